@@ -1,17 +1,17 @@
-//! Reading answers.
+//! Reads responses.
 
 use client::Answer;
 use serde_json::Value;
 
-/// What a scenario asks of an answer.
+/// Views of a response for scenarios.
 pub trait AnswerExt {
-    /// `detail.code`; empty when there is none.
+    /// `detail.code`, or an empty text.
     fn code(&self) -> String;
-    /// `detail.message`; empty when there is none.
+    /// `detail.message`, or an empty text.
     fn message(&self) -> String;
-    /// `detail.errors` as lines of pointer and code.
+    /// `detail.errors` as lines with pointer and code.
     fn problems(&self) -> Vec<String>;
-    /// Status and code, the shortest way to say how a request was refused.
+    /// Status and code, the shortest description of a refusal.
     fn refusal(&self) -> String;
     /// The body as JSON.
     fn value(&self) -> Value;
@@ -49,7 +49,7 @@ fn detail(answer: &Answer, member: &str) -> String {
     body["detail"][member].as_str().unwrap_or_default().to_owned()
 }
 
-/// Headers that belong to the meaning of an answer.
+/// Headers that are part of a response's meaning.
 const SHOWN: [&str; 8] = [
     "content-type",
     "allow",
@@ -61,10 +61,10 @@ const SHOWN: [&str; 8] = [
     "idempotency-replayed",
 ];
 
-/// Status, telling headers and body.
+/// Status, meaningful headers and body.
 ///
 /// # Panics
-/// When the answer has no request id: every answer has one.
+/// When the response has no request id: every response has one.
 #[must_use]
 pub fn shown(answer: &Answer) -> String {
     let id = answer.header("x-request-id").unwrap_or_default();
@@ -86,10 +86,10 @@ pub fn shown(answer: &Answer) -> String {
     text.trim_end().to_owned()
 }
 
-/// What all of these answers show, as [`shown`].
+/// The text that all of these responses have in common, as [`shown`].
 ///
 /// # Panics
-/// When one shows something else than the first.
+/// When one differs from the first.
 #[must_use]
 pub fn shown_alike(answers: &[Answer]) -> String {
     let all: Vec<String> = answers.iter().map(shown).collect();

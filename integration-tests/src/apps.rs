@@ -1,11 +1,11 @@
-//! Hosted apps: archives, and apps that are published as a publisher does it.
+//! Hosted apps: archives, and apps published as a publisher does it.
 
 use client::Answer;
 use serde_json::{Value, json};
 
 use crate::{AnswerExt, TestService};
 
-/// An archive of stored files.
+/// A ZIP archive of stored (uncompressed) files.
 ///
 /// # Panics
 /// If a file or the archive is too large for a ZIP archive.
@@ -41,7 +41,7 @@ pub fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     entries
 }
 
-/// CRC-32 as in ZIP archives.
+/// The CRC-32 that ZIP archives use.
 fn crc(bytes: &[u8]) -> u32 {
     let step = |crc: u32, byte: &u8| {
         let mixed = crc ^ u32::from(*byte);
@@ -50,7 +50,7 @@ fn crc(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, step)
 }
 
-/// An app to publish; with one page and nothing that it runs, public, unless told otherwise.
+/// Builds an app; by default public, with one page and no bindings.
 pub struct AppBuilder<'t> {
     t: &'t TestService,
     alias: String,
@@ -58,26 +58,27 @@ pub struct AppBuilder<'t> {
     files: Vec<(String, Vec<u8>)>,
 }
 
-/// An app that is there.
+/// A created app.
 #[derive(Debug, Clone)]
 pub struct HostedApp {
-    /// Its id.
+    /// The app's id.
     pub id: String,
-    /// The first label of its host.
+    /// The first label of the app's host.
     pub alias: String,
-    /// Its host on a service whose domain of apps is the default one.
+    /// The app's host on a service with the default app domain.
     pub host: String,
 }
 
 impl TestService {
-    /// An app to publish, by the holder of the bootstrap token if the service has one.
+    /// Starts building an app, owned by the bootstrap token's holder if the service has one.
     #[must_use]
     pub fn app(&self, alias: &str) -> AppBuilder<'_> {
         let files = vec![("index.html".to_owned(), b"<!doctype html><title>App</title><p>Hi".to_vec())];
         AppBuilder { t: self, alias: alias.to_owned(), access: "public", files }
     }
 
-    /// A request to the control plane of apps, by the holder of the bootstrap token if the service has one. The body is JSON or an archive.
+    /// Sends a request to the control plane of apps, with the bootstrap token if the service has one. The body is JSON
+    /// or an archive.
     pub async fn as_publisher(&self, method: &str, path: &str, body: impl AsRef<[u8]>) -> Answer {
         let kind = if body.as_ref().starts_with(b"PK") { "application/zip" } else { "application/json" };
         let token = self.variables().get("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN");
@@ -92,14 +93,14 @@ impl TestService {
 }
 
 impl AppBuilder<'_> {
-    /// Only members who are signed in can open it.
+    /// Restricts the app to signed-in members.
     #[must_use]
     pub fn for_members(mut self) -> Self {
         self.access = "members";
         self
     }
 
-    /// A file of its bundle.
+    /// Adds or replaces a file of the bundle.
     #[must_use]
     pub fn file(mut self, path: &str, content: impl AsRef<[u8]>) -> Self {
         self.files.retain(|(known, _)| known != path);
@@ -107,7 +108,7 @@ impl AppBuilder<'_> {
         self
     }
 
-    /// What its manifest has besides `schema_version`, and besides `bindings` if it binds nothing.
+    /// Sets the manifest's fields besides `schema_version`, and besides `bindings` if it binds nothing.
     #[must_use]
     pub fn manifest(self, members: &Value) -> Self {
         let mut manifest = json!({"schema_version": 1, "bindings": {}});
@@ -115,14 +116,14 @@ impl AppBuilder<'_> {
         self.file("service.app.json", manifest.to_string())
     }
 
-    /// Its bundle.
+    /// The app's bundle.
     #[must_use]
     pub fn bundle(&self) -> Vec<u8> {
         let files = self.files.iter().map(|(path, content)| (path.as_str(), content.as_slice()));
         archive(&files.collect::<Vec<_>>())
     }
 
-    /// Creates it, without a deployment.
+    /// Creates the app, without a deployment.
     ///
     /// # Panics
     /// If the service refuses.
@@ -134,7 +135,7 @@ impl AppBuilder<'_> {
         HostedApp { id, host: format!("{alias}.apps.localhost"), alias }
     }
 
-    /// Creates it and publishes its bundle.
+    /// Creates the app and publishes its bundle.
     ///
     /// # Panics
     /// If the service refuses.
@@ -147,13 +148,13 @@ impl AppBuilder<'_> {
 }
 
 impl HostedApp {
-    /// A path of the control plane, below the app.
+    /// A control plane path below the app.
     #[must_use]
     pub fn path(&self, rest: &str) -> String {
         format!("/api/apps/{}{rest}", self.alias)
     }
 
-    /// Uploads a bundle; returns the id of the deployment.
+    /// Uploads a bundle; returns the deployment id.
     ///
     /// # Panics
     /// If the service refuses.
@@ -163,7 +164,7 @@ impl HostedApp {
         made.value()["id"].as_str().unwrap().to_owned()
     }
 
-    /// Acknowledges what a deployment may do; returns the revision.
+    /// Acknowledges a deployment's permissions; returns the revision.
     ///
     /// # Panics
     /// If the service refuses.
@@ -178,7 +179,7 @@ impl HostedApp {
         revision
     }
 
-    /// Acknowledges what a deployment may do and publishes it; returns the release.
+    /// Acknowledges a deployment's permissions and publishes it; returns the release.
     ///
     /// # Panics
     /// If the service refuses.

@@ -1,4 +1,4 @@
-//! A load balancer before several instances: each connection goes to one of those that take it.
+//! A load balancer in front of several instances: each connection goes to an instance that accepts it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use kernel::Random;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Balances connections, in turn. Ends with the runtime it was started in.
+/// Balances connections round-robin. Ends with the runtime in which it was started.
 pub struct Balancer {
     address: SocketAddr,
     cuts: Arc<AtomicUsize>,
 }
 
-/// Cuts connections after so many bytes of the instance, at random and at most.
+/// Cuts each connection after a random number of bytes from the instance, at most `within`.
 #[derive(Clone)]
 struct Cut {
     random: Arc<dyn Random>,
@@ -22,23 +22,23 @@ struct Cut {
 }
 
 impl Balancer {
-    /// A balancer before these addresses, `host:port`.
+    /// A balancer in front of these addresses, `host:port`.
     ///
     /// # Panics
-    /// If there is no free port.
+    /// Without a free port.
     pub async fn before(instances: Vec<String>) -> Self {
         Self::start(instances, None).await
     }
 
-    /// A balancer that cuts each connection after at most so many bytes of an answer.
+    /// A balancer that cuts each connection after at most `within` response bytes.
     ///
     /// # Panics
-    /// If there is no free port.
+    /// Without a free port.
     pub async fn cutting(instances: Vec<String>, random: Arc<dyn Random>, within: u64) -> Self {
         Self::start(instances, Some(Cut { random, within })).await
     }
 
-    /// How many connections it has cut.
+    /// Number of connections that it has cut.
     #[must_use]
     pub fn cuts(&self) -> usize {
         self.cuts.load(Ordering::Relaxed)
@@ -80,14 +80,14 @@ impl Balancer {
         self.address.to_string()
     }
 
-    /// Where to reach the instances through it.
+    /// The URL to reach the instances through the balancer.
     #[must_use]
     pub fn base(&self) -> String {
         format!("http://{}", self.address)
     }
 }
 
-/// Copies until both sides end. An instance may answer and read no more, while the client still sends.
+/// Copies until both sides end. An instance may respond and stop reading while the client still sends.
 async fn pass(near: &mut TcpStream, far: &mut TcpStream) {
     let (mut from_client, mut to_client) = near.split();
     let (mut from_instance, mut to_instance) = far.split();

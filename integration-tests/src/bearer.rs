@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::{AnswerExt, TestService};
 
-/// The bootstrap token of services that [`crate::Builder::with_bootstrap_token`] has made.
+/// The bootstrap token for services built with [`crate::Builder::with_bootstrap_token`].
 pub const BOOTSTRAP: &str = "bootstrap-0123456789abcdef0123456789abcdef";
 
-/// Somebody who sends this token with every request.
+/// A caller that sends this token with every request.
 pub struct Bearer<'a> {
     service: &'a TestService,
     token: String,
@@ -19,7 +19,7 @@ impl<'a> Bearer<'a> {
         Self { service, token: token.to_owned() }
     }
 
-    /// Reads an address.
+    /// Reads a path.
     pub async fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &[], "").await
     }
@@ -34,7 +34,7 @@ impl<'a> Bearer<'a> {
         self.send(method, path, &[("content-type", "application/json")], &body.to_string()).await
     }
 
-    /// Sends anything.
+    /// Sends any request.
     pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let bearer = format!("Bearer {}", self.token);
         let mut all = vec![("authorization", bearer.as_str())];
@@ -42,7 +42,8 @@ impl<'a> Bearer<'a> {
         self.service.send(method, path, &all, body).await
     }
 
-    /// Reads a stream whose events are not declared for all kinds of run: its body is not held against the declaration.
+    /// Reads a stream whose events are not declared for all kinds of run: its body is not checked against the
+    /// declaration.
     pub async fn stream(&self, path: &str, headers: &[(&str, &str)]) -> String {
         let bearer = format!("Bearer {}", self.token);
         let mut all = vec![("authorization", bearer.as_str())];
@@ -50,7 +51,7 @@ impl<'a> Bearer<'a> {
         self.service.open("GET", path, &all, "").await.rest().await
     }
 
-    /// Makes a service token with these scopes; answers its record with the secret.
+    /// Creates a service token with these scopes; returns its record with the secret.
     ///
     /// # Panics
     /// When the service refuses.
@@ -61,7 +62,7 @@ impl<'a> Bearer<'a> {
         made.value()
     }
 
-    /// The same; answers the secret alone.
+    /// Like [`Self::make_token`], but returns only the secret.
     ///
     /// # Panics
     /// When the service refuses.

@@ -1,4 +1,4 @@
-//! A real browser, driven as somebody would use it.
+//! A real browser, driven like a user would use it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -16,20 +16,20 @@ use tempfile::TempDir;
 
 use crate::until;
 
-/// What a page does over a connection that is gone is told on the console, whatever the page does about it.
+/// Console messages about a broken connection: the browser logs them however the page handles it.
 const NETWORK: [&str; 2] = ["net::ERR_", "Failed to load resource"];
 
-/// The policies of pages of apps close every device, also one that this Chromium does not have.
+/// The policies of app pages close every device, even one that this Chromium does not have.
 const NO_DEVICE: &str = "Error with Permissions-Policy header: Unrecognized feature: 'bluetooth'";
 
-/// A headless Chromium with a profile of its own.
+/// A headless Chromium with a new profile.
 pub struct Browser {
     client: fantoccini::Client,
     driver: Driver,
     network_may_fail: bool,
 }
 
-/// How often the driver may find its port taken.
+/// Maximum attempts to start the driver, which may find its port taken.
 const DRIVER_STARTS: usize = 5;
 
 struct Driver {
@@ -40,18 +40,18 @@ struct Driver {
 }
 
 impl Browser {
-    /// Starts one, as wide as a desk's screen.
+    /// Starts a browser with a desktop-sized window.
     ///
     /// # Panics
-    /// Names the command that gets Chromium when it is not there.
+    /// Names the command that installs Chromium if it is missing.
     pub async fn start() -> Self {
         Self::start_in(tempfile::tempdir().expect("a folder")).await
     }
 
-    /// Starts one that trusts an authority, whose certificate is in this file, as a user who has imported it.
+    /// Starts a browser that trusts the authority whose certificate is in this file, like a user who has imported it.
     ///
     /// # Panics
-    /// Names the command that gets `certutil` if it is missing.
+    /// Names the command that installs `certutil` if it is missing.
     pub async fn start_trusting(authority: &Path) -> Self {
         if let Ok(line) = std::env::var("CALLBOARD_MISSING_CERTUTIL") {
             panic!("certutil is not here; this gets it: {line}");
@@ -70,7 +70,7 @@ impl Browser {
         Self::start_in(home).await
     }
 
-    /// Starts one whose home is this folder.
+    /// Starts a browser with this home folder.
     async fn start_in(profile: TempDir) -> Self {
         if let Ok(line) = std::env::var("CALLBOARD_MISSING_CHROMIUM") {
             panic!("Chromium and its driver are not here; this gets them: {line}");
@@ -78,7 +78,7 @@ impl Browser {
         let (process, port) = start_driver(profile.path());
         let arguments = [
             "--headless=new".to_owned(),
-            // Root has no other way, and the pages are our own.
+            // Root requires this, and all pages are ours.
             "--no-sandbox".to_owned(),
             "--disable-dev-shm-usage".to_owned(),
             "--disable-gpu".to_owned(),
@@ -101,23 +101,23 @@ impl Browser {
         Self { client, driver, network_may_fail: false }
     }
 
-    /// The scenario cuts the network: what the console says of that is no error of the page.
+    /// Allows network errors on the console, because the scenario cuts the network.
     pub fn network_may_fail(&mut self) {
         self.network_may_fail = true;
     }
 
-    /// Opens an address.
+    /// Opens a URL.
     ///
     /// # Panics
-    /// When the browser does not.
+    /// When the browser fails to open it.
     pub async fn goto(&self, url: &str) {
         self.client.goto(url).await.unwrap_or_else(|error| panic!("{url}: {error}"));
     }
 
-    /// Loads the page again.
+    /// Reloads the page.
     ///
     /// # Panics
-    /// When the browser does not.
+    /// When the browser fails to reload it.
     pub async fn reload(&self) {
         self.client.refresh().await.expect("the page again");
     }
@@ -130,7 +130,7 @@ impl Browser {
         self.client.execute(body, Vec::new()).await.unwrap_or_else(|error| panic!("{body}: {error}"))
     }
 
-    /// The same for a body that returns a promise.
+    /// Like [`Self::js`], for a body that returns a promise.
     ///
     /// # Panics
     /// When it throws.
@@ -144,7 +144,7 @@ impl Browser {
     /// Waits until an expression is true in the page.
     ///
     /// # Panics
-    /// When that does not come; with what the page shows.
+    /// On a timeout, with the content of the page.
     pub async fn until(&self, expression: &str) {
         let looking =
             until(expression, async || self.js(&format!("return !!({expression})")).await == json!(true));
@@ -153,18 +153,18 @@ impl Browser {
         std::mem::forget(guard);
     }
 
-    /// Goes into a frame of the page: everything after this happens there.
+    /// Enters a frame of the page: everything after this happens there.
     ///
     /// # Panics
-    /// When it is no frame.
+    /// When the element is not a frame.
     pub async fn enter_frame(&self, css: &str) {
         self.find(css).await.enter_frame().await.unwrap_or_else(|error| panic!("{css}: {error}"));
     }
 
-    /// Goes back to the page around the frame.
+    /// Returns to the page around the frame.
     ///
     /// # Panics
-    /// When the browser does not.
+    /// When the browser fails to do so.
     pub async fn leave_frame(&self) {
         self.client.clone().enter_parent_frame().await.expect("the page");
     }
@@ -175,10 +175,10 @@ impl Browser {
         self.client.find(Locator::Css(css)).await.unwrap_or_else(|error| panic!("{css}: {error}"))
     }
 
-    /// Clicks, when it is there.
+    /// Clicks an element, after waiting for it.
     ///
     /// # Panics
-    /// When somebody could not.
+    /// When a user could not click it.
     pub async fn click(&self, css: &str) {
         self.find(css).await.click().await.unwrap_or_else(|error| panic!("{css}: {error}"));
     }
@@ -186,15 +186,15 @@ impl Browser {
     /// Types into an element.
     ///
     /// # Panics
-    /// When somebody could not.
+    /// When a user could not type there.
     pub async fn write(&self, css: &str, text: &str) {
         self.find(css).await.send_keys(text).await.unwrap_or_else(|error| panic!("{css}: {error}"));
     }
 
-    /// Presses keys, wherever the focus is.
+    /// Presses keys in the focused element.
     ///
     /// # Panics
-    /// When the browser does not.
+    /// When the browser fails to do so.
     pub async fn press(&self, keys: &str) {
         let active = self.client.active_element().await.expect("something has the focus");
         active.send_keys(keys).await.unwrap_or_else(|error| panic!("{keys:?}: {error}"));
@@ -205,15 +205,15 @@ impl Browser {
         self.press(&String::from(char::from(key))).await;
     }
 
-    /// What the element shows.
+    /// The visible text of an element.
     ///
     /// # Panics
-    /// When it is not there.
+    /// When the element is missing.
     pub async fn text(&self, css: &str) -> String {
         self.find(css).await.text().await.unwrap_or_else(|error| panic!("{css}: {error}"))
     }
 
-    /// What all of these elements show that are shown.
+    /// The visible texts of all matching elements.
     pub async fn texts(&self, css: &str) -> Vec<String> {
         let quoted = Value::from(css).to_string();
         let body = format!(
@@ -228,7 +228,7 @@ impl Browser {
             .collect()
     }
 
-    /// A command of Chromium's own protocol.
+    /// Runs a command of Chromium's own protocol.
     ///
     /// # Panics
     /// When Chromium refuses.
@@ -237,19 +237,19 @@ impl Browser {
         self.client.issue_cmd(command).await.expect("Chromium does it");
     }
 
-    /// As a phone in the hand: narrow, and touched.
+    /// Emulates a phone: narrow, with touch.
     pub async fn be_a_phone(&self) {
         let size = json!({"width": 390, "height": 800, "deviceScaleFactor": 2, "mobile": true});
         self.chromium("Emulation.setDeviceMetricsOverride", size).await;
         self.chromium("Emulation.setTouchEmulationEnabled", json!({"enabled": true})).await;
     }
 
-    /// With the system set to dark.
+    /// Emulates a dark system theme.
     pub async fn be_dark(&self) {
         self.be_coloured("dark").await;
     }
 
-    /// With the system set to light.
+    /// Emulates a light system theme.
     pub async fn be_light(&self) {
         self.be_coloured("light").await;
     }
@@ -259,7 +259,7 @@ impl Browser {
         self.chromium("Emulation.setEmulatedMedia", scheme).await;
     }
 
-    /// Without any network, or with it again.
+    /// Cuts or restores the browser's network.
     pub async fn be_offline(&self, offline: bool) {
         let conditions =
             json!({"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1});
@@ -267,10 +267,10 @@ impl Browser {
         self.chromium("Network.emulateNetworkConditions", conditions).await;
     }
 
-    /// What axe-core finds wrong with the page as it is now.
+    /// Asserts that axe-core finds no problem in the page's current state.
     ///
     /// # Panics
-    /// Names the command that gets axe-core when it is not there.
+    /// Names the command that installs axe-core if it is missing.
     pub async fn assert_accessible(&self, what: &str) {
         if let Ok(line) = std::env::var("CALLBOARD_MISSING_AXE") {
             panic!("axe-core is not here; this gets it: {line}");
@@ -287,10 +287,10 @@ impl Browser {
         assert_eq!(found, json!([]), "axe-core on {what}");
     }
 
-    /// Ends it; nothing may stand on the console.
+    /// Ends the browser and asserts that its console is empty.
     ///
     /// # Panics
-    /// When something does.
+    /// When the console is not empty.
     pub async fn finish(self) {
         let log = Own { path: "se/log", body: json!({"type": "browser"}) };
         let entries = self.client.issue_cmd(log).await.expect("the console");
@@ -324,7 +324,7 @@ impl WebDriverCompatibleCommand for Own {
     }
 }
 
-/// Says what the page shows when a wait was in vain.
+/// Prints the page's text after a wait has timed out.
 struct Shown<'a> {
     driver: &'a Driver,
     waited: &'a str,
@@ -339,7 +339,7 @@ impl Drop for Shown<'_> {
 }
 
 impl Driver {
-    /// Without the runtime, which may be on its way down.
+    /// Sends a driver command without the runtime, which may be shutting down.
     fn send(&self, method: &str, path: &str, body: &str) -> String {
         let request = format!(
             "{method} /session/{}{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
@@ -349,7 +349,7 @@ impl Driver {
         );
         let Ok(mut connection) = TcpStream::connect(("127.0.0.1", self.port)) else { return String::new() };
         let _ = connection.write_all(request.as_bytes());
-        // The driver keeps the connection open behind its answer.
+        // The driver keeps the connection open after its response.
         let mut lines = BufReader::new(connection);
         let (mut length, mut line) = (0, String::new());
         while lines.read_line(&mut line).is_ok_and(|read| read > 2) {
@@ -372,7 +372,8 @@ impl Drop for Driver {
     }
 }
 
-/// The driver takes a free port of IPv4, then the same one of IPv6, and exits if another process has that: it is started again.
+/// Starts the driver. It takes a free IPv4 port, then the same IPv6 port, and exits if another process has that one:
+/// hence the retries.
 fn start_driver(home: &Path) -> (Child, u16) {
     for _ in 0..DRIVER_STARTS {
         let mut process = Command::new("chromedriver")
@@ -392,7 +393,7 @@ fn start_driver(home: &Path) -> (Child, u16) {
     panic!("chromedriver found no port in {DRIVER_STARTS} starts");
 }
 
-/// `None` if the driver has exited.
+/// The driver's port; `None` if the driver has exited.
 fn port_of(process: &mut Child) -> Option<u16> {
     let output = process.stdout.take().expect("its output");
     let mut lines = BufReader::new(output).lines().map_while(Result::ok);

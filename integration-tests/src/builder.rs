@@ -1,4 +1,4 @@
-//! The configuration of a service of a test.
+//! The configuration of a test service.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::second_instance::SecondInstance;
 use crate::service::TestService;
 use crate::{BOOTSTRAP, described};
 
-/// How a test's service is configured.
+/// Configures and starts a test service.
 #[derive(Default)]
 pub struct Builder {
     variables: BTreeMap<String, String>,
@@ -27,38 +27,38 @@ impl Builder {
         self
     }
 
-    /// Asks everybody for a token; the workflows of [`TestService::workflow`] are made with this one.
+    /// Requires a token from every caller; [`TestService::workflow`] uses this one.
     #[must_use]
     pub fn with_bootstrap_token(self) -> Self {
         self.set("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", BOOTSTRAP)
     }
 
-    /// Always a single instance: for what each instance counts for itself, and for addresses of clients.
+    /// Forces a single instance: for counters that each instance keeps, and for client addresses.
     #[must_use]
     pub fn alone(self) -> Self {
         Self { alone: true, ..self }
     }
 
-    /// A clock that moves only when the test says so. The database and the network go on in real time.
+    /// Uses a clock that only the test moves. The database and the network stay in real time.
     #[must_use]
     pub fn manual_clock(mut self) -> Self {
-        // Today: the template's tables have partitions around it.
+        // The current time: the template's tables have partitions around it.
         self.clock = Some(ManualClock::new(SystemClock::new().now()));
         self
     }
 
-    /// Starts it.
+    /// Starts the service.
     ///
     /// # Panics
-    /// When it does not start.
+    /// When the service does not start.
     pub async fn start(self) -> TestService {
         self.try_start().await.unwrap_or_else(|error| panic!("the service does not start: {error}"))
     }
 
-    /// Starts it, or says why it does not.
+    /// Starts the service, or returns the reason why it fails.
     ///
     /// # Errors
-    /// What the service says.
+    /// The service's error message.
     pub async fn try_start(self) -> Result<TestService, String> {
         let database = TestDatabase::create().await;
         let data = tempfile::tempdir().expect("a folder");
@@ -68,14 +68,14 @@ impl Builder {
             ("SERVICE_PORT", "0".to_owned()),
             ("SERVICE_HTTP_WORKERS", "2".to_owned()),
             ("SERVICE_DATABASE_POOL", "6".to_owned()),
-            // All clients have one address, and some of them are quick.
+            // All clients share one address, and some are fast.
             ("SERVICE_CHAT_RATE_LIMIT_IP", "0".to_owned()),
             ("SERVICE_CHAT_RATE_LIMIT_WORKFLOW", "0".to_owned()),
             ("SERVICE_CHAT_RATE_LIMIT_SESSION", "0".to_owned()),
             ("SERVICE_CHAT_MAX_STREAMS", "0".to_owned()),
         ];
         let mut variables = self.variables;
-        // The program that runs now is the test.
+        // The current program is the test, not the service.
         if let Ok(binary) = std::env::var("CALLBOARD_BIN") {
             variables.entry("SERVICE_SANDBOX_PROGRAM".to_owned()).or_insert(binary);
         }

@@ -1,4 +1,5 @@
-//! A network cable between a client and the service, or between the service and its database, to be cut or stalled.
+//! A network cable between a client and the service, or between the service and its database, that tests can cut or
+//! stall.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ impl Cable {
     /// A cable to an address.
     ///
     /// # Panics
-    /// When there is no free port.
+    /// Without a free port.
     pub async fn to(service: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("its address");
@@ -53,7 +54,7 @@ impl Cable {
         tokio::spawn(async move {
             while let Ok((mut near, _)) = listener.accept().await {
                 let state = Arc::clone(&shared);
-                // While it is cut, whoever comes is sent away at once.
+                // While the cable is cut, new connections are closed at once.
                 if !state.whole.load(Ordering::SeqCst) {
                     continue;
                 }
@@ -66,35 +67,35 @@ impl Cable {
         Self { address, state }
     }
 
-    /// Where to reach the service through it.
+    /// The URL to reach the service through the cable.
     #[must_use]
     pub fn base(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Its near end.
+    /// The address of the near end.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Forwards nothing any more: connections stay open, and new ones are accepted.
+    /// Stops forwarding: connections stay open, and new ones are accepted.
     pub fn stall(&self) {
         self.state.stalled.send_replace(true);
     }
 
-    /// Forwards again, what has waited included.
+    /// Resumes forwarding, including the delayed bytes.
     pub fn resume(&self) {
         self.state.stalled.send_replace(false);
     }
 
-    /// Cuts it: open connections break, new ones do not come about.
+    /// Cuts the cable: open connections break, new ones fail.
     pub fn cut(&self) {
         self.state.whole.store(false, Ordering::SeqCst);
         self.state.cut.notify_waiters();
     }
 
-    /// Mends it.
+    /// Repairs the cable.
     pub fn mend(&self) {
         self.state.whole.store(true, Ordering::SeqCst);
     }

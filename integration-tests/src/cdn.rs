@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What it answers.
+/// The CDN's current responses.
 #[derive(Clone)]
 struct Behaviour {
     status: u16,
@@ -16,7 +16,7 @@ struct Behaviour {
     answers: bool,
 }
 
-/// Serves one script with an `ETag`, and files of other paths; stops to answer on request.
+/// Serves one script with an `ETag`, and files on other paths; can stop responding on request.
 pub struct Cdn {
     address: SocketAddr,
     behaviour: Arc<Mutex<Behaviour>>,
@@ -24,7 +24,7 @@ pub struct Cdn {
 }
 
 impl Cdn {
-    /// Listens.
+    /// Starts listening.
     ///
     /// # Panics
     /// Without a free port.
@@ -48,30 +48,30 @@ impl Cdn {
         Self { address, behaviour, requests }
     }
 
-    /// What `SERVICE_CHAT_CDN_BASE_URL` has to be.
+    /// The value for `SERVICE_CHAT_CDN_BASE_URL`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Serves another script from now on.
+    /// Replaces the script from now on.
     pub fn publish(&self, script: &str) {
         script.clone_into(&mut self.behaviour.lock().script);
     }
 
-    /// Answers with this status and media type from now on.
+    /// Responds with this status and media type from now on.
     pub fn answers_with(&self, status: u16, kind: &str) {
         let mut behaviour = self.behaviour.lock();
         behaviour.status = status;
         kind.clone_into(&mut behaviour.kind);
     }
 
-    /// Accepts connections and answers nothing, until told otherwise.
+    /// Accepts connections without responding, until switched back.
     pub fn hangs(&self, hangs: bool) {
         self.behaviour.lock().answers = !hangs;
     }
 
-    /// Every request so far, its head.
+    /// The heads of all requests so far.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().clone()

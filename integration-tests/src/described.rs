@@ -1,4 +1,4 @@
-//! Every answer is held against `/openapi.json`: its status, its media type, its body, and the code of a refusal.
+//! Checks every response against `/openapi.json`: its status, its media type, its body, and a refusal's code.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -15,7 +15,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 static VALIDATORS: LazyLock<Mutex<BTreeMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
 
 /// # Panics
-/// When the description does not have the answer.
+/// When the response does not match the description.
 pub(crate) fn check(seen: &Exchange<'_>) {
     let media = seen.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let problems = misfits(seen.method, seen.path, seen.status, media, seen.body);
@@ -27,8 +27,8 @@ pub(crate) fn check(seen: &Exchange<'_>) {
     );
 }
 
-/// What of an answer is not described. `body`: `None` for a stream that is read as it comes. Empty too for a path that the
-/// interface does not have, or not with this method.
+/// The parts of a response that the description lacks. `body`: `None` for a streamed response. Empty too for a path
+/// that the interface does not have, or not with this method.
 ///
 /// # Panics
 /// When the description is damaged.
@@ -85,7 +85,7 @@ fn excerpt(body: &[u8]) -> String {
     String::from_utf8_lossy(body).chars().take(300).collect()
 }
 
-/// The operations of the path; the template with the fewest parameters that fits.
+/// The operations for a path, from the matching template with the fewest parameters.
 fn operations(path: &str) -> Option<(&'static str, &'static Map<String, Value>)> {
     let fits = |template: &str| {
         let (given, known): (Vec<&str>, Vec<&str>) =
@@ -118,7 +118,7 @@ fn against(name: &str, schema: &Value, value: &Value) -> Vec<String> {
     errors.map(|error| format!("{error} at '{}'", error.instance_path())).take(5).collect()
 }
 
-/// Refuses members that are not described. Clients ignore such members; the service sends none.
+/// Makes the schemas reject undescribed members. Clients ignore such members; the service sends none.
 fn close(document: &mut Value) {
     let schemas =
         document.pointer_mut("/components/schemas").and_then(Value::as_object_mut).expect("schemas");
@@ -141,7 +141,7 @@ fn close(document: &mut Value) {
     }
 }
 
-/// A schema that a whole value has to fit.
+/// Closes a schema that a whole value must fit.
 fn close_value(schema: &mut Value) {
     close_inside(schema);
     let Some(members) = schema.as_object_mut() else { return };

@@ -1,4 +1,4 @@
-//! A server that graphs call, and that repeats what it is sent in every form that servers have.
+//! A server for graphs to call; it repeats the request in every form that servers use.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Answers 200 with everything that it was sent, or with a page of its own; 422 below `/fail`, and 503 to the first
-/// request below `/once`.
+/// Responds with 200 and everything that it received, or with a prepared page; with 422 below `/fail`, and with 503 to
+/// the first request below `/once`.
 pub struct Echo {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
-    /// Beginnings of requests, and what they are answered.
+    /// Request prefixes with their responses.
     pages: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 impl Echo {
-    /// Listens.
+    /// Starts listening.
     ///
     /// # Panics
     /// Without a free port.
@@ -39,26 +39,27 @@ impl Echo {
         Self { address, requests, pages }
     }
 
-    /// Answers requests that begin with this, such as `GET /orders/1`, with this: a text as it is, else JSON.
+    /// Responds to requests that begin with `request`, such as `GET /orders/1`, with `answer`: a text as it is,
+    /// anything else as JSON.
     #[must_use]
     pub fn with_page(self, request: &str, answer: Value) -> Self {
         self.pages.lock().push((request.to_owned(), answer));
         self
     }
 
-    /// Where it is, with this path.
+    /// The server's URL with this path.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// What `SERVICE_EGRESS_ALLOW` has to be.
+    /// The value for `SERVICE_EGRESS_ALLOW`.
     #[must_use]
     pub fn allow(&self) -> String {
         json!([self.address.to_string()]).to_string()
     }
 
-    /// Every request so far, head and body.
+    /// All requests so far, head and body.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().clone()

@@ -1,4 +1,4 @@
-//! A model's endpoint that speaks OpenAI's protocol and answers when the test says so.
+//! A model endpoint with OpenAI's protocol whose responses the test controls.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, watch};
 
-/// An endpoint for `SERVICE_MODEL_BASE_URL`. Answers what it was told to, or `You said: <the last message>`, word by
-/// word; of texts to embed, how often each letter of the alphabet stands in them.
+/// An endpoint for `SERVICE_MODEL_BASE_URL`. Responds with scripted content, or with `You said: <the last message>`,
+/// word by word; embeddings count each letter of the alphabet in the text.
 pub struct Endpoint {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -22,33 +22,33 @@ struct Shared {
     asked: AtomicUsize,
     gone: AtomicUsize,
     requests: Mutex<Vec<Value>>,
-    /// Deltas of the answers to come.
+    /// Deltas of the scripted responses.
     script: Mutex<VecDeque<Value>>,
     keys: Mutex<Vec<String>>,
 }
 
 impl Endpoint {
-    /// Answers at once.
+    /// An endpoint that responds at once.
     pub async fn quick() -> Self {
         Self::start(true).await
     }
 
-    /// Answers no request before [`Endpoint::release`].
+    /// An endpoint that responds only after [`Endpoint::release`].
     pub async fn holding() -> Self {
         Self::start(false).await
     }
 
-    /// Has the next answer that is not told yet say this.
+    /// Scripts the next unscripted response to say this.
     pub async fn says(&self, text: &str) {
         self.shared.script.lock().await.push_back(json!({"content": text}));
     }
 
-    /// Has the next answer that is not told yet refuse with these words.
+    /// Scripts the next unscripted response to refuse with these words.
     pub async fn declines(&self, text: &str) {
         self.shared.script.lock().await.push_back(json!({"refusal": text}));
     }
 
-    /// Has the next answer that is not told yet call this tool.
+    /// Scripts the next unscripted response to call this tool.
     pub async fn calls(&self, tool: &str, arguments: &Value) {
         let function = json!({"name": tool, "arguments": arguments.to_string()});
         let call = json!({"index": 0, "id": "call", "type": "function", "function": function});
@@ -76,24 +76,24 @@ impl Endpoint {
         Self { address, shared }
     }
 
-    /// What `SERVICE_MODEL_BASE_URL` has to be.
+    /// The value for `SERVICE_MODEL_BASE_URL`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// Answers everything from now on.
+    /// Responds to everything from now on.
     pub fn release(&self) {
         self.shared.released.send_replace(true);
     }
 
-    /// How many requests have come.
+    /// Number of requests so far.
     #[must_use]
     pub fn asked(&self) -> usize {
         self.shared.asked.load(Ordering::SeqCst)
     }
 
-    /// How many callers went away before their answer.
+    /// Number of callers that disconnected before their response.
     #[must_use]
     pub fn gone(&self) -> usize {
         self.shared.gone.load(Ordering::SeqCst)
@@ -110,7 +110,7 @@ impl Endpoint {
     }
 }
 
-/// Answers the requests of one connection.
+/// Responds to the requests of one connection.
 async fn while_open(mut stream: TcpStream, shared: &Shared) {
     let mut unread = Vec::new();
     while let Some((head, body)) = request(&mut stream, &mut unread).await {
@@ -125,7 +125,7 @@ async fn while_open(mut stream: TcpStream, shared: &Shared) {
         let mut byte = [0];
         tokio::select! {
             ready = released.wait_for(|released| *released) => assert!(ready.is_ok(), "the endpoint is there"),
-            // Nothing more is sent before the answer: whatever is read is the end.
+            // The client sends nothing more before the response: any read means that it has disconnected.
             _ = stream.read(&mut byte) => {
                 shared.gone.fetch_add(1, Ordering::SeqCst);
                 return;
@@ -161,7 +161,7 @@ async fn request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<(String
     }
 }
 
-/// A vector for each text, cut to the dimensions that are asked for.
+/// A vector for each text, cut to the requested dimensions.
 fn vectors(texts: &[Value], request: &Value) -> String {
     let most = request["dimensions"].as_u64().unwrap_or(26);
     let counted = |text: &str| -> Vec<usize> {
@@ -183,7 +183,7 @@ fn vectors(texts: &[Value], request: &Value) -> String {
     )
 }
 
-/// The answer as a stream: what it was told to, or words.
+/// The response as a stream: scripted content, or words.
 fn answer(request: &Value, told: Option<Value>) -> String {
     let last =
         request["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Nodes one after the other, and the graph's output.
+/// Nodes in sequence, and the graph's output.
 #[must_use]
 pub fn chain(nodes: &[Value], output: Option<Value>) -> Value {
     let mut edges = Vec::new();
@@ -22,7 +22,7 @@ pub fn chain(nodes: &[Value], output: Option<Value>) -> Value {
     graph
 }
 
-/// Says a text at once.
+/// Says a text in one piece.
 #[must_use]
 pub fn reply(text: &str) -> Value {
     chain(&[json!({"name": "say", "type": "reply", "text": text})], None)
@@ -35,7 +35,7 @@ pub fn words(text: &str, pause_ms: u64) -> Value {
     chain(&[say], None)
 }
 
-/// A node that takes so long and keeps its run busy: a longer `delay` would park it.
+/// A node that keeps its run busy for this time: a longer `delay` would park it.
 #[must_use]
 pub fn busy(name: &str, seconds: f64) -> Value {
     if seconds <= 10.0 {
@@ -49,7 +49,7 @@ pub fn busy(name: &str, seconds: f64) -> Value {
     json!({"name": name, "type": "llm", "model": model, "user": text, "timeout_seconds": 86_400})
 }
 
-/// Says a text, parks for so long, says another.
+/// Says a text, parks for `seconds`, says another.
 #[must_use]
 pub fn parked(first: &str, seconds: f64, second: &str) -> Value {
     chain(
@@ -62,7 +62,7 @@ pub fn parked(first: &str, seconds: f64, second: &str) -> Value {
     )
 }
 
-/// Says a text, is busy for so long, says another.
+/// Says a text, is busy for `seconds`, says another.
 #[must_use]
 pub fn interrupted(first: &str, seconds: f64, second: &str) -> Value {
     chain(

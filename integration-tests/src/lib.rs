@@ -1,5 +1,5 @@
-//! `TestService`: the whole service in this process, with a database of its own and a clock in hand; and what the
-//! scenarios in `tests/all` read and write with.
+//! `TestService`: the whole service in this process, with its own database and an optional manual clock; and helpers
+//! for the scenarios in `tests/all`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

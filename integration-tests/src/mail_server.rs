@@ -1,4 +1,4 @@
-//! A mail server that keeps what it is given.
+//! A mail server that stores the mails it receives.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,19 +10,19 @@ use tokio::task::JoinHandle;
 
 use crate::until;
 
-/// A mail as it came.
+/// A received mail.
 #[derive(Debug, Clone)]
 pub struct Mail {
-    /// Who it says it is from, to the server.
+    /// The envelope sender.
     pub from: String,
-    /// Every recipient, to the server.
+    /// All envelope recipients.
     pub to: Vec<String>,
     /// Headers and text.
     pub data: String,
 }
 
 impl Mail {
-    /// The line with nothing but six digits.
+    /// The line that has only six digits.
     ///
     /// # Panics
     /// When there is not exactly one.
@@ -34,7 +34,7 @@ impl Mail {
         codes[0].to_owned()
     }
 
-    /// The line with nothing but a link.
+    /// The line that has only a link.
     #[must_use]
     pub fn link(&self) -> Option<String> {
         self.data.lines().find(|line| line.starts_with("http")).map(str::to_owned)
@@ -52,17 +52,17 @@ impl Mail {
 #[derive(Default)]
 struct Kept {
     mails: Vec<Mail>,
-    /// What every recipient is answered with, while it is set.
+    /// The reply to every recipient, if set.
     refusal: Option<String>,
-    /// What some recipients are answered with.
+    /// The replies to some recipients.
     answers: BTreeMap<String, String>,
-    /// Whether a whole mail is left without an answer.
+    /// Whether a complete mail gets no reply.
     silent: bool,
-    /// Whether the connection ends behind a whole mail.
+    /// Whether the connection ends after a complete mail.
     hangs_up: bool,
 }
 
-/// A mail server on a port of its own.
+/// A mail server on a free port.
 pub struct MailServer {
     address: SocketAddr,
     kept: Arc<Mutex<Kept>>,
@@ -70,10 +70,10 @@ pub struct MailServer {
 }
 
 impl MailServer {
-    /// Starts one.
+    /// Starts a mail server.
     ///
     /// # Panics
-    /// When there is no port.
+    /// Without a free port.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
@@ -95,7 +95,7 @@ impl MailServer {
         }));
     }
 
-    /// For `SERVICE_SMTP_URL`.
+    /// The value for `SERVICE_SMTP_URL`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("smtp://{}", self.address)
@@ -114,18 +114,18 @@ impl MailServer {
     /// Comes up again at the same address.
     ///
     /// # Panics
-    /// When the address is taken meanwhile.
+    /// When the address has been taken meanwhile.
     pub async fn come_up(&mut self) {
         let listener = TcpListener::bind(self.address).await.expect("the same port");
         self.listen(listener);
     }
 
-    /// Answers every recipient so, until it is given `None`.
+    /// Sends this reply to every recipient, until set to `None`.
     pub fn refuse(&self, line: Option<&str>) {
         self.kept.lock().expect("no panic").refusal = line.map(str::to_owned);
     }
 
-    /// Answers this recipient so, until it is given `None`; with nothing where the line is empty.
+    /// Sends this reply to one recipient, until set to `None`; an empty line means no reply.
     pub fn refuse_one(&self, recipient: &str, line: Option<&str>) {
         let answers = &mut self.kept.lock().expect("no panic").answers;
         match line {
@@ -134,17 +134,17 @@ impl MailServer {
         };
     }
 
-    /// Takes mails and does not say that it has.
+    /// Accepts mails without a reply.
     pub fn be_silent(&self, silent: bool) {
         self.kept.lock().expect("no panic").silent = silent;
     }
 
-    /// Takes mails and hangs up without a word.
+    /// Accepts mails and closes the connection without a reply.
     pub fn hang_up(&self, hang_up: bool) {
         self.kept.lock().expect("no panic").hangs_up = hang_up;
     }
 
-    /// Every mail so far.
+    /// All mails so far.
     ///
     /// # Panics
     /// Never.
@@ -153,7 +153,7 @@ impl MailServer {
         self.kept.lock().expect("no panic").mails.clone()
     }
 
-    /// The mail of this number, from 1 on, once it has come.
+    /// The mail with this number, counted from 1, once it has arrived.
     pub async fn mail(&self, number: usize) -> Mail {
         until("a mail to come", async || self.mails().len() >= number).await;
         self.mails()[number - 1].clone()
@@ -176,7 +176,7 @@ async fn serve(stream: TcpStream, kept: Arc<Mutex<Kept>>) -> Option<()> {
             let to = address(&line[line.len() - to.len()..]);
             let kept = kept.lock().expect("no panic");
             let refusal = kept.answers.get(&to).or(kept.refusal.as_ref()).cloned();
-            // Who is refused gets nothing, whoever sends DATA nonetheless.
+            // A rejected recipient gets no mail, even if the client sends DATA.
             if refusal.is_none() {
                 mail.to.push(to);
             }

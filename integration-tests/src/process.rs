@@ -1,4 +1,4 @@
-//! A service's thread, with an actix system of its own.
+//! A service's thread, with its own actix system.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -69,7 +69,7 @@ impl Process {
         load.await.ok()
     }
 
-    /// What does not come to its end by itself.
+    /// The load that does not end by itself.
     pub(crate) async fn left_undone(&self) -> Option<Load> {
         let clock = SystemClock::new();
         loop {
@@ -90,14 +90,14 @@ impl Process {
     }
 }
 
-/// A service on its way down.
+/// A service that is shutting down.
 pub struct Stopping {
     stopped: oneshot::Receiver<()>,
     thread: JoinHandle<()>,
 }
 
 impl Stopping {
-    /// Waits until it is down.
+    /// Waits for the end of the shutdown.
     ///
     /// # Panics
     /// When the service panicked.
@@ -108,7 +108,7 @@ impl Stopping {
         }
     }
 
-    /// Whether it is down.
+    /// Whether the shutdown is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.thread.is_finished()

@@ -1,4 +1,4 @@
-//! HTTP by hand: broken requests, cut connections, the exact bytes of a body.
+//! HTTP by hand: broken requests, cut connections, a body's exact bytes.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,7 +20,7 @@ impl Raw {
     /// Connects.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// When the connection is refused.
     pub async fn connect(address: SocketAddr) -> Self {
         Self::over(TcpStream::connect(address).await.expect("the service listens"))
     }
@@ -28,7 +28,7 @@ impl Raw {
     /// Connects from another address of this machine, as another caller.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// When the connection is refused.
     pub async fn connect_from(from: IpAddr, address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind((from, 0).into()).expect("an address of this machine");
@@ -40,15 +40,16 @@ impl Raw {
         Self { stream, unread: BytesMut::new(), slow: false }
     }
 
-    /// Sends bytes as they are. A service that has heard enough may have closed: that is no failure.
+    /// Sends raw bytes; returns whether it succeeded. The service may have closed the connection, which is not a
+    /// failure.
     pub async fn write(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).await.is_ok()
     }
 
-    /// Sends a request with a body, which may be empty, and reads the head of its answer.
+    /// Sends a request with a body, which may be empty, and reads the response head.
     ///
     /// # Panics
-    /// When no head comes.
+    /// Without a response head.
     pub async fn request(
         mut self,
         method: &str,
@@ -75,10 +76,10 @@ impl Raw {
         self.answer().await
     }
 
-    /// Reads the head of an answer.
+    /// Reads a response head.
     ///
     /// # Panics
-    /// When no head comes.
+    /// Without a response head.
     pub async fn answer(mut self) -> RawAnswer {
         let end = loop {
             if let Some(end) = self.unread.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
@@ -114,20 +115,20 @@ impl Raw {
         }
     }
 
-    /// Everything until the service closes.
+    /// Reads until the service closes the connection.
     pub async fn rest(mut self) -> Vec<u8> {
         within("the service to close", async { while self.fill().await {} }).await;
         self.unread.to_vec()
     }
 
-    /// From here on every read takes one byte.
+    /// Makes every later read take one byte.
     #[must_use]
     pub fn one_byte_at_a_time(mut self) -> Self {
         self.slow = true;
         self
     }
 
-    /// More bytes; false when there will be none.
+    /// Reads more bytes; false at the end.
     async fn fill(&mut self) -> bool {
         if self.slow {
             let byte = self.stream.read_u8().await;
@@ -143,7 +144,7 @@ enum Framing {
     Chunked,
 }
 
-/// An answer whose body is read piece by piece.
+/// A response whose body is read piece by piece.
 pub struct RawAnswer {
     /// The HTTP status.
     pub status: u16,
@@ -152,12 +153,12 @@ pub struct RawAnswer {
     connection: Raw,
     framing: Framing,
     over: bool,
-    /// Came with what was waited for, and is behind it.
+    /// Bytes that arrived in the same piece as the awaited text, but after it.
     behind: Bytes,
 }
 
 impl RawAnswer {
-    /// The first value of a header.
+    /// Returns a header's first value.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -222,10 +223,10 @@ impl RawAnswer {
         }
     }
 
-    /// The rest of the body.
+    /// Reads the rest of the body.
     ///
     /// # Panics
-    /// When the connection breaks before its end, or it takes too long.
+    /// When the connection breaks first, or on a timeout.
     pub async fn rest(&mut self) -> String {
         String::from_utf8(self.rest_bytes().await).expect("UTF-8")
     }
@@ -241,8 +242,8 @@ impl RawAnswer {
         body
     }
 
-    /// The body up to and with the first event that holds `text`. What came with it is not lost: a slow reader gets
-    /// several events in one piece.
+    /// The body up to and including the first event with `text`. Later bytes are kept: a slow reader gets several
+    /// events in one piece.
     ///
     /// # Panics
     /// When the body ends without it.
@@ -260,12 +261,12 @@ impl RawAnswer {
         body
     }
 
-    /// Closes the client's side for writing.
+    /// Closes the client's writing side.
     pub async fn close_writing(&mut self) -> bool {
         self.connection.stream.shutdown().await.is_ok()
     }
 
-    /// Whether nothing comes for a while.
+    /// Whether no data arrives during this time.
     pub async fn is_silent_for(&mut self, millis: u64) -> bool {
         tokio::select! {
             biased;
@@ -274,7 +275,7 @@ impl RawAnswer {
         }
     }
 
-    /// Reads what is left and gives the connection back, for another request.
+    /// Reads the rest and returns the connection, for another request.
     ///
     /// # Panics
     /// As [`RawAnswer::rest`].
@@ -283,7 +284,7 @@ impl RawAnswer {
         self.connection
     }
 
-    /// The whole answer.
+    /// The complete response.
     ///
     /// # Panics
     /// As [`RawAnswer::rest`].

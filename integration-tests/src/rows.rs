@@ -1,4 +1,4 @@
-//! What stands in a service's database, looked at and changed past the service.
+//! Reads and changes a service's database directly.
 
 use std::net::SocketAddr;
 
@@ -20,18 +20,18 @@ impl TestService {
         self.database.execute(sql).await.expect("SQL");
     }
 
-    /// The address of the database over the network, and its DSN for another address: a cable's.
+    /// The database's network address, and a function that builds its DSN with another address, such as a cable's.
     pub async fn database_over_network(&self) -> (SocketAddr, impl Fn(SocketAddr) -> String + use<>) {
         let (dsn, address) = self.database.over_network().await;
         (address, move |other: SocketAddr| dsn.replace(&address.to_string(), &other.to_string()))
     }
 
-    /// Runs SQL as the database's owner in a transaction that stays open: what it locks is held until it is released.
+    /// Runs SQL as the database's owner in an open transaction: its locks are held until it is released.
     pub async fn hold(&self, sql: &str) -> Held {
         self.database.hold(sql).await
     }
 
-    /// Waits until so many of the service's statements wait for a lock, or more.
+    /// Waits until at least this many statements of the service wait for a lock.
     pub async fn waiting_for_locks(&self, statements: usize) {
         let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let waiting = async || self.scalar(sql).await.parse::<usize>().unwrap_or_default();
@@ -41,7 +41,7 @@ impl TestService {
     /// Asserts that a table is empty.
     ///
     /// # Panics
-    /// When it is not.
+    /// When it has rows.
     pub async fn assert_no_rows(&self, table: &str) {
         let rows = self.scalar(&format!("SELECT count(*) FROM {table}")).await;
         assert_eq!(rows, "0", "rows in {table}");

@@ -1,4 +1,4 @@
-//! A second instance beside that of a test.
+//! A second instance in addition to the test's first one.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,7 +9,8 @@ use tempfile::TempDir;
 use crate::Balancer;
 use crate::process::Process;
 
-/// Set to 2, every service has a second instance beside it, and a balancer before both: a suite can be tried on two instances.
+/// If set to 2, every service gets a second instance, and a balancer in front of both: the whole suite can run on two
+/// instances.
 const INSTANCES: &str = "CALLBOARD_TEST_INSTANCES";
 
 /// The second instance.
@@ -21,30 +22,30 @@ pub(crate) struct SecondInstance {
 }
 
 impl SecondInstance {
-    /// Starts it if the variable says so.
+    /// Starts the second instance if the variable requests it.
     pub(crate) async fn if_configured(
         variables: &BTreeMap<String, String>,
         clock: Option<ManualClock>,
         first: SocketAddr,
     ) -> Result<Option<Self>, String> {
-        // What one instance reads of the other takes time, which a clock in hand would not give it.
+        // One instance reads from the other in real time, which a manual clock would not allow.
         match clock.is_none() && std::env::var(INSTANCES).is_ok_and(|number| number == "2") {
             true => Self::start(variables, clock, first).await.map(Some),
             false => Ok(None),
         }
     }
 
-    /// That of the balancer.
+    /// The balancer's address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.balancer
     }
 
-    /// The instance, to be stopped.
+    /// Takes the instance, in order to stop it.
     pub(crate) fn take(&mut self) -> Option<Process> {
         self.process.take()
     }
 
-    /// Starts again after a stop, at the same port. `first`: the variables of the first instance.
+    /// Restarts after a stop, at the same port. `first`: the variables of the first instance.
     pub(crate) async fn start_again(&mut self, first: &BTreeMap<String, String>, clock: Option<ManualClock>) {
         let started = Process::start(&self.variables(first), clock).await;
         self.process = Some(started.unwrap_or_else(|error| panic!("does not start again: {error}")));

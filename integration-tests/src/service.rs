@@ -1,4 +1,4 @@
-//! The service in this process, on a thread of its own.
+//! The service in this process, on its own thread.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -17,12 +17,12 @@ use crate::process::{Process, Stopping};
 use crate::second_instance::SecondInstance;
 use crate::{BOOTSTRAP, Bearer, Raw, RawAnswer, WorkflowBuilder, described, pause, until, within};
 
-/// Milliseconds until another instance notices a change of a workflow.
+/// Milliseconds until another instance notices a workflow change.
 const NOTICED: u64 = 1_050;
 
-/// A running service, alone with a database of its own.
+/// A running service with its own database.
 ///
-/// Dropping it stops it in order, and asserts that nothing is left undone.
+/// Dropping it shuts it down gracefully, and asserts that no work is left.
 pub struct TestService {
     pub(crate) process: Option<Process>,
     pub(crate) beside: Option<SecondInstance>,
@@ -35,23 +35,23 @@ pub struct TestService {
 }
 
 impl TestService {
-    /// With the usual configuration and the machine's clock.
+    /// Starts with the default configuration and the system clock.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// With a clock that moves only when the test says so.
+    /// Starts with a clock that only the test moves.
     pub async fn with_manual_clock() -> Self {
         Self::builder().manual_clock().start().await
     }
 
-    /// With a configuration of its own.
+    /// Starts configuring a service.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Where it listens; the same after a restart, and while it stops.
+    /// The service's address; the same after a restart, and during a shutdown.
     ///
     /// # Panics
     /// When it has never listened.
@@ -66,50 +66,50 @@ impl TestService {
         SocketAddr::from(([127, 0, 0, 1], port))
     }
 
-    /// Its configuration variables, to start another service like it.
+    /// The configuration variables, for starting a similar service.
     #[must_use]
     pub fn variables(&self) -> &BTreeMap<String, String> {
         &self.variables
     }
 
-    /// A visitor with a cookie jar, always the same one.
+    /// The default visitor, with a cookie jar.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Another visitor with a cookie jar.
+    /// A new visitor with a cookie jar.
     #[must_use]
     pub fn visitor(&self) -> Client {
         self.client.new_visitor()
     }
 
-    /// A client that keeps no cookie.
+    /// A client without cookies.
     ///
     /// # Panics
-    /// Never: the address is good.
+    /// Never: the address is valid.
     #[must_use]
     pub fn anonymous(&self) -> Client {
         let base = self.client.base();
         Client::builder(base).observer(described::check).keep_cookies(false).build().expect("an address")
     }
 
-    /// Somebody who sends this token.
+    /// A caller with this token.
     #[must_use]
     pub fn bearer(&self, token: &str) -> Bearer<'_> {
         Bearer::new(self, token)
     }
 
-    /// Whoever holds the bootstrap token.
+    /// A caller with the bootstrap token.
     #[must_use]
     pub fn root(&self) -> Bearer<'_> {
         self.bearer(BOOTSTRAP)
     }
 
-    /// A workflow to make.
+    /// Starts building a workflow.
     ///
     /// # Panics
-    /// Never: the address is good.
+    /// Never: the address is valid.
     #[must_use]
     pub fn workflow(&self) -> WorkflowBuilder {
         let client = match self.variables.get("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN") {
@@ -122,39 +122,39 @@ impl TestService {
         WorkflowBuilder::new(client)
     }
 
-    /// A connection for what no client would send.
+    /// A raw connection, for bytes that no client would send.
     pub async fn raw(&self) -> Raw {
         Raw::connect(self.address()).await
     }
 
-    /// Sends a JSON body to the chat without cookies and reads the whole answer.
+    /// Sends a JSON body to the chat without cookies and reads the complete response.
     ///
     /// # Panics
-    /// When no whole answer comes.
+    /// Without a complete response.
     pub async fn chat(&self, body: &Value) -> Answer {
         self.post("/api/chat", &body.to_string()).await
     }
 
-    /// Sends a JSON text without cookies and reads the whole answer.
+    /// Sends a JSON text without cookies and reads the complete response.
     ///
     /// # Panics
-    /// When no whole answer comes.
+    /// Without a complete response.
     pub async fn post(&self, path: &str, body: &str) -> Answer {
         self.send("POST", path, &[("content-type", "application/json")], body).await
     }
 
-    /// Reads an address without cookies.
+    /// Reads a path without cookies.
     ///
     /// # Panics
-    /// When no whole answer comes.
+    /// Without a complete response.
     pub async fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &[], "").await
     }
 
-    /// Sends anything without cookies and reads the whole answer.
+    /// Sends any request without cookies and reads the complete response.
     ///
     /// # Panics
-    /// When no whole answer comes.
+    /// Without a complete response.
     pub async fn send(
         &self,
         method: &str,
@@ -172,14 +172,14 @@ impl TestService {
         answer
     }
 
-    /// Waits until each instance has noticed a change of a workflow.
+    /// Waits until each instance has noticed a workflow change.
     pub async fn noticed(&self) {
         if self.beside.is_some() {
             pause(NOTICED).await;
         }
     }
 
-    /// Sends anything without cookies and reads the answer piece by piece.
+    /// Sends any request without cookies; the response is read piece by piece.
     pub async fn open(
         &self,
         method: &str,
@@ -192,74 +192,74 @@ impl TestService {
         self.raw().await.request(method, path, &all, body).await
     }
 
-    /// Begins a turn without cookies; its stream is read piece by piece.
+    /// Starts a turn without cookies; its stream is read piece by piece.
     pub async fn open_chat(&self, body: &Value) -> RawAnswer {
         self.open("POST", "/api/chat", &[("content-type", "application/json")], body.to_string()).await
     }
 
-    /// Reads a stream behind an event; its body is read piece by piece.
+    /// Reads a stream after an event; its body is read piece by piece.
     pub async fn resume(&self, stream: &str, after: Option<&str>) -> RawAnswer {
         let header = after.map(|id| ("last-event-id", id));
         self.open("GET", &format!("/api/chat/streams/{stream}"), header.as_slice(), "").await
     }
 
-    /// Stops a stream's turn without cookies; time passes meanwhile.
+    /// Stops a stream's turn without cookies; the clock moves meanwhile.
     pub async fn stop_turn(&self, stream: &str) -> Answer {
         let path = format!("/api/chat/streams/{stream}/stop");
-        // In small steps: the service waits for the turn's end for no more than five seconds of this clock.
+        // In small steps: the service waits for the turn's end for at most five seconds of this clock.
         self.while_time_passes_in(Duration::from_millis(2), self.send("POST", &path, &[], "")).await
     }
 
-    /// Whether it lives and is ready.
+    /// Asserts that the service is alive and ready.
     ///
     /// # Panics
-    /// When it is not.
+    /// When the service is not ready.
     pub async fn assert_healthy(&self) {
         let answer = self.get("/readyz").await;
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
 
-    /// The clock in hand.
+    /// The manual clock.
     ///
     /// # Panics
-    /// When the service runs on the machine's clock.
+    /// When the service uses the system clock.
     #[must_use]
     pub fn clock(&self) -> &ManualClock {
         self.clock.as_ref().expect("a clock in hand")
     }
 
-    /// Moves the clock on.
+    /// Advances the clock.
     ///
     /// # Panics
-    /// When the service runs on the machine's clock.
+    /// When the service uses the system clock.
     pub fn advance(&self, by: Duration) {
         self.clock().advance(by);
     }
 
-    /// Lets time pass, however the clock is held, until the future is there.
+    /// Lets time pass, with either clock, until the future is ready.
     pub fn while_time_passes<T>(&self, future: impl Future<Output = T>) -> impl Future<Output = T> {
         self.while_time_passes_in(Duration::from_millis(25), future)
     }
 
-    /// The same in steps of this length.
+    /// Like [`Self::while_time_passes`], in steps of this length.
     pub fn while_time_passes_in<T>(
         &self,
         step: Duration,
         future: impl Future<Output = T>,
     ) -> impl Future<Output = T> {
-        // A test has many of these in its own future, which is on the stack of its thread.
+        // Boxed, because a test's future has many of these, and lives on its thread's stack.
         self.passing(step, Box::pin(future))
     }
 
     async fn passing<T>(&self, step: Duration, future: impl Future<Output = T>) -> T {
         let Some(clock) = &self.clock else { return within("an answer", future).await };
-        // What the service does meanwhile takes its own time: long steps leave it more, or its limits pass before an answer.
+        // The service's own work takes real time: long steps get more of it, otherwise its timeouts would expire first.
         let real = 2 + u64::try_from(step.as_millis() / 20).unwrap_or(u64::MAX).min(30);
         let passing = async {
             loop {
                 pause(real).await;
                 clock.advance(step);
-                // Where the service is slow the clock is too.
+                // A slow service slows the clock down.
                 if let Some(process) = &self.process {
                     process.load().await;
                 }
@@ -274,10 +274,10 @@ impl TestService {
         .await
     }
 
-    /// What is under way.
+    /// The service's current load.
     ///
     /// # Panics
-    /// When it is stopped.
+    /// When the service is stopped.
     pub async fn load(&self) -> Load {
         let process = self.process.as_ref().expect("the service runs");
         process.load().await.expect("the service answers")
@@ -286,18 +286,18 @@ impl TestService {
     /// Waits until no turn runs, no stream is read and no thread has an actor.
     ///
     /// # Panics
-    /// When that does not come.
+    /// On a timeout.
     pub async fn settled(&self) {
         let idle = Load { threads: 0, streams: 0 };
         until("the service to have nothing under way", async || self.load().await == idle).await;
     }
 
-    /// The scenario leaves turns behind: nothing is asserted about them at the end.
+    /// Allows the scenario to leave unfinished turns: they are not asserted at the end.
     pub fn leave_work(&mut self) {
         self.leaves_work = true;
     }
 
-    /// Stops in order, as SIGTERM does; time passes meanwhile.
+    /// Shuts down gracefully, like SIGTERM; the clock moves meanwhile.
     pub async fn stop(&mut self) {
         let beside = self.beside.as_mut().and_then(|beside| beside.take()).map(Process::stop);
         let stopping = self.begin_stop();
@@ -310,18 +310,18 @@ impl TestService {
         self.while_time_passes_in(Duration::from_millis(100), both).await;
     }
 
-    /// Begins to stop in order.
+    /// Begins a graceful shutdown.
     ///
     /// # Panics
-    /// When it is stopped.
+    /// When the service is stopped.
     pub fn begin_stop(&mut self) -> Stopping {
         self.process.take().expect("the service runs").stop()
     }
 
-    /// Starts again after a stop: the same database, data folder and port.
+    /// Restarts after a stop: the same database, data folder and port.
     ///
     /// # Panics
-    /// When it does not start.
+    /// When the service does not start.
     pub async fn start_again(&mut self) {
         let started = Process::start(&self.variables, self.clock.clone()).await;
         self.process = Some(started.unwrap_or_else(|error| panic!("does not start again: {error}")));
@@ -335,7 +335,7 @@ impl TestService {
         self.variables.insert(name.to_owned(), value.to_owned());
     }
 
-    /// Stops in order and starts again.
+    /// Shuts down gracefully and restarts.
     pub async fn restart(&mut self) {
         self.stop().await;
         self.start_again().await;
@@ -348,7 +348,7 @@ impl Drop for TestService {
         let (process, clock, database) = (self.process.take(), self.clock.clone(), &self.database);
         let beside = self.beside.as_mut().and_then(|beside| beside.take());
         let leaves_work = self.leaves_work;
-        // A test's own runtime may be on its way down.
+        // A test's own runtime may be shutting down.
         let ending = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
@@ -359,7 +359,7 @@ impl Drop for TestService {
                     }
                     let done = process.stop().done();
                     match &clock {
-                        // Whatever waits for time shall get it.
+                        // Advances the clock for everything that waits for time.
                         Some(clock) => {
                             tokio::select! {
                                 () = done => {}
@@ -383,7 +383,7 @@ impl Drop for TestService {
     }
 }
 
-/// A database beside all services, for what cannot be said from within.
+/// A database besides those of the services, for statements that cannot run inside theirs.
 pub async fn owner_of_all_databases() -> TestDatabase {
     TestDatabase::create().await
 }

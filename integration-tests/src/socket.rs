@@ -14,7 +14,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::{TestService, Workflow, within};
 
-/// How the service closed a socket: `code reason`.
+/// The service's close frame: `code reason`.
 pub type Closed = String;
 
 /// An open socket.
@@ -32,7 +32,7 @@ impl Socket {
         Self::open(t.address(), &format!("/ws/workflow/{}", workflow.id), headers).await
     }
 
-    /// Opens a socket at a path.
+    /// Opens a websocket at a path.
     ///
     /// # Panics
     /// When the service refuses.
@@ -41,7 +41,7 @@ impl Socket {
         for (name, value) in headers {
             let name: HeaderName = name.parse().expect("a header name");
             let value: HeaderValue = value.parse().expect("a header value");
-            // There is one already, and there may be only one.
+            // The request already has one, and may have only one.
             if name == http::header::HOST {
                 request.headers_mut().insert(name, value);
             } else {
@@ -71,7 +71,7 @@ impl Socket {
         self.send(Message::text(message.to_string())).await.expect("an open socket");
     }
 
-    /// Sends anything.
+    /// Sends any message.
     ///
     /// # Errors
     /// When the socket is closed.
@@ -79,7 +79,7 @@ impl Socket {
         within("a message to be taken", self.stream.send(message)).await
     }
 
-    /// Sends a frame of a text: its first one, or a later one, or the last.
+    /// Sends one frame of a text: the first, a later one, or the last.
     ///
     /// # Errors
     /// When the socket is closed.
@@ -100,19 +100,19 @@ impl Socket {
         }
     }
 
-    /// The next message, or how it was closed. Pings are answered meanwhile.
+    /// The next message, or the close frame. Responds to pings meanwhile.
     ///
     /// # Errors
-    /// How it was closed.
+    /// The close frame.
     ///
     /// # Panics
-    /// When a message is no JSON.
+    /// When a message is not JSON.
     pub async fn try_next(&mut self) -> Result<Value, Closed> {
         loop {
             match self.stream.next().await {
                 Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).expect("JSON")),
                 Some(Ok(Message::Close(Some(CloseFrame { code, reason })))) => {
-                    // The service waits for the answer.
+                    // The service waits for the close response.
                     while let Some(Ok(_)) = self.stream.next().await {}
                     return Err(format!("{} {reason}", u16::from(code)));
                 }
@@ -124,7 +124,7 @@ impl Socket {
         }
     }
 
-    /// Everything up to and with the first message of this type.
+    /// All messages up to and including the first one with this type.
     ///
     /// # Panics
     /// As [`Socket::next`].
@@ -140,10 +140,10 @@ impl Socket {
         }
     }
 
-    /// Reads on until the service closes it; says how.
+    /// Reads until the service closes the socket; returns the close frame.
     ///
     /// # Panics
-    /// When it does not.
+    /// When the service does not close it.
     pub async fn closed(&mut self) -> Closed {
         within("the service to close the socket", async {
             loop {
@@ -155,7 +155,8 @@ impl Socket {
         .await
     }
 
-    /// Asks for a `pong`, and so waits for everything before it; says what came meanwhile.
+    /// Sends a `ping` and waits for the `pong`, and so for everything before it; returns the messages received
+    /// meanwhile.
     ///
     /// # Panics
     /// As [`Socket::next`].
@@ -166,7 +167,7 @@ impl Socket {
         all
     }
 
-    /// Closes it.
+    /// Closes the socket.
     pub async fn close(mut self) {
         let _ = self.stream.close(None).await;
         while let Some(Ok(_)) = self.stream.next().await {}

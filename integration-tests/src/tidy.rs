@@ -1,4 +1,4 @@
-//! Events with their ids and times made the same in every run.
+//! Normalizes the ids and times in events, so that they are equal in every run.
 
 use std::collections::BTreeMap;
 
@@ -24,13 +24,13 @@ pub fn events(body: &str) -> Vec<Value> {
         .collect()
 }
 
-/// A stream's body without the mark of live events, which depends on when it was read.
+/// A stream's body without the marker for live events, which depends on the time of reading.
 #[must_use]
 pub fn without_mark(body: &str) -> String {
     body.replacen(wire::sse::LIVE_FRAME, "", 1).replacen(wire::sse::LIVE_COMMENT, "", 1)
 }
 
-/// One line for each event: ids become `thr-1`, `msg-1`, … in the order they come, times become `[time]`.
+/// One line per event: ids become `thr-1`, `msg-1`, … in order of appearance, times become `[time]`.
 ///
 /// # Panics
 /// When a time is not RFC 3339 with `Z`, or a member is `null`.
@@ -44,7 +44,7 @@ pub fn tidy(body: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A JSON answer in the same way.
+/// A JSON response, normalized in the same way.
 ///
 /// # Panics
 /// As [`tidy`].

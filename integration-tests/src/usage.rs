@@ -1,4 +1,4 @@
-//! What workspaces store, measured when a test says so.
+//! Workspace usage, measured on the test's request.
 
 use crate::{TestService, until};
 
@@ -17,13 +17,13 @@ pub fn noise(length: usize) -> String {
 }
 
 impl TestService {
-    /// Waits for what the first start measures.
+    /// Waits for the measurement of the first start.
     pub async fn measured(&self) {
         let some = "SELECT count(*) > 0 FROM workspace_usage";
         until("it is measured", async || self.scalar(some).await == "true").await;
     }
 
-    /// Restarts the service so that it measures usage again: a start does so if the last measurement is old.
+    /// Restarts the service so that it measures usage again, which a start does if the last measurement is old.
     pub async fn measure(&mut self) {
         self.execute("UPDATE workspace_usage SET measured_at = measured_at - interval '1 hour'").await;
         self.restart().await;

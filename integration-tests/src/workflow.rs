@@ -1,4 +1,4 @@
-//! Making workflows.
+//! Creates workflows.
 
 use client::Client;
 use serde_json::{Map, Value};
@@ -6,16 +6,16 @@ use wire::{CreateVersion, CreateWorkflow, PublishRequest};
 
 use crate::graphs;
 
-/// A workflow that is there.
+/// A created workflow.
 #[derive(Debug, Clone)]
 pub struct Workflow {
-    /// Its id.
+    /// The workflow's id.
     pub id: String,
-    /// Its handle.
+    /// The workflow's handle.
     pub handle: String,
 }
 
-/// A workflow to make; with one version that echoes, private, unless told otherwise.
+/// Builds a workflow; by default private, with one version that echoes.
 pub struct WorkflowBuilder {
     client: Client,
     name: String,
@@ -26,7 +26,7 @@ pub struct WorkflowBuilder {
 }
 
 impl WorkflowBuilder {
-    /// A workflow that this client creates.
+    /// Starts building a workflow that this client creates.
     #[must_use]
     pub fn new(client: Client) -> Self {
         let graph = Some(graphs::reply("You said: {{ inputs.message }}"));
@@ -34,62 +34,62 @@ impl WorkflowBuilder {
         Self { client, name, graph, config: None, published: false, require_login: false }
     }
 
-    /// Made by whoever this is.
+    /// Sets the client that creates it.
     #[must_use]
     pub fn by(mut self, client: Client) -> Self {
         self.client = client;
         self
     }
 
-    /// Its name.
+    /// Sets the name.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// Says `You said: …`, at once.
+    /// Makes it say `You said: …`, in one piece.
     #[must_use]
     pub fn echo(self) -> Self {
         self.graph(graphs::reply("You said: {{ inputs.message }}"))
     }
 
-    /// This graph.
+    /// Sets the graph.
     #[must_use]
     pub fn graph(mut self, graph: Value) -> Self {
         self.graph = Some(graph);
         self
     }
 
-    /// No version.
+    /// Creates no version.
     #[must_use]
     pub fn without_version(mut self) -> Self {
         self.graph = None;
         self
     }
 
-    /// The runnable config of its version.
+    /// Sets the version's runnable config.
     #[must_use]
     pub fn config(mut self, config: Value) -> Self {
         self.config = config.as_object().cloned();
         self
     }
 
-    /// Published.
+    /// Publishes the workflow.
     #[must_use]
     pub fn published(mut self) -> Self {
         self.published = true;
         self
     }
 
-    /// Its published chat asks for a login.
+    /// Requires a login for the published chat.
     #[must_use]
     pub fn require_login(mut self) -> Self {
         self.require_login = true;
         self
     }
 
-    /// Makes it.
+    /// Creates the workflow.
     ///
     /// # Panics
     /// When the service refuses.

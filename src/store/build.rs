@@ -1,5 +1,5 @@
-//! `embed_migrations!` reads the folder when the crate is compiled and does not watch it. The fingerprint names the
-//! tests' template database, so that a changed migration gets a new one.
+//! `embed_migrations!` reads the folder at compile time and does not watch it. The fingerprint names the tests'
+//! template database, so that a changed migration gets a new one.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;

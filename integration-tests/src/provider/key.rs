@@ -1,4 +1,4 @@
-//! An RSA key that is public to the last digit: the example of RFC 7515 (A.2).
+//! An RSA key that is completely public: the example in RFC 7515 (A.2).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,12 +17,12 @@ const PRIVATE: [&str; 6] = [
     "IYd7DHOhrWvxkwPQsRM2tOgrjbcrfvtQJipd-DlcxyVuuM9sQLdgjVk2oy26F0EmpScGLq2MowX7fhd_QJQ3ydy5cY7YIBi87w93IKLEdfnbJtoOPLUW0ITrJReOgo1cq9SbsxYawBgfp_gh6A5603k2-ZQwVK0JKSHuLFkuQ3U",
 ];
 
-/// The public part, as it stands in a key set.
+/// The public part, as in a key set.
 pub(super) fn jwk() -> Value {
     json!({"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "one", "n": MODULUS, "e": "AQAB"})
 }
 
-/// The RS256 signature of a text.
+/// The RS256 signature for a text.
 #[expect(clippy::disallowed_methods, reason = "ring blinds with randomness of its own")]
 pub(super) fn sign(text: &str) -> Vec<u8> {
     let bytes = |text: &str| URL_SAFE_NO_PAD.decode(text).expect("base64url");

@@ -1,4 +1,4 @@
-//! An OpenID provider: strict with its clients, and as wrong as the test wants it.
+//! An OpenID provider: strict with its clients, and as faulty as the test demands.
 
 mod key;
 mod tokens;
@@ -19,38 +19,38 @@ use url::Url;
 use crate::Raw;
 use web::Request;
 
-/// How the identity token is signed.
+/// The signature of the identity token.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Signing {
-    /// As it should be.
+    /// A correct signature.
     #[default]
     Rs256,
-    /// With `alg: none` and nothing behind it.
+    /// `alg: none` without a signature.
     Nothing,
     /// HS256 with the client's secret.
     ClientSecret,
-    /// RS256, and one bit of it changed.
+    /// RS256 with one bit changed.
     Broken,
 }
 
-/// What it does otherwise than it should.
+/// The provider's deviations from correct behaviour.
 #[derive(Debug, Clone)]
 pub struct Knobs {
-    /// Members of its description; `null` leaves one out.
+    /// Changed members of the provider's metadata; `null` removes one.
     pub metadata: Value,
-    /// Members of the token's header.
+    /// Changed members of the token's header.
     pub header: Value,
-    /// Claims of the token; `null` leaves one out.
+    /// Changed claims of the token; `null` removes one.
     pub claims: Value,
-    /// What the userinfo endpoint says.
+    /// The userinfo endpoint's response.
     pub userinfo: Value,
-    /// How the token is signed.
+    /// The token's signature.
     pub signing: Signing,
-    /// Parameters that the browser brings back; an empty one is left out.
+    /// Changed parameters of the browser's redirect back; an empty one is removed.
     pub back: Vec<(&'static str, String)>,
-    /// Answers of paths in the place of its own.
+    /// Replacement responses by path.
     pub answers: HashMap<&'static str, (u16, String)>,
-    /// A path that is never answered.
+    /// A path without any response.
     pub silent: Option<&'static str>,
 }
 
@@ -69,30 +69,30 @@ impl Default for Knobs {
     }
 }
 
-/// A browser's way to the provider and back, as it is seen in its addresses.
+/// A browser's way to the provider and back, seen through its URLs.
 #[derive(Debug, Clone)]
 pub struct Way {
-    /// The address that the service sent it to.
+    /// The URL that the service redirected to.
     pub there: Url,
-    /// The path and query that the provider sent it back to.
+    /// The path and query that the provider redirected back to.
     pub back: String,
 }
 
 impl Way {
-    /// A parameter of the way there.
+    /// A parameter of the redirect to the provider.
     ///
     /// # Panics
-    /// When there is none.
+    /// When it is missing.
     #[must_use]
     pub fn asked(&self, name: &str) -> String {
         let found = self.there.query_pairs().find(|(known, _)| known == name);
         found.unwrap_or_else(|| panic!("{name} in {}", self.there)).1.into_owned()
     }
 
-    /// A parameter of the way back.
+    /// A parameter of the redirect back.
     ///
     /// # Panics
-    /// When there is none.
+    /// When it is missing.
     #[must_use]
     pub fn brought(&self, name: &str) -> String {
         let query = self.back.split_once('?').expect("a query").1;
@@ -117,24 +117,24 @@ struct Kept {
     secrets: Vec<String>,
 }
 
-/// A provider on a port of its own.
+/// A provider on a free port.
 pub struct Provider {
     address: SocketAddr,
     kept: Arc<Mutex<Kept>>,
     listening: Option<JoinHandle<()>>,
 }
 
-/// The id that the service has here. A colon must be encoded before it stands before the secret.
+/// The service's client id. Its colon must be encoded when the secret follows it.
 const CLIENT_ID: &str = "desk:1";
 const ACCESS_TOKEN: &str = "canary-provider-access-token";
-/// The secret that the service has here.
+/// The service's client secret.
 pub const CLIENT_SECRET: &str = "canary-client-secret +/%&";
 
 impl Provider {
-    /// Starts one. Ada signs in there, whose address is verified.
+    /// Starts a provider. Its user is Ada, with a verified address.
     ///
     /// # Panics
-    /// When there is no port.
+    /// Without a free port.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
@@ -164,22 +164,22 @@ impl Provider {
         let _ = listening.await;
     }
 
-    /// Comes up at the same address.
+    /// Comes up again at the same address.
     ///
     /// # Panics
-    /// When the address is taken meanwhile.
+    /// When the address has been taken meanwhile.
     pub async fn come_up(&mut self) {
         let listener = TcpListener::bind(self.address).await.expect("the same port");
         self.listen(listener);
     }
 
-    /// For `SERVICE_OIDC_ISSUER`.
+    /// The value for `SERVICE_OIDC_ISSUER`.
     #[must_use]
     pub fn issuer(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The three variables of a service that signs in here.
+    /// The three variables for a service that signs in here.
     #[must_use]
     pub fn variables(&self) -> [(&'static str, String); 3] {
         [
@@ -193,20 +193,20 @@ impl Provider {
         self.kept.lock().expect("no panic")
     }
 
-    /// Does something otherwise from now on; what an earlier call changed is as it should be again.
+    /// Changes the provider's behaviour; an earlier change is reverted.
     pub fn be(&self, change: impl FnOnce(&mut Knobs)) {
         let mut knobs = Knobs::default();
         change(&mut knobs);
         self.kept().knobs = knobs;
     }
 
-    /// How often a path was asked for.
+    /// Number of requests for a path.
     #[must_use]
     pub fn asked(&self, path: &str) -> usize {
         self.kept().asked.iter().filter(|asked| *asked == path).count()
     }
 
-    /// Every token and PKCE verifier so far.
+    /// All tokens and PKCE verifiers so far.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
         let mut secrets = self.kept().secrets.clone();
@@ -214,10 +214,10 @@ impl Provider {
         secrets
     }
 
-    /// What a browser does that is sent there: it is sent back at once.
+    /// Follows the service's redirect like a browser; the provider redirects back at once.
     ///
     /// # Panics
-    /// When it is not sent back.
+    /// When the provider does not redirect back.
     pub async fn visit(&self, there: &str) -> Way {
         let there = Url::parse(there).expect("an address");
         let path = &there[url::Position::BeforePath..];
@@ -228,7 +228,7 @@ impl Provider {
     }
 }
 
-/// What a request is answered with; `None`: nothing, ever.
+/// The response to a request; `None`: no response, ever.
 fn answer(kept: &Mutex<Kept>, issuer: &str, request: &Request) -> Option<web::Answer> {
     let mut kept = kept.lock().expect("no panic");
     kept.asked.push(request.path.clone());
@@ -299,7 +299,7 @@ fn authorize(kept: &mut Kept, issuer: &str, request: &Request) -> web::Answer {
     web::Answer { location: Some(to.to_string()), ..web::Answer::new(302, String::new()) }
 }
 
-/// The client shows its secret in one way, and the code is good once, for its verifier and its address.
+/// The client must present its secret in exactly one way; the code is valid once, for its verifier and its address.
 fn token(kept: &mut Kept, issuer: &str, request: &Request) -> Result<web::Answer, (u16, &'static str)> {
     let methods = &kept.knobs.metadata["token_endpoint_auth_methods_supported"];
     let form = |name: &str| request.form.get(name).map(String::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Identity tokens, right and wrong.
+//! Identity tokens, correct and faulty.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{CLIENT_ID, CLIENT_SECRET, Knobs, Signing, key};
 
-/// An object with some members changed; `null` leaves one out.
+/// An object with some members changed; `null` removes one.
 pub(super) fn changed(mut object: Value, changes: &Value) -> Value {
     for (name, value) in changes.as_object().expect("an object") {
         if value.is_null() {

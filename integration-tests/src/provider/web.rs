@@ -1,4 +1,4 @@
-//! As much of HTTP as a provider needs.
+//! The parts of HTTP that a provider needs.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What is asked.
+/// A request to the provider.
 pub(super) struct Request {
     pub(super) path: String,
     pub(super) query: HashMap<String, String>,
@@ -15,7 +15,7 @@ pub(super) struct Request {
     pub(super) authorization: String,
 }
 
-/// What is answered.
+/// A response from the provider.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) body: String,
@@ -32,7 +32,7 @@ impl Answer {
     }
 }
 
-/// One request of a connection; without an answer it stays open.
+/// Serves one request per connection; without a response, the connection stays open.
 pub(super) async fn serve(mut stream: TcpStream, answer: impl Fn(&Request) -> Option<Answer>) {
     let Some(request) = read(&mut stream).await else { return };
     let Some(Answer { status, body, location }) = answer(&request) else { return pending().await };

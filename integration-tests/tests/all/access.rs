@@ -1,4 +1,4 @@
-//! Who may chat, and which pages may ask.
+//! Chat access, and the pages that may send requests.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn cookie_of(client: &Client) -> String {
     format!("callboard_visitor={}", client.cookie("callboard_visitor").unwrap())
 }
 
-/// Every header that lets a page do something.
+/// All CORS response headers.
 fn permissions(answer: &Answer) -> Vec<String> {
     let all = answer.headers.iter().filter(|(name, _)| name.as_str().starts_with("access-control-"));
     let mut all: Vec<String> =
@@ -45,7 +45,7 @@ async fn a_threads_id_gives_access_until_its_cookie_is_presented() {
         client.resume(&turn.stream_id, None).await.err().and_then(|error| error.code().map(str::to_owned))
     };
     assert_eq!(hidden(&stranger).await.as_deref(), Some("stream.not_found"));
-    // A stranger's cookie requires nothing of the thread, the owner's does.
+    // A stranger's cookie closes nothing; the owner's cookie closes the thread to all others.
     assert_eq!(refused(&t.anonymous(), &workflow, &turn.thread_id).await, None);
     assert_eq!(hidden(&owner).await, None);
     for other in [&t.anonymous(), &t.visitor(), &stranger] {
@@ -195,7 +195,7 @@ async fn a_listed_origin_may_read_with_cookies() {
     access-control-allow-origin: https://app.example.org
     access-control-expose-headers: X-Chat-Stream-Id, X-Request-Id, X-Next-Cursor, Retry-After, Idempotency-Replayed
     ");
-    // Also on errors, so that the page can tell what is wrong.
+    // Errors have the headers too, so that the page can read them.
     for (method, path) in [("POST", "/api/chat"), ("GET", "/nowhere"), ("PUT", "/api/chat")] {
         let error = t.send(method, path, &[("origin", LISTED)], "").await;
         assert!(error.status >= 400);
@@ -243,7 +243,7 @@ async fn anybody_may_read_without_cookies_where_the_list_is_a_star() {
         assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
         assert_eq!(answer.header("access-control-allow-credentials"), None);
     }
-    // A cookie that comes along all the same is not used for a stranger's page.
+    // A cookie sent nevertheless is ignored for a stranger's page.
     let owner = t.visitor();
     owner.say(&workflow.id, "hi").await.unwrap();
     let headers = [JSON, ("origin", LISTED), ("cookie", &cookie_of(&owner))];
@@ -350,7 +350,7 @@ async fn a_strangers_page_does_nothing_in_a_visitors_name() {
         assert_eq!(t.send("POST", "/api/chat", &headers, &body).await.status, 200, "{origin}");
     }
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "3");
-    // Without the cookie nobody's name is used, and the thread requires it by now.
+    // Without the cookie, the request has no visitor, and the thread requires one by now.
     let answer = t.send("POST", "/api/chat", &[JSON, evil], &body).await;
     assert_eq!(answer.refusal(), "404 thread.not_found");
     let body = chat::create(&workflow, "without a name").to_string();
@@ -365,7 +365,7 @@ async fn two_origin_headers_are_nobodys() {
     assert_eq!(t.send("OPTIONS", "/api/chat", &twice, "").await.status, 403);
 }
 
-/// A form needs no preflight, and on a service that asks for no credentials it would be enough.
+/// A form needs no preflight, so on a service without authentication it would be enough.
 #[tokio::test]
 async fn a_strangers_page_changes_no_workflow() {
     let t = with_cors(r#"["https://app.example.org"]"#).await;
@@ -420,7 +420,7 @@ async fn a_name_that_somebody_pointed_at_loopback_does_not_reach_the_api() {
 async fn what_was_read_before_a_workflow_was_closed_does_not_keep_it_open() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
-    // Nobody has looked for a while, and the next look is held between the workflow and its version.
+    // The last read is old enough, and the next one is held between the workflow and its version.
     t.advance(Duration::from_secs(5));
     let hold = t.hold("LOCK TABLE workflow_versions IN ACCESS EXCLUSIVE MODE").await;
     let held = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()

@@ -1,4 +1,4 @@
-//! What sync actions count towards: budgets, permits of streams, requests of their session.
+//! Limits that sync actions count towards: budgets, stream permits, session requests.
 
 use futures_util::join;
 use integration_tests::{Answer, AnswerExt, Builder, Endpoint, TestService, Workflow, chat, events, until};
@@ -10,7 +10,7 @@ use crate::questions::run_at;
 const CALL: u64 = 7;
 const RUNS: &str = "SELECT count(*) FROM runs";
 
-/// Sends a card; the action `ask` asks a model and writes its answer on the card.
+/// Sends a card; the action `ask` calls a model and writes its reply on the card.
 fn graph() -> Value {
     let card = |text: &str| json!({"type": "Card", "children": [{"type": "Text", "id": "n", "value": text}]});
     json!({"format": "graph/1",
@@ -62,7 +62,7 @@ impl Card {
     }
 }
 
-/// A single instance: each counts permits for itself.
+/// A single instance, because each instance counts its own permits.
 fn alone(model: &Endpoint) -> Builder {
     TestService::builder().alone().set("SERVICE_MODEL_BASE_URL", model.base_url())
 }
@@ -75,7 +75,7 @@ async fn models_of_sync_actions_count_and_a_reached_limit_refuses_the_action() {
     let acted = card.act(&t).await;
     let text = acted.value()["updated_item"]["widget"]["children"][0]["value"].clone();
     assert_eq!(text, "You said: hi", "{}", acted.text());
-    // The turn is that of the first message.
+    // The counted turn is the first message's turn.
     let used = card.usage(&t).await;
     for (name, value) in [("turns", 1), ("calls", 1), ("input_tokens", 3), ("output_tokens", 4)] {
         assert_eq!(used[name], value, "{used}");
@@ -91,7 +91,7 @@ async fn models_of_sync_actions_count_and_a_reached_limit_refuses_the_action() {
         card.limit(&t, json!(null)).await;
     }
     assert_eq!((model.asked(), t.scalar(RUNS).await.as_str()), (1, "2"), "no run has started");
-    // The limit is not reached, and a call could exceed it: the run fails before the call.
+    // The limit is not reached, but a call could exceed it: the run fails before the call.
     card.limit(&t, json!({"tokens_per_day": CALL + 3})).await;
     assert_eq!(card.act(&t).await.refusal(), "502 chat.action_failed");
     assert_eq!(run_at(&t, 2).await["error"]["code"], "chat.budget.workflow");

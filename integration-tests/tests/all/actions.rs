@@ -1,11 +1,11 @@
-//! Actions of widgets and of the page: as a turn, and as a change of the widget alone.
+//! Widget and page actions: as a turn, and as a change to the widget only.
 
 use futures_util::future::join_all;
 use integration_tests::{Answer, AnswerExt, TestService, Workflow, chat, events, graphs, until};
 use serde_json::{Value, json};
 
-/// A card whose text counts: the first message sends it, the action `add` increases it, `pause` increases it after 15 seconds. `slow`, `fail`,
-/// `ask` and `hang` write 9 on it before they do what they say.
+/// A card with a counter: the first message sends it, the action `add` increases it, `pause` increases it after 15
+/// seconds. `slow`, `fail`, `ask` and `hang` first write 9 on it.
 fn counter() -> Value {
     let card = |text: &str| {
         json!({"type": "Card", "children": [{"type": "Text", "id": "n", "value": text},
@@ -99,7 +99,7 @@ async fn a_graph_receives_the_action_with_its_widget() {
     assert_eq!((&received["type"], &received["payload"]), (&json!("say"), &json!({"a": [null, 1]})));
     assert_eq!((&received["item_id"], &received["key"]), (&json!(card.item), &json!("counter")));
     assert_eq!(received["widget"]["children"][0]["value"], "1");
-    // The page itself acts.
+    // An action of the page itself.
     let params = json!({"thread_id": card.thread, "action": {"type": "say"}});
     let told = events(&t.chat(&chat::ask(&card.workflow, "threads.custom_action", params)).await.text());
     let text = told.last().unwrap()["item"]["content"][0]["text"].as_str().unwrap().to_owned();
@@ -133,7 +133,7 @@ async fn sync_actions_do_not_wait_for_a_turn_and_the_last_one_counts() {
     let acting = (1..=6).map(|by| card.sync(&t, json!({"type": "add", "payload": {"by": by}})));
     let answers = join_all(acting).await;
     assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
-    // Each action reads the stored state: none or some of the others may be included. The stored state is one of the results.
+    // Each action reads the stored state, which may include other actions. The stored state is one of the results.
     let numbers: Vec<Value> = answers
         .iter()
         .map(|answer| answer.value()["updated_item"]["widget"]["children"][0]["value"].clone())
@@ -291,7 +291,7 @@ async fn a_queued_message_is_not_yet_part_of_an_action() {
     let workflow = t.workflow().graph(graph).published().create().await;
     let began = events(&t.chat(&chat::create(&workflow, "one")).await.text());
     let thread = began[0]["thread"]["id"].as_str().unwrap().to_owned();
-    // The action waits behind a turn, and a message is stored behind the action before the action begins.
+    // The action waits for a running turn, and a message is stored after the action before the action begins.
     let mut first = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
     let params = json!({"thread_id": thread, "action": {"type": "x"}});
     let mut acting = t.open_chat(&chat::ask(&workflow, "threads.custom_action", params)).await;

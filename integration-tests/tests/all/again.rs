@@ -1,4 +1,4 @@
-//! A message is answered again, without what was behind it.
+//! Retries a message, without the items after it.
 
 use insta::assert_snapshot;
 use integration_tests::{
@@ -11,7 +11,7 @@ use crate::parked_turns::items_without_question;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const CHATKIT: (&str, &str) = ("chatkit-frame-instance-id", "f");
-/// Says what the model is given.
+/// Prints the model's input.
 const HISTORY: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}; {% endfor %}";
 
 pub(crate) fn again(workflow: &Workflow, thread: &str, item: &str) -> Value {
@@ -28,7 +28,7 @@ pub(crate) async fn texts(client: &Client, workflow: &Workflow, thread: &str) ->
     items(client, workflow, thread).await.1
 }
 
-/// A turn that is running, and its thread.
+/// A running turn and its thread.
 pub(crate) async fn running(t: &TestService, workflow: &Workflow, text: &str) -> (RawAnswer, String) {
     let mut first = t.open_chat(&chat::create(workflow, text)).await;
     let begun = first.until("stream_options").await;
@@ -66,7 +66,7 @@ async fn a_retry_streams_another_answer_and_not_the_message() {
     {"item":{"content":[{"annotations":[],"text":"You said: one","type":"output_text"}],"created_at":"[time]","id":"msg-1","thread_id":"thr-1","type":"assistant_message"},"type":"thread.item.done"}
     "#);
     assert_eq!(texts(&client, &workflow, &thread).await, ["one", "You said: one"]);
-    // What is taken out stays stored, and is not there for anybody.
+    // Removed items stay stored, but are not readable.
     assert_eq!(t.scalar("SELECT count(*) FROM thread_items").await, "6");
     for gone in before[1..].iter().chain(&after[1..]) {
         let error = client.say_again(&workflow.id, &thread, gone).await.err().unwrap();
@@ -121,7 +121,7 @@ async fn what_the_message_asked_for_is_asked_for_again() {
     assert_eq!(second.last().unwrap()["item"]["content"][0]["text"], "hi that m second true");
 }
 
-/// What runs or waits already goes first; its answers stand behind the message and go with the rest.
+/// A running or waiting turn goes first; its replies follow the message and are removed with the rest.
 #[tokio::test]
 async fn a_retry_waits_for_its_turn() {
     let t = TestService::with_manual_clock().await;
@@ -187,7 +187,7 @@ async fn a_retry_that_is_sent_again_is_the_same_retry() {
 async fn a_retry_goes_on_after_a_restart_and_can_be_resumed_and_stopped() {
     let mut t = TestService::builder()
         .manual_clock()
-        // Nobody reads across the stop.
+        // No client reads during the stop.
         .set("SERVICE_CHAT_DISCONNECT_GRACE", "forever")
         .start()
         .await;
@@ -208,7 +208,7 @@ async fn a_retry_goes_on_after_a_restart_and_can_be_resumed_and_stopped() {
     let rest = t.while_time_passes_in(step, resumed.rest()).await;
     assert_eq!(events(&rest).pop().unwrap()["item"]["content"][0]["text"], "(user: hi; ) done");
     assert_eq!(texts(&client, &workflow, &thread).await, ["hi", "(user: hi; ) done"]);
-    // Queued behind another turn at a restart, and begun by the next process.
+    // The retry is queued after another turn at a restart, and the next process starts it.
     let mut second = t.open_chat(&chat::add(&workflow, &thread, "second")).await;
     second.until("content_part_added").await;
     let mut retry = t.open_chat(&again(&workflow, &thread, &ids[0])).await;
@@ -256,7 +256,7 @@ async fn only_a_users_message_of_the_callers_thread_is_answered_again() {
     );
     let answer = t.chat(&chat::ask(&workflow, "threads.retry_after_item", json!({"item_id": 1}))).await;
     assert_eq!(answer.problems(), ["/params/thread_id required", "/params/item_id type"]);
-    // Nothing was taken out by any of it.
+    // None of these requests has removed anything.
     t.assert_no_rows("thread_cuts").await;
     assert_eq!(texts(&owner, &workflow, &thread).await, ["hi", "You said: hi"]);
     owner.delete_thread(&workflow.id, &thread).await.unwrap();
@@ -264,7 +264,7 @@ async fn only_a_users_message_of_the_callers_thread_is_answered_again() {
     assert_eq!(answer.refusal(), "404 thread.not_found");
 }
 
-/// Page by page it is the thread as it is shown, wherever one goes on.
+/// Pages show the same thread as a whole read, from every cursor.
 #[tokio::test]
 async fn items_part_by_part_are_without_what_was_taken_out() {
     let t = TestService::start().await;
@@ -297,7 +297,7 @@ async fn items_part_by_part_are_without_what_was_taken_out() {
                 }
             }
             assert_eq!(read, expected, "{order:?} {limit}");
-            // Where an item stood is known though it was taken out.
+            // The position of a removed item is still known.
             for (gone, kept) in [(&before[5], &whole[4]), (&before[7], &whole[4])] {
                 let after = Some(gone.clone());
                 let page = PageRequest { limit: Some(limit), order: Some(order), after };

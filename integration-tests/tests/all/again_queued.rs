@@ -1,4 +1,4 @@
-//! Retries and messages that wait for their turn while others are stopped, taken out or deleted.
+//! Retries and messages that wait for their turn while others are stopped, removed or deleted.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn statuses(t: &TestService) -> String {
     t.scalar("SELECT string_agg(status, ' ' ORDER BY id) FROM runs").await
 }
 
-/// It takes out what stood there when it was asked for, and nothing of what came after.
+/// The retry removes the items that existed when it was requested, and none of the later ones.
 #[tokio::test]
 async fn a_retry_that_is_stopped_while_it_waits_takes_nothing_more_out() {
     for restarted in [false, true] {
@@ -47,7 +47,7 @@ async fn a_retry_that_is_stopped_while_it_waits_takes_nothing_more_out() {
         t.while_time_passes(first.until("so far")).await;
         let step = Duration::from_secs(1);
         if restarted {
-            // Asked for, and the process ends before anybody is told.
+            // The cancellation is stored, and the process ends before it is delivered.
             t.execute("UPDATE runs SET cancel_requested_at = now() WHERE status = 'queued'").await;
             t.restart().await;
             first = t.resume(&stream_of(&first), None).await;
@@ -68,7 +68,7 @@ async fn a_retry_that_is_stopped_while_it_waits_takes_nothing_more_out() {
     }
 }
 
-/// Once the answer is there that was being written when the retry was asked for, it stands behind the message.
+/// The retry was requested while a reply was being written; the complete reply follows the message.
 #[tokio::test]
 async fn a_stopped_retry_has_taken_out_what_stood_there_when_it_was_asked_for() {
     let t = TestService::with_manual_clock().await;
@@ -85,7 +85,7 @@ async fn a_stopped_retry_has_taken_out_what_stood_there_when_it_was_asked_for() 
     assert_eq!(texts(&client, &workflow, &thread).await, ["hi"]);
 }
 
-/// Its side effects would be for nothing, and a model would be asked with a history that ends elsewhere.
+/// Its side effects would be useless, and a model would get a history with another end.
 #[tokio::test]
 async fn a_message_that_a_retry_has_taken_out_is_not_answered() {
     for (restarted, text) in [(false, "said"), (false, "{{ messages | length }}"), (true, "said")] {
@@ -121,10 +121,10 @@ async fn a_message_that_a_retry_has_taken_out_is_not_answered() {
     }
 }
 
-/// Says what the model is given, after a while.
+/// Prints the model's input, after a delay.
 const HISTORY: &str = "({% for m in messages %}{{ m.content }} {% endfor %})";
 
-/// The answer to the message before it came while it waited, and stands behind it; it is no answer to it.
+/// The reply to the previous message arrived while the message waited, and follows it without being its reply.
 #[tokio::test]
 async fn a_retry_of_a_message_that_had_waited_leaves_the_answer_to_the_one_before() {
     let t = TestService::with_manual_clock().await;
@@ -183,7 +183,7 @@ async fn a_retry_of_a_message_that_waits_still_leaves_the_answer_to_the_one_befo
     }
 }
 
-/// Who reads along has seen them.
+/// Readers of the stream have seen them.
 #[tokio::test]
 async fn what_a_retry_takes_out_when_it_begins_is_told_in_its_stream() {
     let t = TestService::with_manual_clock().await;
@@ -211,7 +211,7 @@ async fn what_a_retry_takes_out_when_it_begins_is_told_in_its_stream() {
     assert_eq!(texts(&client, &workflow, &thread).await, ["one", "three", "so far done", "so far done"]);
 }
 
-/// One retry takes the message of another out that waits, and the answer of the first is not harmed by the second.
+/// A retry removes the waiting message of another retry, and the first reply is not affected by the second.
 #[tokio::test]
 async fn a_retry_that_waits_is_taken_out_with_its_message() {
     for text in ["said", "{{ messages | length }}"] {

@@ -1,4 +1,4 @@
-//! Retries, messages and deletions of one thread that are on their way at the same time.
+//! Concurrent retries, messages and deletions in one thread.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::again::{again, items, texts};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
-/// Holds back requests with a key between their judgement and their start.
+/// Holds back requests with a key between their check and their start.
 const HOLD: &str = "LOCK TABLE idempotency_keys IN EXCLUSIVE MODE";
 const HELD: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                     AND wait_event_type = 'Lock' AND query LIKE '%idempotency_keys%'";
@@ -17,7 +17,7 @@ async fn keyed(t: &TestService, body: &Value, key: &str) -> RawAnswer {
     t.open("POST", "/api/chat", &[JSON, ("idempotency-key", key)], body.to_string()).await
 }
 
-/// The same, as often as it takes: a turn's place in its thread is free a moment after its end is known.
+/// Like [`keyed`], repeated until accepted: a turn's slot in its thread becomes free a moment after its end is visible.
 async fn taken(t: &TestService, body: &Value, key: &str) -> RawAnswer {
     let sending = async {
         loop {
@@ -30,7 +30,7 @@ async fn taken(t: &TestService, body: &Value, key: &str) -> RawAnswer {
     within("a place in the thread", sending).await
 }
 
-/// Sends a request with a key, and does something else before it gets any further than its judgement.
+/// Sends a request with a key, and runs something else before the request gets further than its check.
 async fn overtaken<T>(t: &TestService, body: &Value, meanwhile: impl Future<Output = T>) -> (RawAnswer, T) {
     let hold = t.hold(HOLD).await;
     let other = async {
@@ -104,7 +104,7 @@ async fn nothing_runs_in_a_thread_that_was_deleted_meanwhile() {
     }
 }
 
-/// Its turn is stored; what a crash leaves of it does not run in the next process.
+/// Its turn is stored; the next process does not continue it after a crash.
 #[tokio::test]
 async fn a_turn_of_a_deleted_thread_does_not_go_on_after_a_restart() {
     let mut t = TestService::with_manual_clock().await;
@@ -117,7 +117,7 @@ async fn a_turn_of_a_deleted_thread_does_not_go_on_after_a_restart() {
     until("the turn to end", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
 }
 
-/// All of it or nothing: otherwise nobody could stop what still runs.
+/// All or nothing: otherwise the remaining turns could not be stopped.
 #[tokio::test]
 async fn a_deletion_that_fails_has_deleted_nothing() {
     let t = TestService::with_manual_clock().await;
@@ -137,7 +137,7 @@ async fn a_deletion_that_fails_has_deleted_nothing() {
     t.while_time_passes_in(Duration::from_millis(100), t.settled()).await;
 }
 
-/// A thread with a turn that runs and as many that wait as may, and their streams.
+/// A thread with a running turn and the maximum number of waiting ones, and their streams.
 async fn full(t: &TestService, workflow: &Workflow) -> (String, Vec<String>) {
     let mut first = t.open_chat(&chat::create(workflow, "first")).await;
     let thread = events(&first.until("stream_options").await)[0]["thread"]["id"].as_str().unwrap().to_owned();
@@ -150,14 +150,14 @@ async fn full(t: &TestService, workflow: &Workflow) -> (String, Vec<String>) {
     (thread, streams)
 }
 
-/// The texts of the last two items, the last first.
+/// The texts of the last two items, newest first.
 async fn last_two(t: &TestService, workflow: &Workflow, thread: &str) -> [String; 2] {
     let page = json!({"thread_id": thread, "limit": 2, "order": "desc"});
     let items = t.chat(&chat::ask(workflow, "items.list", page)).await.value();
     [0, 1].map(|n| items["data"][n]["content"][0]["text"].as_str().unwrap().to_owned())
 }
 
-/// A refused request has not been there: with its key it comes later, and stands where it is accepted.
+/// A rejected request leaves no trace: with its key it arrives later, and is placed where it is accepted.
 #[tokio::test]
 async fn a_message_that_a_full_thread_refused_is_sent_again_with_its_key() {
     let t = TestService::with_manual_clock().await;
@@ -179,7 +179,7 @@ async fn a_message_that_a_full_thread_refused_is_sent_again_with_its_key() {
     assert_eq!((late.status, late.header("idempotency-replayed")), (200, None));
     let told = late.until("stream_options").await;
     assert_eq!(last_two(&t, &workflow, &thread).await, ["late", "between"]);
-    // It is full again; what was begun is found all the same.
+    // The thread is full again; the started turn is found nevertheless.
     let mut replayed = keyed(&t, &body, "k").await;
     assert_eq!((replayed.status, replayed.header("idempotency-replayed")), (200, Some("true")));
     assert_eq!(replayed.until("stream_options").await, told);
@@ -195,7 +195,7 @@ async fn a_message_that_a_full_thread_refused_is_sent_again_with_its_key() {
     t.while_time_passes_in(Duration::from_millis(100), t.settled()).await;
 }
 
-/// The first request of a key died before its start was stored, and the thread went on.
+/// The first request with a key died before its start was stored, and the thread continued.
 #[tokio::test]
 async fn a_key_that_is_all_that_is_left_of_a_message_does_not_say_where_it_stands() {
     let t = TestService::start().await;
@@ -224,7 +224,7 @@ async fn a_key_that_is_all_that_is_left_of_a_message_does_not_say_where_it_stand
     assert_eq!(all[4..], ["four", "You said: four", "three", "You said: three"]);
 }
 
-/// Whatever has become of what the request named.
+/// The replay is found whatever has happened to the message that the request named.
 #[tokio::test]
 async fn a_retry_that_is_sent_again_is_found_though_its_message_is_gone() {
     let t = TestService::start().await;
@@ -244,7 +244,7 @@ async fn a_retry_that_is_sent_again_is_found_though_its_message_is_gone() {
     assert_eq!(keyed(&t, &body, "k").await.whole().await.refusal(), "404 thread.not_found");
 }
 
-/// Whatever the order, each message that is shown has its answer behind it once, and nothing else is shown.
+/// In any order, each visible message is followed by its reply once, and nothing else is visible.
 #[tokio::test]
 async fn retries_and_messages_at_once_leave_a_whole_thread() {
     let t = TestService::start().await;
@@ -280,7 +280,7 @@ async fn retries_and_messages_at_once_leave_a_whole_thread() {
     );
 }
 
-/// The retry sends an item at once, whose key has one that it takes out.
+/// The retry at once sends an item with the key of an item that it removes.
 #[tokio::test]
 async fn a_retry_does_not_change_an_item_that_it_takes_out() {
     let t = TestService::start().await;

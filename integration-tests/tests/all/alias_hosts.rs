@@ -1,9 +1,9 @@
-//! Hosts below the domain of apps belong to publishers: nothing of the central host answers there.
+//! Hosts below the app domain belong to publishers: the central host serves nothing there.
 
 use integration_tests::{AnswerExt, RawAnswer, TestService};
 use wire::operations;
 
-/// Each header that no answer of an alias is without, and its value.
+/// Headers with their values that every response on an alias has.
 const HEADERS: [(&str, &str); 12] = [
     (
         "content-security-policy",
@@ -99,7 +99,7 @@ async fn the_host_alone_says_whether_a_request_is_for_an_alias() {
         assert_eq!(answer.status, 404, "{host}");
         assert_headers(&answer, false, host);
     }
-    // What a proxy or a caller says besides it changes nothing.
+    // Other headers from a proxy or a caller change nothing.
     let said = [("x-forwarded-host", "notes.apps.localhost"), ("forwarded", "host=notes.apps.localhost")];
     let answer = ask(&t, "GET", "/healthz", &said).await;
     assert_eq!(answer.status, 200);
@@ -113,11 +113,11 @@ async fn the_host_alone_says_whether_a_request_is_for_an_alias() {
     }
     let twice = [("host", "notes.apps.localhost"), ("host", "localhost")];
     assert_eq!(ask(&t, "GET", "/", &twice).await.status, 400);
-    // The target names a host, too.
+    // The request target names a host, too.
     let mut raw = t.raw().await;
     raw.write("GET http://notes.apps.localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     assert_eq!(raw.answer().await.status, 400);
-    // A websocket is not opened either.
+    // Websocket upgrades fail as well.
     let upgrade = [
         ("host", "notes.apps.localhost"),
         ("upgrade", "websocket"),

@@ -1,4 +1,4 @@
-//! What a turn answers: what the graph knows of the thread, and what becomes of its output.
+//! The graph's view of a thread, and the use of its output.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn the_history_is_the_whole_thread_with_this_turn_last() {
     assert_eq!(second.text, "user: one\nassistant: user: one\n\nuser: two\n");
 }
 
-/// Three messages at once: what the third is answered by knows which answer belongs to which message.
+/// Three messages at once: the third reply's graph knows which reply belongs to which message.
 #[tokio::test]
 async fn a_question_and_its_answer_are_adjacent_however_they_came() {
     let t = TestService::start().await;
@@ -135,7 +135,7 @@ async fn the_output_is_the_reply_where_no_node_said_anything() {
         assert_eq!(kinds(&body)[..3], ["thread.created", "thread.item.done", "stream_options"]);
         assert_eq!(last(&body)["item"]["content"][0]["text"], "thought of it");
     }
-    // What a node said counts, whatever the output is.
+    // The text of a node counts, whatever the output is.
     let graph = graphs::chain(
         &[json!({"name": "say", "type": "reply", "text": "said"})],
         Some(json!({"reply": "output"})),
@@ -192,7 +192,7 @@ async fn a_failing_node_ends_the_turn_with_an_error_event() {
     assert_eq!((&error["code"], &error["node"]), (&json!("node.failed"), &json!("broken")));
     let steps = "SELECT string_agg(node || ' ' || status, ', ' ORDER BY step) FROM run_steps";
     assert_eq!(t.scalar(steps).await, "first succeeded, broken failed");
-    // The next message is answered as if nothing had been.
+    // The next message is handled as if nothing had happened.
     let thread = events(&body)[0]["thread"]["id"].as_str().unwrap().to_owned();
     let again = t.open_chat(&chat::add(&workflow, &thread, "again")).await.rest().await;
     assert_eq!(last(&again)["error_code"], "node.failed");

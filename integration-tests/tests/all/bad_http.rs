@@ -1,4 +1,4 @@
-//! Requests that no client should send: paths, verbs, queries, headers and broken HTTP.
+//! Requests that no client should send: paths, methods, queries, headers and broken HTTP.
 
 use std::time::Duration;
 
@@ -192,7 +192,7 @@ async fn the_content_type_counts_where_a_cookie_does() {
     ] {
         let headers = [("content-type", kind), ("cookie", cookie.as_str())];
         refused.push(t.send("POST", "/api/chat", &headers, &body).await);
-        // Nobody is authenticated by anything here.
+        // None of these headers authenticates a caller.
         assert_eq!(t.send("POST", "/api/chat", &headers[..1], &body).await.status, 200, "{kind}");
     }
     refused.push(t.send("POST", "/api/chat", &[("cookie", cookie.as_str())], &body).await);
@@ -233,7 +233,7 @@ async fn broken_http_is_refused_and_harms_nobody() {
         let answer = String::from_utf8_lossy(&raw.rest().await).into_owned();
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{request:?}: {answer}");
     }
-    // Headers without end.
+    // Endless headers.
     let mut raw = t.raw().await;
     raw.write("GET /healthz HTTP/1.1\r\nHost: x\r\n").await;
     let line = format!("X-Filler: {}\r\n", "x".repeat(1000));
@@ -243,7 +243,7 @@ async fn broken_http_is_refused_and_harms_nobody() {
         }
     }
     drop(raw);
-    // Connections that are cut at every place of a request.
+    // Connections that are cut at every byte of a request.
     let workflow = t.workflow().echo().published().create().await;
     let body = chat::create(&workflow, "hi").to_string();
     let request = format!(
@@ -258,8 +258,8 @@ async fn broken_http_is_refused_and_harms_nobody() {
     t.assert_no_rows("runs").await;
 }
 
-/// What a proxy in front might read as one request and we as two. Each is refused and the connection closed, so that
-/// nothing behind it is taken for a request.
+/// Requests that a front proxy might read as one and the service as two. Each is rejected and the connection closed, so
+/// that nothing after it is read as a request.
 #[tokio::test]
 async fn requests_that_could_be_smuggled_are_refused_and_the_connection_closed() {
     let t = TestService::start().await;
@@ -284,7 +284,7 @@ async fn requests_that_could_be_smuggled_are_refused_and_the_connection_closed()
     t.assert_healthy().await;
 }
 
-/// Two readers may take a bare LF for different things; and nobody needs a megabyte beside a chunk.
+/// Parsers disagree about a bare LF; and no client needs a megabyte of chunk extensions.
 #[tokio::test]
 async fn a_bare_lf_and_a_long_chunk_line_are_400_and_close() {
     let t = TestService::start().await;
@@ -310,13 +310,13 @@ async fn a_bare_lf_and_a_long_chunk_line_are_400_and_close() {
         assert!(answer.starts_with("HTTP/1.1 400"), "{name}: {answer}");
         assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{name}: {answer}");
     }
-    // A second request on a connection that was kept is looked at as the first.
+    // A second request on a kept connection gets the same checks.
     let mut raw = t.raw().await;
     raw.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     raw.write("GET /healthz HTTP/1.1\r\nHost: localhost\n\r\n").await;
     let answer = String::from_utf8_lossy(&raw.rest().await).into_owned();
     assert_eq!((answer.matches("HTTP/1.1 200").count(), answer.matches("HTTP/1.1 400").count()), (1, 1));
-    // Line ends inside a body are the body's.
+    // Line ends inside a body belong to the body.
     let workflow = t.workflow().echo().published().create().await;
     let body = serde_json::to_string_pretty(&chat::create(&workflow, "hi\n")).unwrap();
     assert_eq!(t.post("/api/chat", &body).await.status, 200);
@@ -376,7 +376,7 @@ async fn a_body_that_does_not_arrive_is_408() {
     t.assert_healthy().await;
 }
 
-/// A large body may take longer if it keeps coming.
+/// A large body may take longer if it keeps arriving.
 #[tokio::test]
 async fn a_large_body_has_the_time_of_an_upload_at_its_rate() {
     const CHUNK: usize = 64 << 10;

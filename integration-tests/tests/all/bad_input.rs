@@ -1,4 +1,4 @@
-//! Bodies that no client should send: each is refused in our own words, and the service is well afterwards.
+//! Bodies that no client should send: each is rejected with the service's own message, and the service stays healthy.
 
 use insta::assert_snapshot;
 use integration_tests::{AnswerExt, TestService, chat, shown, shown_alike};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// The text of the user's message as it was stored.
+/// The stored text of the user's message.
 async fn stored_text(t: &TestService, thread: &str, index: usize) -> String {
     let sql = format!(
         "SELECT content FROM thread_items WHERE thread_id = '{}' ORDER BY id OFFSET {index} LIMIT 1",
@@ -50,7 +50,7 @@ async fn what_is_not_json_is_400_and_says_where() {
             assert_eq!(answer.message(), message, "{path}");
         }
     }
-    // That nothing came says more than that it has no type.
+    // An empty body is reported as such, not as a missing content type.
     let nothing = t.send("POST", "/api/workflows", &[], "").await;
     assert_eq!(nothing.refusal(), "400 request.invalid_json");
     t.assert_healthy().await;
@@ -262,7 +262,7 @@ async fn escaped_surrogate_pairs_and_repeated_members_are_read_as_json_says() {
         let body = chat::create(&workflow, "PLACE").to_string().replace("PLACE", bad);
         assert_eq!(t.post("/api/chat", &body).await.refusal(), "400 request.invalid_json", "{bad}");
     }
-    // The last of equal members counts, as in nearly every reader.
+    // The last of equal members counts, as in nearly every parser.
     let body = chat::create(&workflow, "hi").to_string();
     let twice = format!("{{\"workflow_id\":\"x\",\"type\":\"y\",{}", &body[1..]);
     assert_eq!(t.post("/api/chat", &twice).await.status, 200);

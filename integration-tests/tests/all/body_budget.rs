@@ -1,11 +1,11 @@
-//! Bytes of bodies and messages that have not ended.
+//! The byte budget for unfinished bodies and messages.
 
 use futures_util::future::select_all;
 use integration_tests::{AnswerExt, BOOTSTRAP, Raw, Socket, TestService, chat, within};
 
 const MIB: usize = 1 << 20;
 
-/// A request that sends most of a body of 8 MiB, with this token.
+/// A request that sends most of an 8 MiB body, with this token.
 async fn unfinished(t: &TestService, token: &str) -> Raw {
     let mut raw = t.raw().await;
     let head = format!(
@@ -32,7 +32,7 @@ async fn unfinished_bodies_of_a_caller_take_at_most_32_mib() {
     let answers = open.into_iter().map(|raw| Box::pin(raw.answer()));
     let (refused, _, _rest) = within("a refusal", select_all(answers)).await;
     assert_eq!(refused.whole().await.refusal(), "503 service.overloaded");
-    // Another caller has a budget of its own.
+    // Another caller has a separate budget.
     let body = format!("{}{{}}", " ".repeat(MIB));
     let answer = t.bearer(&other).send("POST", "/api/workflows/check", &[JSON], &body).await;
     assert_eq!(answer.refusal(), "422 request.invalid", "{}", answer.text());

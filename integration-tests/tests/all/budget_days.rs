@@ -1,4 +1,4 @@
-//! The days of budgets: until when a reached limit refuses, and how long usage is kept.
+//! Budget days: how long a reached limit applies, and how long usage is kept.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use integration_tests::{Answer, AnswerExt, Endpoint, TestService, Workflow, chat
 use kernel::Clock;
 use serde_json::{Value, json};
 
-/// Tokens that the endpoint reports for each call.
+/// Tokens that the endpoint reports per call.
 const CALL: u64 = 7;
 
 async fn service(model: &Endpoint) -> TestService {
@@ -29,14 +29,14 @@ async fn say(t: &TestService, workflow: &Workflow, cookie: &str) -> Answer {
     t.send("POST", "/api/chat", &headers, chat::create(workflow, "hi").to_string()).await
 }
 
-/// A first message, which is answered; returns the cookie of its visitor.
+/// Sends a first message that gets a reply; returns its visitor's cookie.
 async fn spend(t: &TestService, workflow: &Workflow) -> String {
     let answered = t.while_time_passes(t.chat(&chat::create(workflow, "hi"))).await;
     assert!(answered.text().contains("You said: hi"), "{}", answered.text());
     answered.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
 }
 
-/// Advances the clock to the next moment that is so long before midnight.
+/// Advances the clock to the next moment this long before midnight.
 fn advance_before_midnight(t: &TestService, left: TimeDelta) {
     let now = t.clock().now();
     let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc() + TimeDelta::days(1);
@@ -56,7 +56,7 @@ async fn a_reached_limit_returns_the_seconds_until_midnight() {
         let workflow = limited(&t, json!({limit: CALL})).await;
         advance_before_midnight(&t, TimeDelta::hours(12));
         let cookie = spend(&t, &workflow).await;
-        // Two hours, less half a second.
+        // Half a second less than two hours.
         advance_before_midnight(&t, TimeDelta::milliseconds(7_199_500));
         let refused = say(&t, &workflow, &cookie).await;
         assert_eq!((refused.refusal().as_str(), refused.header("retry-after")), (refusal, Some("7200")));
@@ -75,11 +75,11 @@ async fn usage_is_kept_for_thirty_five_days() {
     let model = Endpoint::quick().await;
     let mut t = service(&model).await;
     let workflow = limited(&t, json!({})).await;
-    // No day ends while a round of the retention executes.
+    // No day ends during a retention round.
     advance_before_midnight(&t, TimeDelta::hours(12));
     spend(&t, &workflow).await;
     let day = t.clock().now().date_naive().to_string();
-    // The round that deletes the day before has checked this day, too.
+    // The round that deletes the previous day has checked this day, too.
     t.execute(
         "INSERT INTO chat_usage SELECT day - 1, workflow_id, session, writer_id, turns, calls, input_tokens, output_tokens, usd
          FROM chat_usage",

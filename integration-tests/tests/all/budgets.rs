@@ -1,4 +1,4 @@
-//! What the models of a chat may use each day: by session and by workflow, in tokens and in money.
+//! Daily budgets for a chat's models: per session and per workflow, in tokens and in money.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::questions::Asked;
 
-/// Tokens that the endpoint reports for each call.
+/// Tokens that the endpoint reports per call.
 const CALL: u64 = 7;
 
-/// Asks a model with a price, once for each message.
+/// Calls a priced model once per message.
 fn desk() -> Value {
     let nodes = [
         json!({"name": "said", "type": "llm", "model": "openai/gpt-4.1-mini", "user": "hi", "max_tokens": 5, "stream": true}),
@@ -36,12 +36,12 @@ async fn service(model: &Endpoint) -> TestService {
     TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
 }
 
-/// A single instance: another one learns within a second what was used, and nothing of reservations.
+/// A single instance: another one learns the usage within a second, but not the reservations.
 async fn alone(model: &Endpoint) -> TestService {
     TestService::builder().alone().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
 }
 
-/// Sends a message as the visitor of a cookie; returns the answer and its cookie.
+/// Sends a message with a visitor's cookie; returns the response and its cookie.
 async fn say(t: &TestService, workflow: &Workflow, cookie: Option<&str>) -> (Answer, Option<String>) {
     let mut headers = vec![("content-type", "application/json")];
     headers.extend(cookie.map(|cookie| ("cookie", cookie)));
@@ -50,7 +50,7 @@ async fn say(t: &TestService, workflow: &Workflow, cookie: Option<&str>) -> (Ans
     (answer, cookie)
 }
 
-/// The code of the error that ends the stream; none of a whole answer.
+/// The code of the error that ends the stream; `None` for a complete reply.
 fn failure(answer: &Answer) -> Option<String> {
     assert_eq!(answer.status, 200, "{}", answer.text());
     let last = events(&answer.text()).pop().unwrap();
@@ -85,7 +85,7 @@ async fn a_session_has_its_tokens_and_other_sessions_have_theirs() {
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=86_400).contains(&wait), "{wait}");
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "4", "a refused message is not stored");
-    // Without limits it is answered again.
+    // Without limits, messages get replies again.
     assert_eq!(limit(&t, &workflow, json!(null)).await.status, 200);
     assert_eq!(failure(&say(&t, &workflow, Some(&cookie)).await.0), None);
     let used = usage(&t, &workflow).await;
@@ -105,7 +105,7 @@ async fn a_workflow_has_a_limit_in_money() {
     assert_eq!(failure(&first).as_deref(), None);
     let (second, _) = say(&t, &workflow, None).await;
     assert_eq!(failure(&second).as_deref(), Some("chat.budget.workflow"), "{}", second.text());
-    // Models without a price cost nothing that is known.
+    // Models without a price have no known cost.
     let mut free = desk();
     free["nodes"][0]["model"] = json!("openai/unpriced");
     let workflow = limited(&t, free, json!({"usd_per_day": 0.000_000_001})).await;
@@ -191,7 +191,7 @@ async fn limits_are_checked_and_usage_is_for_readers_of_the_workflow() {
         assert_eq!(limit(&t, &workflow, limits.clone()).await.problems(), [place], "{limits}");
     }
     assert_eq!(usage(&t, &workflow).await, json!([]));
-    // A workflow without models is never limited, and stores nothing for it.
+    // A workflow without models is never limited, and stores no limit data.
     assert_eq!(limit(&t, &workflow, json!({"tokens_per_day": 1})).await.status, 200);
     assert_eq!(failure(&say(&t, &workflow, None).await.0), None);
     assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE options IS NOT NULL").await, "0");

@@ -1,11 +1,11 @@
-//! Actions and retries while a turn executes in their thread: they are refused, or interrupt it.
+//! Actions and retries during a turn in their thread: they are rejected, or interrupt it.
 
 use integration_tests::{AnswerExt, Endpoint, RawAnswer, TestService, Workflow, chat, events, until};
 use serde_json::{Value, json};
 
 use crate::again::again;
 
-/// Asks a model if the message is `slow`; answers actions and other messages at once.
+/// Calls a model for the message `slow`; responds to actions and other messages at once.
 fn graph() -> Value {
     let case = |when: &str, to: &str| json!({"when": when, "to": to});
     json!({"format": "graph/1", "nodes": [
@@ -22,7 +22,7 @@ async fn service(model: &Endpoint) -> TestService {
     TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
 }
 
-/// A thread with an answered message, in which another turn executes.
+/// A thread with an answered message and a running turn.
 struct ExecutingTurn {
     workflow: Workflow,
     thread: String,
@@ -46,7 +46,7 @@ impl ExecutingTurn {
         Self { workflow, thread, message, turn }
     }
 
-    /// An action and a retry, with what they are answered with.
+    /// An action and a retry, with their expected replies.
     fn requests(&self) -> [(Value, &'static str); 2] {
         let action = self.action("threads.custom_action");
         [(action, "Acted."), (again(&self.workflow, &self.thread, &self.message), "Answered one.")]
@@ -89,7 +89,7 @@ async fn actions_and_retries_may_interrupt_a_turn() {
         let mut busy = ExecutingTurn::start(&t, &model, "interrupt").await;
         let [action, retry] = busy.requests();
         let (request, expected) = if place == 0 { action } else { retry };
-        // The model never answers: without the interruption the turn does not end.
+        // The model never responds: without the interruption, the turn would not end.
         let answered = t.chat(&request).await;
         assert!(answered.text().contains(expected), "{request}: {}", answered.text());
         let interrupted = busy.turn.rest().await;

@@ -1,4 +1,4 @@
-//! What becomes of a message while another is being answered: it waits, is refused, or interrupts.
+//! A message during a running turn: it waits, is rejected, or interrupts.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn with_policy(t: &TestService, busy: &str) -> Workflow {
     workflow
 }
 
-/// Begins a turn that takes a while; its body, and the thread.
+/// Starts a turn that takes a while; returns its response and the thread.
 async fn slow(t: &TestService, workflow: &Workflow) -> (integration_tests::RawAnswer, String) {
     let open = t.open_chat(&chat::create(workflow, "one")).await;
     until("it is said", async || {
@@ -59,7 +59,7 @@ async fn who_has_read_a_reply_to_its_end_is_not_refused() {
     }
 }
 
-/// The one that came first is taken, and no more of them.
+/// The first one is accepted, and no others.
 #[tokio::test]
 async fn of_messages_sent_at_once_one_is_taken() {
     let t = TestService::with_manual_clock().await;

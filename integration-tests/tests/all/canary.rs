@@ -1,4 +1,4 @@
-//! The canary: which threads use it, when it is rolled back, and when it becomes live.
+//! Canaries: their threads, their rollback, and their promotion.
 
 use integration_tests::{AnswerExt, Client, TestService, Workflow, graphs, until};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn save(t: &TestService, workflow: &Workflow, graph: Value) {
     assert_eq!(saved.status, 201, "{}", saved.text());
 }
 
-/// A published workflow whose versions are `one` and `two`, and whose canary is the second.
+/// A published workflow with the versions `one` and `two`, whose canary is the second.
 async fn with_canary(t: &TestService, second: Value, more: Value) -> Workflow {
     let workflow = t.workflow().graph(graphs::reply("one")).published().create().await;
     save(t, &workflow, second).await;
@@ -37,7 +37,7 @@ async fn live(t: &TestService, workflow: &Workflow) -> Value {
     t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["live_version"].clone()
 }
 
-/// A thread of the live version, and one of the canary.
+/// A thread with the live version, and one with the canary.
 async fn one_of_each(client: &Client, workflow: &Workflow) -> (String, String) {
     let (mut of_live, mut of_canary) = (None, None);
     while of_live.is_none() || of_canary.is_none() {
@@ -48,10 +48,10 @@ async fn one_of_each(client: &Client, workflow: &Workflow) -> (String, String) {
     (of_live.unwrap(), of_canary.unwrap())
 }
 
-/// Says something in a thread and rates the answer.
+/// Says something in a thread and rates the reply.
 async fn rate(client: &Client, workflow: &Workflow, thread: &str, kind: FeedbackKind) {
     client.say_in(&workflow.id, thread, "and").await.unwrap();
-    // The newest first.
+    // Newest first.
     let items = client.items(&workflow.id, thread, &PageRequest::default()).await.unwrap().data;
     let answer = items[0].id().to_owned();
     client.feedback(&workflow.id, thread, &[answer], kind, None).await.unwrap();
@@ -77,7 +77,7 @@ async fn a_thread_uses_the_canary_for_its_whole_life_and_other_runs_do_not() {
         assert_eq!(client.say_in(&workflow.id, thread, "and").await.unwrap().text, *text);
     }
     assert_eq!(client.say_in(&workflow.id, &old, "and").await.unwrap().text, "one", "an older thread");
-    // Fewer new threads, but the same ones of before; and a newer version changes nothing meanwhile.
+    // Fewer new threads use the canary, but the existing ones keep it; and a newer version changes nothing meanwhile.
     put(&t, &workflow, json!({"canary": {"version": 2, "percent": 1}})).await;
     save(&t, &workflow, graphs::reply("three")).await;
     assert_eq!(live(&t, &workflow).await, 1);
@@ -87,7 +87,7 @@ async fn a_thread_uses_the_canary_for_its_whole_life_and_other_runs_do_not() {
     let counts = rollout(&t, &workflow).await["counts"].clone();
     let turns = counts["canary"]["turns"].as_u64().unwrap() + counts["live"]["turns"].as_u64().unwrap();
     assert_eq!(turns, 24 + 24 + 1 + 6, "{counts}");
-    // Removed: every thread uses the live version.
+    // After the removal, every thread uses the live version.
     let removed = put(&t, &workflow, json!({})).await;
     assert_eq!((&removed["canary"], &removed["last_canary"]["outcome"]), (&Value::Null, &json!("removed")));
     for (thread, _) in threads.iter().take(6) {
@@ -123,7 +123,7 @@ async fn negative_feedback_rolls_a_canary_back_once_on_every_instance() {
     assert_eq!((&last["outcome"], &last["version"]), (&json!("rolled_back"), &json!(2)));
     assert!(last["reason"].as_str().unwrap().contains("20 of 20 ratings"), "{last}");
     assert_eq!(last["counts"]["canary"]["negative_ratings"], 20);
-    // The next turn, wherever it starts, has the whole thread and the live version.
+    // The next turn, on any instance, has the whole thread and the live version.
     let same = other.visitor();
     same.set_cookie("callboard_visitor", &client.cookie("callboard_visitor").unwrap());
     let elsewhere = same.say_in(&workflow.id, &of_canary, "next").await.unwrap();
@@ -193,13 +193,13 @@ async fn a_canary_becomes_live_after_its_turns_or_at_once() {
     assert_eq!(t.post(&path, "").await.refusal(), "404 version.not_found");
     let rows = "SELECT string_agg(actor_kind, ' ' ORDER BY id) FROM audit_log WHERE action = 'workflow.canary_promoted'";
     assert_eq!(t.scalar(rows).await, "system anonymous");
-    // A canary that a later version passes by has ended.
+    // A canary ends when a later version becomes live.
     put(&t, &workflow, json!({"canary": {"version": 3, "percent": 1}})).await;
     save(&t, &workflow, graphs::reply("four")).await;
     let set = t.post(&format!("/api/workflows/{}/versions/4/live", workflow.id), "").await;
     assert_eq!(set.value()["live_version"], 4);
     assert_eq!(rollout(&t, &workflow).await["last_canary"]["outcome"], "superseded");
-    // An older version may be tried again, but not become live by itself.
+    // An older version may be a canary again, but is not promoted automatically.
     let older = json!({"canary": {"version": 1, "percent": 5, "promote_after_turns": 9}});
     let path = format!("/api/workflows/{}/rollout", workflow.id);
     let refused = t.send("PUT", &path, &[("content-type", "application/json")], &older.to_string()).await;

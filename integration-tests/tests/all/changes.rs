@@ -1,4 +1,4 @@
-//! Changing what a workflow says of itself.
+//! Changes to a workflow's own fields.
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ async fn a_handle_can_be_changed_to_one_that_is_free() {
     assert_eq!(put(&t, "one", &json!({"handle": "three"})).await.status, 200);
     assert_eq!(t.get("/api/workflows/one").await.refusal(), "404 workflow.not_found");
     assert_eq!(put(&t, "two", &json!({"handle": "one"})).await.status, 200, "the old one is free at once");
-    // Of those who want one handle at once, one gets it.
+    // Of several concurrent requests for one handle, one gets it.
     let wanting = ["one", "three"].map(|workflow| {
         let t = &t;
         async move { put(t, workflow, &json!({"handle": "wanted"})).await.status }
@@ -163,6 +163,6 @@ async fn the_typed_client_says_what_is_to_change() {
     assert_eq!(t.client().update_workflow(&workflow.id, &clear).await.unwrap().description, None);
     let public = t.client().public_workflow(&workflow.id).await.unwrap();
     assert_eq!(public.chat.start_prompts, prompts);
-    // A turn that knows the workflow from before is served all the same.
+    // A turn that had read the workflow earlier is still served.
     assert_eq!(t.while_time_passes(t.chat(&chat::create(&workflow, "hi"))).await.status, 200);
 }

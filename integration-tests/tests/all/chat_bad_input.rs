@@ -1,15 +1,15 @@
-//! Every request type with input that is refused: its code, its place, and that nothing is stored.
+//! Every request type with invalid input: its code and its pointer; and that it stores nothing.
 
 use std::collections::BTreeMap;
 
 use integration_tests::{Answer, AnswerExt, TestService, Workflow, chat, events, within};
 use serde_json::{Value, json};
 
-/// Lines `type | pointer | value or - | status code | problems`: a request of valid form, with one member changed or left
-/// out. `$name` is an id of [`ids`], `$201` so many letters.
+/// Lines `type | pointer | value or - | status code | problems`: a well-formed request with one member changed or
+/// removed. `$name` is an id from [`ids`], `$201` means 201 letters.
 const TABLE: &str = include_str!("chat_bad_input.txt");
 
-/// What a refused request must not change.
+/// Tables that a rejected request must not change.
 const STORED: [&str; 16] = [
     "threads",
     "thread_items",
@@ -42,7 +42,7 @@ fn graph() -> Value {
         {"from": "greet", "to": "END"}, {"from": "confirm", "to": "END"}, {"from": "where", "to": "END"}]})
 }
 
-/// `params` of each type, valid in form.
+/// Well-formed `params` for each type.
 fn well_formed() -> Vec<(&'static str, Value)> {
     let message = json!({"content": [{"type": "input_text", "text": "hi"}]});
     let answers = json!({"answers": {"ok": {"values": ["yes"]}, "why": {"values": ["broken"]}}});
@@ -69,11 +69,11 @@ fn well_formed() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What the chat of the test has no action, no file and no model for.
+/// Requests for which the test's chat has no action, file or model.
 const NOT_HERE: [&str; 4] =
     ["threads.custom_action", "threads.sync_custom_action", "attachments.delete", "input.transcribe"];
 
-/// What is refused alike for every type.
+/// Invalid input that every type rejects alike.
 fn common() -> Vec<String> {
     let mut lines = Vec::new();
     for (kind, params) in well_formed() {
@@ -101,7 +101,7 @@ fn common() -> Vec<String> {
     lines
 }
 
-/// A new thread's id and its items'.
+/// A new thread's id and its item ids.
 async fn thread(t: &TestService, workflow: &Workflow, text: &str) -> (String, Vec<String>) {
     let answer = within("the turn ends", t.chat(&chat::create(workflow, text))).await;
     let events = events(&answer.text());
@@ -147,7 +147,7 @@ fn filled(value: &mut Value, ids: &BTreeMap<&str, String>) {
     }
 }
 
-/// The request of a line.
+/// The request for a line.
 fn request(workflow: &Workflow, [kind, pointer, value]: [&str; 3]) -> Value {
     let params = well_formed().into_iter().find(|(of, _)| *of == kind).map(|(_, params)| params);
     let mut body = chat::ask(workflow, kind, params.expect(kind));
@@ -200,7 +200,7 @@ async fn each_is_refused_with_its_code_and_stores_nothing() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(stored(&t).await, before);
-    // What the table changes is accepted as it stands, by a chat that has what it names.
+    // The requests that the table modifies are accepted unmodified by a chat with these resources.
     let mut rest = well_formed();
     rest.retain(|(kind, _)| !NOT_HERE.contains(kind));
     rest.sort_by_key(|(kind, _)| {

@@ -1,4 +1,4 @@
-//! How long a workflow keeps what is said in its chat.
+//! Retention of a workflow's chat content.
 
 use std::time::Duration;
 

@@ -9,10 +9,10 @@ use crate::waiting_runs::answer;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
-/// A round of retention starts every hour.
+/// A retention round starts every hour.
 const STEP: Duration = Duration::from_secs(600);
 
-/// Waits for a person, for ten days, or speaks for long, if the message names it; else the turn ends.
+/// Waits for a person, waits ten days, or speaks for long, as the message says; otherwise the turn ends.
 fn desk() -> Value {
     let case = |word: &str| json!({"when": format!("inputs.message == '{word}'"), "to": word});
     let cases = ["person", "days", "slow"].map(case);
@@ -37,27 +37,28 @@ async fn keeping_for(t: &TestService, days: u32) -> Workflow {
     workflow
 }
 
-/// Starts a thread, whose title is the message; reads its stream up to this text.
+/// Starts a thread with the message as its title; reads its stream up to this text.
 async fn begun(t: &TestService, workflow: &Workflow, message: &str, text: &str) -> RawAnswer {
     let mut open = t.while_time_passes(t.open_chat(&chat::create(workflow, message))).await;
     t.while_time_passes(open.until(text)).await;
     open
 }
 
-/// Starts a thread whose turn ends, one whose turn executes, and one whose turn waits for a person. Returns the stream of the second.
+/// Starts three threads: one with an ended turn, one with a running turn, and one whose turn waits for a person.
+/// Returns the second one's stream.
 async fn three_threads(t: &TestService, workflow: &Workflow) -> RawAnswer {
     t.while_time_passes(t.chat(&chat::create(workflow, "ended"))).await;
     begun(t, workflow, "person", "\"clock\"").await;
     begun(t, workflow, "slow", "word").await
 }
 
-/// Waits until so many turns are parked.
+/// Waits until this many turns are parked.
 async fn waiting(t: &TestService, turns: &str) {
     let parked = async || t.scalar("SELECT count(*) FROM runs WHERE status = 'waiting'").await == turns;
     t.while_time_passes(until("the turn is parked", parked)).await;
 }
 
-/// The titles of the threads that are not deleted.
+/// The titles of the undeleted threads.
 async fn kept(t: &TestService) -> String {
     t.scalar(
         "SELECT coalesce(string_agg(title, ' ' ORDER BY title), '') FROM threads WHERE deleted_at IS NULL",
@@ -65,13 +66,13 @@ async fn kept(t: &TestService) -> String {
     .await
 }
 
-/// Waits until retention has deleted the thread whose turn has ended.
+/// Waits until retention has deleted the thread with the ended turn.
 async fn ended_is_deleted(t: &TestService) {
     let deleted = async || !kept(t).await.contains("ended");
     t.while_time_passes_in(STEP, until("the thread is deleted", deleted)).await;
 }
 
-/// Stops the turn that executes, and answers the one that waits.
+/// Stops the running turn, and answers the waiting one.
 async fn end_turns(t: &TestService, slow: RawAnswer) {
     assert_eq!(t.stop_turn(slow.header("x-chat-stream-id").unwrap()).await.status, 200);
     let run = t
@@ -90,9 +91,9 @@ async fn are_ended(t: &TestService, titles: &[&str]) {
     t.while_time_passes(until("the turns end", async || t.scalar(&open).await == "0")).await;
 }
 
-/// Restarts the service, which starts a round of retention, and waits for its end: there it deletes blobs without a use.
+/// Restarts the service, which starts a retention round, and waits for its end, where it deletes unused blobs.
 async fn round(t: &mut TestService) {
-    // A round that is under way must not delete the mark.
+    // A round in progress must not delete the mark.
     t.stop().await;
     t.execute("INSERT INTO blobs (digest, size, created_at) VALUES (sha256('round'), 5, '2020-01-01')").await;
     t.start_again().await;
@@ -128,7 +129,7 @@ async fn threads_with_an_executing_or_a_parked_turn_are_kept_until_it_has_ended(
     round(&mut t).await;
     assert_eq!(kept(&t).await, "");
 
-    // A day later, what belonged to them is deleted.
+    // A day later, their content is deleted.
     t.advance(DAY + HOUR);
     round(&mut t).await;
     for table in ["thread_items", "runs", "run_steps", "run_questions", "streams"] {

@@ -1,4 +1,4 @@
-//! What the chat sends, read with the models of the public package `openai-chatkit`.
+//! The chat's responses, parsed with the models in the public package `openai-chatkit`.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -9,7 +9,7 @@ use integration_tests::{AnswerExt, TestService, chat, graphs};
 use serde_json::{Map, Value, json};
 use wire::chat::{ChatOperation, ChatRequest, Dialect, UserMessageInput};
 
-/// A node of each kind of item and event.
+/// A node for each kind of item and event.
 fn gallery() -> Vec<Value> {
     let source = |kind: &str, more: Value| {
         let mut source = json!({"type": kind, "title": "S", "description": "d", "timestamp": "2026-01-02T03:04:05Z", "group": "g"});
@@ -78,7 +78,7 @@ fn gallery() -> Vec<Value> {
     ]
 }
 
-/// What the models refuse, or lose a member of.
+/// Asserts that the models accept all lines, and lose no member.
 fn read(lines: &[Value]) {
     if let Ok(line) = std::env::var("CALLBOARD_MISSING_CHATKIT") {
         panic!("openai-chatkit is not there: run `{line}`");
@@ -165,7 +165,7 @@ async fn every_event_and_every_answer_fits_the_public_models() {
     read(&lines);
 }
 
-/// A card that an action changes, else an answer.
+/// A card that an action changes; otherwise a reply.
 fn desk() -> Value {
     let card = |text: &str| json!({"type": "Card", "children": [{"type": "Text", "id": "t", "value": text}]});
     json!({"format": "graph/1",
@@ -255,7 +255,7 @@ async fn requests_of_the_public_models_are_served() {
     read(&lines);
 }
 
-/// Questions and a tool of the page: their requests and events.
+/// Questions and a page tool: their requests and events.
 async fn asked(t: &TestService, headers: &[(&str, &str)]) -> Vec<Value> {
     let questions = json!([
         {"id": "ok", "type": "multiple_choice", "question": "Go?", "options": [{"value": "yes"}], "multiple": true},

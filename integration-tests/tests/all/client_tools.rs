@@ -1,4 +1,4 @@
-//! Tools of the page: which output continues a turn, what a second one returns, and what asks without a thread.
+//! Page tools: outputs that continue a turn, the response to a second output, and calls outside of a thread.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::questions::{Asked, SUCCEEDED};
 use crate::waiting_runs::{answer, becomes, begin};
 
-/// A node that calls a tool of the page, with other members.
+/// A node that calls a page tool, with additional members.
 fn call(members: &Value) -> Value {
     let mut node = json!({"name": "where", "type": "client_tool", "tool": "get_location"});
     node.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
     node
 }
 
-/// A graph that calls a tool of the page and sends nothing after it: its output is the tool's result.
+/// A graph that calls a page tool and sends nothing after it: its output is the tool's result.
 fn silent() -> Value {
     graphs::chain(&[call(&json!({}))], Some(json!({"got": "{{ results.where }}"})))
 }
@@ -27,7 +27,8 @@ async fn calls(asked: &Asked, t: &TestService) -> Vec<Value> {
     asked.items(t).await.into_iter().filter(|item| item["type"] == "client_tool_call").collect()
 }
 
-/// A workflow that calls a tool of the page. The action `note` adds `count` hidden items; the message `plain` is answered with text.
+/// A workflow that calls a page tool. The action `note` adds `count` hidden items; the message `plain` gets a text
+/// reply.
 async fn with_notes(t: &TestService, count: usize) -> Workflow {
     let note = json!({"type": "hidden", "content": "note {{ item }}"});
     let graph = json!({"format": "graph/1", "nodes": [
@@ -43,7 +44,7 @@ async fn with_notes(t: &TestService, count: usize) -> Workflow {
     t.workflow().graph(graph).published().create().await
 }
 
-/// Adds the hidden items, which are then the last ones of the thread.
+/// Adds the hidden items, which become the thread's last ones.
 async fn add_notes(t: &TestService, workflow: &Workflow, thread: &str) {
     let params = json!({"thread_id": thread, "action": {"type": "note"}});
     let acted = t.chat(&chat::ask(workflow, "threads.custom_action", params)).await;
@@ -69,7 +70,7 @@ async fn only_one_of_many_outputs_continues_the_turn_and_the_others_return_its_s
     assert_eq!(taken.len(), 1, "{answers:?}");
     let (output, taken) = taken[0];
     let stream = taken.header("x-chat-stream-id").unwrap();
-    // When the continuing turn has ended, the call is still the last item.
+    // After the continuing turn has ended, the call is still the last item.
     let late = t.chat(&asked.output(json!("late"))).await;
     for refused in refused.iter().map(|(_, answer)| answer).chain([&late]) {
         assert_eq!(refused.refusal(), "409 item.not_pending");
@@ -87,7 +88,7 @@ async fn hidden_items_after_a_call_are_ignored() {
     add_notes(&t, &workflow, &asked.thread).await;
     let answered = t.chat(&asked.output(json!({"city": "Paris"}))).await;
     assert!(answered.text().contains("You are in Paris."), "{}", answered.text());
-    // After a message they are ignored, too: that thread does not end with a call.
+    // They are ignored after a message, too: that thread does not end with a call.
     let plain = events(&t.chat(&chat::create(&workflow, "plain")).await.text());
     let plain = plain[0]["thread"]["id"].as_str().unwrap();
     for thread in [asked.thread.as_str(), plain] {

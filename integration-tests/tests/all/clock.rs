@@ -1,4 +1,4 @@
-//! A wall clock that leaps: time that is set after a boot, a machine that was suspended, a wrong server of time.
+//! Clock jumps: time set after a boot, a suspended machine, a wrong time server.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn chats(t: &TestService, workflow: &str, text: &str) {
     assert!(turn.text.contains(text), "{:?}", turn.events);
 }
 
-/// Streams of a day for which no table was made ahead.
+/// Streams on a day whose table was not created in advance.
 #[tokio::test]
 async fn a_chat_and_a_run_go_on_however_the_clock_leaps() {
     let t = TestService::with_manual_clock().await;
@@ -47,7 +47,7 @@ async fn a_service_that_was_started_in_the_past_goes_on_in_the_present() {
     t.assert_healthy().await;
 }
 
-/// A delay is as long as it was said to be, on a clock that was ahead when it began.
+/// A delay keeps its length, even if the clock was ahead when it began.
 #[tokio::test]
 async fn what_waits_is_not_days_late_when_the_clock_was_ahead() {
     for restarted in [false, true] {
@@ -67,7 +67,7 @@ async fn what_waits_is_not_days_late_when_the_clock_was_ahead() {
         } else {
             t.clock().leap(TimeDelta::days(-10));
         }
-        // They are woken, look at the clock, and wait again.
+        // They wake, read the clock, and wait again.
         let reckoned = async || {
             let (from, to) =
                 (t.clock().now() + TimeDelta::minutes(50), t.clock().now() + TimeDelta::minutes(61));
@@ -114,7 +114,7 @@ async fn a_trigger_fires_at_its_next_time_by_the_clock_of_now() {
     }
 }
 
-/// Failures of the future keep nobody out.
+/// Failures dated in the future lock no caller out.
 #[tokio::test]
 async fn a_limit_ends_when_the_clock_is_set_back() {
     let t = TestService::builder()

@@ -1,5 +1,5 @@
-//! Code of workflows over HTTP: modules are saved and run, bad ones are refused with their line, and a loop without an
-//! end holds up nobody.
+//! Workflow code over HTTP: modules are saved and run, invalid ones are rejected with their line, and an endless loop
+//! blocks no other run.
 
 use integration_tests::{AnswerExt, TestService, chat, until, within};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ async fn code_without_an_end_fails_its_run_alone() {
         assert_eq!((&error["code"], &error["node"]), (&json!("code.timeout"), &json!("spin")));
     }
 
-    // A run that is stopped gives its worker up at once.
+    // A stopped run releases its worker at once.
     let long = t.workflow().graph(endless(300.0)).create().await;
     for _ in 0..2 {
         let run = t.post(&format!("/api/workflows/{}/runs", long.id), r#"{"inputs": {}}"#).await.value();

@@ -1,4 +1,4 @@
-//! Turns that continue with an answer: their place in the thread order, and the dialect of their stream.
+//! Turns that continue with an answer: their position in the thread order, and the dialect of their stream.
 
 use integration_tests::{Answer, Endpoint, TestService, chat, events, until};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::waiting_runs::answer;
 const CHATKIT: &str = "chatkit";
 const INTERFACE: &str = "interface";
 
-/// Asks a model if the message is `slow`, else the visitor.
+/// Asks a model if the message is `slow`, otherwise the visitor.
 fn graph() -> Value {
     json!({"format": "graph/1", "nodes": [
         {"name": "slow", "type": "llm", "model": "openai/x", "user": "hi", "stream": true},
@@ -82,7 +82,7 @@ async fn a_continuing_turn_has_the_dialect_of_the_answer_or_of_the_ended_turn() 
     for (ended, request, expected) in [
         (CHATKIT, Some(INTERFACE), INTERFACE),
         (INTERFACE, Some(CHATKIT), CHATKIT),
-        // Answered over the API of runs.
+        // Answered through the runs API.
         (CHATKIT, None, CHATKIT),
         (INTERFACE, None, INTERFACE),
     ] {

@@ -1,4 +1,4 @@
-//! The database goes away for a moment: nothing is lost, and the service comes back by itself.
+//! The database disappears for a moment: nothing is lost, and the service recovers automatically.
 
 use integration_tests::{TestService, chat, events, graphs, pause, until, within};
 
@@ -15,7 +15,7 @@ async fn connections_that_die_amid_the_traffic_lose_nothing() {
         tokio::spawn(async move {
             for round in 0..4 {
                 let said = format!("number {n} round {round}");
-                // What cannot be said now is refused, and said again.
+                // A message that is rejected now is sent again.
                 let turn = loop {
                     match client.say(&workflow, &said).await {
                         Err(error) if error.is_passing() => pause(20).await,

@@ -1,4 +1,4 @@
-//! The stream that means nothing.
+//! The diagnostic stream.
 
 use integration_tests::{TestService, shown};
 
@@ -41,7 +41,7 @@ async fn a_shutdown_does_not_wait_for_it() {
     let mut t = TestService::with_manual_clock().await;
     let mut answer = t.open("GET", "/api/system/stream?events=20", &[], "").await;
     answer.until("\n\n").await;
-    // Its next event would come with time, which stands still.
+    // The next event would need time, and the clock is stopped.
     let stopping = t.begin_stop();
     assert_eq!(answer.rest().await, "");
     t.while_time_passes(stopping.done()).await;

@@ -1,4 +1,4 @@
-//! Pictures of versions over HTTP.
+//! Version diagrams over HTTP.
 
 use integration_tests::{AnswerExt, TestService, graphs};
 use serde_json::{Value, json};

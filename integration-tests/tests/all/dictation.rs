@@ -1,4 +1,4 @@
-//! `input.transcribe`: what is said in a recording.
+//! `input.transcribe`: the text of a recording.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

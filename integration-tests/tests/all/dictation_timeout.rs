@@ -1,4 +1,4 @@
-//! How long the model of a transcription may take.
+//! The timeout of a transcription's model.
 
 use std::time::Duration;
 

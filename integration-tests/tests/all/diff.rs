@@ -1,4 +1,4 @@
-//! What differs between two versions, over HTTP.
+//! The differences between two versions, over HTTP.
 
 use integration_tests::{AnswerExt, TestService, graphs};
 use serde_json::json;

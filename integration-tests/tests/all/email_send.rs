@@ -1,4 +1,4 @@
-//! `email_send` over HTTP and SMTP: sent once its step is done, and again only where the mail server has not taken it.
+//! `email_send` over HTTP and SMTP: sent after its step is done, and again only if the mail server has not accepted it.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use integration_tests::{AnswerExt, Builder, MailServer, TestService, graphs, unt
 use kernel::Clock;
 use serde_json::{Value, json};
 
-/// What an attempt waits for takes minutes.
+/// The clock step; an attempt's timeouts are minutes long.
 const STEP: Duration = Duration::from_millis(250);
 
-/// A service that sends by this mail server.
+/// A service that sends through this mail server.
 fn by(server: &MailServer) -> Builder {
     TestService::builder()
         .set("SERVICE_SMTP_URL", server.url())
@@ -22,7 +22,7 @@ async fn run(t: &TestService, graph: Value, inputs: Value) -> Value {
     t.post(&path, &json!({"inputs": inputs}).to_string()).await.value()
 }
 
-/// What the trace of a run says of its one delivery.
+/// The single delivery in a run's trace.
 async fn delivery(t: &TestService, run: &Value) -> Value {
     let trace = t.get(&format!("/api/runs/{}/trace", run["id"].as_str().unwrap())).await.value();
     assert_eq!(trace["deliveries"].as_array().unwrap().len(), 1, "{trace}");
@@ -40,7 +40,7 @@ fn mail(more: Value) -> Value {
 async fn a_mail_is_sent_when_its_step_is_done_and_not_when_it_fails() {
     let server = MailServer::start().await;
     let t = by(&server).start().await;
-    // Refused once, so that it is sent again.
+    // Rejected once, so that it is sent again.
     server.refuse(Some("421 later"));
     let graph = graphs::chain(
         &[mail(json!({"cc": "b@example.com", "html": "<p>Hello</p>"}))],
@@ -83,7 +83,7 @@ async fn a_mail_is_sent_when_its_step_is_done_and_not_when_it_fails() {
     assert!(sent["finished_at"].is_string() && sent["next_attempt_at"].is_null(), "{sent}");
     let injected = run(&t, graph, json!({"to": "a@example.com\r\nBcc: eve@example.com", "n": 1})).await;
     assert_eq!(injected["error"]["code"], "node.failed");
-    // For good: nobody is asked twice.
+    // A permanent rejection is not retried.
     server.refuse(Some("550 no such mailbox"));
     let graph = graphs::chain(&[mail(json!({}))], None);
     let gone = run(&t, graph, json!({"to": "gone@example.com", "n": 2})).await;
@@ -125,11 +125,11 @@ async fn one_who_is_refused_keeps_the_mail_from_nobody() {
     assert_eq!(over(&t, &done).await, (json!("failed"), json!(why)));
     assert_eq!(recipients(), ["a@example.com", "c@example.com"], "each has it once");
     for mail in server.mails() {
-        // All of them see whom it was meant for.
+        // The header shows all recipients to each of them.
         assert_eq!(mail.header("to"), Some("a@example.com, gone@example.com"), "{}", mail.data);
     }
 
-    // Who is not refused for good gets it later, also from the next process, and those who have it not again.
+    // A temporarily rejected recipient gets the mail later, even from the next process; the others do not get it again.
     server.refuse_one("late@example.com", Some("450 come again"));
     let done = send(&t, &["late@example.com", "gone@example.com", "a@example.com"], &[]).await;
     let why = "1 of 3 recipients have it, but not gone@example.com (the mail server answered 550), \
@@ -141,7 +141,7 @@ async fn one_who_is_refused_keeps_the_mail_from_nobody() {
     assert_eq!(over(&t, &done).await, (json!("failed"), json!(why)));
     assert_eq!(recipients()[2..], ["a@example.com", "late@example.com"]);
 
-    // In the end everybody has it.
+    // In the end every recipient has it.
     server.refuse_one("late@example.com", Some("451 come again"));
     let done = send(&t, &["a@example.com", "late@example.com"], &[]).await;
     assert_eq!(
@@ -168,7 +168,7 @@ async fn one_who_makes_the_server_hang_up_keeps_the_mail_from_nobody() {
     assert_eq!(recipients, ["b@example.com", "a@example.com"]);
 }
 
-/// Sent once at a time: who is answered late has it already.
+/// Sent at most once per attempt: after a late reply, the recipients may already have the mail.
 #[tokio::test]
 async fn a_server_that_takes_long_is_given_nothing_twice_in_one_attempt() {
     let server = MailServer::start().await;
@@ -183,7 +183,7 @@ async fn a_server_that_takes_long_is_given_nothing_twice_in_one_attempt() {
         server.be_silent(true);
         let run = run(&t, graphs::chain(&[mail(json!({"to": to}))], None), json!({"n": 1}));
         let done = t.while_time_passes_in(STEP, run).await;
-        // Quickly to where the server's time is almost over, and then slowly: another attempt comes soon behind it.
+        // Quickly to nearly the server's timeout, and then slowly: another attempt follows soon after it.
         let begun = t.clock().monotonic();
         let almost = until("it waits", async || t.clock().monotonic() - begun > Duration::from_secs(44));
         t.while_time_passes_in(STEP, almost).await;
@@ -199,7 +199,7 @@ async fn a_server_that_takes_long_is_given_nothing_twice_in_one_attempt() {
     }
 }
 
-/// They may have it, so nobody is given it again before the next attempt.
+/// The recipients may have it, so none gets it again before the next attempt.
 #[tokio::test]
 async fn a_server_that_hangs_up_behind_a_mail_is_given_it_once_in_each_attempt() {
     let server = MailServer::start().await;
@@ -227,7 +227,7 @@ async fn a_server_that_hangs_up_behind_a_mail_is_given_it_once_in_each_attempt()
     assert!(last.contains(&vec!["b@example.com".to_owned()]), "each alone: {last:?}");
 }
 
-/// What is known of the others is not lost with one of them.
+/// One recipient's failure does not discard the results of the others.
 #[tokio::test]
 async fn one_for_whom_the_server_says_nothing_keeps_the_mail_from_nobody() {
     let server = MailServer::start().await;

@@ -1,4 +1,4 @@
-//! Every error of the chat that needs no sign-in: status, text, code, shape, headers, order.
+//! Every chat error that needs no sign-in: status, text, code, shape, headers, order.
 
 use insta::assert_snapshot;
 use integration_tests::{AnswerExt, TestService, Workflow, chat, shown, shown_alike};
@@ -208,7 +208,7 @@ async fn a_turn_without_a_version_is_409() {
     assert_nothing_stored(&t).await;
 }
 
-/// Each body has everything wrong that is judged later, and one thing less than the one before.
+/// Each body has all the faults that are checked later, and one fault less than the previous body.
 #[tokio::test]
 async fn the_checks_come_in_their_order() {
     let t = TestService::start().await;
@@ -241,7 +241,7 @@ async fn the_checks_come_in_their_order() {
         headers.extend(with_bearer.then_some(bearer));
         assert_eq!(t.send("POST", "/api/chat", &headers, &body).await.refusal(), expected, "{body}");
     }
-    // The thread of an open workflow is not one of another.
+    // An open workflow's thread is not found in another workflow.
     assert_eq!(t.chat(&chat::add(&empty, &thread, "hi")).await.refusal(), "404 thread.not_found");
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
 }

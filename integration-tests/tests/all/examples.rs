@@ -1,11 +1,11 @@
-//! The workflows of `examples/` that people would use, against simulated services.
+//! The ready-to-use workflows in `examples/`, against simulated services.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use integration_tests::{AnswerExt, Echo, Endpoint, MailServer, TestService, Workflow, until};
 use serde_json::{Value, json};
 
-/// A service with a vault that may call the simulated one, and a model that says what it is told to.
+/// A service with a vault that may call the simulated one, and a scripted model.
 async fn service(others: &Echo, model: &Endpoint, mail: Option<&MailServer>) -> TestService {
     let keys = json!({"active": "a", "keys": {"a": STANDARD.encode([7; 32])}});
     let builder = TestService::builder()
@@ -44,7 +44,7 @@ async fn run(t: &TestService, workflow: &Workflow, inputs: Value) -> Value {
     done
 }
 
-/// Bodies of requests that begin so.
+/// Bodies of requests with this prefix.
 fn sent(others: &Echo, begin: &str) -> Vec<String> {
     let requests = others.requests().into_iter().filter(|request| request.starts_with(begin));
     requests.map(|request| request.split_once("\r\n\r\n").unwrap().1.to_owned()).collect()
@@ -70,7 +70,7 @@ async fn the_support_desk_looks_up_pays_back_and_calls_a_colleague() {
     let known = json!({"number": "10017", "email": "ana@example.com"});
     model.calls("order", &known).await;
     model.calls("refund", &known).await;
-    // Too old, and no number at all: both are told to the model, and nothing is paid.
+    // Too old, and not a number: both are reported to the model, and nothing is paid.
     model.calls("refund", &json!({"number": "10018", "email": "ana@example.com"})).await;
     model.calls("order", &json!({"number": "../admin", "email": "ana@example.com"})).await;
     model.calls("colleague", &json!({"summary": "wants 10018 back too"})).await;
@@ -233,7 +233,7 @@ async fn an_invoice_is_read_checked_and_read_again() {
         json!({"number": "2026-118", "date": "2026-11-02", "due": "2026-11-30", "seller": "Tea & Co", "currency": "EUR",
             "lines": [{"text": "Tea", "quantity": quantity, "unit_price": 12.5}], "net": 100, "tax": 19, "gross": 119})
     };
-    // The first does not fit the schema, the second does not add up, the third does.
+    // The first does not fit the schema, the second does not add up, the third is valid.
     model.says(r#"{"number": 118}"#).await;
     model.says(&invoice(7).to_string()).await;
     model.says(&invoice(8).to_string()).await;

@@ -1,4 +1,4 @@
-//! Feedback as the workflow's owner reads it: with copies of the turns, and as cases of a dataset.
+//! Feedback as the workflow's owner reads it: with copies of the turns, and as dataset cases.
 
 use integration_tests::{AnswerExt, TestService, Workflow, chat, graphs};
 use serde_json::{Value, json};
@@ -6,14 +6,14 @@ use wire::chat::FeedbackKind::{Negative, Positive};
 
 use crate::questions::{Asked, desk};
 
-/// The list of a workflow's feedback with this query.
+/// A workflow's feedback list for this query.
 async fn listed(t: &TestService, workflow: &Workflow, query: &str) -> Value {
     let answer = t.get(&format!("/api/workflows/{}/feedback{query}", workflow.id)).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.value()
 }
 
-/// The cases of a workflow's feedback.
+/// A workflow's feedback as cases.
 async fn cases(t: &TestService, workflow: &Workflow, query: &str) -> Vec<Value> {
     let answer = t.get(&format!("/api/workflows/{}/feedback?format=jsonl{query}", workflow.id)).await;
     assert_eq!(answer.header("content-type").unwrap(), "application/x-ndjson");
@@ -69,7 +69,7 @@ async fn feedback_outlives_its_run_with_what_the_turn_read_and_wrote() {
         (&metadata["feedback"], &metadata["human"], &metadata["output"], &metadata["messages"]),
         (&json!("negative"), &json!({"passed": false}), &entry["output"], &entry["messages"])
     );
-    // The same words again are the same feedback; others are a new one in its place.
+    // The same words again are the same feedback; other words replace it.
     let id = shown("id");
     client.feedback(&workflow.id, &thread, second, Negative, Some("It was order 8.")).await.unwrap();
     assert_eq!(listed(&t, &workflow, "").await["data"][0]["id"], id);

@@ -1,4 +1,4 @@
-//! How much feedback one request may give.
+//! Limits on the feedback in one request.
 
 use client::{Client, ClientError};
 use integration_tests::{TestService, Workflow};

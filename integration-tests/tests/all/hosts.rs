@@ -1,4 +1,4 @@
-//! Under which names the service answers, and where the links lead that leave it.
+//! The service's accepted host names, and the targets of outgoing links.
 
 use integration_tests::{AnswerExt, MailServer, TestService};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 const JSON: (&str, &str) = ("content-type", "application/json");
 const START: &str = "/api/auth/email/start";
 
-/// Hosts that a URL parser reads otherwise than a test of the last letters.
+/// Hosts that a URL parser reads differently from a suffix check.
 const FORGED: [&str; 12] = [
     "evil.test/x?.localhost",
     "evil.test#.localhost",
@@ -54,7 +54,7 @@ async fn a_forged_host_is_refused_and_no_mail_is_sent() {
     assert_eq!(mail.mails().len(), 0);
 }
 
-/// What a request says of itself is part of a mail only if the request comes from this machine.
+/// A request's own host is used in a mail only if the request comes from this machine.
 #[tokio::test]
 async fn a_mail_has_a_link_only_where_the_request_cannot_choose_its_host() {
     let mail = MailServer::start().await;
@@ -67,7 +67,7 @@ async fn a_mail_has_a_link_only_where_the_request_cannot_choose_its_host() {
         ("evil.test", &[], false),
         ("desk.example.org", &[], false),
         ("evil.localhost", &[], false),
-        // A proxy on this machine passes the request of another on.
+        // A proxy on this machine forwards another machine's request.
         (&other, &[("x-forwarded-for", "192.0.2.7")], false),
         (&other, &[("forwarded", "for=192.0.2.7")], false),
         (&other, &[("x-forwarded-host", "localhost")], false),
@@ -101,7 +101,7 @@ async fn a_configured_base_is_the_only_one() {
         let link = mail.mail(index + 1).await.link().unwrap();
         assert!(link.starts_with("https://desk.example.org/callboard/api/auth/magic/"), "{link}");
     }
-    // A page of ours has the base's origin, whatever path the service stands under.
+    // The service's own pages have the base URL's origin, whatever its path.
     let from = async |origin: &str| {
         let headers = [JSON, ("host", "desk.example.org"), ("origin", origin)];
         t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await.refusal()
@@ -111,7 +111,7 @@ async fn a_configured_base_is_the_only_one() {
     assert_eq!(from("https://desk.example.org.evil.test").await, "403 auth.origin_mismatch");
 }
 
-/// A user writes `127.0.0.1` where the base is `localhost`.
+/// A user may write `127.0.0.1` where the base has `localhost`.
 #[tokio::test]
 async fn a_base_of_this_machine_has_its_other_names_besides() {
     let t = TestService::builder().set("SERVICE_PUBLIC_BASE_URL", "http://localhost:8000").start().await;
@@ -144,7 +144,7 @@ async fn names_below_localhost_are_not_ours() {
     let port = t.address().port();
     for host in ["evil.apps.localhost", "apps.localhost", "evil.localhost", "desk.example.org", "10.0.0.1"] {
         let (host, origin) = (format!("{host}:{port}"), format!("http://{host}:{port}"));
-        // Below the domain of apps nothing of the central host answers (`alias_hosts.rs`).
+        // The central host serves nothing below the app domain (`alias_hosts.rs`).
         let is_alias = host.contains("apps.localhost");
         let headers = [JSON, ("host", host.as_str()), ("origin", origin.as_str())];
         if !is_alias {
@@ -152,11 +152,11 @@ async fn names_below_localhost_are_not_ours() {
             assert_eq!(made.refusal(), "403 auth.host_mismatch", "{host}");
             let listed = t.send("GET", "/api/workflows", &headers[..2], "").await;
             assert_eq!(listed.refusal(), "403 auth.host_mismatch", "{host}");
-            // Chat and sign-in have access modes of their own, and know our pages by the same rule.
+            // Chat and sign-in have separate access modes, but the same rule for the service's own pages.
             let asked = t.send("POST", START, &headers, r#"{"email":"a@b.org"}"#).await;
             assert_eq!(asked.refusal(), "403 auth.origin_mismatch", "{host}");
         }
-        // A page there, for a service that it knows under its own name.
+        // A page there, for a service under another host name.
         let own = format!("localhost:{port}");
         let headers = [JSON, ("host", own.as_str()), ("origin", origin.as_str())];
         let made = t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await;
@@ -216,7 +216,7 @@ async fn where_others_can_ask_links_need_a_configured_base() {
         with_base.push(("SERVICE_PUBLIC_BASE_URL", "https://desk.example.org"));
         assert!(start(&with_base).await.is_ok());
     }
-    // Without a mail server codes would go to the log: nothing to refuse, and sign-in by mail is off.
+    // Without a mail server, codes would go to the log: nothing to reject, and sign-in by mail is off.
     let t = start(&[]).await.unwrap();
     let asked = t.send("POST", START, &[JSON], r#"{"email":"a@b.org"}"#).await;
     assert_eq!(asked.refusal(), "404 auth.email_sign_in_off");

@@ -1,4 +1,4 @@
-//! The same request sent again begins nothing new.
+//! Repeating a request starts nothing new.
 
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ async fn keys_of_different_callers_and_workflows_never_meet() {
     stream.collect().await.unwrap();
 }
 
-/// The first answer makes the caller a visitor: the retry comes under that name.
+/// The first response makes the caller a visitor, and the retry has that visitor's cookie.
 #[tokio::test]
 async fn a_retry_that_brings_the_new_cookie_along_is_the_same_request() {
     let t = TestService::start().await;
@@ -143,7 +143,7 @@ fn cookie(answer: &Answer) -> Option<String> {
     cookie.split(';').next().map(str::to_owned)
 }
 
-/// The first answer is lost with its cookie: the retry has the same, and with it the visitor goes on.
+/// The first response is lost with its cookie: the retry gets the same cookie, with which the visitor continues.
 #[tokio::test]
 async fn a_retry_after_a_lost_answer_is_given_the_same_cookie() {
     let mut t = TestService::start().await;
@@ -162,7 +162,7 @@ async fn a_retry_after_a_lost_answer_is_given_the_same_cookie() {
     let answer = t.send("POST", "/api/chat", &[JSON, ("cookie", &cookie)], &more).await;
     assert_eq!(answer.status, 200, "the thread is the cookie's: {}", answer.text());
     assert_eq!(t.scalar("SELECT count(DISTINCT owner_id) FROM threads").await, "1");
-    // Who has it already is not given it again.
+    // A caller who already has the cookie does not get it again.
     let with = [JSON, ("cookie", cookie.as_str()), ("idempotency-key", SECRET)];
     let answer = t.send("POST", "/api/chat", &with, &body).await;
     let head = (answer.header("idempotency-replayed"), answer.header("set-cookie"));
@@ -180,7 +180,7 @@ async fn equal_requests_at_once_are_one_visitor() {
     assert_eq!(t.scalar("SELECT count(*) FROM threads").await, "1");
 }
 
-/// What of a request differs from the first one's, and what it must not get by it.
+/// Requests that differ from the first one, and must not get its cookie.
 #[tokio::test]
 async fn nobody_gets_the_cookie_of_another() {
     let t = TestService::start().await;
@@ -189,7 +189,7 @@ async fn nobody_gets_the_cookie_of_another() {
     let body = chat::create(&workflow, "hi").to_string();
     let own = cookie(&send(&t, &body, SECRET).await).unwrap();
     let thread = t.scalar("SELECT id FROM threads").await;
-    // Another body: refused, and no cookie. Another workflow, another key: somebody new.
+    // Another body: rejected, without a cookie. Another workflow or another key: a new visitor.
     let other = send(&t, &chat::create(&workflow, "ho").to_string(), SECRET).await;
     assert_eq!((other.refusal().as_str(), cookie(&other)), ("422 idempotency.key_reused", None));
     for (body, key) in [
@@ -199,18 +199,18 @@ async fn nobody_gets_the_cookie_of_another() {
         let given = cookie(&send(&t, &body, &key).await).unwrap();
         assert_ne!(given, own);
     }
-    // Another visitor's request is theirs, whatever the key.
+    // Another visitor's request belongs to them, whatever the key.
     let stranger = t.visitor();
     stranger.say(&workflow.id, "hello").await.unwrap();
     let cookie_of_stranger = format!("callboard_visitor={}", stranger.cookie("callboard_visitor").unwrap());
     let headers = [JSON, ("cookie", cookie_of_stranger.as_str()), ("idempotency-key", SECRET)];
     let answer = t.send("POST", "/api/chat", &headers, &body).await;
     assert_eq!((answer.status, answer.header("idempotency-replayed"), cookie(&answer)), (200, None, None));
-    // A key that others may hit upon: the stream, and no cookie.
+    // A guessable key: the stream, but no cookie.
     send(&t, &body, "retry-1").await;
     let guessed = send(&t, &body, "retry-1").await;
     assert_eq!((guessed.header("idempotency-replayed"), cookie(&guessed)), (Some("true"), None));
-    // Too late for an answer that was lost on its way.
+    // Too late for a response that was lost in transit.
     let age = |by: &str| {
         format!("UPDATE threads SET created_at = created_at - interval '{by}' WHERE id = '{thread}'")
     };
@@ -221,7 +221,7 @@ async fn nobody_gets_the_cookie_of_another() {
     assert_eq!((late.header("idempotency-replayed"), cookie(&late)), (Some("true"), None));
 }
 
-/// The thread's id lets a client without cookies go on with it, but does not make it the thread's visitor.
+/// With the thread's id, a client without cookies can continue the thread, but does not become its visitor.
 #[tokio::test]
 async fn a_retried_message_to_anothers_thread_gives_no_cookie() {
     let t = TestService::start().await;

@@ -1,4 +1,4 @@
-//! Two instances on one database: each finds what the other has stored.
+//! Two instances on one database: each finds the other's stored data.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::waiting_runs::{answer, becomes, begin, record};
 
-/// Another instance. Its start waits until the first knows of it.
+/// Starts another instance. Its start waits until the first one knows it.
 async fn beside(t: &TestService) -> TestService {
     TestService::builder().set("SERVICE_POSTGRES_DSN", &t.variables()["SERVICE_POSTGRES_DSN"]).start().await
 }
@@ -28,7 +28,8 @@ async fn a_run_is_stopped_over_another_instance_within_a_second() {
     let began = clock.monotonic();
     let stopped = other.post(&format!("/api/runs/{}/cancel", run["id"].as_str().unwrap()), "").await;
     assert_eq!(stopped.value()["status"], "cancelled", "{}", stopped.text());
-    // The other hears of it within 200 ms; the rest is for a busy machine. By itself the run ends after nine.
+    // The other instance is notified within 200 ms; the rest is for a busy machine. By itself, the run ends after nine
+    // seconds.
     let took = clock.monotonic() - began;
     assert!(took < Duration::from_secs(8), "{took:?}");
 }
@@ -46,7 +47,7 @@ async fn answers_and_turns_go_to_whoever_is_there() {
     assert_eq!(run["status"], "waiting");
     assert_eq!(answer(&other, &run, "ok", json!(1)).await.status, 202);
     becomes(&t, &run, "succeeded").await;
-    // A turn of the chat waits where it is, and is told by the other.
+    // A chat turn waits on its instance, and the other one forwards the answer.
     let graph = graphs::chain(
         &[
             json!({"name": "ok", "type": "wait_for_input"}),
@@ -100,14 +101,14 @@ async fn turns_of_a_thread_come_in_order_over_two_instances() {
     assert_eq!(t.scalar(overlap).await, "true", "the second began behind the end of the first");
 }
 
-/// What the model would be told and every page shows of a reply.
+/// The last item, as models and pages read it.
 async fn last_item(t: &TestService, workflow: &str, thread: &str) -> Value {
     let list = json!({"type": "items.list", "workflow_id": workflow,
                       "params": {"thread_id": thread, "order": "desc", "limit": 3}});
     t.chat(&list).await.value()["data"][0].clone()
 }
 
-/// Somebody who only reads on another instance is a reader.
+/// A client that only reads on another instance counts as a reader.
 #[tokio::test]
 async fn a_reader_on_another_instance_keeps_a_turn_alive_and_none_ends_it() {
     let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "2").start().await;
@@ -120,14 +121,14 @@ async fn a_reader_on_another_instance_keeps_a_turn_alive_and_none_ends_it() {
     let thread = first.split("\"thr_").nth(1).map(|rest| format!("thr_{}", &rest[..32])).unwrap();
     let mut there = other.resume(&stream, None).await;
     there.until("First.").await;
-    // The only reader of this instance leaves, for four times the grace.
+    // This instance's only reader leaves, for four times the grace period.
     drop(here);
     let rest = within("the end on the other instance", there.rest()).await;
     assert!(rest.contains("Second.") && rest.contains("thread.item.done"), "{rest}");
     let item = last_item(&other, &workflow.id, &thread).await;
     assert_eq!((&item["status"], &item["content"][0]["text"]), (&Value::Null, &json!("First. Second.")));
     until("the presence to end", async || t.scalar("SELECT count(*) FROM stream_readers").await == "0").await;
-    // Without any reader it is abandoned, and says so wherever it is read.
+    // Without readers, the turn is abandoned, and every read shows it.
     let workflow =
         t.workflow().graph(graphs::interrupted("First. ", 60.0, "Never.")).published().create().await;
     let mut alone = t.open_chat(&chat::create(&workflow, "again")).await;
@@ -142,7 +143,7 @@ async fn a_reader_on_another_instance_keeps_a_turn_alive_and_none_ends_it() {
     assert_eq!((&item["status"], &item["content"][0]["text"]), (&json!("incomplete"), &json!("First. ")));
 }
 
-/// A stop waits for the end of the stream where it is asked for, and readers there lose nothing by that.
+/// A stop waits for the stream's end on its own instance, and readers there lose nothing.
 #[tokio::test]
 async fn a_stop_on_the_instance_of_a_reader_loses_no_event() {
     let t = TestService::start().await;
@@ -155,7 +156,7 @@ async fn a_stop_on_the_instance_of_a_reader_loses_no_event() {
         let stream = here.header("x-chat-stream-id").unwrap().to_owned();
         let mut there = other.resume(&stream, None).await;
         let mut read = there.until("10 ").await;
-        // Another reader takes the latest events from the database.
+        // Another reader gets the latest events from the database.
         let mut late = other.resume(&stream, None).await;
         late.until("10 ").await;
         assert_eq!(other.stop_turn(&stream).await.status, 200);
@@ -170,7 +171,7 @@ async fn a_stop_on_the_instance_of_a_reader_loses_no_event() {
     }
 }
 
-/// Whatever the clocks of two instances say, and however messages come, turns of a thread never overlap.
+/// Turns in a thread never overlap, whatever the clocks of two instances, and in any message order.
 #[tokio::test]
 async fn turns_of_a_thread_never_overlap_while_an_instance_joins() {
     let t = TestService::start().await;
@@ -186,7 +187,7 @@ async fn turns_of_a_thread_never_overlap_while_an_instance_joins() {
             client.send("POST", "/api/chat", &[("content-type", "application/json")], body.to_string()).await
         }
     };
-    // While it joins, the first one works on.
+    // The first instance continues working while the second one joins.
     let mut sent: Vec<_> = (0..6).map(|n| tokio::spawn(sending(&t, n))).collect();
     let other = beside(&t).await;
     for n in 6..14 {
@@ -203,7 +204,7 @@ async fn turns_of_a_thread_never_overlap_while_an_instance_joins() {
     assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE status = 'succeeded'").await, "15");
 }
 
-/// A reader whose instance is killed is gone six seconds later, and then the grace begins.
+/// A reader on a killed instance counts for six more seconds; then the grace period begins.
 #[tokio::test]
 async fn presence_ends_with_its_instance() {
     let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "1").start().await;
@@ -212,7 +213,7 @@ async fn presence_ends_with_its_instance() {
     let mut here = t.open_chat(&chat::create(&workflow, "hi")).await;
     here.until("First.").await;
     let stream = here.header("x-chat-stream-id").unwrap().to_owned();
-    // As an instance would say it that then dies.
+    // The announcement of an instance that then dies.
     let announce = format!(
         "INSERT INTO stream_readers VALUES ('{stream}', gen_random_uuid(), now() + interval '6 seconds')"
     );
@@ -226,7 +227,7 @@ async fn presence_ends_with_its_instance() {
     assert_eq!(error, "run.abandoned");
 }
 
-/// One statement serves all readers of streams that another instance writes.
+/// One statement serves all readers of another instance's streams.
 #[tokio::test]
 async fn events_of_another_instance_come_soon_and_with_one_statement_for_all() {
     let t = TestService::start().await;

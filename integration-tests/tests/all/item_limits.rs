@@ -1,9 +1,9 @@
-//! Items that are too large for a thread: the node fails, and the thread keeps what was sent before.
+//! Items that are too large for a thread: the node fails, and the thread keeps the earlier items.
 
 use integration_tests::{AnswerExt, TestService, chat, events, graphs};
 use serde_json::{Value, json};
 
-/// A node that sends an item of more than 1 MiB, with other members.
+/// A node that sends an item larger than 1 MiB, with additional members.
 fn large(members: &Value) -> Value {
     let mut node = json!({"name": "large", "type": "reply", "key": "k", "text": "{{ 'x' * 1100000 }}"});
     node.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());

@@ -1,4 +1,4 @@
-//! Joins that a choice leaves unmet: a warning when the version is saved, and a warning of the run.
+//! Joins that a choice leaves unmet: a warning when the version is saved, and a warning on the run.
 
 use integration_tests::{AnswerExt, TestService, graphs};
 use serde_json::{Value, json};

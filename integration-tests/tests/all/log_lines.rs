@@ -1,4 +1,4 @@
-//! Lines of the log that callers can cause.
+//! Log lines that callers can cause.
 
 use client::Client;
 use integration_tests::{graphs, until};

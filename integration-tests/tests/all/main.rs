@@ -1,4 +1,4 @@
-//! The scenarios, one module for each part of the service.
+//! The scenarios, one module per part of the service.
 #![allow(
     missing_docs,
     clippy::unwrap_used,

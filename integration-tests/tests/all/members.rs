@@ -1,4 +1,4 @@
-//! Who belongs to a workspace: invited by mail, given roles, removed.
+//! Workspace members: invitations by mail, roles, removal.
 
 use chrono::TimeDelta;
 use integration_tests::{AnswerExt, Bearer, MailServer, TestService};
@@ -30,7 +30,7 @@ fn member(record: &Value) -> String {
     format!("{MEMBERS}/{}", record["user_id"].as_str().unwrap())
 }
 
-/// Address, role and status of everybody.
+/// Address, role and status of all members.
 async fn everybody(t: &TestService) -> Vec<[String; 3]> {
     let list = t.root().get(MEMBERS).await.value();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -61,7 +61,7 @@ async fn an_invitation_is_taken_up_by_the_first_sign_in() {
     assert_eq!(bob.get(MEMBERS).await.status, 200);
     let refused = bob.post(MEMBERS, &json!({"email": ADA, "role": "viewer"})).await;
     assert_eq!(refused.refusal(), "403 auth.missing_scope", "an editor invites nobody");
-    // With an account, nothing has to be taken up.
+    // A user with an account becomes a member without accepting an invitation.
     t.root().post("/api/workspaces", &json!({"slug": "other"})).await;
     let body = json!({"email": BOB, "role": "viewer"});
     let added = t.root().post("/api/workspaces/other/members", &body).await;
@@ -87,7 +87,7 @@ async fn an_invitation_ends_and_is_renewed() {
     assert_eq!(other.refusal(), "409 workspace.member_has_other_role");
     t.advance(TimeDelta::days(7).to_std().unwrap());
     assert_eq!(everybody(&t).await, [row(BOB, "editor", "expired")]);
-    // Nobody is invited any more, so no mail lets them in.
+    // The invitation is withdrawn, so no mail lets them in.
     let started = t.post("/api/auth/email/start", &json!({"email": BOB}).to_string()).await;
     assert_eq!(started.status, 202);
     assert_eq!(root.post(MEMBERS, &json!({"email": ADA, "role": "viewer"})).await.status, 201);
@@ -140,7 +140,7 @@ async fn nobody_gives_or_takes_a_role_above_their_own() {
         bob.json("DELETE", &member(&eve), &json!({})).await.refusal(),
         "404 workspace.member_not_found"
     );
-    // A token of the workspace gives what it has, and owners are not its business.
+    // A workspace's token can grant the rights that it has, but cannot change owners.
     let token = t.root().token(&["admin:workspaces:write"], &["default"]).await;
     let refused = t.bearer(&token).post(MEMBERS, &give("viewer")).await;
     assert_eq!(refused.refusal(), "403 auth.missing_scope");
@@ -176,12 +176,12 @@ async fn a_role_counts_from_the_next_request_and_an_owner_stays() {
     assert_eq!(as_bob.json("DELETE", &member(&bob), &json!({})).await.refusal(), "409 workspace.last_owner");
 }
 
-/// Two owners who remove each other at the same moment: one stays.
+/// Two owners remove each other concurrently: one stays.
 #[tokio::test]
 async fn of_two_owners_who_remove_each_other_one_stays() {
     let (t, mail) = service(&[("SERVICE_OWNER_EMAIL", ADA)]).await;
     for round in 0..8 {
-        // Nobody is sent more than a few such mails within an hour.
+        // Invitation mails per recipient and hour are limited.
         t.advance(TimeDelta::hours(1).to_std().unwrap());
         let slug = format!("round-{round}");
         assert_eq!(t.root().post("/api/workspaces", &json!({"slug": slug})).await.status, 201);

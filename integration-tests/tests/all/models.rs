@@ -1,4 +1,4 @@
-//! Language models: from an endpoint and built in, in chats and in runs.
+//! Language models: from an endpoint and built-in, in chats and in runs.
 
 use futures_util::future::join_all;
 use integration_tests::{AnswerExt, Endpoint, TestService, chat, events, graphs, until, within};
@@ -15,7 +15,7 @@ fn asking(model: &str) -> Value {
     graphs::chain(&[ask], None)
 }
 
-/// The text that the chat's pieces add up to.
+/// The joined text of the chat's pieces.
 fn told(body: &str) -> String {
     let piece = |event: &Value| event["update"]["part"]["text"].as_str().map(str::to_owned);
     events(body).iter().filter_map(piece).collect()
@@ -139,7 +139,7 @@ async fn a_thousand_runs_wait_on_a_slow_model_with_four_connections() {
         }
     })
     .await;
-    // All wait, and nothing of the service does.
+    // All requests wait, without blocking the service.
     let connections = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                        AND pid <> pg_backend_pid() AND state IS NOT NULL";
     let open: usize = t.scalar(connections).await.parse().unwrap();
@@ -175,7 +175,7 @@ async fn what_is_not_configured_says_so_and_the_practice_model_needs_nothing() {
     );
     assert!(failed["error"]["message"].as_str().unwrap().contains("SERVICE_MODEL_BASE_URL"));
     assert_eq!(run("{{ 'nobody' }}/model").await["error"]["code"], "model.not_configured");
-    // One that stands in the graph is refused when it is saved.
+    // An unknown model in a graph is rejected when the version is saved.
     let workflow = t.workflow().without_version().create().await;
     let version = json!({"graph": ask("nobody/model")}).to_string();
     let refused = t.post(&format!("/api/workflows/{}/versions", workflow.id), &version).await;

@@ -1,11 +1,11 @@
-//! A NUL in what a visitor writes: PostgreSQL stores none in a text, and nothing fails for that.
+//! A NUL in a visitor's text: PostgreSQL cannot store it, and nothing fails because of that.
 
 use integration_tests::{AnswerExt, TestService, chat, events, graphs, within};
 use serde_json::{Value, json};
 
 const MESSAGE: &str = "7\0";
 
-/// The events of a turn of this node.
+/// The events of a turn with this node.
 async fn turn(t: &TestService, node: Value) -> Vec<Value> {
     let say = json!({"name": "say", "type": "reply", "text": "Done."});
     let workflow = t.workflow().graph(graphs::chain(&[node, say], None)).published().create().await;

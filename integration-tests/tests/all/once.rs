@@ -1,4 +1,4 @@
-//! A request that changes something and has an `Idempotency-Key` does so once.
+//! A changing request with an `Idempotency-Key` takes effect once.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -21,7 +21,7 @@ fn replayed(answer: &Answer) -> bool {
     answer.header("idempotency-replayed") == Some("true")
 }
 
-/// Everything that a client may tell one answer from another by.
+/// The parts of a response that a client can compare.
 fn told(answer: &Answer) -> (u16, Option<&str>, String) {
     (answer.status, answer.header("content-type"), answer.text())
 }
@@ -39,7 +39,7 @@ async fn every_change_is_made_once_and_answered_the_same_again() {
         ("POST", "/api/workflows/desk/publish", r#"{"require_login": true}"#, 201),
         ("POST", "/api/workflows/desk/publish/revoke", "", 200),
         ("POST", cancel.as_str(), "", 200),
-        // From here on nothing has the name that the requests before it said.
+        // From here on, the names in earlier requests do not exist any more.
         ("PUT", "/api/workflows/desk", r#"{"handle": "front", "name": "Front"}"#, 200),
         ("DELETE", "/api/workflows/front", "", 200),
     ];
@@ -60,7 +60,7 @@ async fn every_change_is_made_once_and_answered_the_same_again() {
     assert_eq!(t.get("/api/workflows/front").await.value(), record, "nothing was changed again");
     assert_eq!(t.scalar("SELECT count(*) FROM workflows").await, "2");
     assert_eq!(t.scalar("SELECT count(*) FROM workflow_versions").await, "2");
-    // Without a key, or with another one, it is another request.
+    // Without a key, or with another one, it is a different request.
     assert_eq!(t.post("/api/workflows", r#"{"name": "Desk"}"#).await.value()["handle"], "desk");
     assert_eq!(make(&t, "k2", &json!({"name": "Desk"})).await.value()["handle"], "desk-2");
 }
@@ -115,12 +115,12 @@ async fn equal_requests_at_once_change_something_once() {
     }
 }
 
-/// Holds every workflow's row until there is a table `released`.
+/// Locks every workflow row until a table `released` exists.
 const HOLD: &str = "BEGIN; SELECT FROM workflows FOR UPDATE;
     DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM pg_class WHERE relname = 'released') LOOP PERFORM pg_sleep(0.01); END LOOP; END $$; COMMIT";
 const WAITING: &str = "FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
-/// Calls `then` while a change waits in the middle of its work.
+/// Calls `then` in the middle of a change.
 async fn amid_a_change<T>(t: &TestService, change: impl Future<Output = T>, then: impl AsyncFnOnce()) -> T {
     let hold = t.execute(HOLD);
     let rest = async {

@@ -1,4 +1,4 @@
-//! The description of the interface, as the service serves it. Every test holds the answers that it reads against it.
+//! The interface description, as the service serves it. Every test checks the responses that it reads against it.
 
 use integration_tests::{AnswerExt, TestService, misfits};
 use serde_json::{Value, json};
@@ -64,6 +64,6 @@ fn an_answer_that_is_not_described_is_found() {
         let found = misfits("GET", run, 200, "text/event-stream", Some(event(&frame.to_string()).as_bytes()));
         assert_eq!(found.is_empty(), fits, "{frame}: {found:?}");
     }
-    // What the interface does not have is not described.
+    // Paths outside the interface have no description.
     assert!(misfits("GET", "/api/nowhere", 404, "application/json", Some(b"{}")).is_empty());
 }

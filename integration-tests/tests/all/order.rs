@@ -1,4 +1,4 @@
-//! One turn at a time in a thread; the others wait in their order.
+//! One turn at a time in a thread; the others wait in order.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use integration_tests::{RawAnswer, TestService, Workflow, chat, events, graphs, shown, until};
 use serde_json::Value;
 
-/// A turn that is running, and its thread.
+/// A running turn and its thread.
 async fn running(t: &TestService, workflow: &Workflow) -> (RawAnswer, String) {
     let mut first = t.open_chat(&chat::create(workflow, "first")).await;
     let begun = first.until("stream_options").await;
@@ -69,7 +69,7 @@ async fn thirty_two_messages_wait_and_the_next_is_429() {
     "#);
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "33");
     assert_eq!(t.scalar("SELECT count(*) FROM thread_items WHERE content LIKE '%too much%'").await, "0");
-    // Another thread is not concerned.
+    // Another thread is not affected.
     let mut other = t.open_chat(&chat::create(&workflow, "elsewhere")).await;
     t.while_time_passes_in(Duration::from_millis(100), async {
         for (index, answer) in open.iter_mut().enumerate() {
@@ -120,7 +120,7 @@ async fn messages_sent_at_once_are_answered_each_and_one_after_the_other() {
         }
     });
     futures_util::future::join_all(sending).await;
-    // Which comes first is open: the thread may be told of the second before the first.
+    // The order is undefined: the thread may learn of the second before the first.
     let together = "SELECT count(*) FROM runs a JOIN runs b ON a.id < b.id
                     WHERE a.started_at < b.finished_at AND b.started_at < a.finished_at";
     assert_eq!(t.scalar(together).await, "0");

@@ -1,4 +1,5 @@
-//! Chat turns that wait for a person or a time: they hold nothing, later messages are answered, and they are answered later.
+//! Parked chat turns that wait for a person or a time: they use no memory, later messages get replies, and the turns
+//! are answered later.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::waiting_runs::answer;
 
-/// Waits for a person if the message is `refund`, for a day if it is `tomorrow`, and answers at once otherwise.
+/// Waits for a person if the message is `refund`, for a day if it is `tomorrow`, and replies at once otherwise.
 pub(crate) fn desk() -> Value {
     json!({"format": "graph/1", "nodes": [
         {"name": "checking", "type": "reply", "text": "Checking. "},
@@ -32,7 +33,7 @@ async fn with_desk(t: &TestService, busy: &str) -> Workflow {
     workflow
 }
 
-/// Sends a message whose turn parks; returns the stream's reader, its id and the thread.
+/// Sends a message whose turn parks; returns the stream's reader, the stream's id and the thread.
 async fn parked(t: &TestService, workflow: &Workflow, text: &str) -> (RawAnswer, String, String) {
     let mut open = t.open_chat(&chat::create(workflow, text)).await;
     let stream = open.header("x-chat-stream-id").unwrap().to_owned();
@@ -53,7 +54,7 @@ async fn texts(t: &TestService, workflow: &Workflow, thread: &str) -> Vec<String
     items.iter().map(|item| item["content"][0]["text"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// How many items do not know the message that they answer, or are messages that answer one.
+/// Number of replies without a reference to their message, and of messages with one.
 pub(crate) async fn items_without_question(t: &TestService) -> String {
     let sql = "SELECT count(*)::text FROM thread_items
                WHERE (content::json->>'type' = 'user_message') = (answers IS NOT NULL)";
@@ -72,15 +73,15 @@ async fn a_turn_that_waits_for_a_person_survives_its_reader_and_the_service() {
     assert_eq!((&progress["text"], &progress["icon"]), (&json!("Refund 40?"), &json!("clock")));
     let thread = told[0]["thread"]["id"].as_str().unwrap().to_owned();
     drop(open);
-    // Three times the grace.
+    // Three times the grace period.
     pause(3_000).await;
     assert_eq!(t.scalar("SELECT status FROM runs").await, "waiting");
     until("nothing of it is in memory", async || t.load().await.streams == 0).await;
-    // Later messages are answered meanwhile, without a word of it.
+    // Later messages get replies meanwhile, and those do not mention it.
     let other = t.chat(&chat::add(&workflow, &thread, "hello")).await;
     assert!(other.text().contains("You said: hello"), "{}", other.text());
     t.restart().await;
-    // A reader who comes back joins the stream of the thread and gets its rest.
+    // A returning reader joins the thread's stream and gets its rest.
     let mut joined = t.open("GET", &format!("/api/chat/threads/{thread}/stream"), &[], "").await;
     assert_eq!(joined.header("x-chat-stream-id"), Some(stream.as_str()));
     joined.until("\"clock\"").await;
@@ -92,7 +93,7 @@ async fn a_turn_that_waits_for_a_person_survives_its_reader_and_the_service() {
     let items = texts(&t, &workflow, &thread).await;
     assert!(items.contains(&"Checking. Decided: yes.".to_owned()), "{items:?}");
     assert_eq!(items_without_question(&t).await, "0");
-    // Its stream is whole: each event once.
+    // Its stream is complete: each event once.
     let whole = t.resume(&stream, None).await.rest().await;
     assert_eq!(whole.matches("Checking. ").count(), 2, "one delta, and the whole message: {whole}");
 }
@@ -110,7 +111,7 @@ async fn an_answer_without_any_reader_is_worked_off_to_the_end() {
 
 #[tokio::test]
 async fn a_parked_turn_does_not_hold_up_later_messages() {
-    // Another message is neither refused nor ends it.
+    // Another message is not rejected, and does not end it.
     for busy in ["reject", "interrupt"] {
         let t = TestService::start().await;
         let workflow = with_desk(&t, busy).await;
@@ -161,7 +162,7 @@ async fn a_day_is_waited_for_in_the_queue() {
     assert_eq!(t.scalar("SELECT count(*) FROM run_queue").await, "0");
 }
 
-/// Resumed turns take their place behind those that were accepted meanwhile.
+/// Resumed turns are queued after those that were accepted meanwhile.
 #[tokio::test]
 async fn a_resumed_turn_waits_for_the_turn_that_executes() {
     let t = TestService::start().await;
@@ -178,7 +179,7 @@ async fn a_resumed_turn_waits_for_the_turn_that_executes() {
     assert!(first.contains("Decided: yes.") && second.contains("five"));
     let order = "SELECT string_agg(inputs::json->>'message', ' ' ORDER BY finished_at) FROM runs";
     assert_eq!(t.scalar(order).await, "hello refund");
-    // Its message stays where it began.
+    // Its message stays at its original position.
     let items = texts(&t, &workflow, &thread).await;
     assert_eq!(items, ["refund", "Checking. Decided: yes.", "hello", "one two three four five"]);
 }

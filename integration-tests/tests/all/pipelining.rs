@@ -20,10 +20,10 @@ fn request(method: &str, path: &str, body: &str) -> String {
     )
 }
 
-/// The last request of a connection.
+/// The last request on a connection.
 const LAST: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
-/// Splits the next response off: its head, and its body as it is on the wire.
+/// Splits off the next response: its head, and its raw body.
 fn response<'a>(bytes: &mut &'a str, kind: Kind) -> (&'a str, &'a str) {
     let (head, rest) = bytes.split_once("\r\n\r\n").expect("a head");
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));

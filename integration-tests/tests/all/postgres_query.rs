@@ -1,4 +1,4 @@
-//! `postgres_query` over HTTP: a database of the vault, guarded, and none of its secrets told.
+//! `postgres_query` over HTTP: a database from the vault, guarded, without revealing its secrets.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -44,7 +44,7 @@ async fn a_statement_is_done_in_the_database_of_a_credential() {
     assert_eq!(found["output"], json!({"rows": [{"id": 2, "who": "a2"}], "count": 1}));
     let injected = run(&t, select, json!({"who": "' OR '1' = '1"})).await;
     assert_eq!(injected["output"], json!({"rows": [], "count": 0}));
-    // Statements that cannot stand inside another one.
+    // Statements that cannot be nested in another one.
     let explained = run(&t, json!({"query": "EXPLAIN SELECT * FROM orders"}), json!({})).await;
     assert!(explained["output"]["rows"][0]["QUERY PLAN"].as_str().unwrap().contains("orders"), "{explained}");
     let commented = run(&t, json!({"query": "-- why is it slow?\nEXPLAIN SELECT 1"}), json!({})).await;
@@ -68,7 +68,7 @@ async fn a_statement_is_done_in_the_database_of_a_credential() {
     let plain =
         run(&t, json!({"query": "WITH a AS (SELECT 1 AS n) SELECT n, now() AS at FROM a"}), json!({})).await;
     assert_eq!(plain["output"]["rows"][0]["n"], 1, "{plain}");
-    // A column may have any name, also one that a statement of ours might use.
+    // A column may have any name, even one that the service's own statements use.
     let named = run(&t, json!({"query": "SELECT 1 AS answer, 2 AS row, 3 AS rows"}), json!({})).await;
     assert_eq!(named["output"]["rows"], json!([{"answer": 1, "row": 2, "rows": 3}]), "{named}");
     for (query, code) in [
@@ -87,7 +87,7 @@ async fn a_statement_is_done_in_the_database_of_a_credential() {
         let failed = run(&t, query.clone(), json!({})).await;
         assert_eq!(failed["error"]["code"], code, "{query}: {failed}");
     }
-    // What the database repeats of the password is taken out, as is the address.
+    // The password is redacted from results, as is the address.
     let told = json!({"query": "SELECT $1::text AS told", "parameters": [format!("it is {PASSWORD}")]});
     let told = run(&t, told, json!({})).await;
     assert_eq!(told["output"]["rows"][0]["told"], "it is [redacted]");

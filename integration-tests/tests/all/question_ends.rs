@@ -1,4 +1,4 @@
-//! Ends of questions without an answer, and other waits of turns that have ended with one.
+//! Questions that end without an answer, and other waits in turns that have ended with a question.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn other_waits_of_an_ended_turn_continue_it() {
     assert_eq!(run["waits_for"].as_array().unwrap().len(), 2, "{run:#}");
     assert_eq!(answer(&t, &run, "right", json!(5)).await.status, 202);
     until("it has continued", async || t.scalar(SUCCEEDED).await == "2").await;
-    // The id of the first run means the one that continues it now.
+    // The id of the first run now refers to the run that continues it.
     let body = json!({"answers": {"q": {"values": ["here"]}}});
     assert_eq!(answer(&t, &run, "left", json!("no object")).await.refusal(), "422 run.input_invalid");
     assert_eq!(answer(&t, &run, "left", body.clone()).await.status, 202);
@@ -86,7 +86,7 @@ async fn a_question_expires_with_and_without_a_way_to_continue() {
     let t = TestService::with_manual_clock().await;
     let quiet = Asked::timed(&t, expiring(json!(null))).await;
     let goes_on = Asked::timed(&t, expiring(json!("continue"))).await;
-    // However soon it expires, the turn ends with it.
+    // The turn ends with the question, however soon it expires.
     t.advance(Duration::from_secs(6));
     t.while_time_passes(until("both are skipped", async || {
         quiet.shown(&t).await[1] == "structured_input skipped" && goes_on.shown(&t).await.len() == 3
@@ -139,7 +139,7 @@ async fn the_outer_node_decides_what_follows_an_expired_question_inside_it() {
         }))
         .await;
     }
-    // One for each turn, and one more for each that continued.
+    // One run per turn, and one more for each that continued.
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "8");
 }
 

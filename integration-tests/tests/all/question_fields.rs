@@ -1,4 +1,5 @@
-//! Wrong fields of `ask` and `client_tool`: refused when the graph is saved, or an error of the turn that fills them.
+//! Invalid fields of `ask` and `client_tool`: rejected when the graph is saved, or an error in the turn that fills
+//! them.
 
 use integration_tests::{AnswerExt, TestService, chat, events, graphs};
 use serde_json::{Value, json};

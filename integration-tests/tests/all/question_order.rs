@@ -1,4 +1,4 @@
-//! Several questions of one turn: answers that arrive while a continuing turn executes, and calls of the page one by one.
+//! Several questions in one turn: answers that arrive while a continuing turn executes, and sequential page tool calls.
 
 use integration_tests::{Endpoint, TestService, chat, events, graphs, until, within};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn ask(name: &str) -> Value {
     json!({"name": name, "type": "ask", "inputs": [question]})
 }
 
-/// A form in a workflow of its own, after which the model is called and `last` is executed; beside it another question.
+/// A form in a separate workflow, followed by a model call and `last`; another question runs in parallel.
 async fn asked(t: &TestService, last: Value) -> Asked {
     let think = json!({"name": "think", "type": "llm", "model": "openai/x", "user": "go"});
     let form = t.workflow().graph(graphs::chain(&[ask("form"), think, last], None)).create().await;
@@ -32,7 +32,8 @@ async fn submission(t: &TestService, asked: &Asked, question: &str, value: &str)
     chat::ask(&asked.workflow, "threads.add_structured_input", params)
 }
 
-/// What the streams of both answers send: the second answer arrives while the first continuing turn waits for the model.
+/// The events in the streams of both answers: the second answer arrives while the first continuing turn waits for the
+/// model.
 async fn both_streams(t: &TestService, asked: &Asked, model: &Endpoint) -> (Vec<Value>, Vec<Value>) {
     let mut first = t.open_chat(&submission(t, asked, "form?", "one").await).await;
     until("the model is called", async || model.asked() == 1).await;
@@ -47,7 +48,7 @@ async fn both_streams(t: &TestService, asked: &Asked, model: &Endpoint) -> (Vec<
     model.release();
     let (first, second) =
         within("both streams end", async { futures_util::join!(first.rest(), second.rest()) }).await;
-    // No turn of the thread starts before the one before it has ended.
+    // No turn in the thread starts before the previous one has ended.
     let overlaps = "SELECT count(*) FROM runs a JOIN runs b ON b.id > a.id AND b.started_at < a.finished_at";
     assert_eq!(t.scalar(overlaps).await, "0");
     (events(&first), events(&(begun + &second)))
@@ -72,7 +73,7 @@ async fn an_answer_during_a_continuing_turn_has_its_own_turn_after_it() {
     assert_eq!(kinds(&second)[..2], ["stream_options", "thread.item.replaced"]);
     assert!(!kinds(&first).contains(&"notice") && !kinds(&second).contains(&"notice"));
     assert_eq!(asked.shown(&t).await[3..], ["Noted.", "Both, and two."]);
-    // Each run continues the one before it, and the model was called once.
+    // Each run continues the previous one, and the model was called once.
     let (one, two) = (run_at(&t, 1).await, run_at(&t, 2).await);
     assert_eq!((&one["continued_by"], &two["origin_run_id"]), (&two["id"], &one["id"]));
     assert_eq!((model.asked(), t.scalar("SELECT count(*) FROM runs").await.as_str()), (1, "3"));

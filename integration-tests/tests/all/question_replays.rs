@@ -1,4 +1,4 @@
-//! What a turn that continues after an answer takes over: nothing is sent twice, decided anew or asked again.
+//! State that a continuing turn takes over after an answer: nothing is sent twice, decided again or asked again.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::waiting_runs::answer;
 
-/// Asks whether, refunds on `yes`, and reads the thread at the end.
+/// Asks for confirmation, refunds on `yes`, and reads the thread at the end.
 pub(crate) fn desk() -> Value {
     json!({"format": "graph/1", "nodes": [
         {"name": "checking", "type": "reply", "text": "Checking {{ inputs.message }}. "},
@@ -27,7 +27,7 @@ pub(crate) fn desk() -> Value {
       "output": {"read": "{{ results.read }}"}})
 }
 
-/// Calls a tool of the page and says what it has returned.
+/// Calls a page tool and says its result.
 fn place() -> Value {
     graphs::chain(
         &[
@@ -56,7 +56,7 @@ impl Asked {
         Self::from(workflow, answer)
     }
 
-    /// The same with a manual clock.
+    /// Like [`Self::of`], with a manual clock.
     pub(crate) async fn timed(t: &TestService, graph: Value) -> Self {
         let workflow = t.workflow().graph(graph).published().create().await;
         let answer = t.while_time_passes(t.chat(&chat::create(&workflow, "order 7"))).await;
@@ -91,7 +91,7 @@ impl Asked {
         list["data"].as_array().unwrap().clone()
     }
 
-    /// The kinds of the items, with what they say.
+    /// The item types, with their text or status.
     pub(crate) async fn shown(&self, t: &TestService) -> Vec<String> {
         let said = |item: &Value| match item["type"].as_str().unwrap() {
             "user_message" | "assistant_message" => item["content"][0]["text"].as_str().unwrap().to_owned(),
@@ -101,7 +101,7 @@ impl Asked {
     }
 }
 
-/// How many runs have succeeded.
+/// Counts the succeeded runs.
 pub(crate) const SUCCEEDED: &str = "SELECT count(*) FROM runs WHERE status = 'succeeded'";
 
 pub(crate) fn yes() -> Value {
@@ -152,7 +152,7 @@ async fn the_answers_continue_the_turn_that_has_asked() {
     assert_eq!((&first["continued_by"], &first["waits_for"]), (&second["id"], &json!([])));
     assert_eq!((&second["origin_run_id"], &second["version_id"]), (&first["id"], &first["version_id"]));
     assert_eq!((&second["inputs"], &second["status"]), (&first["inputs"], &json!("succeeded")), "{second:#}");
-    // The answer is in the messages, behind what was said before it.
+    // The answer is part of the messages, after the earlier ones.
     let read = &second["output"]["read"];
     let said: Vec<(&str, &str)> = read["messages"]
         .as_array()
@@ -167,7 +167,7 @@ async fn the_answers_continue_the_turn_that_has_asked() {
     ];
     assert_eq!(said, expected);
     assert_eq!(read["by"], json!(null), "a caller without a cookie has no name");
-    // Each step was executed once: the second run has copies of the first.
+    // Each step was executed once: the second run has copies of the first run's steps.
     let trace = t.get(&format!("/api/runs/{}/trace", second["id"].as_str().unwrap())).await.value();
     assert!(trace["steps"].is_array(), "{trace:#}");
     let nodes: Vec<&str> =
@@ -249,7 +249,7 @@ async fn a_tool_of_the_page_continues_the_turn_with_its_output() {
         (&items[1]["status"], &items[1]["output"]),
         (&json!("completed"), &json!({"city": "Paris", "none": null}))
     );
-    // It is no longer the last item.
+    // It is not the last item any more.
     let again = t.chat(&asked.output(json!(1))).await;
     assert_eq!(again.problems(), ["/params/thread_id state"], "{}", again.text());
 }
@@ -276,7 +276,7 @@ async fn an_agent_calls_tools_of_the_page() {
     model.says("Paris it is.").await;
     let ended = within("the end", t.chat(&asked.output(json!("here")))).await;
     assert!(ended.text().contains("Paris it is."), "{}", ended.text());
-    // Each call of the model was made once, and read the calls before it once.
+    // Each model call was made once, and read the earlier calls once.
     let requests = model.requests().await;
     assert_eq!(requests.len(), 3);
     let roles: Vec<&str> =
@@ -323,7 +323,7 @@ async fn each_answer_continues_what_it_can() {
         false => (&items[2], &items[1]),
     };
     let first = within("the first", t.chat(&of(left, "one"))).await;
-    // What follows the step waits for both.
+    // The step after both branches waits for both.
     assert_eq!(kinds(&first), ["stream_options", "thread.item.replaced"], "{}", first.text());
     assert_eq!(run_at(&t, 1).await["waits_for"][0]["item_id"], right["id"], "the other question moves");
     let second = within("the second", t.chat(&of(right, "two"))).await;
@@ -377,7 +377,7 @@ async fn requests_that_answer_nothing_are_refused() {
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
     assert_eq!(t.scalar("SELECT count(*) FROM run_questions WHERE answer IS NOT NULL").await, "0");
     assert_eq!(asked.shown(&t).await[2], "structured_input pending");
-    // A locked thread may wait for an approval; a closed one does not.
+    // A locked thread may wait for an approval; a closed one cannot.
     let status = |status: &str| format!("UPDATE threads SET status = '{status}'");
     t.execute(&status("closed")).await;
     assert_eq!(
@@ -398,13 +398,13 @@ async fn a_message_instead_of_an_answer_leaves_the_question() {
     assert_eq!(asked.shown(&t).await[2], "structured_input pending");
     let answered = t.chat(&asked.submission(yes())).await;
     assert!(answered.text().contains("Refunded: broken."), "{}", answered.text());
-    // The continuing turn reads the conversation meanwhile first, and its own part last.
+    // The continuing turn first reads the conversation since then, and its own part last.
     let read = run_at(&t, 2).await["output"]["read"]["messages"].clone();
     let said: Vec<&str> =
         read.as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect();
     assert_eq!(said[..3], ["order 8", "Checking order 8. ", "order 7"], "{said:?}");
     assert!(said.last().unwrap().starts_with("Send it back?: yes"));
-    // A client tool call cannot be answered any more, once it is not last.
+    // A client tool call that is not the last item cannot be answered any more.
     let call = Asked::of(&t, place()).await;
     t.chat(&chat::add(&call.workflow, &call.thread, "hello")).await;
     let items = call.items(&t).await;

@@ -1,4 +1,4 @@
-//! What a workspace may keep: a full one begins nothing more, and what it has goes on.
+//! Workspace storage limits: a full workspace starts nothing new, and its existing work continues.
 
 use integration_tests::{AnswerExt, TestService, chat, graphs, noise, until};
 use serde_json::{Value, json};
@@ -38,14 +38,14 @@ async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
     t.measure().await;
     until("the workspace is full", async || t.chat(&chat::create(&echo, "hi")).await.status == 507).await;
 
-    // Nothing new, and what was answered is answered again.
+    // Nothing new is accepted, and earlier requests are replayed.
     let refused = begin(&t, "second").await;
     assert_eq!(refused.refusal(), "507 workspace.storage_full");
     assert!(!refused.text().contains(LIMIT), "{}", refused.text());
     assert_eq!(begin(&t, "first").await.value()["id"], first["id"]);
     assert_eq!(t.chat(&chat::create(&echo, "hi")).await.refusal(), "507 workspace.storage_full");
     let graph = json!({"graph": graphs::reply("another")});
-    // A run that had begun goes on, and only what would fill the workspace more fails in it.
+    // A started run continues, and fails only at a step that would store more.
     t.root()
         .send("POST", &format!("{waiting}/inputs/go"), &[("content-type", "application/json")], "\"yes\"")
         .await;

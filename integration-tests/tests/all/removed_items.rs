@@ -3,7 +3,7 @@
 use integration_tests::{AnswerExt, TestService, Workflow, chat, events};
 use serde_json::{Value, json};
 
-/// The message `fill` is answered with 24 tasks. Every other message is the key of a task that is removed.
+/// The message `fill` adds 24 tasks. Every other message is the key of a task to remove.
 fn tasks() -> Value {
     let task = json!({"type": "show", "kind": "task", "key": "k{{ item }}", "task": {"type": "custom", "title": "k{{ item }}"}});
     json!({"format": "graph/1", "nodes": [
@@ -34,7 +34,7 @@ impl<'a> Thread<'a> {
         answer.value()
     }
 
-    /// Ids of the items in this order, after the cursor.
+    /// The item ids in this order, after the cursor.
     async fn ids(&self, order: &str, after: Option<&Value>) -> Vec<Value> {
         let page = self.page("items.list", json!({"limit": 100, "order": order, "after": after})).await;
         assert_eq!(page["has_more"], false);
@@ -56,7 +56,7 @@ async fn the_last_item_of_a_page_stays_a_cursor_after_it_was_removed() {
     let removed = told.iter().find(|event| event["type"] == "thread.item.removed").unwrap();
     assert_eq!(removed["item_id"], *cursor);
     let all = thread.ids("asc", None).await;
-    // The first message and its answer were 26 items; the second message and its answer are two more.
+    // The first message and its reply were 26 items; the second message and its reply are two more.
     assert_eq!((all.len(), all.contains(cursor)), (27, false));
     assert_eq!(thread.ids("asc", Some(cursor)).await, all[19..]);
     let before: Vec<Value> = all[..19].iter().rev().cloned().collect();

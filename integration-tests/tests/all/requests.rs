@@ -1,5 +1,4 @@
-//! What is wrong with a request is said all at once, each problem with its place and, where there is one, the name that
-//! was meant.
+//! All problems in a request are reported at once, each with its pointer and, if there is one, the intended name.
 
 use insta::assert_snapshot;
 use integration_tests::{Answer, AnswerExt, TestService, chat, graphs};
@@ -71,7 +70,7 @@ async fn a_query_is_judged_as_a_whole_and_with_the_body() {
     /include_archive | unknown_parameter | unknown query parameter 'include_archive' | did you mean 'include_archived'?
     /page | unknown_parameter | unknown query parameter 'page' | allowed: include_archived, limit, cursor
     ");
-    // A login that was asked for in the wrong place must not be passed over.
+    // A login requirement in the wrong place must not be ignored.
     let open = t.workflow().create().await;
     let publish = format!("/api/workflows/{}/publish?require_login=true", open.id);
     assert_snapshot!(told(&t.post(&publish, r#"{"require_login": 1}"#).await), @r"
@@ -87,7 +86,7 @@ async fn a_query_is_judged_as_a_whole_and_with_the_body() {
         let answer = t.post(&format!("{path}?x=1"), "{}").await;
         assert_eq!(answer.problems().first().map(String::as_str), Some("/x unknown_parameter"), "{path}");
     }
-    // What is not there, and who may not, comes before what is wrong with the question.
+    // Missing resources and missing rights are reported before invalid parameters.
     assert_eq!(t.get("/api/workflows/nobody?x=1").await.refusal(), "404 workflow.not_found");
 }
 
@@ -122,7 +121,7 @@ async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
     ");
 }
 
-/// What somebody sends who has read half of the protocol.
+/// A request from someone who has read half of the protocol.
 #[tokio::test]
 async fn a_chat_request_that_lacks_something_is_told_what_to_send() {
     let t = TestService::start().await;
@@ -167,7 +166,7 @@ async fn a_graph_that_was_sent_bare_is_told_where_it_goes() {
     }
 }
 
-/// `curl -X POST` sends no body and no type; some clients send a type all the same, some an empty object.
+/// `curl -X POST` sends no body and no type; some clients send a type nevertheless, some an empty object.
 #[tokio::test]
 async fn where_a_body_is_optional_none_is_as_good_as_an_empty_object() {
     let t = TestService::start().await;
@@ -208,7 +207,7 @@ async fn where_a_body_is_optional_none_is_as_good_as_an_empty_object() {
     }
 }
 
-/// To stop must not fail for what was sent along.
+/// A stop must not fail because of its body.
 #[tokio::test]
 async fn a_stop_takes_any_body_and_looks_at_none() {
     let t = TestService::start().await;
@@ -231,7 +230,7 @@ async fn a_stop_takes_any_body_and_looks_at_none() {
             "{headers:?}"
         );
     }
-    // The connection is as good as before for the next request.
+    // The connection still works for the next request.
     let raw = t.raw().await;
     let raw = raw.request("POST", &path, &[json], r#"{"why": "enough"}"#).await.finish().await;
     assert_eq!(raw.request("GET", "/healthz", &[], "").await.status, 200);

@@ -1,4 +1,4 @@
-//! Runs that repeat another from a step on.
+//! Runs that repeat another run from a given step.
 
 use integration_tests::{AnswerExt, TestService, graphs};
 use serde_json::{Value, json};
@@ -42,11 +42,11 @@ async fn a_run_is_repeated_from_a_step_on_with_changed_state() {
         .map(|step| (step["node"].as_str().unwrap(), &step["result"]["text"]))
         .collect();
     assert_eq!(steps, [("a", &json!("0")), ("b", &json!("1")), ("c", &json!("10"))]);
-    // From the first step on everything runs again, and a repeated run can be repeated.
+    // From the first step, everything runs again, and a repeated run can be repeated.
     let path = format!("/api/runs/{}/rerun", begun["id"].as_str().unwrap());
     let whole = t.post(&path, r#"{"from_step": 1}"#).await.value();
     assert_eq!(becomes(&t, &whole, "succeeded").await["output"], json!({"n": 3, "c": "2"}));
-    // What was told of it begins anew.
+    // Its events start anew.
     let body = t
         .open("GET", &format!("/api/runs/{}/events", begun["id"].as_str().unwrap()), &[], "")
         .await
@@ -62,7 +62,7 @@ async fn a_run_is_repeated_from_a_step_on_with_changed_state() {
     assert_eq!(begun_nodes, ["c"]);
 }
 
-/// By default a run is repeated from its first failed step, and one without a failed step from the first one.
+/// By default a run is repeated from its first failed step, or from the first step if none failed.
 #[tokio::test]
 async fn the_first_failed_step_is_the_default() {
     let t = TestService::start().await;

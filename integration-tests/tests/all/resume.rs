@@ -1,14 +1,14 @@
-//! A stream that was cut goes on exactly where it was.
+//! A cut stream resumes exactly where it was.
 
 use insta::assert_snapshot;
 use integration_tests::{AnswerExt, TestService, chat, graphs, shown, without_mark};
 
-/// Where each event of a body ends, 0 first.
+/// The end of each event in a body, 0 first.
 fn boundaries(body: &str) -> Vec<usize> {
     std::iter::once(0).chain(body.match_indices("\n\n").map(|(at, _)| at + 2)).collect()
 }
 
-/// The id of the last whole event in a part of a body.
+/// The id of the last complete event in a part of a body.
 fn last_id(part: &str) -> Option<&str> {
     let whole = &part[..part.rfind("\n\n").map_or(0, |at| at + 2)];
     whole.lines().filter_map(|line| line.strip_prefix("id: ")).next_back()
@@ -26,7 +26,7 @@ async fn a_stream_cut_after_any_byte_goes_on_exactly() {
         let body = answer.rest().await;
         let boundaries = boundaries(&body);
         assert!(boundaries.len() > 6, "{body}");
-        // What a client has seen of a cut body decides alone: the place behind its last whole event.
+        // Only the received part of a cut body matters: the position after its last complete event.
         for (index, end) in boundaries.iter().enumerate() {
             let next = boundaries.get(index + 1).copied().unwrap_or(body.len());
             let after = last_id(&body[..*end]);
@@ -36,7 +36,7 @@ async fn a_stream_cut_after_any_byte_goes_on_exactly() {
                 }
             }
             let rest = t.resume(&stream, after).await.whole().await;
-            // A reader that has to wait is told that the stream is live.
+            // A reader that has to wait gets a comment that the stream is live.
             let events = rest.text().replace(": live\n\n", "");
             assert_eq!(events, body[*end..], "behind {after:?}");
             assert_eq!(rest.status, if *end == body.len() { 204 } else { 200 });
@@ -82,7 +82,7 @@ async fn the_clients_follow_over_many_cuts_hears_each_event_once() {
     drop(answer);
     let mut seqs = Vec::new();
     let mut after: Option<String> = None;
-    // One event for each connection.
+    // One event per connection.
     while let Some(mut reading) = t.client().resume(&stream, after.as_deref()).await.unwrap() {
         if let Some(event) = reading.next().await.unwrap() {
             seqs.push(event.seq);
@@ -124,7 +124,7 @@ async fn the_place_is_named_by_header_or_query() {
         );
     }
     assert_eq!(t.get(&format!("{path}?after={other}.2")).await.problems(), ["/after other_stream"]);
-    // Both are looked at, and what is no text is not taken for nothing.
+    // Both are checked, and an invalid value does not count as missing.
     let both = t.send("GET", &format!("{path}?after=x"), &[("last-event-id", "2")], "").await;
     assert_eq!(both.problems(), ["/Last-Event-ID format", "/after format"]);
     let good = format!("{stream}.2");
@@ -152,7 +152,7 @@ async fn nothing_is_left_once_all_was_seen() {
     }
 }
 
-/// Who claims to have seen more than there is would wait for the end and miss everything until then.
+/// A reader that claims a position beyond the stream would wait for the end and miss everything until then.
 #[tokio::test]
 async fn a_place_that_a_running_turn_has_not_reached_is_refused_and_harms_nobody() {
     let t = TestService::with_manual_clock().await;
@@ -168,7 +168,7 @@ async fn a_place_that_a_running_turn_has_not_reached_is_refused_and_harms_nobody
         let refused = t.get(&format!("/api/chat/streams/{stream}?after={beyond}")).await;
         assert_eq!(refused.problems(), ["/after range"], "{beyond}");
     }
-    // Behind the last event it waits for the next one.
+    // After the last event, it waits for the next one.
     let mut reader = t.resume(&stream, Some(&format!("{stream}.{last}"))).await;
     assert_eq!(reader.status, 200);
     let (rest, read) = t.while_time_passes(async { (answer.rest().await, reader.rest().await) }).await;
@@ -219,7 +219,7 @@ async fn a_stream_is_the_same_after_an_orderly_restart() {
     let boundary = boundaries(&before)[3];
     let after = last_id(&before[..boundary]).unwrap();
     assert_eq!(t.resume(&turn.stream_id, Some(after)).await.rest().await, before[boundary..]);
-    // The visitor's cookie is as good as before.
+    // The visitor's cookie is still valid.
     client.say_in(&workflow.id, &thread, "again").await.unwrap();
     let stranger = t.visitor();
     stranger.say(&workflow.id, "hi").await.unwrap();

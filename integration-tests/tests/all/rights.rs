@@ -1,4 +1,4 @@
-//! What becomes of what somebody has open, or has made, when their rights go.
+//! Open requests and created resources of a user whose rights end.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::auth::support::sign_in;
 const MEMBERS: &str = "/api/workspaces/default/members";
 const BOB: &str = "bob@example.org";
 
-/// A service with Bob in it; answers his token, and the path of his membership.
+/// A service with the member Bob; returns his token and his membership's path.
 async fn service(role: &str) -> (TestService, MailServer, String, String) {
     let mail = MailServer::start().await;
     let t = TestService::builder()
@@ -34,7 +34,7 @@ async fn make_token(by: &Bearer<'_>, scopes: &[&str], workspaces: &[&str]) -> (S
     (text("id"), text("secret"))
 }
 
-/// Nobody keeps by a token what they have lost themselves.
+/// A user cannot keep lost rights through a token.
 #[tokio::test]
 async fn tokens_do_not_outlive_the_rights_of_their_maker() {
     let (t, _mail, bob, path) = service("admin").await;
@@ -51,7 +51,7 @@ async fn tokens_do_not_outlive_the_rights_of_their_maker() {
         t.bearer(token).send("GET", "/api/workflows", &[("x-workspace", slug)], "").await.refusal()
     };
     assert_eq!(list(&strong, "default").await, "200");
-    // An admin no longer, so none of them could be made any more.
+    // He is not an admin any more, so none of these tokens could be created now.
     assert_eq!(root.json("PATCH", &path, &json!({"role": "editor"})).await.status, 200);
     for gone in [&strong, &both] {
         assert_eq!(list(gone, "default").await, "401 auth.invalid_token");
@@ -65,15 +65,15 @@ async fn tokens_do_not_outlive_the_rights_of_their_maker() {
     );
     let rows = root.get("/api/admin/audit?action=service_token.revoked").await.value();
     assert_eq!(rows["data"].as_array().unwrap().len(), 2);
-    // And what an admin elsewhere has left there goes with them.
+    // Tokens that an admin elsewhere has created there are revoked with the membership.
     let id = path.rsplit('/').next().unwrap();
     let there = format!("/api/workspaces/other/members/{id}");
     assert_eq!(root.json("DELETE", &there, &json!({})).await.status, 204);
     assert_eq!(list(&elsewhere, "other").await, "401 auth.invalid_token");
 }
 
-/// A token of a token, a secret that was got by rotating the token of another maker, and what was made with that: all of
-/// it ends with the member it began with, and nothing else does.
+/// A token's token, a secret obtained by rotating another maker's token, and tokens created with that: all of them end
+/// with the first member, and no others do.
 #[tokio::test]
 async fn what_a_members_tokens_have_made_ends_with_the_member() {
     for removed in [true, false] {
@@ -83,12 +83,12 @@ async fn what_a_members_tokens_have_made_ends_with_the_member() {
         let (_, first) = make_token(&t.bearer(&bob), &all, &["default"]).await;
         let (_, second) = make_token(&t.bearer(&first), &all, &["default"]).await;
         let (third_id, third) = make_token(&t.bearer(&second), &["workflows:read"], &["default"]).await;
-        // A revoked link in the middle breaks no chain.
+        // A revoked link in the middle does not break the chain.
         let (middle_id, middle) = make_token(&t.bearer(&second), &all, &["default"]).await;
         let (_, behind) = make_token(&t.bearer(&middle), &["workflows:read"], &["default"]).await;
         let revoke = format!("/api/admin/service-tokens/{middle_id}/revoke");
         assert_eq!(root.post(&revoke, &json!({"reason": "lost"})).await.status, 200);
-        // The token of another maker, which one of Bob's rotates; its own holder keeps what they had.
+        // Another maker's token, which one of Bob's rotates; its own holder keeps their rights.
         let (others_id, others) = make_token(&root, &all, &["default"]).await;
         let (_, before) = make_token(&t.bearer(&others), &["workflows:read"], &["default"]).await;
         let rotate = format!("/api/admin/service-tokens/{others_id}/rotate");
@@ -125,7 +125,7 @@ async fn what_a_members_tokens_have_made_ends_with_the_member() {
     }
 }
 
-/// Their request is on its way when their rights end.
+/// The member's request is in progress when their rights end.
 #[tokio::test]
 async fn a_token_that_is_being_made_does_not_escape() {
     let (t, _mail, bob, path) = service("admin").await;
@@ -154,7 +154,7 @@ async fn a_token_that_is_being_made_does_not_escape() {
     }
 }
 
-/// However busily their tokens rotate each other.
+/// The removal succeeds however fast their tokens rotate each other.
 #[tokio::test]
 async fn a_member_cannot_hold_up_their_removal() {
     let (t, _mail, bob, path) = service("admin").await;
@@ -226,13 +226,13 @@ async fn an_open_socket_and_an_open_stream_end_within_five_seconds() {
     let (closed, _) = t.while_time_passes(ends).await;
     assert_eq!(closed, "4403 auth.missing_scope");
     let taken = kernel::Clock::monotonic(t.clock()) - began;
-    // The clock runs many times as fast as the machine works, and the run itself would take ten minutes.
+    // The clock runs much faster than the machine works, and the run itself would take ten minutes.
     assert!(taken <= Duration::from_mins(1), "{taken:?}");
     let cancel = format!("/api/runs/{}/cancel", run["id"].as_str().unwrap());
     assert_eq!(t.while_time_passes(t.root().post(&cancel, &json!({}))).await.status, 200);
 }
 
-/// Who withholds the last byte of a body is judged by what they are when it comes.
+/// A sender who delays a body's last byte is checked again when it arrives.
 #[tokio::test]
 async fn a_body_that_takes_its_time_is_judged_when_it_is_there() {
     let (t, _mail, bob, path) = service("admin").await;
@@ -246,7 +246,7 @@ async fn a_body_that_takes_its_time_is_judged_when_it_is_there() {
         body.len()
     );
     assert!(raw.write(head).await);
-    // It is judged, and waits for the rest.
+    // The head is checked, and the service waits for the rest.
     pause(300).await;
     assert_eq!(t.root().json("DELETE", &path, &json!({})).await.status, 204);
     t.advance(Duration::from_secs(3));
@@ -257,13 +257,13 @@ async fn a_body_that_takes_its_time_is_judged_when_it_is_there() {
     assert_eq!(all["data"], json!([]));
 }
 
-/// An editor by now gives and takes nothing, however little it is.
+/// An editor by now can neither grant nor revoke anything, however little.
 #[tokio::test]
 async fn who_was_an_admin_when_they_asked_is_none_when_it_is_done() {
     let (t, _mail, bob, _) = service("admin").await;
     let eve = t.root().post(MEMBERS, &json!({"email": "eve@example.org", "role": "viewer"})).await.value();
     let of_eve = format!("{MEMBERS}/{}", eve["user_id"].as_str().unwrap());
-    // Their change waits for this one, which has the members.
+    // Their change waits for this one, which has locked the members.
     let holds = "SELECT 1 FROM workspaces WHERE slug = 'default' FOR NO KEY UPDATE; \
                  UPDATE workspace_members SET role = 'editor' WHERE role = 'admin'";
     let hold = t.hold(holds).await;
@@ -289,7 +289,7 @@ async fn who_was_an_admin_when_they_asked_is_none_when_it_is_done() {
     assert_eq!(t.scalar(roles).await, "editor viewer");
 }
 
-/// Two admins who take each other's role at the same moment: the second is none any more.
+/// Two admins demote each other concurrently: the second is not an admin any more.
 #[tokio::test]
 async fn of_two_admins_who_demote_each_other_one_stays() {
     let (t, mail, bob, path) = service("admin").await;
@@ -311,7 +311,7 @@ async fn of_two_admins_who_demote_each_other_one_stays() {
     }
 }
 
-/// A key stands for a request in one workspace.
+/// A key identifies a request in one workspace.
 #[tokio::test]
 async fn a_key_is_another_one_in_another_workspace() {
     let t = TestService::builder().with_bootstrap_token().start().await;
@@ -349,7 +349,7 @@ async fn invitations_and_their_accounts_are_forgotten_in_the_end() {
     assert_eq!(t.scalar("SELECT count(*) FROM workspace_members").await, "1");
 }
 
-/// What visitors write is for admins and owners; an editor may write workflows and not read chats.
+/// Visitor data is for admins and owners; an editor may change workflows but not read chats.
 #[tokio::test]
 async fn the_data_of_visitors_is_for_admins() {
     let (t, _mail, bob, path) = service("editor").await;

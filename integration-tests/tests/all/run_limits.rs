@@ -1,4 +1,4 @@
-//! Workflows that limit how many of their runs are under way.
+//! Workflow limits on concurrent runs.
 
 use integration_tests::{AnswerExt, Endpoint, TestService, Workflow, graphs, until};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ async fn no_more_runs_are_under_way_than_may_be_and_all_end() {
         }
     })
     .await;
-    // By the times in their rows, never more than two overlapped.
+    // By the times in their rows, at most two overlapped.
     let overlaps = "SELECT coalesce(max(n), 0)::text FROM (SELECT count(*) AS n FROM runs a JOIN runs b
                     ON b.started_at <= a.started_at AND b.finished_at > a.started_at GROUP BY a.id) t";
     assert_eq!(t.scalar(overlaps).await, "2");
@@ -40,7 +40,7 @@ async fn no_more_runs_are_under_way_than_may_be_and_all_end() {
         t.scalar("SELECT count(*)::text FROM run_places").await == "0"
     })
     .await;
-    // In the order in which they were asked for, but for those two that begin at the same time.
+    // In the order of their requests, except for the two that run concurrently.
     let out_of_order = "SELECT count(*)::text FROM (SELECT started_at, lag(started_at, 2) OVER (ORDER BY id) AS before FROM runs) t
                         WHERE started_at < before";
     assert_eq!(t.scalar(out_of_order).await, "0");
@@ -107,7 +107,7 @@ async fn the_limit_may_be_taken_away_and_is_checked() {
     }
 }
 
-/// Limits of single nodes multiply; those of a run do not.
+/// Limits of single nodes multiply; a run's limits do not.
 #[tokio::test]
 async fn a_workflow_that_calls_itself_three_times_starves_nobody() {
     let t = TestService::start().await;
@@ -128,7 +128,7 @@ async fn a_workflow_that_calls_itself_three_times_starves_nobody() {
     assert!(t.visitor().say(&chatting.id, "meanwhile").await.unwrap().text.contains("meanwhile"));
     let path = format!("/api/runs/{}", begun["id"].as_str().unwrap());
     until("the run to end", async || t.get(&path).await.value()["status"] == "failed").await;
-    // It goes on with an entry that fails, and still the whole run ends.
+    // It continues with an entry that fails, and still the whole run ends.
     let error = t.get(&path).await.value()["error"].clone();
     assert_eq!(error["code"], "run.nodes_limit", "{error}");
     let rows: u32 = t.scalar("SELECT count(*) FROM run_steps").await.parse().unwrap();

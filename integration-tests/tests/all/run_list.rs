@@ -1,4 +1,4 @@
-//! The runs of a workspace: filters, pages, and what a run waits for.
+//! A workspace's runs: filters, pages, and what a run waits for.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ async fn runs_of_all_workflows_are_listed_and_filtered() {
     ] {
         assert_eq!(ids(&list(&t, query).await), wanted, "{query}");
     }
-    // Page by page, each once.
+    // All pages together have each run once.
     let mut seen = Vec::new();
     let mut query = "?limit=1".to_owned();
     loop {
@@ -73,7 +73,7 @@ async fn runs_of_all_workflows_are_listed_and_filtered() {
         }
     }
     assert_eq!(seen, ids(&all));
-    // What is wrong is said at once, all of it.
+    // All invalid parameters are reported at once.
     let wrong =
         t.get("/api/runs?status=done&trigger=x&thread=y&from=now&waits=maybe&limit=0&cursor=z&more=1").await;
     let errors = wrong.value()["detail"]["errors"].as_array().unwrap().clone();
@@ -112,14 +112,14 @@ async fn another_workspace_sees_nothing_of_them() {
     assert_eq!(other.value()["data"], json!([]));
 }
 
-/// Few of many match: the pages are short, and lead to all of them.
+/// Few of many runs match: the pages are short, and together they have all of them.
 #[tokio::test]
 async fn a_rare_run_is_found_behind_many() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("hi")).create().await;
     let rare = begin(&t, &workflow, "?wait=60", json!({"message": "a"})).await;
     t.execute(&format!("UPDATE runs SET status = 'failed' WHERE id = '{}'", id(&rare))).await;
-    // As 25,000 later runs would be stored.
+    // Rows like those of 25,000 later runs.
     t.execute(
         "INSERT INTO runs (id, workspace_id, workflow_id, version_id, trigger, writer_id, status, inputs, created_at,
              started_at, finished_at)
@@ -153,7 +153,7 @@ async fn a_run_says_until_when_it_waits() {
     assert!(shown["resumes_at"].as_str().unwrap() > shown["created_at"].as_str().unwrap());
     t.advance(Duration::from_secs(3_600));
     let ended = async || record(&t, &run).await["status"] == "succeeded";
-    // The next look at what is due may begin to wait only after the leap.
+    // The next check for due runs may begin its wait only after the jump.
     t.while_time_passes(until("its end", ended)).await;
     assert_eq!(record(&t, &run).await["resumes_at"], Value::Null);
 }

@@ -1,4 +1,4 @@
-//! Runs of workflows over HTTP: begun, waited for, listed, watched, traced, stopped.
+//! Workflow runs over HTTP: started, awaited, listed, watched, traced, cancelled.
 
 use integration_tests::{Answer, AnswerExt, Raw, TestService, Workflow, graphs, until, within};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ async fn record(t: &TestService, run: &str) -> Value {
     t.get(&format!("/api/runs/{run}")).await.value()
 }
 
-/// The run's events, from the first on.
+/// The run's events, from the first one.
 async fn events(t: &TestService, run: &str) -> Vec<Value> {
     let body = t.open("GET", &format!("/api/runs/{run}/events"), &[], "").await.rest().await;
     body.lines()
@@ -26,7 +26,7 @@ fn id(answer: &Answer) -> String {
     answer.value()["id"].as_str().unwrap().to_owned()
 }
 
-/// Adds up two numbers, and asks for them.
+/// Adds two numbers; both are required inputs.
 fn sum() -> Value {
     json!({
         "format": "graph/1",
@@ -179,7 +179,7 @@ async fn events_tell_all_that_happens_and_go_on_behind_any_of_them() {
         .map(|event| event["payload"]["text"].as_str().unwrap())
         .collect();
     assert_eq!(said, "one two three");
-    // What was read live is what is stored, and each event is a place to go on from.
+    // The live events equal the stored ones, and each event is a valid resume position.
     let stored = t.open("GET", &format!("/api/runs/{run}/events"), &[], "").await.rest().await;
     assert_eq!(body, stored);
     let odd = t.get(&format!("/api/runs/{run}/events?from=2")).await;
@@ -212,7 +212,7 @@ async fn a_retry_with_the_same_key_begins_no_second_run() {
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
 }
 
-/// The first answer is what counts, also when the same could not be begun any more.
+/// The first response counts, even if the same run could not be started any more.
 #[tokio::test]
 async fn a_retry_is_answered_whatever_has_become_of_the_workflow() {
     let t = TestService::start().await;
@@ -222,7 +222,7 @@ async fn a_retry_is_answered_whatever_has_become_of_the_workflow() {
     let send = async || t.send("POST", &path, &headers, "{}").await;
     let first = send().await;
     assert_eq!(first.status, 202);
-    // From another address the same key is another's.
+    // From another address, the same key belongs to another caller.
     let raw = Raw::connect_from([127, 0, 0, 2].into(), t.address()).await;
     let [kind, key] = headers;
     let theirs = raw.request("POST", &path, &[kind, key, ("connection", "close")], "{}").await.whole().await;

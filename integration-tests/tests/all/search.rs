@@ -8,7 +8,7 @@ use wire::{CreateRun, CreateVersion, CreateWorkflow};
 
 use crate::crash::service::Service;
 
-/// What the tables have, and what the indexes say that they have; both once for each chunk.
+/// The tables' counts, and the counts in the indexes; vectors and frequencies appear once per chunk.
 const FIGURES: &str = "SELECT concat_ws(' ', (SELECT count(*) FROM search_documents), (SELECT count(*) FROM search_chunks),
     (SELECT count(*) FROM search_chunks WHERE vector IS NOT NULL), (SELECT sum(frequency) FROM search_postings), '=',
     sum(chunks), sum(vectors), sum(length)) FROM search_indexes";
@@ -18,7 +18,7 @@ async fn run(t: &TestService, workflow: &Workflow, inputs: Value) -> Value {
     t.post(&path, &json!({"inputs": inputs}).to_string()).await.value()
 }
 
-/// Cuts, embeds and keeps a text.
+/// Chunks, embeds and indexes a text.
 fn keeping() -> Value {
     graphs::chain(
         &[
@@ -34,7 +34,7 @@ fn keeping() -> Value {
     )
 }
 
-/// Searches in each way.
+/// Searches in each mode.
 fn searching() -> Value {
     let search = |mode: &str| {
         json!({"name": mode, "type": "index_search", "index": "stories", "mode": mode, "query": "{{ inputs.query }}",
@@ -86,7 +86,7 @@ async fn what_one_workflow_keeps_another_finds_by_words_by_vectors_and_by_both()
     let [words, vectors, both] = ["text", "vector", "hybrid"].map(|mode| &found["output"][mode]);
     assert_eq!(texts(words), ["A quick brown fox"], "{found}");
     assert_eq!(words[0]["metadata"], json!({"language": "en"}));
-    // The same letters: the second is as near as the first, and the first comes first.
+    // The same letters: both are equally near, and the first comes first.
     assert_eq!(texts(vectors), STORY.split("\n\n").collect::<Vec<_>>());
     assert_eq!(vectors[0]["score"], vectors[1]["score"]);
     assert_eq!(texts(both), texts(vectors));
@@ -96,7 +96,7 @@ async fn what_one_workflow_keeps_another_finds_by_words_by_vectors_and_by_both()
         (&json!(1), &json!(1), &Value::Null)
     );
 
-    // The same document again is the same index, and a shorter one leaves nothing behind.
+    // Indexing the same document again gives the same index, and a shorter one leaves no old chunks.
     let before = t.scalar(FIGURES).await;
     let (tables, told) = before.split_once(" = ").unwrap();
     assert!(tables.starts_with("2 4 4 ") && tables.ends_with(&told[2..]), "{before}");
@@ -250,7 +250,7 @@ async fn indexes_are_listed_and_deleted_with_all_that_they_hold() {
     assert_eq!(t.send("DELETE", "/api/indexes/a%20name%2Fwith%20%C3%B6", &[], "").await.status, 204);
     assert_eq!(t.get("/api/indexes").await.value()["data"], json!([]));
     assert_eq!(t.scalar("SELECT count(*) FROM audit_log WHERE action = 'search_index.deleted'").await, "2");
-    // Another of the same name is a new one.
+    // Another index with the same name is a new one.
     run(&t, &keep, json!({"index": "stories", "document": "c"})).await;
     assert_eq!(t.get("/api/indexes").await.value()["data"][0]["chunks"], 2);
     t.restart().await;

@@ -1,4 +1,4 @@
-//! An orderly stop: what runs ends or is handed over, and nothing that was acknowledged is lost.
+//! Graceful shutdown: running work ends or is handed over, and acknowledged data is not lost.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn a_long_reply_is_handed_over_and_its_reader_told_to_come_back() {
     let after = before.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().map(str::to_owned);
     let mut again = t.resume(&stream, after.as_deref()).await;
     assert_eq!(again.status, 200);
-    // Not quite to its end: the run reaches that with the time of the stop counted, and hardly more.
+    // Nearly to its end: the run reaches the end with the shutdown's time counted, and hardly more.
     let away = (t.clock().now() - at).to_std().unwrap();
     t.advance(Duration::from_secs(600) - away - Duration::from_secs(5));
     let rest = t.while_time_passes(again.rest()).await;
@@ -51,7 +51,7 @@ async fn a_long_reply_is_handed_over_and_its_reader_told_to_come_back() {
     assert_eq!(events(&all).pop().unwrap()["item"]["content"][0]["text"], "before after");
     let ran = "SELECT extract(epoch FROM finished_at - started_at)::int FROM runs";
     let ran: i64 = t.scalar(ran).await.parse().unwrap();
-    // A delay that started again would take the 120 s of the stop on top.
+    // A delay that started again would take 120 s more, the time of the shutdown.
     assert!((600..720).contains(&ran), "the delay started again: it took {ran} s");
 }
 
@@ -59,7 +59,7 @@ async fn a_long_reply_is_handed_over_and_its_reader_told_to_come_back() {
 async fn a_reply_cut_by_the_stop_goes_on_with_the_same_text() {
     let mut t = TestService::builder()
         .manual_clock()
-        // Nobody reads across the stop.
+        // No client reads during the shutdown.
         .set("SERVICE_CHAT_DISCONNECT_GRACE", "forever")
         .start()
         .await;
@@ -133,7 +133,7 @@ async fn nobody_is_let_in_and_no_turn_begun_while_it_stops() {
     let workflow = t.workflow().graph(graphs::delayed(5.0, "done")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
     answer.until("stream_options").await;
-    // Requests that have begun to arrive are answered while the service stops.
+    // Requests that have begun to arrive are served during the shutdown.
     let body = chat::create(&workflow, "too late").to_string();
     let mut late = t.raw().await;
     late.write(format!("POST /api/chat HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{{", body.len()))
@@ -165,7 +165,7 @@ async fn an_idle_connection_does_not_hold_the_stop_up() {
     let begun = clock.monotonic();
     t.stop().await;
     let took = clock.monotonic() - begun;
-    // It is given sixteen for what has to come to its end.
+    // The shutdown allows sixteen seconds for running work.
     assert!(took < Duration::from_secs(15), "{took:?}");
 }
 
@@ -221,7 +221,7 @@ async fn nothing_that_was_acknowledged_is_lost_by_stops_amid_the_traffic() {
 async fn the_deepest_request_is_taken_up_again_after_a_restart() {
     let mut t = TestService::builder()
         .manual_clock()
-        // Nobody reads across the stop.
+        // No client reads during the shutdown.
         .set("SERVICE_CHAT_DISCONNECT_GRACE", "forever")
         .start()
         .await;

@@ -1,4 +1,4 @@
-//! A stop has a notice, and an end: by a second signal, or by the watchdog.
+//! A shutdown is announced, and limited by a second signal or by the watchdog.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use store::testing::TestDatabase;
 
 use crate::crash::service::{Service, suspend_postmaster};
 
-/// The watchdog ends a stop after 25 s; the rest is for a busy machine.
+/// The watchdog ends a shutdown after 25 s; the rest is for a busy machine.
 const ENDED: Duration = Duration::from_secs(40);
 
 async fn ready(service: &Service) -> Client {
@@ -90,7 +90,7 @@ async fn the_watchdog_ends_a_stop_that_does_not_end() {
     let mut service = Service::new(folder.path(), None);
     service.start();
     let client = ready(&service).await;
-    // The turn has 16 s to end, and the database 15 s after that.
+    // The turn has 16 s to end, and then the database 15 s.
     let graph = graphs::words("one two three four", 10_000);
     let workflow = WorkflowBuilder::new(client).graph(graph).published().create().await;
     let body = chat::create(&workflow, "hi").to_string();

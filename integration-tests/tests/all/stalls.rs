@@ -1,4 +1,4 @@
-//! A database that keeps its connections open and answers nothing.
+//! A database that keeps its connections open but does not respond.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use integration_tests::{AnswerExt, Cable, TestService, graphs, until, within};
 use kernel::{Clock, SystemClock};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
-/// A statement of a request has 10 s, and a new connection 5 s; the rest is for a busy machine.
+/// A request's statement has 10 s, and a new connection 5 s; the rest is for a busy machine.
 const ANSWERED: Duration = Duration::from_secs(30);
 
-/// `/readyz` is answered within 2 s, on a machine that is not busy.
+/// `/readyz` responds within 2 s, on an idle machine.
 const PROBED: Duration = Duration::from_secs(5);
 
 /// A service whose connections to the database pass through a cable.
@@ -33,7 +33,7 @@ async fn requests_are_answered_in_time_while_the_database_is_stalled() {
     cable.stall();
     let clock = SystemClock::new();
     let requests = async {
-        // More than there are connections.
+        // More than there are database connections.
         let starts = futures_util::future::join_all((0..8).map(|n| {
             let (start, clock) = (&start, &clock);
             async move {

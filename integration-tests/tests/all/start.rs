@@ -1,4 +1,4 @@
-//! Starting, and the settings with which the service does not.
+//! Starting the service, and settings that prevent it.
 
 use insta::assert_snapshot;
 use integration_tests::{Builder, TestService, chat};

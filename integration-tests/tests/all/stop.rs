@@ -1,4 +1,4 @@
-//! Stopping a turn: by request, and because its last reader has gone.
+//! Stopping a turn: by request, and after its last reader has left.
 
 use std::time::Duration;
 
@@ -166,7 +166,7 @@ async fn a_turn_whose_last_reader_has_gone_is_stopped_after_the_grace() {
     pause(100).await;
     assert_eq!(status(&t).await, "running", "it has a reader");
     drop(answer);
-    // A write shows that nobody is there any more: the ping does it.
+    // Only a write, such as a ping, reveals that the reader has gone.
     until("the service to see that the reader has gone", async || {
         t.advance(Duration::from_secs(10));
         pause(20).await;
@@ -193,7 +193,7 @@ async fn a_reader_that_closes_a_silent_stream_is_noticed_at_once() {
                 second.until("so far").await;
                 drop(std::mem::replace(&mut answer, second));
             }
-            // No time passes, so no ping shows that the reader has gone.
+            // The clock is stopped, so no ping reveals that the reader has gone.
             if half_closed {
                 assert!(answer.close_writing().await);
             } else {
@@ -265,7 +265,7 @@ async fn the_countdown_of_a_waiting_turn_begins_with_the_turn() {
     drop(second);
     pause(50).await;
     t.while_time_passes_in(Duration::from_secs(1), first.rest()).await;
-    // It has waited for longer than the grace without a reader, and runs all the same.
+    // It has waited without a reader for longer than the grace period, and still runs.
     has_status(&t, "running").await;
     t.while_time_passes_in(Duration::from_secs(1), has_status(&t, "cancelled")).await;
     let ran = "SELECT extract(epoch FROM finished_at - started_at)::int FROM runs ORDER BY id DESC LIMIT 1";
@@ -273,7 +273,7 @@ async fn the_countdown_of_a_waiting_turn_begins_with_the_turn() {
     assert!((30..100).contains(&ran), "{ran} s");
 }
 
-/// Nothing of it is kept, so readers do not keep it either.
+/// Nothing of it is stored, so readers drop it as well.
 #[tokio::test]
 async fn a_stopped_reply_without_words_is_taken_back() {
     for headers in [&[][..], &[("chatkit-frame-instance-id", "f")][..]] {

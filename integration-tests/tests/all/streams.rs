@@ -16,15 +16,15 @@ async fn an_idle_stream_pings_every_ten_seconds() {
     for ping in 1..=3 {
         let waiting = answer.until("\n\n");
         assert_eq!(t.while_time_passes_in(Duration::from_millis(20), waiting).await, ": ping\n\n");
-        // A ping is seen a little after it is sent.
+        // A ping is seen shortly after it is sent.
         let late = (t.clock().monotonic() - start).as_millis().checked_sub(10_000 * ping);
         assert!(late.is_some_and(|late| late < 9_000), "ping {ping}: {late:?} ms late");
     }
-    // Stopped, so that no further ping comes between.
+    // Stopped, so that no further ping comes in between.
     t.stop_turn(answer.header("x-chat-stream-id").unwrap()).await;
     let rest = answer.rest().await;
     assert!(rest.contains("The answer was stopped.") && !rest.contains("ping"), "{rest}");
-    // Pings are no events: they are not stored, and who resumes gets none.
+    // Pings are not events: they are not stored, and resuming readers get none.
     assert_eq!(t.scalar("SELECT count(*) FROM stream_events WHERE frames LIKE '%ping%'").await, "0");
 }
 
@@ -42,7 +42,7 @@ async fn a_waiting_turns_stream_pings_too() {
     assert!(second.contains(": ping\n\n"), "{second}");
 }
 
-/// One with two million bytes of answer reads it byte by byte, while others chat.
+/// A client reads two million bytes byte by byte, while others chat.
 #[tokio::test]
 async fn a_slow_reader_gets_everything_and_harms_nobody() {
     let t = TestService::start().await;
@@ -52,10 +52,10 @@ async fn a_slow_reader_gets_everything_and_harms_nobody() {
     let line = "word ".repeat(10_000);
     let mut slow = t.open_chat(&chat::create(&workflow, &line)).await;
     let stream = slow.header("x-chat-stream-id").unwrap().to_owned();
-    // It reads nothing while the turn goes on, and the turn goes on all the same.
+    // It reads nothing during the turn, and the turn continues nevertheless.
     until("the turn to end", async || t.scalar("SELECT status FROM runs").await == "succeeded").await;
     for n in 0..10 {
-        // They do not wait for the slow one, of which nobody has read yet.
+        // They do not wait for the slow one, whose stream is still unread.
         let turn = t.visitor().say(&echo.id, &format!("{n}")).await.unwrap();
         assert_eq!(turn.text, format!("You said: {n}"));
     }
@@ -155,7 +155,7 @@ async fn the_stream_of_a_run_is_none_of_the_chats() {
     assert_eq!(t.get(&format!("/api/chat/streams/{run}")).await.refusal(), "404 stream.not_found");
 }
 
-/// Somebody who is told that there is no such stream does not come back.
+/// A client that gets "stream not found" does not come back.
 #[tokio::test]
 async fn a_database_that_refuses_is_no_missing_stream() {
     let t = TestService::start().await;
@@ -171,7 +171,7 @@ async fn a_database_that_refuses_is_no_missing_stream() {
     assert_eq!(t.get(&path).await.status, 200);
 }
 
-/// What is left of lost connections does not keep a visitor out.
+/// The remains of lost connections do not lock a visitor out.
 #[tokio::test]
 async fn who_resumes_a_stream_has_the_place_of_an_old_reader_of_it() {
     let t = TestService::builder().alone().set("SERVICE_CHAT_MAX_STREAMS", "2").start().await;
@@ -180,7 +180,7 @@ async fn who_resumes_a_stream_has_the_place_of_an_old_reader_of_it() {
     let mut turn = t.open_chat(&chat::create(&workflow, "hi")).await;
     turn.until("First.").await;
     let stream = turn.header("x-chat-stream-id").unwrap().to_owned();
-    // The thread is the session of clients without a cookie. None of these reads on.
+    // The thread is the session of clients without a cookie. None of these reads any further.
     let mut old = Vec::new();
     for _ in 0..5 {
         let mut resumed = t.resume(&stream, None).await;
@@ -188,7 +188,7 @@ async fn who_resumes_a_stream_has_the_place_of_an_old_reader_of_it() {
         resumed.until("stream.live").await;
         old.push(resumed);
     }
-    // The newest two read, and the others were ended.
+    // The newest two stay open, and the others were ended.
     for replaced in &mut old[..3] {
         while replaced.try_piece().await.is_some() {}
     }

@@ -1,4 +1,4 @@
-//! Changing threads: titles, deletion, feedback; and what this version does not do.
+//! Thread changes: titles, deletion, feedback; and unsupported operations.
 
 use integration_tests::{AnswerExt, Client, TestService, Workflow, chat, events, graphs};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ async fn a_thread_is_called_after_its_first_message_until_it_is_renamed() {
     assert_eq!((renamed.title.as_deref(), renamed.items.data.len()), (Some("My order"), 0));
     assert_eq!(titles(&client, &workflow).await, [Some("My order".to_owned())]);
     assert_eq!(client.thread(&workflow.id, &turn.thread_id).await.unwrap().title, renamed.title);
-    // One commit more or less would be another row.
+    // One commit more or less would create another row.
     assert_eq!(t.scalar("SELECT count(*) FROM threads").await, "1");
 }
 
@@ -70,13 +70,13 @@ async fn a_deleted_thread_is_gone_for_everybody() {
             let error = client.running_stream(&thread, None).await.err().unwrap();
             assert_eq!(error.code(), Some("thread.not_found"));
         }
-        // Not by repeating the request that made it either.
+        // Repeating the creating request does not return it either.
         let again = t.send("POST", "/api/chat", &headers, &body).await;
         assert_eq!(again.refusal(), "404 thread.not_found");
         assert_eq!(titles(&client, &workflow).await, [Some("kept".to_owned())]);
         t.restart().await;
     }
-    // Where it stood is still known: who has just deleted the last of a page goes on behind it.
+    // Its position is still known: a client that has just deleted a page's last thread can continue after it.
     let page = PageRequest { after: Some(thread.clone()), ..PageRequest::default() };
     let rest = client.threads(&workflow.id, &page).await.unwrap();
     assert_eq!(rest.data.iter().map(|thread| &thread.id).collect::<Vec<_>>(), [&kept.thread_id]);
@@ -102,7 +102,7 @@ async fn the_turns_of_a_deleted_thread_are_stopped() {
     assert_eq!(t.scalar(ended).await, "cancelled cancelled cancelled");
     let unstarted = "SELECT count(*) FROM run_steps WHERE run_id <> (SELECT min(id::text)::uuid FROM runs)";
     assert_eq!(t.scalar(unstarted).await, "0", "none of those that waited began");
-    // Who reads along is told the end.
+    // Readers of the stream receive the end.
     assert!(events(&first.rest().await).pop().unwrap()["type"] == "thread.item.done");
     for mut answer in waiting {
         assert_eq!(events(&answer.rest().await).pop().unwrap()["type"], "notice");
@@ -136,7 +136,7 @@ async fn feedback_is_kept_for_each_item_and_the_last_word_counts() {
         (SELECT count(*) FROM thread_items i WHERE i.thread_id = f.thread_id AND i.id = f.item_id)), ', '
         ORDER BY kind, author_kind) FROM item_feedback f";
     assert_eq!(t.scalar(rows).await, "negative visitor 22 1, negative visitor 22 1, positive anyone 0 1");
-    // All of them or none.
+    // All items or none.
     let before = t.scalar("SELECT count(*) FROM item_feedback").await;
     for bad in [&away[1], "x", "", "msg_00", &answer.replace("msg_", "shcx_")] {
         let items = [answer.clone(), bad.to_owned()];

@@ -1,10 +1,10 @@
-//! Thread ids in answers to callers who may not read threads.
+//! Thread ids in responses to callers who may not read threads.
 
 use integration_tests::{Answer, AnswerExt, Bearer, TestService, Workflow, graphs};
 use serde_json::json;
 use wire::chat::FeedbackKind::Positive;
 
-/// A chat whose trace, output and text contain the id of its thread.
+/// A chat whose trace, output and text contain the thread's id.
 fn telling() -> serde_json::Value {
     let nodes = [
         json!({"name": "note", "type": "set", "values": {"thread_id": "{{ inputs.thread_id }}"}}),
@@ -13,7 +13,7 @@ fn telling() -> serde_json::Value {
     graphs::chain(&nodes, Some(json!({"reply": "{{ results.say.text }}"})))
 }
 
-/// A turn with feedback and a dataset made from it.
+/// A turn with feedback, and a dataset made from it.
 struct Told<'a> {
     workflow: Workflow,
     thread: String,
@@ -42,7 +42,7 @@ impl<'a> Told<'a> {
         Self { workflow, thread: turn.thread_id, stream: turn.stream_id, run, owner, viewer }
     }
 
-    /// The addresses of all answers that contain the thread.
+    /// The paths of all responses that contain the thread's id.
     async fn addresses(&self) -> Vec<String> {
         let workflow = format!("/api/workflows/{}", self.workflow.id);
         let datasets = self.owner.get(&format!("{workflow}/datasets")).await.value();
@@ -110,7 +110,7 @@ async fn events_without_the_streams_id_resume_by_the_runs() {
 async fn records_of_reruns_and_cancellations_hide_the_thread() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let told = Told::new(&t).await;
-    // A run that was given the id like any other text.
+    // A run that received the id as an ordinary input text.
     let path = format!("/api/workflows/{}/runs?wait=60", told.workflow.id);
     let begun = told.owner.post(&path, &json!({"inputs": {"thread_id": told.thread}})).await.value();
     assert_eq!(begun["inputs"]["thread_id"], json!(told.thread), "{begun}");

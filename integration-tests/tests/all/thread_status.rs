@@ -1,4 +1,4 @@
-//! The nodes `thread` and `client_effect`: titles, locked and closed threads, actions for the page.
+//! The nodes `thread` and `client_effect`: titles, locked and closed threads, page actions.
 
 use integration_tests::{AnswerExt, Client, TestService, Workflow, chat, events};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::again::again;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// Does what the message names, and replies.
+/// Performs the action that the message names, and replies.
 pub(crate) async fn desk(t: &TestService) -> Workflow {
     let thread = |name: &str, fields: Value| {
         let mut node = json!({"name": name, "type": "thread"});
@@ -34,7 +34,7 @@ pub(crate) async fn desk(t: &TestService) -> Workflow {
     t.workflow().graph(graph).published().create().await
 }
 
-/// The threads of the events `thread.updated`.
+/// The threads in the `thread.updated` events.
 fn updates(events: &[Value]) -> Vec<Value> {
     let updated = events.iter().filter(|event| event["type"] == "thread.updated");
     updated.map(|event| event["thread"].clone()).collect()
@@ -64,7 +64,7 @@ async fn a_locked_thread_accepts_no_message_and_a_closed_one_neither() {
         let events: Vec<Value> =
             turn.events.iter().map(|e| serde_json::to_value(&e.event).unwrap()).collect();
         let told = updates(&events);
-        // The title by words, then the status, before the reply.
+        // First the title from the message, then the status, before the reply.
         assert_eq!(told.len(), 2, "{events:?}");
         assert_eq!((&told[1]["status"], &told[1]["title"]), (&json!(status), &json!(word)));
         let last = events.last().unwrap();
@@ -109,7 +109,7 @@ async fn a_message_that_waits_while_its_thread_is_locked_is_still_answered() {
     let client = t.anonymous();
     let thread = client.say(&workflow.id, "first").await.unwrap().thread_id;
     let mut locks = t.open_chat(&chat::add(&workflow, &thread, "lock")).await;
-    // Before the thread is locked.
+    // Accepted before the thread was locked.
     let unlocks = say(&client, &workflow, &thread, "unlock").await;
     locks.rest().await;
     assert_eq!(updates(&unlocks)[0]["status"], json!({"type": "active"}));
@@ -147,7 +147,7 @@ async fn an_action_for_the_page_is_sent_and_not_stored() {
         [&json!({"type": "client_effect", "name": "highlight", "data": {"order": "mark 7"}})]
     );
     assert_eq!(client.thread(&workflow.id, &turn.thread_id).await.unwrap().items.data.len(), 2);
-    // A run has neither page nor thread: the nodes return their results.
+    // A run has neither a page nor a thread: the nodes return their results.
     for message in ["mark", "lock"] {
         let inputs = json!({"inputs": {"message": message}}).to_string();
         let run = t.post(&format!("/api/workflows/{}/runs?wait=10", workflow.id), &inputs).await;

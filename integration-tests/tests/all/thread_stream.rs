@@ -1,4 +1,4 @@
-//! The stream of whatever turn runs in a thread.
+//! The stream of a thread's running turn.
 
 use integration_tests::{AnswerExt, RawAnswer, TestService, chat, events, graphs, without_mark};
 use wire::PublishRequest;
@@ -21,7 +21,7 @@ async fn a_running_turn_is_joined_from_its_first_event_or_behind_one() {
         let stream = first.header("x-chat-stream-id").unwrap().to_owned();
         let begun = first.until("so far").await;
         let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
-        // Without the header that chose the dialect: the stream has it.
+        // Without the header that chose the dialect: the stream remembers it.
         let mut whole = open(&t, &thread, &[]).await;
         assert_eq!((whole.status, whole.header("x-chat-stream-id")), (200, Some(stream.as_str())));
         assert_eq!(whole.header("content-type"), Some("text/event-stream"));
@@ -61,7 +61,7 @@ async fn of_several_turns_the_running_one_is_answered() {
     let joined = open(&t, &thread, &[]).await;
     assert_eq!(joined.header("x-chat-stream-id"), Some(one.as_str()));
     t.stop_turn(&one).await;
-    // Who has seen the one that ran before has seen nothing of this one.
+    // A reader of the previous turn has seen nothing of this one.
     let mut joined = open(&t, &thread, &[("last-event-id", &format!("{one}.5"))]).await;
     assert_eq!(joined.header("x-chat-stream-id"), Some(two.as_str()));
     let begun = joined.until("second").await;
@@ -112,7 +112,7 @@ async fn the_stream_of_a_thread_follows_the_rules_of_its_chat() {
     assert_eq!(open(&t, &thread, &[]).await.whole().await.refusal(), "404 workflow.not_found");
 }
 
-/// A page that is loaded again reads the thread and joins what runs: each item is there once, and none is missing.
+/// A reloaded page reads the thread and joins the running stream: each item appears once, and none is missing.
 #[tokio::test]
 async fn a_thread_and_its_running_stream_have_everything_once() {
     let t = TestService::with_manual_clock().await;
@@ -145,7 +145,7 @@ async fn a_thread_and_its_running_stream_have_everything_once() {
             }
         }
         let now = client.thread(&workflow.id, &thread).await.unwrap().items.data;
-        // The message that waits is stored from the start.
+        // The waiting message is stored from the start.
         let mut now: Vec<String> = now.iter().map(|item| item.id().to_owned()).collect();
         now.sort_unstable();
         ids.sort_unstable();

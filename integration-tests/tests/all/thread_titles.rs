@@ -1,4 +1,4 @@
-//! Titles of threads that a model writes.
+//! Thread titles that a model writes.
 
 use integration_tests::{Answer, AnswerExt, Endpoint, TestService, Workflow, chat, events, graphs, until};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ async fn settings(t: &TestService, workflow: &Workflow, chat: Value) -> Answer {
         .await
 }
 
-/// The titles that a stream tells, in order.
+/// The titles in a stream, in order.
 fn titles(answer: &Answer) -> Vec<Value> {
     let of = |event: &Value| event["thread"].get("title").cloned();
     events(&answer.text()).iter().filter_map(of).collect()
@@ -89,7 +89,7 @@ async fn if_the_model_fails_the_first_words_stay() {
     let words = titled_by(&t, json!("words"), slow()).await;
     t.chat(&chat::create(&words, "quick words")).await;
     assert_eq!(stored(&t).await, "quick words");
-    // Nothing listens there.
+    // No server listens there.
     let broken =
         titled_by(&t, json!({"model": "openai/x", "base_url": "http://127.0.0.1:9/v1"}), slow()).await;
     let answer = t.chat(&chat::create(&broken, "no model")).await;

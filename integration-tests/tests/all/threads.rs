@@ -1,4 +1,4 @@
-//! Reading threads: one with its items, the visitor's, the items part by part.
+//! Reading threads: one thread with its items, a visitor's list, item pages.
 
 use insta::assert_snapshot;
 use integration_tests::{
@@ -14,7 +14,7 @@ fn texts(items: &[ThreadItem]) -> Vec<String> {
     items.iter().map(|item| item.as_message().unwrap().1).collect()
 }
 
-/// The ids of a visitor's threads, as many at a time.
+/// The ids of a visitor's threads, read in pages of `limit`.
 async fn listed(client: &Client, workflow: &Workflow, order: Order, limit: u32) -> Vec<String> {
     let mut page = PageRequest { limit: Some(limit), order: Some(order), after: None };
     let mut ids = Vec::new();
@@ -32,7 +32,7 @@ async fn listed(client: &Client, workflow: &Workflow, order: Order, limit: u32) 
     }
 }
 
-/// A thread with a turn that was stopped in the middle: its items are a question, half an answer and a hidden note.
+/// A thread with a turn stopped in the middle: its items are a question, half a reply and a hidden note.
 async fn with_a_stopped_turn(t: &TestService) -> (Workflow, String) {
     let workflow =
         t.workflow().graph(graphs::interrupted("so far", 600.0, "never")).published().create().await;
@@ -142,7 +142,7 @@ async fn items_are_read_part_by_part_in_both_orders() {
     assert_eq!(usual.data[0].as_message().unwrap().1, "You said: 12", "the newest first");
     let first = client.thread(&workflow.id, &thread).await.unwrap().items;
     assert_eq!((first.data.len(), first.has_more, texts(&first.data)[0].as_str()), (20, true, "0"));
-    // Any item the client has will do to go on behind.
+    // Any item that the client has is a valid cursor.
     let after = Some(first.data[3].id().to_owned());
     let page = PageRequest { limit: Some(2), order: Some(Order::Asc), after };
     assert_eq!(texts(&client.items(&workflow.id, &thread, &page).await.unwrap().data), ["2", "You said: 2"]);
@@ -167,7 +167,7 @@ async fn a_visitor_lists_their_own_threads_with_the_workflow() {
         assert_eq!(listed(&client, &workflow, Order::Desc, limit).await, newest_first);
     }
     assert_eq!(listed(&client, &elsewhere, Order::Desc, 5).await, std::slice::from_ref(&away));
-    // Made in the same moment.
+    // Created at the same moment.
     t.execute("UPDATE threads SET created_at = '2026-01-01T00:00:00Z'").await;
     for order in [Order::Asc, Order::Desc] {
         let mut all = listed(&client, &workflow, order, 2).await;
@@ -176,7 +176,7 @@ async fn a_visitor_lists_their_own_threads_with_the_workflow() {
         expected.sort();
         assert_eq!(all, expected);
     }
-    // A thread's id lets somebody in, it does not say who they are.
+    // A thread's id gives access, but does not identify the visitor.
     assert!(listed(&t.anonymous(), &workflow, Order::Desc, 5).await.is_empty());
     let theirs = other.threads(&workflow.id, &PageRequest::default()).await.unwrap().data[0].id.clone();
     for after in [theirs, away, "thr_".to_owned() + &"0".repeat(32), "x".to_owned()] {
@@ -186,7 +186,7 @@ async fn a_visitor_lists_their_own_threads_with_the_workflow() {
     }
 }
 
-/// Each request that names a thread, for this one and an item of it.
+/// Each request that names a thread, for this thread and one of its items.
 fn requests(workflow: &Workflow, thread: &str, item: &str) -> Vec<Value> {
     vec![
         chat::ask(workflow, "threads.get_by_id", json!({"thread_id": thread})),
@@ -197,7 +197,7 @@ fn requests(workflow: &Workflow, thread: &str, item: &str) -> Vec<Value> {
             "items.feedback",
             json!({"thread_id": thread, "item_ids": [item], "kind": "positive"}),
         ),
-        // Last: nothing can be asked of the thread behind it.
+        // Last, because the thread cannot be used afterwards.
         chat::ask(workflow, "threads.delete", json!({"thread_id": thread})),
     ]
 }
@@ -301,7 +301,7 @@ async fn what_is_wrong_with_a_page_is_said_all_at_once() {
     let params = json!({"thread_id": thread, "after": "nonsense"});
     let answer = t.chat(&chat::ask(&workflow, "items.list", params)).await;
     assert_eq!(answer.problems(), ["/params/after format"]);
-    // Reading needs no version, makes nobody a visitor and looks at no key.
+    // Reading needs no version, creates no visitor and ignores keys.
     let empty = t.workflow().without_version().published().create().await;
     let body = chat::ask(&empty, "threads.list", json!({})).to_string();
     let answer = t.send("POST", "/api/chat", &[JSON, ("idempotency-key", "not a key")], &body).await;

@@ -1,4 +1,4 @@
-//! The trace of a run: every attempt, page by page, and what its models used.
+//! A run's trace: every attempt, page by page, and its models' usage.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::waiting_runs::{answer, becomes, begin};
 
-/// Runs a workflow to its end; returns its record.
+/// Runs a workflow to its end; returns the run record.
 async fn ran(t: &TestService, workflow: &Workflow) -> Value {
     t.post(&format!("/api/workflows/{}/runs?wait=10", workflow.id), "{}").await.value()
 }
@@ -69,7 +69,7 @@ async fn failed_attempts_and_uncounted_tokens_show_in_a_trace() {
     assert_eq!(run["output"], format!("model.bad_answer {today} 36"), "{run}");
     let trace = t.get(&format!("/api/runs/{}/trace", run["id"].as_str().unwrap())).await.value();
     assert_eq!(trace["steps"].as_array().unwrap().len(), 2);
-    // Each attempt asks twice: its answer did not fit.
+    // Each attempt calls the model twice, because its first reply did not fit.
     assert_eq!((&trace["usage"]["calls"], &trace["usage"]["cost_usd"]), (&json!(4), &json!(0.0)), "{trace}");
     assert!(trace["usage"]["input_tokens"].as_u64().unwrap() > 0);
 }
@@ -92,7 +92,7 @@ async fn trace(t: &TestService, run: &str) -> Value {
     t.get(&format!("/api/runs/{run}/trace")).await.value()
 }
 
-/// The input of each step by its node.
+/// Step inputs by node.
 fn inputs(trace: &Value) -> Value {
     let steps = trace["steps"].as_array().unwrap().iter();
     steps.map(|step| (step["node"].as_str().unwrap().to_owned(), step["input"].clone())).collect()

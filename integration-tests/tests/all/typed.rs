@@ -1,4 +1,4 @@
-//! The typed client against the service: graphs checked, compared and drawn, runs begun and followed.
+//! The typed client against the service: graphs checked, compared and drawn, runs started and followed.
 
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ async fn a_workflow_that_is_not_there_yet_is_warned_of() {
     let unknown = warned(call("01890000-0000-7000-8000-000000000000", json!({}))).await;
     assert!(unknown[0].starts_with("/nodes/0/workflow unknown_workflow: "), "{unknown:?}");
 
-    // Saving says the same and saves; what names itself is right from then on.
+    // Saving reports the same warnings and saves; a workflow that calls itself is valid then.
     let chosen = json!({"name": "call", "type": "http_request", "url": "{{ inputs.url }}",
                         "headers": {"Authorization": "Bearer [[stripe]]"}});
     let credential = json!({"name": "stripe", "secret": "a-secret-of-stripe"});

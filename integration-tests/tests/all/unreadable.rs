@@ -1,4 +1,4 @@
-//! Requests that cannot be read, and what follows the last request of a connection.
+//! Unreadable requests, and bytes after a connection's last request.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use integration_tests::{AnswerExt, RawAnswer, TestService};
 use kernel::{Clock, SystemClock};
 use serde_json::{Value, json};
 
-/// The headers of an app's answers, which are those of every host as long as the host is unknown.
+/// The headers of app responses; while the host is unknown, every host has them.
 const HEADERS: [(&str, &str); 11] = [
     ("content-security-policy", "default-src 'none'; sandbox; worker-src 'none'; frame-ancestors 'none'"),
     ("referrer-policy", "strict-origin-when-cross-origin"),
@@ -36,7 +36,7 @@ fn assert_headers(answer: &RawAnswer, asked: &str) {
     }
 }
 
-/// Sends bytes, and reads the only answer. Status and code.
+/// Sends bytes, and reads the only response. Returns status and code.
 async fn refusal(t: &TestService, request: &str) -> String {
     let mut raw = t.raw().await;
     raw.write(request).await;
@@ -78,7 +78,7 @@ async fn the_answer_to_a_request_that_cannot_be_read_has_the_headers_of_every_ho
             assert_eq!(refusal(&t, &request).await, code, "{host}: {}", &request[..30.min(request.len())]);
         }
     }
-    // The largest that is read, in many pieces.
+    // The largest head that is accepted, in many pieces.
     let mut raw = t.raw().await;
     let head = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(130_000));
     for piece in head.as_bytes().chunks(9_999) {
@@ -107,7 +107,7 @@ async fn a_body_that_nothing_reads_does_not_stop_its_connection() {
         raw.write(format!("{}0\r\n\r\n{next}", chunks.concat())).await;
         let all = String::from_utf8(raw.rest().await).unwrap();
         assert!(all.starts_with("HTTP/1.1 405 ") && all.ends_with("\r\n\r\none"), "{size}: {all}");
-        // Without chunks the library ends the connection.
+        // Without chunks, the library ends the connection.
         let mut raw = t.raw().await;
         raw.write(format!("POST /app.js HTTP/1.1\r\nHost: {host}\r\nContent-Length: {size}\r\n\r\n{body}"))
             .await;
@@ -131,14 +131,14 @@ async fn what_cannot_be_read_ends_the_connection_after_the_answers_before() {
         assert!(all.ends_with(r#""code":"bad_request"}}"#), "{all}");
         assert_eq!(all.matches("connection: close").count(), 1, "{all}");
     }
-    // What takes the place of such a request has no meaning if a client sends it.
+    // The internal replacement for such a request has no meaning if a client sends it.
     let mut raw = t.raw().await;
     raw.write("REFUSED /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let answer = raw.answer().await;
     assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD")));
 }
 
-/// The first head, and one on a connection that was kept.
+/// On a new connection, and on a kept one.
 #[tokio::test]
 async fn a_head_that_does_not_arrive_is_408() {
     let t = TestService::start().await;
@@ -177,7 +177,7 @@ async fn no_host_has_a_method_options_of_everything() {
         assert_eq!(answer.whole().await.refusal(), code, "{host}");
         assert_eq!(t.raw().await.request("GET", "*", &[("host", host)], "").await.status, 404, "{host}");
     }
-    // An alias that is unknown has no method either: its answer is always the same.
+    // An unknown alias has no methods either: its response is always the same.
     let unknown = [("host", "other.apps.localhost")];
     assert_eq!(t.raw().await.request("OPTIONS", "*", &unknown, "").await.status, 404);
 }
@@ -224,7 +224,7 @@ async fn nothing_after_a_request_that_closes_the_connection_is_done() {
     }
     let made = "SELECT count(*) || ' ' || count(*) FILTER (WHERE name = 'second') FROM workflows";
     assert_eq!(t.scalar(made).await, "10 0");
-    // Without that option, all are answered.
+    // Without that option, all get a response.
     let mut raw = t.raw().await;
     raw.write(format!("{second}{}", creation("last", "Connection: close\r\n", false))).await;
     let all = String::from_utf8(raw.rest().await).unwrap();
@@ -296,7 +296,7 @@ async fn a_body_is_asked_for_only_if_it_is_wanted() {
         assert_eq!(answer.header("connection"), Some("close"), "{path}");
         assert_eq!(answer.whole().await.refusal(), expected, "{path}");
     }
-    // One that is wanted is asked for, once, after the answers before.
+    // A wanted body is requested once, after the earlier responses.
     let body = json!({"name": "asked"}).to_string();
     let mut raw = t.raw().await;
     raw.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
@@ -310,7 +310,7 @@ async fn a_body_is_asked_for_only_if_it_is_wanted() {
     let answer = raw.answer().await;
     assert_eq!(answer.status, 201);
     let mut raw = answer.finish().await;
-    // A client that does not wait needs no answer in between.
+    // A client that does not wait needs no interim response.
     let last =
         head("/api/workflows", "localhost", body.len()).replace("Expect", "Connection: close\r\nexpect");
     raw.write(format!("{last}{body}")).await;

@@ -1,4 +1,4 @@
-//! The vault: credentials over HTTP, graphs that name them, and the change of its key.
+//! The vault: credentials over HTTP, graphs that use them, and key rotation.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -90,7 +90,7 @@ async fn a_credential_is_made_listed_rotated_and_deleted_and_its_secret_never_co
             "credential.created stripe"
         ]
     );
-    // Twice with one key makes one.
+    // Two requests with the same key create one credential.
     let headers = [("idempotency-key", "k"), ("content-type", "application/json")];
     let body = json!({"name": "once", "secret": SECRET}).to_string();
     let first = root.send("POST", ALL, &headers, &body).await;
@@ -133,7 +133,7 @@ async fn bad_requests_are_told_what_is_wrong_and_no_secret() {
         root.json("PATCH", &format!("{ALL}/none"), &json!({"secret": "x"})).await.refusal(),
         "404 credential.not_found"
     );
-    // Another workspace's is as good as closed, and has names of its own.
+    // A credential in another workspace is inaccessible, and names are separate per workspace.
     assert_eq!(root.post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
     let elsewhere =
         root.token(&["vault:read", "vault:write", "workflows:read", "workflows:write"], &["other"]).await;
@@ -159,7 +159,7 @@ async fn a_graph_names_a_secret_that_reaches_the_server_and_nobody_else() {
     let workflow = root.post("/api/workflows", &json!({"name": "Desk"})).await.value();
     let id = workflow["id"].as_str().unwrap();
     let versions = format!("/api/workflows/{id}/versions");
-    // A slip is told when the version is saved, and by the check.
+    // A misspelled name is reported when the version is saved, and by the check.
     let graph = |name: &str| {
         let more = json!({"method": "POST", "headers": {"X-Key": format!("Bearer [[{name}]]")},
                           "json": {"k": format!("[[{name}]]"), "said": "{{ inputs.message }}"}});
@@ -180,11 +180,11 @@ async fn a_graph_names_a_secret_that_reaches_the_server_and_nobody_else() {
         assert_eq!(line(0), "/nodes/0/headers/X-Key unknown_credential did you mean 'stripe'?", "{path}");
         assert_eq!(line(1), "/nodes/0/json/k unknown_credential did you mean 'stripe'?", "{path}");
     }
-    // Names are told to those alone who may list them.
+    // Name suggestions are only for callers who may list them.
     let blind = root.token(&["workflows:read"], &[]).await;
     let told = t.bearer(&blind).post("/api/workflows/check", &json!({"graph": graph("strpe")})).await.text();
     assert!(told.contains("unknown_credential") && !told.contains("stripe'?"), "{told}");
-    // Those of an agent's tools too.
+    // Names in an agent's tools are checked, too.
     let tool = json!({"type": "http", "name": "look", "description": "Looks.", "parameters": {"type": "object"},
                       "request": {"url": "https://example.com", "headers": {"X-Key": "[[strpe]]"}}});
     let agent =
@@ -212,7 +212,7 @@ async fn a_graph_names_a_secret_that_reaches_the_server_and_nobody_else() {
         }
     }
 
-    // The next call has the next secret; one that is gone is missed.
+    // The next call uses the new secret; a deleted credential is reported.
     let one = format!("{ALL}/{}", made["id"].as_str().unwrap());
     assert_eq!(root.json("PATCH", &one, &json!({"secret": "the-second-secret"})).await.status, 200);
     run(&t, id, json!({"message": ""})).await;
@@ -273,7 +273,7 @@ async fn the_key_is_changed_while_everybody_goes_on() {
     assert_eq!(run(&t, &workflow.id, json!({})).await["status"], "succeeded", "the old key may go");
     assert!(echo.requests().iter().all(|sent| sent.contains(&format!("x-key: {SECRET}"))));
     assert_eq!(t.get("/readyz").await.value()["parts"]["vault"], json!({"ready": true}));
-    // A key that is needed and gone is told by its id.
+    // A missing key is reported by its id.
     t.execute("UPDATE credentials SET key_id = 'gone' WHERE name = 'one'").await;
     until("readiness to end", async || t.get("/readyz").await.status == 503).await;
     let ready = t.get("/readyz").await;
@@ -363,7 +363,7 @@ async fn a_webhook_is_sent_once_its_step_is_done_and_again_until_it_is_taken() {
         );
     }
     assert_eq!(t.scalar("SELECT attempts FROM outbox").await, "2");
-    // One that nobody takes says why, without the secret.
+    // A permanently rejected delivery shows the reason, without the secret.
     let refused = t.workflow().graph(graphs::chain(&[node("/fail/[[hook]]")], None)).create().await;
     let ran = run(&t, &refused.id, json!({})).await;
     assert_eq!(ran["status"], "succeeded");
@@ -380,7 +380,7 @@ async fn a_webhook_is_sent_once_its_step_is_done_and_again_until_it_is_taken() {
     assert_eq!((&given_up["status"], &given_up["attempts"]), (&json!("failed"), &json!(1)), "{trace}");
     let why = given_up["error"].as_str().unwrap();
     assert!(why.contains("answered 422") && why.contains("[redacted]") && !why.contains("canary"), "{why}");
-    // What was being sent when the process died is sent by the next.
+    // The next process sends the deliveries that were in progress when the process died.
     t.execute("UPDATE outbox SET finished_at = NULL, next_attempt_at = now() + interval '1 hour', claimed_by = (SELECT writer_id FROM runs LIMIT 1) WHERE attempts = 2").await;
     t.restart().await;
     until("it is sent again", async || echo.requests().len() == 4).await;

@@ -45,7 +45,7 @@ async fn a_version_is_frozen_and_the_same_again_is_the_same() {
     "#);
     let again = t.post(&versions, &body.to_string()).await;
     assert_eq!((again.status, again.value()), (200, first.value()));
-    // Another order of members is the same graph; another config is another version of it.
+    // Another member order is the same graph; another config makes another version.
     let nodes = graphs::reply("one")["nodes"].clone();
     let edges = graphs::reply("one")["edges"].clone();
     let turned = format!(
@@ -98,7 +98,7 @@ async fn versions_are_listed_newest_first_without_what_is_large() {
     loop {
         let listed = t.client().versions(&workflow.id, &Part { limit: Some(2), cursor }).await.unwrap();
         seen.push(listed.data.iter().map(|version| version.version).collect::<Vec<_>>());
-        // One that is saved meanwhile moves nothing.
+        // A version saved meanwhile does not shift the pages.
         t.post(&path, &json!({"graph": graphs::reply(&format!("new {}", seen.len()))}).to_string()).await;
         cursor = listed.next_cursor;
         if cursor.is_none() {
@@ -159,7 +159,7 @@ async fn a_revert_by_upload_is_a_new_live_version() {
         assert_eq!(said().await, text);
     }
     assert_eq!(save("good").await, (200, json!(3), json!(3), json!("saved")));
-    // After a rollback the newest content again is live again.
+    // After a rollback, saving the newest content makes it live again.
     assert_eq!(t.post(&format!("{path}/versions/2/live"), "{}").await.status, 200);
     assert_eq!(said().await, "bad");
     assert_eq!(save("good").await, (200, json!(3), json!(3), json!("restored")));
@@ -190,7 +190,7 @@ async fn the_schema_hint_of_a_graph_is_not_stored() {
     assert_eq!((again.status, &again.value()["digest"]), (200, &saved.value()["digest"]));
     let checked = t.post("/api/workflows/check", &hinted.to_string()).await;
     assert_eq!(checked.value()["valid"], true);
-    // Also while something else is wrong.
+    // Also if another field is invalid.
     hinted["note"] = json!("x");
     let refused = t.post(&path, &hinted.to_string()).await;
     assert_eq!(refused.problems(), ["/note unknown_field"]);
@@ -316,7 +316,7 @@ async fn a_config_that_no_run_could_use_is_not_saved() {
     assert_eq!(checked["valid"], false);
     assert_eq!(checked["errors"], saved.value()["detail"]["errors"], "the same, with and without saving");
     assert_eq!(checked["warnings"][0]["pointer"], "/runnable_config/prompts/sort/txet");
-    // With a bad graph, and with a bad request around both, everything is told at once.
+    // A bad graph and a bad request around both are reported together.
     let both = json!({"graph": {"format": "graph/1"}, "runnable_config": config});
     let saved = t.post(&path, &both.to_string()).await;
     assert_eq!(saved.refusal(), "422 graph.invalid");
@@ -334,7 +334,7 @@ async fn a_config_that_no_run_could_use_is_not_saved() {
     /graph/nodes required
     ");
     t.assert_no_rows("workflow_versions").await;
-    // Numbers and the order of members are stored as they came, and make a version.
+    // Numbers and member order are stored as received, and make a version.
     let of = |config: &str| format!(r#"{{"graph":{},"runnable_config":{config}}}"#, graphs::reply("x"));
     let config = r#"{"seed":9007199254740993,"late":1,"early":0.5}"#;
     let saved = t.post(&path, &of(config)).await;
@@ -344,7 +344,7 @@ async fn a_config_that_no_run_could_use_is_not_saved() {
         let another = t.post(&path, &of(&other)).await;
         assert!(another.status == 201 && another.text().contains(&other), "{}", another.text());
     }
-    // What is documented, and what is plain data, is saved as it is.
+    // Documented fields and plain data are saved unchanged.
     let config = json!({"prompts": {"answer": {"text": "Be kind.", "requires_grad": true, "type": "TextTensor"}},
                         "configurable": {"x": 1}, "recursion_limit": 250, "models": {"fast": "practice/echo"}, "mine": null});
     let body = json!({"graph": graphs::reply("x"), "runnable_config": config});
@@ -365,7 +365,7 @@ async fn a_version_may_be_8_mib_and_no_more() {
     assert_eq!(t.post(&path, &body(8 << 20)).await.status, 201);
 }
 
-/// A rollback is one request; a version that is saved later becomes live.
+/// A rollback is one request; a version saved later becomes live.
 #[tokio::test]
 async fn an_earlier_version_is_made_live_and_a_new_one_after_it() {
     let t = TestService::start().await;

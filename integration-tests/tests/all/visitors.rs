@@ -1,4 +1,4 @@
-//! The data of visitors: exported, erased, and seen by the owner of the workflow.
+//! Visitor data: exported, erased, and read by the workflow's owner.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::attachments::{form, form_type};
 
 pub(crate) const CANARY: &str = "canary-5b1f";
 
-/// A browser with the cookie of its first answer.
+/// A browser with the cookie from its first response.
 pub(crate) struct Visitor<'a> {
     t: &'a TestService,
     workflow: &'a Workflow,
@@ -62,7 +62,7 @@ impl<'a> Visitor<'a> {
         self.send("DELETE", &path, "application/json", "").await
     }
 
-    /// How lists of the owner name the visitor.
+    /// The visitor's name in the owner's lists.
     async fn name(&self) -> String {
         let id = self.thread.strip_prefix("thr_").unwrap();
         let owner = format!("SELECT owner_kind || ':' || owner_id FROM threads WHERE id = '{id}'");
@@ -76,7 +76,7 @@ fn lines(export: &Answer) -> Vec<Value> {
     export.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Answers with the message; `ask` asks, `slow` takes long.
+/// Replies with the message; `ask` asks, `slow` takes long.
 fn desk() -> Value {
     json!({"format": "graph/1", "nodes": [
         {"name": "say", "type": "reply", "text": "You said {{ inputs.message }}."},
@@ -93,7 +93,7 @@ pub(crate) async fn published(t: &TestService) -> Workflow {
     t.workflow().graph(desk()).published().create().await
 }
 
-/// Fills a thread with everything that a visitor can leave behind.
+/// Fills a thread with all kinds of data that a visitor can leave.
 pub(crate) async fn leave_everything(visitor: &Visitor<'_>) {
     let path = format!("/api/chat/upload?workflow_id={}", visitor.workflow.id);
     let file = form(&format!("{CANARY}.txt"), format!("a file of {CANARY}").repeat(20_000).as_bytes());
@@ -118,12 +118,12 @@ pub(crate) async fn leave_everything(visitor: &Visitor<'_>) {
     let answer = json!({"thread_id": visitor.thread, "item_id": item, "input": input});
     let answered = visitor.ask("threads.add_structured_input", answer).await;
     assert_eq!(answered.status, 200, "{}", answered.text());
-    // One more that stays open.
+    // One more question that stays open.
     let asked = json!({"thread_id": visitor.thread, "input": chat::input(&format!("ask {CANARY} again"))});
     visitor.ask("threads.add_user_message", asked).await;
 }
 
-/// The tables in which a text is, also as bytes.
+/// The tables that contain a text, also as bytes.
 pub(crate) async fn found_in(t: &TestService, text: &str) -> Vec<String> {
     let tables = t
         .scalar("SELECT string_agg(tablename, ' ') FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE 'stream_events\\_%'")
@@ -177,7 +177,7 @@ async fn an_export_contains_what_a_visitor_has() {
         "hidden or foreign"
     );
     assert!(!other.export().await.text().contains(CANARY));
-    // The owner's export is the same but for its time.
+    // The owner's export is the same except for its time.
     let path = format!("/api/workflows/{}/chat/visitors/{}/export", workflow.id, visitor.name().await);
     let owners = t.while_time_passes(t.get(&path)).await;
     let rest = |export: &Answer| export.text().split_once('\n').unwrap().1.to_owned();
@@ -201,7 +201,7 @@ async fn an_erased_visitor_is_in_no_table_afterwards() {
             (200, json!(format!("{CANARY} by the owner")))
         );
     }
-    // A turn executes.
+    // A running turn.
     let mut slow = visitor.open(&format!("slow {CANARY}")).await;
     t.while_time_passes(slow.until("You said")).await;
     assert!(found_in(&t, CANARY).await.len() > 5, "what is there is found");
@@ -217,7 +217,7 @@ async fn an_erased_visitor_is_in_no_table_afterwards() {
     assert_eq!(lines(&visitor.export().await).len(), 2, "the visitor and the end");
     let again = visitor.erase().await;
     assert_eq!(again.value(), json!({"threads": 0}));
-    // What nothing names any more is deleted within a day, as is the name of the visitor.
+    // Unreferenced data is deleted within a day, as is the visitor's name.
     t.advance(Duration::from_secs(2 * 86_400));
     t.while_time_passes_in(
         Duration::from_secs(600),

@@ -1,4 +1,4 @@
-//! Runs that wait: for a time, for somebody; and what wakes them.
+//! Runs that wait for a time or a person, and events that wake them.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn approval() -> Value {
 async fn a_run_waits_for_somebody_who_answers_once() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(approval()).create().await;
-    // Who waits for the end is told that it waits.
+    // A caller who waits for the end is informed that the run waits.
     let begun = within("the run waits", begin(&t, &workflow, "?wait=60", json!({"amount": 40}))).await;
     assert_eq!(begun["status"], "waiting");
     let asked = &begun["waits_for"][0];
@@ -51,7 +51,7 @@ async fn a_run_waits_for_somebody_who_answers_once() {
     assert_eq!((&asked["schema"]["type"], &asked["audience"]), (&json!("object"), &json!([])));
     assert!(asked["expires_at"].is_string());
     until("nothing of it is held in memory", async || t.load().await.streams == 0).await;
-    // What does not fit, or is not asked for, loses nothing.
+    // Invalid or unexpected answers change nothing.
     let wrong = answer(&t, &begun, "approval", json!({"approved": "yes", "more": 1})).await;
     assert_eq!((wrong.status, wrong.code().as_str()), (422, "run.input_invalid"));
     assert_eq!(wrong.value()["detail"]["errors"].as_array().unwrap().len(), 2);
@@ -60,7 +60,7 @@ async fn a_run_waits_for_somebody_who_answers_once() {
     let id = begun["id"].as_str().unwrap();
     let bad = t.post(&format!("/api/runs/{id}/inputs/approval"), "{").await;
     assert_eq!((bad.status, bad.code().as_str()), (400, "request.invalid_json"));
-    // Of many answers at once one is taken.
+    // Of many concurrent answers, one is accepted.
     let answers = (0..8).map(|n| {
         let value = json!({"approved": n % 2 == 0});
         let (t, begun) = (&t, &begun);
@@ -76,7 +76,7 @@ async fn a_run_waits_for_somebody_who_answers_once() {
     assert_eq!(ended["waits_for"], json!([]));
     let late = answer(&t, &begun, "approval", json!({"approved": true})).await;
     assert_eq!((late.status, late.code().as_str()), (409, "run.not_waiting"));
-    // Its events: it was asked once, and goes on as the same run.
+    // Its events: it asked once, and continues as the same run.
     let body = t.open("GET", &format!("/api/runs/{id}/events"), &[], "").await.rest().await;
     let kinds: Vec<String> = integration_tests::events(&body)
         .iter()
@@ -179,7 +179,7 @@ async fn two_questions_at_once_are_both_answered() {
     let begun = begin(&t, &workflow, "?wait=60", json!({})).await;
     let mut keys: Vec<&str> =
         begun["waits_for"].as_array().unwrap().iter().map(|q| q["key"].as_str().unwrap()).collect();
-    // A run that gives way may ask the second question first.
+    // A run that yields its slot may ask the second question first.
     keys.sort_unstable();
     assert_eq!(keys, ["ok-a", "ok-b"]);
     assert_eq!(answer(&t, &begun, "ok-b", json!(2)).await.status, 202);

@@ -1,4 +1,4 @@
-//! The script of the hosted widget: proxied, cached, and served while its CDN fails.
+//! The hosted widget's script: proxied, cached, and served while its CDN fails.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ async fn a_script_is_revalidated_and_outlives_its_cdn_for_a_day() {
         asked(before + 1).await;
         assert_eq!(get(&t, &[]).await.text(), "let newer;", "{status} {kind}");
     }
-    // A CDN that does not answer delays no page.
+    // A CDN that does not respond delays no page.
     cdn.hangs(true);
     t.advance(Duration::from_secs(400));
     assert_eq!(t.send("GET", PATH, &[], "").await.text(), "let newer;");

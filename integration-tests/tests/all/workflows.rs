@@ -1,4 +1,4 @@
-//! Making, reading and publishing workflows.
+//! Creating, reading and publishing workflows.
 
 use client::Part;
 use insta::assert_snapshot;
@@ -9,7 +9,7 @@ async fn create(t: &TestService, body: Value) -> Answer {
     t.post("/api/workflows", &body.to_string()).await
 }
 
-/// A record with what differs from run to run replaced.
+/// A record with its varying fields replaced.
 pub(crate) fn tidy(mut record: Value) -> String {
     for (name, value) in record.as_object_mut().unwrap() {
         let text = value.as_str().unwrap_or_default().to_owned();
@@ -310,7 +310,7 @@ async fn an_archived_workflow_is_read_but_neither_changed_nor_published_nor_chat
     let archived = t.client().archive(&workflow.handle).await.unwrap();
     assert!(archived.is_archived && !archived.is_public && !archived.require_login);
     assert_eq!((archived.share_url, archived.published_at), (None, None));
-    // At once, and as often as one likes.
+    // Takes effect at once, and is idempotent.
     assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.refusal(), "404 workflow.not_found");
     assert_eq!(t.get(&format!("{path}/public")).await.refusal(), "404 workflow.not_found");
     let record = t.get(&path).await.value();
@@ -328,7 +328,7 @@ async fn an_archived_workflow_is_read_but_neither_changed_nor_published_nor_chat
         t.send("DELETE", &format!("{path}?force=true"), &[], "").await.problems(),
         ["/force unknown_parameter"]
     );
-    // What was there can still be read.
+    // Existing versions are still readable.
     assert_eq!(t.get(&format!("{path}/versions/1")).await.status, 200);
     assert_eq!(t.get(&format!("{path}/versions")).await.value()["data"][0]["version"], 1);
     assert_eq!(t.post(&format!("{path}/publish"), "").await.refusal(), "409 workflow.archived");

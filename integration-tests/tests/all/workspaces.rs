@@ -1,4 +1,4 @@
-//! Workspaces: made, listed, renamed, deleted.
+//! Workspaces: created, listed, renamed, deleted.
 
 use integration_tests::{AnswerExt, Bearer, MailServer, TestService};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ async fn a_workspace_is_made_once_shown_and_renamed() {
     let by_id = format!("{ALL}/{}", made["id"].as_str().unwrap());
     for path in [&by_id, "/api/workspaces/support"] {
         let mut shown = root.get(path).await.value();
-        // What it keeps is measured at a time of its own.
+        // Its usage is measured separately.
         shown["storage"] = json!(null);
         assert_eq!(shown, made, "{path}");
     }
@@ -53,7 +53,7 @@ async fn a_workspace_is_made_once_shown_and_renamed() {
     let part = root.get(&format!("{ALL}?limit=2")).await.value();
     let rest = root.get(&format!("{ALL}?limit=2&cursor={}", part["next_cursor"].as_str().unwrap())).await;
     assert_eq!(rest.value()["data"][0]["slug"], "default");
-    // Twice with one key makes one.
+    // Two requests with the same key create one workspace.
     let headers = [("idempotency-key", "k"), ("content-type", "application/json")];
     let body = json!({"slug": "once"}).to_string();
     let first = root.send("POST", ALL, &headers, &body).await;
@@ -171,7 +171,7 @@ async fn who_makes_a_workspace_owns_it() {
     let stranger = t.bearer(&stranger);
     assert_eq!(stranger.post(ALL, &json!({"slug": "eve"})).await.refusal(), "403 auth.missing_scope");
     assert_eq!(stranger.get(ALL).await.refusal(), "403 auth.missing_scope");
-    // Owners of one workspace delete theirs, and no other.
+    // Owners of one workspace can delete it, but no other.
     assert_eq!(t.root().post(ALL, &json!({"slug": "other"})).await.status, 201);
     assert_eq!(
         ada.json("DELETE", &format!("{ALL}/other"), &json!({})).await.refusal(),

@@ -1,4 +1,4 @@
-//! What visitors of hosted apps have instead of ids: handles of runs, and the cookie of a visitor who is not signed in.
+//! Identifiers that hosted-app visitors get instead of ids: run handles, and the cookie of an anonymous visitor.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,24 +7,24 @@ use ring::digest::{SHA256, digest};
 use ring::hmac;
 use uuid::Uuid;
 
-/// What a handle begins with.
+/// Prefix of every handle.
 const PREFIX: &str = "run_";
-/// Characters of a handle that may be shown to owners of its app: 48 of 256 bits.
+/// Handle characters that app owners may see: 48 of 256 bits.
 const SHOWN: usize = 12;
-/// Random bytes of a visitor.
+/// Random bytes per visitor.
 const VISITOR_BYTES: usize = 32;
 
-/// Makes handles and cookies; every instance must have the same key.
+/// Makes handles and cookies; every instance needs the same key.
 pub struct AppHandleKey(hmac::Key);
 
 impl AppHandleKey {
-    /// Under this key.
+    /// Creates handles under this key.
     #[must_use]
     pub fn new(key: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// The handle of an app's run: always the same, and not computable without the key.
+    /// The handle of an app run: deterministic, but not computable without the key.
     #[must_use]
     pub fn handle(&self, app: Uuid, run: Uuid) -> String {
         let tag = hmac::sign(&self.0, &[app.into_bytes(), run.into_bytes()].concat());
@@ -34,7 +34,7 @@ impl AppHandleKey {
     /// The cookie of a new visitor of an app.
     ///
     /// # Errors
-    /// [`RandomError`] if there are no random bytes.
+    /// [`RandomError`] if the random source fails.
     pub fn new_cookie(&self, app: Uuid, random: &dyn Random) -> Result<String, RandomError> {
         let mut visitor = [0_u8; VISITOR_BYTES];
         random.fill(&mut visitor)?;
@@ -42,7 +42,7 @@ impl AppHandleKey {
         Ok(format!("{}.{}", URL_SAFE_NO_PAD.encode(visitor), URL_SAFE_NO_PAD.encode(tag)))
     }
 
-    /// Whether a cookie is one that this app has given.
+    /// Whether this app issued the cookie.
     #[must_use]
     pub fn is_genuine(&self, app: Uuid, cookie: &str) -> bool {
         let Some((visitor, tag)) = cookie.split_once('.') else { return false };
@@ -53,24 +53,24 @@ impl AppHandleKey {
     }
 }
 
-/// Longer than what a handle is made of, so neither passes for the other.
+/// Longer than a handle's input, so neither passes for the other.
 fn signed(app: Uuid, visitor: &[u8]) -> Vec<u8> {
     [b"visitor".as_slice(), app.as_bytes(), visitor].concat()
 }
 
-/// What is stored of a handle or a cookie.
+/// The stored digest of a handle or a cookie.
 #[must_use]
 pub fn stored(text: &str) -> Vec<u8> {
     digest(&SHA256, text.as_bytes()).as_ref().to_vec()
 }
 
-/// What owners of an app see of a handle, to find the run that a visitor speaks of.
+/// The part of a handle that app owners see, to find the run that a visitor reports.
 #[must_use]
 pub fn shown(handle: &str) -> String {
     handle.chars().take(SHOWN).collect()
 }
 
-/// Whether a text may be a handle.
+/// Whether a text has the form of a handle.
 #[must_use]
 pub fn is_handle(text: &str) -> bool {
     let tag = text.strip_prefix(PREFIX).and_then(|tag| URL_SAFE_NO_PAD.decode(tag).ok());

@@ -1,4 +1,4 @@
-//! Session tokens of chats: short-lived, for one workflow, safe to hand to a browser.
+//! Chat session tokens: short-lived, for one workflow, safe to hand to a browser.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -9,56 +9,55 @@ use crate::jwt::{
     Algorithm, HmacSecret, IssueError, LEEWAY, Purpose, Signer, Token, instant, seconds, verified,
 };
 
-/// What every session token names as its issuer. No access token may name it.
+/// Issuer (`iss`) of every session token. No access token may name it.
 pub(crate) const ISSUER: &str = "callboard.chat";
 const AUDIENCE: &str = "chat";
-/// In the header; keeps an access token from passing here and a session token from passing there, also when both are
-/// signed with the same bytes.
+/// `typ` in the header. Keeps access tokens and session tokens apart, even if the same bytes sign both.
 const TYPE: &str = "chat+jwt";
-/// The longest that one may be good for.
+/// Maximum session token lifetime.
 const MOST_LIFETIME: TimeDelta = TimeDelta::hours(1);
 
-/// What a session token is made for.
+/// The content of a new session token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewChatSession {
-    /// Whose threads it opens.
+    /// The owner of the threads that it opens.
     pub subject: String,
-    /// Whether the caller chose the subject; else it was made for this token alone.
+    /// Whether the caller chose the subject; otherwise it was generated for this token only.
     pub named: bool,
-    /// The workflow it is for.
+    /// The token's workflow.
     pub workflow: Uuid,
     /// That workflow's workspace.
     pub workspace: Uuid,
-    /// The page it may be used from, where the caller named one.
+    /// The page that may use the token, if the caller named one.
     pub origin: Option<String>,
 }
 
-/// A session token that is good.
+/// A valid session token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatSession {
-    /// Whose threads it opens.
+    /// The owner of the threads that it opens.
     pub subject: String,
-    /// Whether the caller that requested the token chose the subject; else it was made for this token alone, and means
-    /// nothing after it.
+    /// Whether the caller that requested the token chose the subject; otherwise it was generated for this token only
+    /// and means nothing afterwards.
     pub named: bool,
-    /// The one workflow it is for.
+    /// The token's only workflow.
     pub workflow: Uuid,
     /// That workflow's workspace.
     pub workspace: Uuid,
-    /// The page it may be used from; `None`: any that the service allows.
+    /// The page that may use the token; `None`: any page that the service allows.
     pub origin: Option<String>,
     /// Its id (`jti`).
     pub id: Uuid,
-    /// When it ends.
+    /// The token's expiry.
     pub expires_at: DateTime<Utc>,
 }
 
-/// A text is no session token that is good now. Callers are told no more.
+/// A text is not a currently valid session token. Callers get no further detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid chat session token")]
 pub struct NoChatSession;
 
-/// Makes and judges session tokens.
+/// Issues and verifies session tokens.
 pub struct ChatSessions {
     secret: HmacSecret,
     signer: Signer,
@@ -71,7 +70,7 @@ struct Claims {
     sub: String,
     iat: Value,
     exp: Value,
-    /// Never issued; honoured where another signer of the same key sets it.
+    /// Never issued; honoured if another signer with the same key sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     nbf: Option<Value>,
     jti: Uuid,
@@ -79,19 +78,19 @@ struct Claims {
     workspace_id: Uuid,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<String>,
-    /// The subject was made for this token.
+    /// Whether the subject was generated for this token.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     random_subject: bool,
 }
 
 impl ChatSessions {
-    /// Under this secret (`CHAT_TOKEN_SIGNING_KEY`) alone.
+    /// Uses only this secret (`CHAT_TOKEN_SIGNING_KEY`).
     #[must_use]
     pub fn new(secret: HmacSecret) -> Self {
         Self { signer: Signer::new(secret.clone(), TYPE, None), secret }
     }
 
-    /// A token with this id, good from `now` for `lifetime`.
+    /// Issues a token with this id, valid from `now` for `lifetime`.
     ///
     /// # Errors
     /// [`IssueError`], which does not happen.
@@ -117,7 +116,7 @@ impl ChatSessions {
         })
     }
 
-    /// The session of a token that is good at `now`. That it is for the workflow at hand is the caller's to check.
+    /// Returns the session of a token that is valid at `now`. The caller checks that it is for the current workflow.
     ///
     /// # Errors
     /// [`NoChatSession`].

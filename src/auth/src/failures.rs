@@ -1,7 +1,7 @@
-//! Failed sign-ins: who has had too many of them for now.
+//! Failed sign-ins: the callers that are blocked for now.
 //!
-//! The count itself is exact and shared, a sliding log in the database (`store`). This is what an instance remembers of
-//! it, so that a request by a blocked caller costs nothing and one by any other caller reads nothing.
+//! The exact, shared count is a sliding log in the database (`store`). This is an instance's copy of the blocked keys:
+//! a blocked caller's request costs nothing, and other requests read nothing.
 
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
@@ -10,22 +10,22 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use parking_lot::Mutex;
 
-/// Most keys that are remembered; the one that is free again first gives way.
+/// Maximum remembered keys; the one that is free again first is evicted.
 const MOST: usize = 100_000;
 
-/// How many failures are borne within the interval.
+/// Maximum failures within the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// From one address; none means any number.
+    /// From one address; `None`: unlimited.
     pub per_address: Option<NonZeroU32>,
-    /// For one identity; none means any number.
+    /// For one identity; `None`: unlimited.
     pub per_identity: Option<NonZeroU32>,
     /// The sliding window.
     pub interval: Duration,
 }
 
 impl Limits {
-    /// The interval, as instants are counted.
+    /// The interval as a `TimeDelta`.
     #[must_use]
     pub fn window(&self) -> TimeDelta {
         TimeDelta::from_std(self.interval).unwrap_or(TimeDelta::MAX)
@@ -39,7 +39,7 @@ pub fn retry_after(free_at: DateTime<Utc>, now: DateTime<Utc>) -> i64 {
     left.saturating_add(999).div_euclid(1000).max(1)
 }
 
-/// Keys that are blocked, and until when.
+/// Blocked keys and the time at which each is free again.
 #[derive(Debug, Default)]
 pub struct Blocked {
     known: Mutex<Known>,
@@ -48,7 +48,7 @@ pub struct Blocked {
 #[derive(Debug, Default)]
 struct Known {
     until: HashMap<String, DateTime<Utc>>,
-    /// The same by time, to find the one that gives way.
+    /// The same keys by time, to find the one to evict.
     by_time: BTreeSet<(DateTime<Utc>, String)>,
 }
 
@@ -71,7 +71,7 @@ impl Known {
 }
 
 impl Blocked {
-    /// When the key is free again; `None` when it is free.
+    /// The time at which the key is free again; `None` if it is free now.
     pub fn until(&self, key: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let mut known = self.known.lock();
         let until = known.until.get(key).copied()?;
@@ -82,12 +82,12 @@ impl Blocked {
         None
     }
 
-    /// The key is blocked until then.
+    /// Blocks the key until then.
     pub fn block(&self, key: &str, until: DateTime<Utc>) {
         self.known.lock().remember(key.to_owned(), until);
     }
 
-    /// What the database says of all keys at this moment takes the place of what was known.
+    /// Replaces all known keys by those that the database currently reports.
     pub fn replace(&self, all: impl IntoIterator<Item = (String, DateTime<Utc>)>) {
         let mut known = Known::default();
         for (key, until) in all {
@@ -96,13 +96,13 @@ impl Blocked {
         *self.known.lock() = known;
     }
 
-    /// How many keys are remembered.
+    /// Number of remembered keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.known.lock().until.len()
     }
 
-    /// Whether no caller is blocked.
+    /// Whether no key is blocked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,17 +1,17 @@
-//! The `Host` of a request, read strictly, and whether it is a name of this service.
+//! Parses a request's `Host` strictly and decides whether it names this service.
 //!
 //! A `Host` is a host and an optional port (RFC 9110, section 7.2). Anything else would become part of an address that
-//! the service writes: of a link in a mail, of a redirect.
+//! the service writes, such as a mail link or a redirect.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The most bytes of a host name.
+/// Maximum host name bytes.
 const MAX_NAME: usize = 253;
-/// The most bytes of a label between two dots.
+/// Maximum label bytes between two dots.
 const MAX_LABEL: usize = 63;
 
-/// A host and an optional port, normalised: lower case, without the dot at the end of an absolute name.
+/// A host and an optional port, normalised: lowercase, without the final dot of an absolute name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestHost {
     name: Name,
@@ -25,7 +25,7 @@ enum Name {
 }
 
 impl RequestHost {
-    /// Parses the value of a `Host` header; `None` if it is not a host with an optional port and nothing else.
+    /// Parses a `Host` header; `None` unless it is exactly a host with an optional port.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (name, port) = match text.strip_prefix('[') {
@@ -67,7 +67,7 @@ impl RequestHost {
         }
     }
 
-    /// The one label of a name directly below a domain, which is in lower case.
+    /// The only label in front of `domain`, which is lowercase; `None` for deeper names.
     #[must_use]
     pub fn label_below(&self, domain: &str) -> Option<String> {
         let Name::Domain(name) = &self.name else { return None };
@@ -85,7 +85,7 @@ impl RequestHost {
 }
 
 impl fmt::Display for RequestHost {
-    /// As it stands in an origin.
+    /// Formats the host as in an origin.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.port {
             Some(port) => write!(f, "{}:{port}", self.name),
@@ -101,7 +101,7 @@ impl Name {
         }
         let name = text.strip_suffix('.').unwrap_or(text);
         let good = name.len() <= MAX_NAME && name.split('.').all(is_label);
-        // Browsers read a name that ends in a number as an IPv4 address of another spelling.
+        // Browsers parse a name that ends in a number as an alternative IPv4 notation.
         let numeric = name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
         (good && !numeric).then(|| Self::Domain(name.to_ascii_lowercase()))
     }
@@ -122,29 +122,29 @@ fn is_label(label: &str) -> bool {
         && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// `u16::from_str` alone would accept a sign.
+/// `u16::from_str` alone accepts a sign.
 fn parse_port(text: &str) -> Result<u16, ()> {
     let digits = (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().map_err(drop) } else { Err(()) }
 }
 
-/// By what a service knows its own names.
+/// The names under which clients reach the service.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnNames<'a> {
-    /// The host of `SERVICE_PUBLIC_BASE_URL`, as a URL has it.
+    /// The host of `SERVICE_PUBLIC_BASE_URL`, in URL form.
     pub public: Option<&'a str>,
-    /// `SERVICE_APPS_DOMAIN`: what is there belongs to publishers of apps.
+    /// `SERVICE_APPS_DOMAIN`: names in it belong to app publishers.
     pub apps: &'a str,
-    /// Where the service listens.
+    /// The listener's address.
     pub listener: SocketAddr,
 }
 
 impl OwnNames<'_> {
-    /// Whether a request under this name, from this peer, asks the service under a name of its own.
+    /// Whether `host`, requested by this peer, is a name of the service.
     ///
-    /// A page can resolve a name of its own to a loopback address (DNS rebinding), so a loopback listener has only the
-    /// loopback names and the configured one. A listener that others reach does not know all of its names; it refuses those
-    /// that cannot be.
+    /// A page can resolve its own name to a loopback address (DNS rebinding), so a loopback listener accepts only the
+    /// loopback names and the configured name. A reachable listener does not know all its names; it rejects only
+    /// impossible ones.
     #[must_use]
     pub fn include(&self, host: &RequestHost, peer: IpAddr) -> bool {
         if self.public.is_some_and(|public| host.name().eq_ignore_ascii_case(public)) {
@@ -156,11 +156,11 @@ impl OwnNames<'_> {
         if host.is_loopback() { peer.to_canonical().is_loopback() } else { !self.is_loopback_listener() }
     }
 
-    /// Whether a request shows by itself that it comes from this machine: what it says of its host may then be part of a
-    /// link that leaves the service.
+    /// Whether a request proves by itself that it comes from this machine. Its `Host` may then become part of a link
+    /// that leaves the service.
     #[must_use]
     pub fn is_local(&self, host: &RequestHost, peer: IpAddr, forwarded: bool) -> bool {
-        // Other ports and loopback addresses belong to other programs of this machine.
+        // Other ports and loopback addresses belong to other programs on this machine.
         let is_listener = host.port().unwrap_or(80) == self.listener.port()
             && match &host.name {
                 Name::Address(address) => address.to_canonical() == self.listener.ip().to_canonical(),

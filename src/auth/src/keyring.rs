@@ -1,4 +1,4 @@
-//! The ring of vault keys (`SERVICE_VAULT_KEYS`), and sealing under them with AES-256-GCM.
+//! The vault key ring (`SERVICE_VAULT_KEYS`), which seals with AES-256-GCM.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use kernel::{Random, RandomError};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use serde::Deserialize;
 
-/// A sealed value could not be made or opened.
+/// A failure to seal or open a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyringError {
     /// Not `{"active": id, "keys": {id: base64 of 32 bytes}}`.
     #[error("the vault keys are not valid: {0}")]
     Invalid(String),
-    /// The value was sealed under a key that is not there.
+    /// The key that sealed the value is missing.
     #[error("the vault key \"{0}\" is missing; add it to SERVICE_VAULT_KEYS again")]
     Missing(String),
-    /// The value was changed, or belongs somewhere else.
+    /// The value was changed, or belongs to another context.
     #[error("an encrypted value cannot be decrypted: it was changed or moved")]
     Tampered,
     /// No random bytes.
@@ -38,20 +38,20 @@ struct Text {
     keys: BTreeMap<String, String>,
 }
 
-/// Keys by id; one of them seals, all of them open.
+/// Keys by id; one seals, all open.
 pub struct KeyRing {
     active: String,
     keys: BTreeMap<String, LessSafeKey>,
 }
 
 impl KeyRing {
-    /// Reads the ring's JSON.
+    /// Parses the ring's JSON.
     ///
     /// # Errors
-    /// [`KeyringError::Invalid`], without any key's bytes in its text.
+    /// [`KeyringError::Invalid`]; its text contains no key bytes.
     pub fn parse(json: &str) -> Result<Self, KeyringError> {
         let invalid = |text: String| KeyringError::Invalid(text);
-        // serde's own message might quote a key.
+        // serde's own message might contain a key.
         let text: Text = serde_json::from_str(json)
             .map_err(|error| invalid(format!("line {} column {}", error.line(), error.column())))?;
         let mut keys = BTreeMap::new();
@@ -68,7 +68,7 @@ impl KeyRing {
         Ok(Self { active: text.active, keys })
     }
 
-    /// A ring of these keys.
+    /// Creates a ring from these keys.
     ///
     /// # Errors
     /// [`KeyringError::Invalid`] when the active key is not among them.
@@ -86,22 +86,22 @@ impl KeyRing {
         Ok(Self { active, keys: ring })
     }
 
-    /// Id of the key that seals.
+    /// Id of the sealing key.
     #[must_use]
     pub fn active(&self) -> &str {
         &self.active
     }
 
-    /// Whether it holds the key of this id.
+    /// Whether the ring has the key with this id.
     #[must_use]
     pub fn has(&self, id: &str) -> bool {
         self.keys.contains_key(id)
     }
 
-    /// Seals `plain` for `context`, which says where it belongs: nonce, ciphertext, tag.
+    /// Seals `plain` and binds it to `context`. The result is nonce, ciphertext, tag.
     ///
     /// # Errors
-    /// [`KeyringError::Random`] when there are no random bytes.
+    /// [`KeyringError::Random`] if the random source fails.
     pub fn seal(&self, context: &str, plain: &[u8], random: &dyn Random) -> Result<Vec<u8>, KeyringError> {
         let key = self.keys.get(&self.active).ok_or_else(|| KeyringError::Missing(self.active.clone()))?;
         let mut nonce = [0_u8; NONCE_LEN];
@@ -116,7 +116,7 @@ impl KeyRing {
         Ok([nonce.as_slice(), &sealed].concat())
     }
 
-    /// Opens what was sealed under key `id` for the same context.
+    /// Opens a value that key `id` sealed for the same context.
     ///
     /// # Errors
     /// [`KeyringError::Missing`] names the absent key; [`KeyringError::Tampered`] for anything that does not open.
@@ -131,7 +131,7 @@ impl KeyRing {
         Ok(plain.to_vec())
     }
 
-    /// [`KeyRing::open`] where there may be no ring at all.
+    /// [`KeyRing::open`] for an optional ring.
     ///
     /// # Errors
     /// As [`KeyRing::open`]; without a ring every key is missing.

@@ -1,4 +1,4 @@
-//! Principals, scopes and roles, tokens, keys, visitors, sign-in, failures and the rules of exposure. No HTTP, no SQL.
+//! Principals, scopes and roles, tokens, keys, visitors, sign-in, failures and exposure rules. No HTTP, no SQL.
 
 pub mod app_handle;
 pub mod app_sign_in;

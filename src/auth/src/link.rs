@@ -1,4 +1,4 @@
-//! Signed addresses of attachments: they need no other credential, and expire.
+//! Signed attachment addresses: they need no other credential, and expire.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,18 +6,18 @@ use chrono::{DateTime, TimeDelta, Utc};
 use kernel::AttachmentId;
 use ring::hmac;
 
-/// How long an address to send bytes to is valid.
+/// Upload address lifetime.
 const UPLOAD: TimeDelta = TimeDelta::minutes(15);
-/// How long a preview's address is valid, at least. It is the same for all readers of a day, so browsers cache the image.
+/// Minimum preview address lifetime. All readers get the same address within a day, so browsers cache the image.
 const PREVIEW: TimeDelta = TimeDelta::hours(48);
 const DAY: i64 = 86_400;
 
-/// What an address is for.
+/// The use of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkUse {
-    /// Sends the attachment's bytes.
+    /// Uploads the attachment's bytes.
     Upload,
-    /// Loads the preview of an image.
+    /// Loads an image preview.
     Preview,
 }
 
@@ -25,13 +25,13 @@ pub enum LinkUse {
 pub struct LinkKey(hmac::Key);
 
 impl LinkKey {
-    /// With this key; every instance must have the same.
+    /// Uses this key; every instance needs the same.
     #[must_use]
     pub fn new(key: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// The query of an address: when it expires, in seconds since 1970, and its signature.
+    /// The query of an address: its expiry in seconds since 1970, and its signature.
     #[must_use]
     pub fn query(&self, id: AttachmentId, what: LinkUse, now: DateTime<Utc>) -> String {
         let expires = match what {
@@ -42,7 +42,7 @@ impl LinkKey {
         format!("exp={expires}&sig={}", URL_SAFE_NO_PAD.encode(tag))
     }
 
-    /// The address of an image. `base`: where clients reach the service; a path if it is empty.
+    /// An image preview's address. `base` is the service's public base URL; empty: the result is a path.
     #[must_use]
     pub fn preview(&self, base: &str, id: AttachmentId, now: DateTime<Utc>) -> String {
         format!("{base}/api/chat/attachments/{id}/preview?{}", self.query(id, LinkUse::Preview, now))

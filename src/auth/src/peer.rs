@@ -1,13 +1,13 @@
-//! Where a request comes from.
+//! A request's client address.
 //!
-//! The peer's own address counts. Only where that is a trusted proxy's, `X-Forwarded-For` is looked at, from the right:
-//! the first address that is no trusted proxy is the client. What cannot be read is not believed.
+//! The peer's own address counts. Only if the peer is a trusted proxy, `X-Forwarded-For` is read from the right: the
+//! first address that is not a trusted proxy is the client. Unreadable entries are not trusted.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// The client's address, given every value of `X-Forwarded-For` in the order of the headers.
+/// Returns the client's address. `forwarded` holds every `X-Forwarded-For` value in header order.
 pub fn client_address<'a>(
     peer: IpAddr,
     forwarded: impl DoubleEndedIterator<Item = &'a str>,
@@ -29,7 +29,7 @@ pub fn client_address<'a>(
     nearest
 }
 
-/// An address, as proxies write it: some add a port, IPv6 then stands in brackets.
+/// An address as proxies write it: some add a port, and then put IPv6 in brackets.
 fn parse(hop: &str) -> Option<IpAddr> {
     let bare = match hop.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?.0,
@@ -41,8 +41,7 @@ fn parse(hop: &str) -> Option<IpAddr> {
     bare.parse().ok().map(|address: IpAddr| address.to_canonical())
 }
 
-/// What an address is counted under: an IPv4 address for itself, an IPv6 address with its whole /64, which one client
-/// has.
+/// The address or network for counting: an IPv4 address itself, or an IPv6 address's whole /64, which one client has.
 #[must_use]
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -51,7 +50,7 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// What failures of an address are counted under.
+/// The key for counting an address's failures.
 #[must_use]
 pub fn failure_key(address: IpAddr) -> String {
     match network(address) {
@@ -77,7 +76,7 @@ mod tests {
             ("192.0.2.1", &["198.51.100.7"], "192.0.2.1"),
             ("10.0.0.1", &[], "10.0.0.1"),
             ("10.0.0.1", &["198.51.100.7"], "198.51.100.7"),
-            // The rightmost that is no proxy; what is left of it anybody may have written.
+            // The rightmost address that is not a proxy; anybody may have written those to its left.
             ("10.0.0.1", &["1.1.1.1, 198.51.100.7, 10.0.0.2"], "198.51.100.7"),
             ("10.0.0.1", &["1.1.1.1", "198.51.100.7"], "198.51.100.7"),
             ("10.0.0.1", &["10.0.0.9"], "10.0.0.9"),

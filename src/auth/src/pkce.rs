@@ -1,21 +1,21 @@
-//! Proof key for code exchange: who asks for a code shows, when it is redeemed, a secret that never left them.
+//! Proof key for code exchange: the client that requested a code redeems it with a secret that it never sent before.
 //!
-//! Source: RFC 7636, with the method S256 alone.
+//! Source: RFC 7636, method S256 only.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
 
-/// The one method.
+/// The only method.
 pub const METHOD: &str = "S256";
 
-/// What is sent of a verifier. Source: RFC 7636, 4.2.
+/// The challenge sent for a verifier. Source: RFC 7636, 4.2.
 #[must_use]
 pub fn challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()))
 }
 
-/// Whether a text can be a challenge: the digest of a verifier, in its one spelling.
+/// Whether a text can be a challenge: a SHA-256 digest in its only valid spelling.
 #[must_use]
 pub fn is_challenge(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|bytes| bytes.len() == 32)

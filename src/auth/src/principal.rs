@@ -1,4 +1,4 @@
-//! Who calls, what they may do, and where.
+//! Callers and their rights.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::role::Role;
 use crate::scope::{Scope, ScopeSet};
 use crate::service_token::TokenDigest;
 
-/// An identity, as the audit trail and authorship keep it: nothing but a kind and an id without a meaning of its own.
+/// An identity for the audit trail and authorship: only a kind and an id without meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     /// `anonymous`, `bootstrap`, `service_token`, `jwt` or `user`.
     pub kind: &'static str,
-    /// What tells one of the kind from others.
+    /// Distinguishes callers of the same kind.
     pub id: Option<String>,
 }
 
@@ -37,27 +37,27 @@ impl Actor {
     }
 }
 
-/// What a caller may do where.
+/// A caller's rights, by workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Grants {
     /// The scopes, in every workspace.
     Everywhere(ScopeSet),
     /// The scopes, in the workspaces with these ids or slugs.
     Within(ScopeSet, Vec<String>),
-    /// By the role in each workspace.
+    /// The role in each workspace.
     Roles(BTreeMap<Uuid, Role>),
 }
 
-/// Why a caller may not.
+/// Reasons to deny a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denied {
     /// These scopes are missing.
     Scopes(ScopeSet),
-    /// The workspace is not theirs.
+    /// The workspace is closed to the caller.
     Workspace,
 }
 
-/// A workspace as a principal is judged for it.
+/// A workspace in which rights are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'a> {
     /// Its id.
@@ -66,17 +66,17 @@ pub struct Place<'a> {
     pub slug: &'a str,
 }
 
-/// A caller whose credentials were judged.
+/// A caller whose credentials were verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     actor: Actor,
     grants: Grants,
-    /// The secret of a service token that was shown.
+    /// The presented secret of a service token.
     secret: Option<TokenDigest>,
 }
 
 impl Principal {
-    /// Any caller, on a service without authentication: may do everything.
+    /// Any caller of a service without authentication; has every right.
     #[must_use]
     pub fn open() -> Self {
         Self { actor: Actor::ANONYMOUS, grants: Grants::Everywhere(ScopeSet::all()), secret: None }
@@ -89,7 +89,7 @@ impl Principal {
         Self { actor, grants: Grants::Everywhere(scopes), secret: None }
     }
 
-    /// The holder of this secret of a stored service token; no `workspaces` means all of them.
+    /// The holder of this service token secret; empty `workspaces`: all of them.
     #[must_use]
     pub fn service_token(id: Uuid, secret: TokenDigest, scopes: ScopeSet, workspaces: Vec<String>) -> Self {
         let actor = Actor::service_token(id);
@@ -99,7 +99,7 @@ impl Principal {
         Self { actor, grants, secret: Some(secret) }
     }
 
-    /// The subject of an access token of another issuer; `None` for `workspaces` means all of them.
+    /// The subject of another issuer's access token; `workspaces: None`: all of them.
     #[must_use]
     pub fn jwt(subject: &str, scopes: ScopeSet, workspaces: Option<Vec<String>>) -> Self {
         let grants = match workspaces {
@@ -116,13 +116,13 @@ impl Principal {
         Self { actor, grants: Grants::Roles(roles), secret: None }
     }
 
-    /// Who it is.
+    /// The caller's identity.
     #[must_use]
     pub fn actor(&self) -> &Actor {
         &self.actor
     }
 
-    /// By which secret of a service token the caller acts: a token may have several, of different holders.
+    /// The service token secret that the caller used: a token may have several, with different holders.
     #[must_use]
     pub fn secret(&self) -> Option<&TokenDigest> {
         self.secret.as_ref()
@@ -134,7 +134,7 @@ impl Principal {
         self.actor == Actor::ANONYMOUS
     }
 
-    /// Whether the scope is held in any workspace at all.
+    /// Whether the caller holds the scope in any workspace.
     ///
     /// # Errors
     /// [`Denied::Scopes`].
@@ -146,10 +146,10 @@ impl Principal {
         if held { Ok(()) } else { Err(Denied::Scopes([scope].into_iter().collect())) }
     }
 
-    /// Whether the scope is held in this workspace.
+    /// Whether the caller holds the scope in this workspace.
     ///
     /// # Errors
-    /// [`Denied::Workspace`] where nothing at all is held there, else [`Denied::Scopes`].
+    /// [`Denied::Workspace`] if the caller holds no scope there, else [`Denied::Scopes`].
     pub fn may_in(&self, scope: Scope, place: Place<'_>) -> Result<(), Denied> {
         let missing = || Denied::Scopes([scope].into_iter().collect());
         match self.scopes_in(place) {
@@ -159,7 +159,7 @@ impl Principal {
         }
     }
 
-    /// The scopes held in this workspace; `None` where it is closed to the caller.
+    /// The scopes in this workspace; `None` if it is closed to the caller.
     #[must_use]
     pub fn scopes_in(&self, place: Place<'_>) -> Option<ScopeSet> {
         match &self.grants {
@@ -173,7 +173,7 @@ impl Principal {
         }
     }
 
-    /// Whether workflows of this workspace may be published, given that the scope is held.
+    /// Whether a holder of the scope may publish workflows of this workspace.
     #[must_use]
     pub fn may_publish_in(&self, workspace: Uuid) -> bool {
         match &self.grants {
@@ -182,13 +182,13 @@ impl Principal {
         }
     }
 
-    /// Whether the caller may give a user this role in a workspace, or take it from them: a caller gives only what they
+    /// Whether the caller may grant a user this role in a workspace, or revoke it: callers grant only rights that they
     /// have.
     #[must_use]
     pub fn may_give(&self, role: Role, place: Place<'_>) -> bool {
         match &self.grants {
             Grants::Everywhere(scopes) => scopes.missing(role.scopes()).is_empty(),
-            // An admin has made it, and an admin cannot make a user an owner.
+            // An admin created this caller, and an admin cannot make a user an owner.
             Grants::Within(..) => {
                 let held = self.scopes_in(place).unwrap_or_default();
                 role < Role::Owner && held.missing(role.scopes()).is_empty()
@@ -197,13 +197,13 @@ impl Principal {
         }
     }
 
-    /// Whether workspaces may be made, given that the scope is held: not by those who were let into some of them only.
+    /// Whether a holder of the scope may create workspaces: not if restricted to some workspaces.
     #[must_use]
     pub fn may_make_workspaces(&self) -> bool {
         !matches!(self.grants, Grants::Within(..))
     }
 
-    /// Whether a workspace may be deleted, given that the scope is held.
+    /// Whether a holder of the scope may delete a workspace.
     #[must_use]
     pub fn may_delete_workspace(&self, workspace: Uuid) -> bool {
         match &self.grants {
@@ -222,7 +222,7 @@ impl Principal {
         }
     }
 
-    /// Scopes that may be given on, at least in one workspace.
+    /// Scopes that the caller may grant in at least one workspace.
     #[must_use]
     pub fn scopes(&self) -> ScopeSet {
         match &self.grants {
@@ -231,7 +231,7 @@ impl Principal {
         }
     }
 
-    /// Ids or slugs of the workspaces that the caller is restricted to; `None`: all of them.
+    /// Ids or slugs of the workspaces to which the caller is restricted; `None`: all of them.
     #[must_use]
     pub fn workspaces(&self) -> Option<Vec<String>> {
         match &self.grants {
@@ -241,7 +241,7 @@ impl Principal {
         }
     }
 
-    /// The user, where the caller is one.
+    /// The user id, if the caller is a user.
     #[must_use]
     pub fn user_id(&self) -> Option<Uuid> {
         let id = self.actor.id.as_deref().filter(|_| self.actor.kind == "user");

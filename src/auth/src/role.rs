@@ -1,10 +1,10 @@
-//! What a member of a workspace may do there.
+//! Workspace member roles.
 
 use std::fmt;
 
 use crate::scope::{Scope, ScopeSet};
 
-/// A member's role. Each one may do what those before it may.
+/// A member's role. Each role includes the rights of the preceding ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Reads.
@@ -18,10 +18,10 @@ pub enum Role {
 }
 
 impl Role {
-    /// Every role, the least first.
+    /// Every role, in ascending order.
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Editor, Self::Admin, Self::Owner];
 
-    /// As it is stored and sent.
+    /// The stored and sent name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -32,13 +32,13 @@ impl Role {
         }
     }
 
-    /// The role with this name.
+    /// Parses a role name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == text)
     }
 
-    /// The scopes that a member has by it. Publishing asks for [`Role::may_publish`] as well.
+    /// The scopes of a member with this role. Publishing also requires [`Role::may_publish`].
     #[must_use]
     pub fn scopes(self) -> ScopeSet {
         let own: &[Scope] = match self {

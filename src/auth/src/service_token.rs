@@ -1,8 +1,8 @@
-//! Service tokens: how they look, and how they are told apart.
+//! Service tokens: their format and their comparison.
 //!
-//! `svc_<id>_<secret><checksum>`: the id as 32 hex digits, 32 random bytes as 43 characters of base64url, and 6 characters
-//! that tell a mistyped token, and a leaked one from other text. Only the SHA-256 of the whole is stored: a secret of 256
-//! bits needs no slow hash (ASVS 6.5.2).
+//! `svc_<id>_<secret><checksum>`: the id as 32 hex digits, 32 random bytes as 43 base64url characters, and a checksum
+//! of 6 characters that reveals mistyped and leaked tokens. Only the SHA-256 of the whole token is stored: a 256-bit
+//! secret needs no slow hash (ASVS 6.5.2).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,7 +12,7 @@ use secrecy::ExposeSecret;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
-/// What every service token begins with.
+/// Prefix of every service token.
 const PREFIX: &str = "svc_";
 const SECRET_BYTES: usize = 32;
 const SECRET_CHARS: usize = 43;
@@ -24,7 +24,7 @@ const ID_CHARS: usize = 32;
 pub struct TokenDigest([u8; 32]);
 
 impl TokenDigest {
-    /// Of any text that a caller sent as a token.
+    /// Digests any text sent as a token.
     #[must_use]
     pub fn of(token: &str) -> Self {
         let mut bytes = [0; 32];
@@ -32,23 +32,23 @@ impl TokenDigest {
         Self(bytes)
     }
 
-    /// As it is stored.
+    /// The stored bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Whether this is the same, in a time that says nothing of where they differ.
+    /// Whether the digests are equal; the comparison takes constant time.
     #[must_use]
     pub fn is(&self, other: &[u8]) -> bool {
         self.0.ct_eq(other).into()
     }
 }
 
-/// A new random token.
+/// Generates a random token.
 ///
 /// # Errors
-/// [`RandomError`] when there are no random bytes.
+/// [`RandomError`] if the random source fails.
 pub fn fresh(id: Uuid, random: &dyn Random) -> Result<Secret, RandomError> {
     let mut secret = [0; SECRET_BYTES];
     random.fill(&mut secret)?;
@@ -74,7 +74,7 @@ fn checksum(body: &str) -> String {
     sum
 }
 
-/// Whether two secrets are the same, in a time that says nothing of where they differ.
+/// Whether two secrets are equal; the comparison takes constant time.
 #[must_use]
 pub fn is_same(token: &str, known: &Secret) -> bool {
     TokenDigest::of(token).is(TokenDigest::of(known.expose_secret()).as_bytes())

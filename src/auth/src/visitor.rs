@@ -1,26 +1,26 @@
-//! Anonymous visitors of published chats: a signed cookie that says "the same browser as before".
+//! Anonymous visitors of published chats: a signed cookie that recognises the same browser.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kernel::{Random, RandomError};
 use ring::hmac;
 
-/// Random bytes of a visitor's id.
+/// Random bytes per visitor id.
 const ID_BYTES: usize = 16;
 
-/// A visitor whose cookie was genuine, or who has just been given one.
+/// A visitor with a genuine cookie or a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visitor(String);
 
 impl Visitor {
-    /// The visitor's id, as threads keep it.
+    /// The visitor's id, as stored in threads.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.0
     }
 
-    /// The visitor that a thread keeps as its owner. A caller that makes a cookie of it hands that visitor's threads to
-    /// the recipient of the cookie.
+    /// The visitor who owns a thread. A caller that makes a cookie from it hands that visitor's threads to the cookie's
+    /// recipient.
     #[must_use]
     pub fn of_thread(owner: String) -> Self {
         Self(owner)
@@ -31,16 +31,16 @@ impl Visitor {
 pub struct VisitorKey(hmac::Key);
 
 impl VisitorKey {
-    /// Under this key; every instance must have the same.
+    /// Uses this key; every instance needs the same.
     #[must_use]
     pub fn new(key: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// A new visitor with a random id.
+    /// Creates a visitor with a random id.
     ///
     /// # Errors
-    /// [`RandomError`] when there are no random bytes.
+    /// [`RandomError`] if the random source fails.
     pub fn fresh(&self, random: &dyn Random) -> Result<Visitor, RandomError> {
         let mut id = [0_u8; ID_BYTES];
         random.fill(&mut id)?;
@@ -54,7 +54,7 @@ impl VisitorKey {
         format!("{}.{}", visitor.0, URL_SAFE_NO_PAD.encode(tag))
     }
 
-    /// The visitor of a cookie; `None` when it is not genuine.
+    /// The visitor of a cookie; `None` if it is not genuine.
     #[must_use]
     pub fn read(&self, cookie: &str) -> Option<Visitor> {
         let (id, tag) = cookie.split_once('.')?;
@@ -64,7 +64,7 @@ impl VisitorKey {
     }
 }
 
-/// The prefix keeps a tag from being of use anywhere else.
+/// The prefix makes a tag useless anywhere else.
 fn signed(id: &str) -> Vec<u8> {
     [b"callboard visitor|".as_slice(), id.as_bytes()].concat()
 }

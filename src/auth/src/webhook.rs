@@ -1,4 +1,4 @@
-//! Whether a webhook's call is believed: a shared secret, or a signature over the bytes as they came. Pure.
+//! Verifies webhook calls: a shared secret, or a signature over the received bytes. Pure.
 
 use kernel::Secret;
 use ring::digest::{SHA256, digest};
@@ -6,27 +6,27 @@ use ring::hmac;
 use secrecy::ExposeSecret;
 use subtle::ConstantTimeEq;
 
-/// What is signed, and how it is written.
+/// The signed text and its encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// `<timestamp>.<body>`, or the body alone; hexadecimal, with or without `sha256=`.
+    /// `<timestamp>.<body>`, or only the body; hexadecimal, with or without the prefix `sha256=`.
     Plain,
-    /// `v0:<timestamp>:<body>`; hexadecimal behind `v0=`.
+    /// `v0:<timestamp>:<body>`; hexadecimal after `v0=`.
     Slack,
 }
 
-/// A signature as a call brings it.
+/// The signed parts of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Signed<'a> {
-    /// The signature's header.
+    /// The signature header.
     pub signature: Option<&'a str>,
-    /// The timestamp's header, where one is asked for.
+    /// The timestamp header, if one is required.
     pub timestamp: Option<Option<&'a str>>,
     /// The body.
     pub raw: &'a [u8],
 }
 
-/// Why a call is not believed.
+/// Reasons to reject a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// The signature is missing or wrong.
@@ -35,16 +35,16 @@ pub enum Refused {
     Stale,
 }
 
-/// What tells a call from every other for as long as its timestamp is good.
+/// Identifies a call while its timestamp is valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seal {
     /// SHA-256 of signature and timestamp.
     pub digest: Vec<u8>,
-    /// Until when it could be sent again, in Unix seconds.
+    /// The end of the period in which the call could be replayed, in Unix seconds.
     pub until: i64,
 }
 
-/// Whether a header holds the shared secret, in a time that tells nothing of it.
+/// Whether a header contains the shared secret; the comparison takes constant time.
 #[must_use]
 pub fn is_secret(given: Option<&[u8]>, secret: &Secret) -> bool {
     let known = digest(&SHA256, secret.expose_secret().as_bytes());
@@ -52,10 +52,10 @@ pub fn is_secret(given: Option<&[u8]>, secret: &Secret) -> bool {
     given.is_some_and(|given| bool::from(known.as_ref().ct_eq(given.as_ref())))
 }
 
-/// Judges a signed call at `now`, in Unix seconds; without a timestamp nothing tells it from one that is sent again.
+/// Verifies a signed call at `now` (Unix seconds). Without a timestamp a replay cannot be detected.
 ///
 /// # Errors
-/// [`Refused`]. A timestamp counts only once its signature is right.
+/// [`Refused`]. A timestamp counts only if its signature is right.
 pub fn check(
     scheme: Scheme,
     secret: &Secret,

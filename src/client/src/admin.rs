@@ -9,12 +9,12 @@ use wire::{
 
 use crate::{Client, ClientError, Part};
 
-/// Which rows of the audit trail to answer; what is not said leaves none out.
+/// A filter for audit trail rows; unset fields match all.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
-    /// What was done, as `noun.verb`.
+    /// The action, as `noun.verb`.
     pub action: Option<String>,
-    /// The id of the actor.
+    /// The actor's id.
     pub actor: Option<String>,
     /// `success` or `denied`.
     pub outcome: Option<String>,
@@ -22,7 +22,7 @@ pub struct AuditFilter {
 
 /// Calls fail as [`crate::Answer::ok`] does. No error repeats a secret.
 impl Client {
-    /// `POST /api/admin/service-tokens`: makes one. Its secret cannot be shown again.
+    /// `POST /api/admin/service-tokens`: creates a service token. Its secret cannot be shown again.
     ///
     /// # Errors
     /// See above.
@@ -33,7 +33,7 @@ impl Client {
         self.change(&tokens::CREATE, &[], Some(new)).await?.ok_secret()
     }
 
-    /// `GET /api/admin/service-tokens`: part of the list, the newest first; a status leaves the others out.
+    /// `GET /api/admin/service-tokens`: a list page, newest first; optionally only tokens with one status.
     ///
     /// # Errors
     /// See above.
@@ -47,7 +47,7 @@ impl Client {
         self.read(&tokens::LIST, &[], &query).await?.ok()
     }
 
-    /// `GET /api/admin/service-tokens/{id}`: one of them.
+    /// `GET /api/admin/service-tokens/{id}`: one service token.
     ///
     /// # Errors
     /// See above.
@@ -55,7 +55,7 @@ impl Client {
         self.read(&tokens::READ, &[id], &[]).await?.ok()
     }
 
-    /// `POST /api/admin/service-tokens/{id}/rotate`: gives it another secret, shown this once.
+    /// `POST /api/admin/service-tokens/{id}/rotate`: replaces a token's secret; the new one is shown only here.
     ///
     /// # Errors
     /// See above.
@@ -67,7 +67,7 @@ impl Client {
         self.change(&tokens::ROTATE, &[id], Some(rotate)).await?.ok_secret()
     }
 
-    /// `POST /api/admin/service-tokens/{id}/revoke`: it is refused from then on. May be said again.
+    /// `POST /api/admin/service-tokens/{id}/revoke`: revokes a token, which is rejected from then on. Idempotent.
     ///
     /// # Errors
     /// See above.
@@ -80,7 +80,7 @@ impl Client {
         self.change(&tokens::REVOKE, &[id], Some(&body)).await?.ok()
     }
 
-    /// `GET /api/admin/audit`: part of the audit trail, the newest first.
+    /// `GET /api/admin/audit`: an audit trail page, newest first.
     ///
     /// # Errors
     /// See above.

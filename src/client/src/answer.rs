@@ -1,4 +1,4 @@
-//! A whole answer as it came: status, headers, bytes.
+//! A complete response: status, headers, bytes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use wire::ErrorBody;
 
 use crate::ClientError;
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The HTTP status.
@@ -28,13 +28,13 @@ impl Answer {
         (200..300).contains(&self.status)
     }
 
-    /// The first value of a header, if it is text.
+    /// Returns a header's first value, if it is text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The body as text; what is not UTF-8 is replaced.
+    /// The body as text; invalid UTF-8 is replaced.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
@@ -43,20 +43,20 @@ impl Answer {
     /// The body as JSON, whatever the status.
     ///
     /// # Errors
-    /// [`ClientError::Protocol`] when it is none.
+    /// [`ClientError::Protocol`] if the body is not JSON.
     pub fn json(&self) -> Result<Value, ClientError> {
         self.parse()
     }
 
-    /// The body of a success, read as `T`.
+    /// Parses the body of a successful response as `T`.
     ///
     /// # Errors
-    /// [`ClientError::Api`] for an answer that is no success; [`ClientError::Protocol`] when the body is another one.
+    /// [`ClientError::Api`] for an error response; [`ClientError::Protocol`] if the body does not fit `T`.
     pub fn ok<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
         if self.is_success() { self.parse() } else { Err(self.error()) }
     }
 
-    /// Nothing, when the answer has a 2xx status.
+    /// Returns `Ok` for a 2xx status and ignores the body.
     ///
     /// # Errors
     /// As [`Answer::ok`].
@@ -64,7 +64,7 @@ impl Answer {
         if self.is_success() { Ok(()) } else { Err(self.error()) }
     }
 
-    /// The same for a body that holds a secret, which the error does not quote.
+    /// Like [`Self::ok`] for a body with a secret, which the error does not quote.
     pub(crate) fn ok_secret<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
         self.ok().map_err(|error| match error {
             ClientError::Protocol { status: Some(status), .. } if self.is_success() => {
@@ -82,7 +82,7 @@ impl Answer {
         })
     }
 
-    /// The error that this answer is.
+    /// The error that this response represents.
     #[must_use]
     pub fn error(&self) -> ClientError {
         let status = self.status;
@@ -100,7 +100,7 @@ impl Answer {
         }
     }
 
-    /// The header `Retry-After`, when it names seconds.
+    /// The `Retry-After` header, if it is in seconds.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.header("retry-after")?.trim().parse().ok().map(Duration::from_secs)

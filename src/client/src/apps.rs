@@ -17,30 +17,30 @@ use wire::{
 use crate::client::{Bearer, Client};
 use crate::{ClientError, Part};
 
-/// Added to the time limit of a response: how long the service accepts an upload and checks it.
+/// Added to the response timeout: the time that the service takes to accept and check an upload.
 const UPLOAD_ALLOWANCE: Duration = Duration::from_secs(640);
 
-/// A bundle to upload.
+/// A bundle for upload.
 #[derive(Debug)]
 pub struct Archive<C> {
-    /// Bytes of all chunks.
+    /// Total bytes of all chunks.
     pub size: u64,
-    /// Its bytes in order; read while they are sent.
+    /// The bytes in order; read while they are sent.
     pub chunks: C,
 }
 
-/// Which runs of an app a list shows. Everything given must match.
+/// A filter for app runs. A run must match every field that is set.
 #[derive(Debug, Clone, Default)]
 pub struct AppRunsFilter {
-    /// In one of these states; empty: any.
+    /// One of these states; empty: any.
     pub states: Vec<AppRunState>,
-    /// Of the binding with this name.
+    /// The binding's name.
     pub binding: Option<String>,
 }
 
-/// Every call takes an app's id or alias, and fails as [`crate::Answer::ok`] does.
+/// Each call takes an app's id or alias, and fails as [`crate::Answer::ok`] does.
 impl Client {
-    /// `GET /api/apps`: part of the list, newest first.
+    /// `GET /api/apps`: a list page, newest first.
     ///
     /// # Errors
     /// See above.
@@ -48,7 +48,7 @@ impl Client {
         self.read(&apps::LIST, &[], &part.query()).await?.ok()
     }
 
-    /// `POST /api/apps`: creates one.
+    /// `POST /api/apps`: creates an app.
     ///
     /// # Errors
     /// See above.
@@ -64,7 +64,7 @@ impl Client {
         self.read(&apps::READ, &[app], &[]).await?.ok()
     }
 
-    /// `PATCH /api/apps/{app}`: changes its name, or who can open it.
+    /// `PATCH /api/apps/{app}`: changes an app's name or access.
     ///
     /// # Errors
     /// See above.
@@ -72,7 +72,7 @@ impl Client {
         self.change(&apps::UPDATE, &[app], Some(change)).await?.ok()
     }
 
-    /// `DELETE /api/apps/{app}`: deletes one with its deployments.
+    /// `DELETE /api/apps/{app}`: deletes an app with its deployments.
     ///
     /// # Errors
     /// See above.
@@ -80,7 +80,7 @@ impl Client {
         self.change(&apps::DELETE, &[app], None::<&()>).await?.done()
     }
 
-    /// `GET /api/apps/{app}/deployments`: part of the list, newest first.
+    /// `GET /api/apps/{app}/deployments`: a list page, newest first.
     ///
     /// # Errors
     /// See above.
@@ -92,7 +92,7 @@ impl Client {
         self.read(&apps::LIST_DEPLOYMENTS, &[app], &part.query()).await?.ok()
     }
 
-    /// `DELETE /api/apps/{app}/deployments/{deployment}`: deletes one that was never published.
+    /// `DELETE /api/apps/{app}/deployments/{deployment}`: deletes a deployment that was never published.
     ///
     /// # Errors
     /// See above.
@@ -100,7 +100,7 @@ impl Client {
         self.change(&apps::DELETE_DEPLOYMENT, &[app, deployment], None::<&()>).await?.done()
     }
 
-    /// `POST /api/apps/{app}/deployments`: uploads a bundle, once however often it is sent with the same key.
+    /// `POST /api/apps/{app}/deployments`: uploads a bundle. Repeating it with the same key uploads nothing more.
     ///
     /// # Errors
     /// See above.
@@ -131,7 +131,8 @@ impl Client {
         self.read(&apps::READ_DEPLOYMENT, &[app, deployment], &[]).await?.ok()
     }
 
-    /// `GET /api/apps/{app}/deployments/{deployment}/permissions`: what it may do if it is published now.
+    /// `GET /api/apps/{app}/deployments/{deployment}/permissions`: the permissions that the deployment would have if
+    /// published now.
     ///
     /// # Errors
     /// See above.
@@ -139,7 +140,7 @@ impl Client {
         self.read(&releases::PERMISSIONS, &[app, deployment], &[]).await?.ok()
     }
 
-    /// `POST /api/apps/{app}/deployments/{deployment}/acknowledge`: acknowledges a revision.
+    /// `POST /api/apps/{app}/deployments/{deployment}/acknowledge`: acknowledges a permission revision.
     ///
     /// # Errors
     /// See above.
@@ -153,7 +154,7 @@ impl Client {
         self.change(&releases::ACKNOWLEDGE, &[app, deployment], Some(&body)).await?.ok()
     }
 
-    /// `POST /api/apps/{app}/deployments/{deployment}/publish`: publishes it.
+    /// `POST /api/apps/{app}/deployments/{deployment}/publish`: publishes a deployment.
     ///
     /// # Errors
     /// See above.
@@ -169,7 +170,7 @@ impl Client {
         self.change(&releases::ROLL_BACK, &[app], Some(release)).await?.ok()
     }
 
-    /// `GET /api/apps/{app}/releases`: part of the list, newest first.
+    /// `GET /api/apps/{app}/releases`: a list page, newest first.
     ///
     /// # Errors
     /// See above.
@@ -177,7 +178,8 @@ impl Client {
         self.read(&releases::LIST, &[app], &part.query()).await?.ok()
     }
 
-    /// `GET /api/apps/{app}/runs`: a page of the runs that pages have started, newest first. A page may be empty and still have a cursor.
+    /// `GET /api/apps/{app}/runs`: a page of the runs that pages have started, newest first. An empty page may still
+    /// have a cursor.
     ///
     /// # Errors
     /// See above.
@@ -196,7 +198,7 @@ impl Client {
         self.read(&apps::LIST_RUNS, &[app], &query).await?.ok()
     }
 
-    /// `GET /api/apps/{app}/bindings`: part of the list, newest first.
+    /// `GET /api/apps/{app}/bindings`: a list page, newest first.
     ///
     /// # Errors
     /// See above.
@@ -204,7 +206,7 @@ impl Client {
         self.read(&apps::LIST_BINDINGS, &[app], &part.query()).await?.ok()
     }
 
-    /// `GET /api/apps/{app}/collections`: part of the list, newest first.
+    /// `GET /api/apps/{app}/collections`: a list page, newest first.
     ///
     /// # Errors
     /// See above.
@@ -216,7 +218,7 @@ impl Client {
         self.read(&apps::LIST_COLLECTIONS, &[app], &part.query()).await?.ok()
     }
 
-    /// `POST /api/apps/{app}/collections`: creates one.
+    /// `POST /api/apps/{app}/collections`: creates a collection.
     ///
     /// # Errors
     /// See above.
@@ -228,7 +230,7 @@ impl Client {
         self.change(&apps::CREATE_COLLECTION, &[app], Some(new)).await?.ok()
     }
 
-    /// `DELETE /api/apps/{app}/collections/{collection}`: deletes one with its records.
+    /// `DELETE /api/apps/{app}/collections/{collection}`: deletes a collection with its records.
     ///
     /// # Errors
     /// See above.

@@ -1,4 +1,4 @@
-//! How a [`Client`] is made.
+//! Builds a [`Client`].
 
 use std::net::IpAddr;
 use std::sync::{Arc, RwLock};
@@ -46,77 +46,77 @@ impl ClientBuilder {
         }
     }
 
-    /// Whether the unique beginning of an id in a path stands for the id; it does not, unless this says otherwise.
+    /// Whether a unique id prefix in a path is completed to the id; off by default.
     #[must_use]
     pub fn complete_ids(mut self, completes: bool) -> Self {
         self.completes_ids = completes;
         self
     }
 
-    /// The token that every call but those of the chat sends as its bearer.
+    /// The bearer token for all calls except chat calls.
     #[must_use]
     pub fn service_token(mut self, token: Secret) -> Self {
         self.service_token = Some(token);
         self
     }
 
-    /// The token that the calls of the chat send as their bearer.
+    /// The bearer token for chat calls.
     #[must_use]
     pub fn session_token(mut self, token: Secret) -> Self {
         self.session_token = Some(token);
         self
     }
 
-    /// Whether cookies are remembered and sent back; they are, unless this says otherwise.
+    /// Whether cookies are stored and sent back; on by default.
     #[must_use]
     pub fn keep_cookies(mut self, keep: bool) -> Self {
         self.keep_cookies = keep;
         self
     }
 
-    /// A header of every request.
+    /// Adds a header to every request.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Another clock than the machine's.
+    /// Replaces the system clock.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// How long an answer may take, 60 s unless set; for a stream, how long its head may take.
+    /// The timeout for a response, 60 s by default; for a stream, the timeout for its head.
     #[must_use]
     pub fn answer_limit(mut self, limit: Duration) -> Self {
         self.answer_limit = limit;
         self
     }
 
-    /// How long a stream may be silent, 35 s unless set. The service sends a ping every 10 s.
+    /// Maximum silence on a stream, 35 s by default. The service sends a ping every 10 s.
     #[must_use]
     pub fn idle_limit(mut self, limit: Duration) -> Self {
         self.idle_limit = limit;
         self
     }
 
-    /// How long a [`crate::ResumingChat`] tries to go on without any success, 60 s unless set.
+    /// Maximum time that a [`crate::ResumingChat`] retries without a success, 60 s by default.
     #[must_use]
     pub fn resume_limit(mut self, limit: Duration) -> Self {
         self.resume_limit = limit;
         self
     }
 
-    /// A function that sees every answer, before its caller does.
+    /// A function that sees every response before its caller does.
     #[must_use]
     pub fn observer(mut self, observer: impl Fn(&Exchange<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// The client.
+    /// Builds the client.
     ///
     /// # Errors
     /// [`ClientError::Usage`] for an address, a header or a token that cannot be sent;
@@ -142,7 +142,7 @@ impl ClientBuilder {
     }
 
     fn http(&self, base: &Url) -> Result<reqwest::Client, ClientError> {
-        // Fails when a provider is there already, and that one does as well.
+        // Fails if a provider is already installed, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
@@ -152,14 +152,14 @@ impl ClientBuilder {
             };
             headers.append(name, value);
         }
-        // A redirect would turn a POST into a GET, and carry it to a server that the caller did not choose.
+        // A redirect would turn a POST into a GET, and send it to a server that the caller did not choose.
         let mut http = reqwest::Client::builder()
             .user_agent(concat!("callboard-client/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)
             .redirect(Policy::none())
             .connect_timeout(Duration::from_secs(10));
         if base.scheme() == "http" {
-            // Reading the machine's certificates costs time, and fails where there are none.
+            // Reading the machine's certificates takes time, and fails without any.
             http = http.tls_certs_only([]);
         }
         if is_local(base) {

@@ -1,4 +1,4 @@
-//! Calls of declared operations.
+//! Calls declared operations.
 
 use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
@@ -9,12 +9,12 @@ use crate::client::{Bearer, Client};
 use crate::{Answer, ClientError};
 
 impl Client {
-    /// The address of an operation, with these values in its path.
+    /// An operation's URL, with these values in its path.
     pub(crate) fn place(&self, operation: &Operation, values: &[&str]) -> Result<Url, ClientError> {
         self.url(&operation.segments(values))
     }
 
-    /// A request of an operation.
+    /// A request for an operation.
     pub(crate) fn operation(
         &self,
         operation: &Operation,
@@ -24,7 +24,7 @@ impl Client {
         Ok(self.request(method(operation), self.place(operation, values)?, bearer))
     }
 
-    /// The answer of an operation that reads.
+    /// Calls a reading operation; completes ids if enabled.
     pub(crate) async fn read(
         &self,
         operation: &Operation,
@@ -38,7 +38,7 @@ impl Client {
         }
     }
 
-    /// The same with whole ids.
+    /// Like [`Self::read`], but with complete ids only.
     pub(crate) async fn read_once(
         &self,
         operation: &Operation,
@@ -52,7 +52,7 @@ impl Client {
         self.answer(self.request(method(operation), url, Bearer::Service)).await
     }
 
-    /// The answer of an operation that changes something.
+    /// Calls a changing operation; completes ids if enabled.
     pub(crate) async fn change(
         &self,
         operation: &Operation,
@@ -86,7 +86,7 @@ fn method(operation: &Operation) -> Method {
     }
 }
 
-/// Completed values of a path, as calls take them.
+/// Completed path values, as calls take them.
 pub(crate) fn texts(values: &[String]) -> Vec<&str> {
     values.iter().map(String::as_str).collect()
 }

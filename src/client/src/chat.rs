@@ -1,4 +1,4 @@
-//! The chat: a turn, its resumption, its stop.
+//! Chat turns: start, resume, stop.
 
 use reqwest::header::ACCEPT;
 use serde_json::{Map, Value};
@@ -11,14 +11,14 @@ use crate::events::{EVENT_STREAM, LAST_EVENT_ID};
 use crate::follow::chat_source;
 use crate::{ChatStream, ClientError, ResumingChat, Turn};
 
-/// What a chat request says besides its message.
+/// Options for a chat request besides the message.
 #[derive(Debug, Clone, Default)]
 pub struct ChatOptions {
-    /// Sent as `Idempotency-Key`: the same key and body answer the same stream again.
+    /// Sent as `Idempotency-Key`: the same key and body return the same stream again.
     pub idempotency_key: Option<String>,
-    /// The dialect of streamed text; the service chooses when there is none.
+    /// The dialect for streamed text; by default, the service chooses.
     pub dialect: Option<Dialect>,
-    /// Sent as `Last-Event-ID`: with a repeated key, the event to go on behind.
+    /// Sent as `Last-Event-ID`: with a repeated key, the event after which to resume.
     pub last_event_id: Option<String>,
 }
 
@@ -26,7 +26,8 @@ impl Client {
     /// `POST /api/chat`: begins a turn and reads its stream.
     ///
     /// # Errors
-    /// As [`crate::Answer::ok`], before the first event; [`ClientError::Protocol`] when the answer is no stream.
+    /// As [`crate::Answer::ok`], before the first event; [`ClientError::Protocol`] if the response is not an event
+    /// stream.
     pub async fn chat(
         &self,
         workflow_id: &str,
@@ -36,7 +37,7 @@ impl Client {
         self.chat_raw(&chat_body(workflow_id, request)?, options).await
     }
 
-    /// The same with any JSON as its body.
+    /// Like [`Client::chat`], with any JSON as the body.
     ///
     /// # Errors
     /// As [`Client::chat`].
@@ -57,7 +58,7 @@ impl Client {
         stream.ok_or_else(|| ClientError::protocol("the chat was answered without a stream (HTTP 204)"))
     }
 
-    /// `GET /api/chat/streams/{id}`: resumes after an event, or from the first one. `None` when all was received.
+    /// `GET /api/chat/streams/{id}`: resumes after an event, or from the first one. `None` if all were received.
     ///
     /// # Errors
     /// As [`Client::chat`].
@@ -69,8 +70,8 @@ impl Client {
         self.read_stream(&chat_source(stream_id), stream_id, last_event_id).await
     }
 
-    /// `GET /api/chat/threads/{id}/stream`: the stream of a thread's running turn, from its first event or behind one.
-    /// `None` when no turn runs.
+    /// `GET /api/chat/threads/{id}/stream`: the stream of a thread's running turn, from its first event or after the
+    /// given one. `None` if no turn is running.
     ///
     /// # Errors
     /// As [`Client::chat`].
@@ -87,7 +88,7 @@ impl Client {
         self.open(request, None).await
     }
 
-    /// `POST /api/chat/streams/{id}/stop`: stops a turn; what it said so far is kept.
+    /// `POST /api/chat/streams/{id}/stop`: stops a turn; its reply so far is kept.
     ///
     /// # Errors
     /// As [`crate::Answer::ok`].
@@ -95,9 +96,9 @@ impl Client {
         self.answer(self.operation(&chat::STOP, &[stream_id], Bearer::Session)?).await?.ok()
     }
 
-    /// Begins a turn and follows it to its end over broken connections.
+    /// Starts a turn and follows it to its end over broken connections.
     ///
-    /// With an idempotency key the request itself is repeated too when its answer was lost.
+    /// With an idempotency key, it also repeats the request itself after a lost response.
     ///
     /// # Errors
     /// As [`Client::chat`].
@@ -110,13 +111,13 @@ impl Client {
         ResumingChat::begin(self, &chat_body(workflow_id, request)?, options).await
     }
 
-    /// Follows a turn that was begun before, behind an event or from the first one.
+    /// Follows a started turn, after the given event or from the first one.
     #[must_use]
     pub fn follow_stream(&self, stream_id: &str, last_event_id: Option<&str>) -> ResumingChat {
         ResumingChat::rejoin(self, chat_source(stream_id), stream_id, last_event_id)
     }
 
-    /// Says something in a new thread and waits for the whole turn.
+    /// Sends a text to a new thread and waits for the complete turn.
     ///
     /// # Errors
     /// As [`ResumingChat::collect`].
@@ -124,7 +125,7 @@ impl Client {
         self.converse(workflow_id, ChatOperation::CreateThread { input: UserMessageInput::text(text) }).await
     }
 
-    /// Says something in a thread and waits for the whole turn.
+    /// Sends a text to a thread and waits for the complete turn.
     ///
     /// # Errors
     /// As [`ResumingChat::collect`].
@@ -133,7 +134,8 @@ impl Client {
         self.converse(workflow_id, ChatOperation::AddUserMessage { thread_id, input }).await
     }
 
-    /// `threads.retry_after_item`: has a message answered again, without what is behind it, and waits for the whole turn.
+    /// `threads.retry_after_item`: has a message answered again, without the items after it, and waits for the complete
+    /// turn.
     ///
     /// # Errors
     /// As [`ResumingChat::collect`].
@@ -147,7 +149,7 @@ impl Client {
         let again = ChatOperation::RetryAfterItem { thread_id: thread_id.clone(), item_id };
         let mut turn = self.converse(workflow_id, again).await?;
         if turn.thread_id.is_empty() {
-            // Only the answer's events name it, and the turn ended without one.
+            // Only reply events name the thread, and the turn ended without a reply.
             turn.thread_id = thread_id;
         }
         Ok(turn)

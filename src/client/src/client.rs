@@ -1,4 +1,4 @@
-//! [`Client`]: requests out, whole answers in.
+//! [`Client`]: sends requests and reads complete responses.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,14 +14,14 @@ use crate::builder::{bearer, parse_base};
 use crate::cookies::Cookies;
 use crate::{Answer, ClientBuilder, ClientError, Fault};
 
-/// A service at one address, as one caller sees it. Copies share connections and cookies.
+/// A service at one address, with one caller's credentials. Copies share connections and cookies.
 #[derive(Clone)]
 pub struct Client {
     parts: Arc<Parts>,
     cookies: Option<Cookies>,
 }
 
-/// What every visitor of one client shares.
+/// The state that all visitors of one client share.
 pub(crate) struct Parts {
     pub(crate) base: Url,
     pub(crate) http: reqwest::Client,
@@ -35,29 +35,29 @@ pub(crate) struct Parts {
     pub(crate) completes_ids: bool,
 }
 
-/// What sees every answer.
+/// A callback that sees every response.
 pub(crate) type Observer = Arc<dyn Fn(&Exchange<'_>) + Send + Sync>;
 
-/// An answer, and the request that it belongs to.
+/// A response with its request's method and path.
 #[derive(Debug)]
 pub struct Exchange<'a> {
-    /// The method of the request.
+    /// The request's method.
     pub method: &'a str,
-    /// The path of the request.
+    /// The request's path.
     pub path: &'a str,
     /// The status.
     pub status: u16,
     /// The headers.
     pub headers: &'a HeaderMap,
-    /// The whole body; `None` for a stream that is read as it comes.
+    /// The complete body; `None` for a streamed response.
     pub body: Option<&'a [u8]>,
 }
 
-/// The method of the request that a response belongs to.
+/// The method of a response's request.
 #[derive(Clone)]
 struct RequestMethod(Method);
 
-/// Whose token a request carries.
+/// The token that a request carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bearer {
     Service,
@@ -72,7 +72,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client with the usual options for the service at `base`.
+    /// A client with the default options for the service at `base`.
     ///
     /// # Errors
     /// As [`ClientBuilder::build`].
@@ -80,7 +80,7 @@ impl Client {
         Self::builder(base).build()
     }
 
-    /// The options of a client for the service at `base`.
+    /// A builder for a client that uses the service at `base`.
     #[must_use]
     pub fn builder(base: &str) -> ClientBuilder {
         ClientBuilder::new(base)
@@ -94,13 +94,13 @@ impl Client {
         &self.parts
     }
 
-    /// The same client as another visitor: it shares the connections and starts without any cookie.
+    /// The same client as another visitor: it shares the connections and starts without cookies.
     #[must_use]
     pub fn new_visitor(&self) -> Self {
         Self { parts: Arc::clone(&self.parts), cookies: self.cookies.as_ref().map(|_| Cookies::default()) }
     }
 
-    /// The address of the service.
+    /// The service's address.
     #[must_use]
     pub fn base(&self) -> &str {
         self.parts.base.as_str()
@@ -113,42 +113,43 @@ impl Client {
         parse_base(address).is_ok_and(|other| plain(&other) == plain(&self.parts.base))
     }
 
-    /// Sends another token from now on, with every copy of this client.
+    /// Replaces the service token, also in all copies of this client.
     ///
     /// # Errors
-    /// [`ClientError::Usage`] for one that cannot be sent.
+    /// [`ClientError::Usage`] for a token that cannot be sent.
     pub fn set_service_token(&self, token: &Secret) -> Result<(), ClientError> {
         let bearer = bearer(token)?;
         *self.parts.service_bearer.write().unwrap_or_else(PoisonError::into_inner) = Some(bearer);
         Ok(())
     }
 
-    /// A cookie as the service last set it.
+    /// A cookie's value as last set by the service.
     #[must_use]
     pub fn cookie(&self, name: &str) -> Option<String> {
         self.cookies.as_ref()?.get(name)
     }
 
-    /// Sets a cookie by hand; without effect when cookies are not kept.
+    /// Sets a cookie by hand; without effect if cookies are disabled.
     pub fn set_cookie(&self, name: &str, value: &str) {
         if let Some(cookies) = &self.cookies {
             cookies.set(name, value);
         }
     }
 
-    /// Forgets every cookie.
+    /// Removes all cookies.
     pub fn forget_cookies(&self) {
         if let Some(cookies) = &self.cookies {
             cookies.forget();
         }
     }
 
-    /// Sends any request and takes any answer. `path` begins with `/` and may hold a query.
+    /// Sends any request and returns any response. `path` begins with `/` and may contain a query.
     ///
-    /// The headers come on top of the client's own; `authorization` and `cookie` replace them.
+    /// `headers` are added to the client's own headers; `authorization` and `cookie` replace them.
     ///
     /// # Errors
-    /// [`ClientError::Usage`] for what cannot be sent; [`ClientError::Transport`] when no whole answer came.
+    /// [`ClientError::Usage`] for a request that cannot be sent; [`ClientError::Transport`] without a complete
+    /// response.
     pub async fn send(
         &self,
         method: &str,
@@ -169,7 +170,7 @@ impl Client {
         }
         let body = body.into();
         let bearer = if own.contains_key(AUTHORIZATION) { Bearer::None } else { Bearer::Service };
-        // `headers` puts its own in the place of what has the same name.
+        // `headers` replaces headers with the same name.
         let mut request = self.request(method, self.raw_url(path)?, bearer).headers(own);
         if !body.is_empty() {
             request = request.body(body);
@@ -196,12 +197,12 @@ impl Client {
         request
     }
 
-    /// Sends a request and reads its answer to the end.
+    /// Sends a request and reads the complete response.
     pub(crate) async fn answer(&self, request: RequestBuilder) -> Result<Answer, ClientError> {
         self.answer_after(request, Duration::ZERO).await
     }
 
-    /// The same where the service was asked to wait so long before it answers.
+    /// Like [`Self::answer`], when the request asks the service to wait before it responds.
     pub(crate) async fn answer_after(
         &self,
         request: RequestBuilder,
@@ -211,7 +212,7 @@ impl Client {
         self.within(limit, async { self.whole(self.head(request).await?).await }).await
     }
 
-    /// Sends a request and waits for the head of its answer; cookies are taken over.
+    /// Sends a request and waits for the response head; stores its cookies.
     pub(crate) async fn head(&self, request: RequestBuilder) -> Result<Response, ClientError> {
         let request = request.build()?;
         let method = RequestMethod(request.method().clone());
@@ -223,7 +224,7 @@ impl Client {
         Ok(response)
     }
 
-    /// Reads an answer to its end.
+    /// Reads a response to its end.
     pub(crate) async fn whole(&self, mut response: Response) -> Result<Answer, ClientError> {
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
@@ -236,7 +237,7 @@ impl Client {
         Ok(Answer { status, headers, body })
     }
 
-    /// Shows the head of a stream that is read as it comes.
+    /// Passes the head of a streamed response to the observer.
     pub(crate) fn show_head(&self, response: &Response) {
         if let (Some(observer), Some(RequestMethod(method))) =
             (&self.parts.observer, response.extensions().get())
@@ -247,7 +248,7 @@ impl Client {
         }
     }
 
-    /// Holds a request to the limit of an answer.
+    /// Applies the response timeout to a future.
     pub(crate) async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, ClientError>>,
@@ -264,7 +265,7 @@ impl Client {
         outcome.unwrap_or_else(|| Err(ClientError::fault(Fault::Timeout)))
     }
 
-    /// The address of a path that is given as a whole.
+    /// The URL for a complete path.
     fn raw_url(&self, path: &str) -> Result<Url, ClientError> {
         if !path.starts_with('/') {
             return Err(ClientError::Usage(format!("the path `{path}` must begin with `/`")));
@@ -274,9 +275,9 @@ impl Client {
             .map_err(|error| ClientError::Usage(format!("the path `{path}` cannot be read: {error}")))
     }
 
-    /// The address of a path whose segments may hold anything.
+    /// The URL for path segments with any content.
     pub(crate) fn url(&self, segments: &[&str]) -> Result<Url, ClientError> {
-        // An empty segment would name another route, and a dot is dropped on the way.
+        // An empty segment would name another route, and dot segments are removed in transit.
         if let Some(bad) = segments.iter().find(|segment| matches!(**segment, "" | "." | "..")) {
             return Err(ClientError::Usage(format!("`{bad}` is not a valid name")));
         }
@@ -288,7 +289,7 @@ impl Client {
         Ok(url)
     }
 
-    /// `GET /healthz`: whether the process lives.
+    /// `GET /healthz`: whether the process is alive.
     ///
     /// # Errors
     /// [`ClientError::Transport`].
@@ -296,7 +297,7 @@ impl Client {
         self.send("GET", "/healthz", &[], Bytes::new()).await
     }
 
-    /// `GET /readyz`: whether it takes requests; the body names what is missing.
+    /// `GET /readyz`: whether the service accepts requests; the body names missing parts.
     ///
     /// # Errors
     /// [`ClientError::Transport`].

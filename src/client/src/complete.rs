@@ -1,4 +1,4 @@
-//! Ids of which a caller has written only the beginning.
+//! Completes ids that a caller has abbreviated to their beginning.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -8,28 +8,28 @@ use wire::operations;
 use crate::call::texts;
 use crate::{Answer, Client, ClientError};
 
-/// Characters of the shortest beginning.
+/// Minimum characters of an id prefix.
 const SHORTEST: usize = 4;
-/// Pages of a list that are searched.
+/// Maximum pages searched per list.
 const MOST_PAGES: usize = 50;
-/// Entries of a page.
+/// Entries per page.
 const PAGE: &str = "200";
-/// Ids that a message about an ambiguous beginning names.
+/// Maximum ids that a message about an ambiguous prefix names.
 const SHOWN: usize = 3;
 
 impl Client {
-    /// The values of a path with whole ids in place of beginnings; `None` if the response is not about an unknown id, or if
-    /// no list has an id with the beginning.
+    /// The values of a path with prefixes completed to ids; `None` if the response is not about an unknown id, or if no
+    /// list has an id with the prefix.
     ///
     /// # Errors
-    /// [`ClientError::Usage`] for the beginning of several ids.
+    /// [`ClientError::Usage`] for a prefix of several ids.
     pub(crate) async fn completed(
         &self,
         operation: &Operation,
         values: &[&str],
         answer: &Answer,
     ) -> Result<Option<Vec<String>>, ClientError> {
-        // A restricted caller is told about an unknown workspace that it may not be accessed.
+        // For an unknown workspace, a restricted caller gets 403.
         let is_unknown = matches!(answer.status, 403 | 404);
         if !self.parts().completes_ids || !is_unknown || !values.iter().any(|value| is_beginning(value)) {
             return Ok(None);
@@ -46,7 +46,7 @@ impl Client {
         Ok((!is_same).then_some(whole))
     }
 
-    /// The only id with this beginning in the list above the next parameter of a path.
+    /// The only id with this prefix in the list above the next path parameter.
     async fn complete(
         &self,
         operation: &Operation,
@@ -75,7 +75,7 @@ impl Client {
             query.retain(|(name, _)| *name != "cursor");
             query.push(("cursor", next));
         }
-        // Not every entry was read, so the id may not be the only one.
+        // Not every entry was read, so the id may not be unique.
         Ok(None)
     }
 }
@@ -92,14 +92,14 @@ fn one_of(mut found: Vec<String>, beginning: &str) -> Result<Option<String>, Cli
     )))
 }
 
-/// Whether a text can be the beginning of an id.
+/// Whether a text can be an id prefix.
 fn is_beginning(text: &str) -> bool {
     let is_hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-'));
     let is_prefixed = || text.get(3..4) == Some("_") && text.get(..3).is_some_and(|kind| kind.is_ascii());
     text.len() >= SHORTEST && (is_prefixed() || (is_hex && Uuid::try_parse(text).is_err()))
 }
 
-/// The operation that lists what a parameter of the path names, and the name of the parameter.
+/// The operation that lists the resources of a path parameter, and the parameter's name.
 fn list_of(operation: &Operation, index: usize) -> Option<(&'static Operation, &'static str)> {
     let (begin, _) = operation.path.match_indices("/{").nth(index)?;
     let parameter = operation.path.get(begin + 2..)?.split('}').next()?;
@@ -108,7 +108,7 @@ fn list_of(operation: &Operation, index: usize) -> Option<(&'static Operation, &
     Some((lists.find(|list| list.path == path)?, parameter))
 }
 
-/// The query of the first page of a list.
+/// The query for a list's first page.
 fn query_of(list: &Operation, beginning: &str) -> Vec<(&'static str, String)> {
     let takes = |name: &str| list.query.iter().any(|parameter| parameter.name == name);
     let mut query = Vec::new();
@@ -125,7 +125,7 @@ fn query_of(list: &Operation, beginning: &str) -> Vec<(&'static str, String)> {
     query
 }
 
-/// The time range of UUIDv7 with this beginning.
+/// The time range of UUIDv7 ids with this prefix.
 fn times(beginning: &str) -> Option<[(&'static str, String); 2]> {
     let digits: String = beginning.chars().filter(|letter| *letter != '-').take(12).collect();
     let id = |fill: &str| {

@@ -1,11 +1,11 @@
-//! The cookie memory of one client. It has one origin, so names are enough: domains and paths are not read.
+//! One client's cookies. The client has one origin, so names are enough: domains and paths are ignored.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reqwest::header::{HeaderMap, HeaderValue, SET_COOKIE};
 
-/// What the service asked to be sent back. Copies share one memory.
+/// Cookies from the service, by name. Copies share one store.
 #[derive(Clone, Default)]
 pub(crate) struct Cookies(Arc<Mutex<BTreeMap<String, String>>>);
 
@@ -14,7 +14,7 @@ impl Cookies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over every `Set-Cookie` of an answer.
+    /// Stores every `Set-Cookie` of a response.
     pub(crate) fn learn(&self, headers: &HeaderMap) {
         for line in headers.get_all(SET_COOKIE).iter().filter_map(|value| value.to_str().ok()) {
             let (pair, attributes) = line.split_once(';').unwrap_or((line, ""));
@@ -31,7 +31,7 @@ impl Cookies {
         }
     }
 
-    /// The header `Cookie`, when there is anything to send.
+    /// The `Cookie` header, if there are cookies to send.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         let pairs: Vec<String> =
             self.memory().iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -56,7 +56,7 @@ impl Cookies {
     }
 }
 
-/// A cookie is taken back with a `Max-Age` that is over.
+/// Whether the attributes remove the cookie: a `Max-Age` that has passed.
 fn is_removal(attributes: &str) -> bool {
     let mut pairs = attributes.split(';').filter_map(|attribute| attribute.split_once('='));
     pairs.any(|(name, value)| {

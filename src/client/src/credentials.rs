@@ -1,4 +1,4 @@
-//! The vault.
+//! Credentials in the vault.
 
 use serde_json::json;
 use wire::operations::vault;
@@ -6,9 +6,9 @@ use wire::{CreateCredential, CredentialRecord, Listed, UpdateCredential, VaultRo
 
 use crate::{Client, ClientError, Part};
 
-/// Calls fail as [`crate::Answer::ok`] does. No answer and no error holds a secret.
+/// Calls fail as [`crate::Answer::ok`] does. No response and no error contains a secret.
 impl Client {
-    /// `GET /api/credentials`: part of the list, the newest first.
+    /// `GET /api/credentials`: a list page, newest first.
     ///
     /// # Errors
     /// See above.
@@ -16,7 +16,7 @@ impl Client {
         self.read(&vault::LIST, &[], &part.query()).await?.ok()
     }
 
-    /// `POST /api/credentials`: makes one.
+    /// `POST /api/credentials`: creates a credential.
     ///
     /// # Errors
     /// See above.
@@ -24,7 +24,7 @@ impl Client {
         self.change(&vault::CREATE, &[], Some(new)).await?.ok()
     }
 
-    /// `PATCH /api/credentials/{id}`: gives it another secret, or changes its description.
+    /// `PATCH /api/credentials/{id}`: replaces a credential's secret, or changes its description.
     ///
     /// # Errors
     /// See above.
@@ -36,7 +36,7 @@ impl Client {
         self.change(&vault::UPDATE, &[id], Some(change)).await?.ok()
     }
 
-    /// `DELETE /api/credentials/{id}`: deletes it for good.
+    /// `DELETE /api/credentials/{id}`: deletes a credential permanently.
     ///
     /// # Errors
     /// See above.
@@ -44,7 +44,7 @@ impl Client {
         self.change(&vault::DELETE, &[id], None::<&()>).await?.done()
     }
 
-    /// `POST /api/admin/vault/rotate`: puts a part of what is sealed under the active key. Ask again while some remain.
+    /// `POST /api/admin/vault/rotate`: re-encrypts a batch of secrets with the active key. Repeat while some remain.
     ///
     /// # Errors
     /// See above.

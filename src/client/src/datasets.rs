@@ -15,12 +15,12 @@ use crate::call::{texts, with_json};
 use crate::client::{Bearer, Client};
 use crate::{Answer, ClientError, Part};
 
-/// Added to the time limit of a response: a request may carry 64 MiB of cases.
+/// Added to the response timeout: a request may carry 64 MiB of cases.
 const UPLOAD_ALLOWANCE: Duration = Duration::from_secs(120);
 
-/// Every call takes a workflow's id or handle and a dataset's id or name, and fails as [`Answer::ok`] does.
+/// Each call takes a workflow's id or handle and a dataset's id or name, and fails as [`Answer::ok`] does.
 impl Client {
-    /// `GET /api/workflows/{ref}/datasets`: part of the list, newest first.
+    /// `GET /api/workflows/{ref}/datasets`: a list page, newest first.
     ///
     /// # Errors
     /// See above.
@@ -28,7 +28,7 @@ impl Client {
         self.read(&datasets::LIST, &[workflow], &part.query()).await?.ok()
     }
 
-    /// `POST /api/workflows/{ref}/datasets`: creates one.
+    /// `POST /api/workflows/{ref}/datasets`: creates a dataset.
     ///
     /// # Errors
     /// See above.
@@ -40,7 +40,8 @@ impl Client {
         self.send_cases(&datasets::CREATE, &[workflow], new).await?.ok()
     }
 
-    /// `POST /api/workflows/{ref}/datasets/{id}/versions`: gives one a version. The flag is false if the latest version had the same cases.
+    /// `POST /api/workflows/{ref}/datasets/{id}/versions`: creates a dataset version. The flag is false if the latest
+    /// version had the same cases.
     ///
     /// # Errors
     /// See above.
@@ -86,7 +87,7 @@ impl Client {
         self.read(&datasets::READ, &[workflow, dataset], &[]).await?.ok()
     }
 
-    /// `GET /api/workflows/{ref}/datasets/{id}/cases`: part of the cases of a version, of the latest one unless it is given.
+    /// `GET /api/workflows/{ref}/datasets/{id}/cases`: part of a version's cases; by default of the latest version.
     ///
     /// # Errors
     /// See above.
@@ -102,7 +103,7 @@ impl Client {
         self.read(&datasets::CASES, &[workflow, dataset], &query).await?.ok()
     }
 
-    /// `DELETE /api/workflows/{ref}/datasets/{id}`: deletes one.
+    /// `DELETE /api/workflows/{ref}/datasets/{id}`: deletes a dataset.
     ///
     /// # Errors
     /// See above.
@@ -110,7 +111,7 @@ impl Client {
         self.change(&datasets::DELETE, &[workflow, dataset], None::<&()>).await?.done()
     }
 
-    /// `POST /api/runs/{id}/case`: keeps a run that has ended as a case. The flag is false if the dataset had it already.
+    /// `POST /api/runs/{id}/case`: adds an ended run as a case. The flag is false if the dataset already had it.
     ///
     /// # Errors
     /// See above.

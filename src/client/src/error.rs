@@ -1,56 +1,56 @@
-//! The one error type of this package: everything a call can fail with.
+//! This package's error type.
 
 use std::time::Duration;
 
 use wire::ErrorDetail;
 
-/// What an error was caused by, as another library tells it.
+/// The underlying error from another library.
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The call makes no sense; nothing was sent.
+    /// The call is invalid; nothing was sent.
     #[error("{0}")]
     Usage(String),
-    /// The service answered with an error.
+    /// The service responded with an error.
     #[error("{} (HTTP {status}, {})", detail.message, detail.code)]
     Api {
         /// The HTTP status.
         status: u16,
-        /// The body.
+        /// The error body.
         detail: Box<ErrorDetail>,
-        /// The header `Retry-After`, when it was set.
+        /// The `Retry-After` header, if set.
         retry_after: Option<Duration>,
     },
-    /// The answer did not come, or not to its end.
+    /// The response did not arrive, or not completely.
     #[error("{fault}")]
     Transport {
-        /// What happened.
+        /// The network failure.
         fault: Fault,
-        /// What the network library says.
+        /// The error from the network library.
         source: Option<Cause>,
     },
-    /// The answer is not what this service sends: another program may listen there, or a proxy answered.
+    /// The response is not from this service: another program may listen there, or a proxy responded.
     #[error("{what}")]
     Protocol {
-        /// What is wrong with it.
+        /// The problem.
         what: String,
-        /// Its HTTP status.
+        /// The HTTP status, if known.
         status: Option<u16>,
     },
 }
 
-/// How a connection failed.
+/// A connection failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It could not be made.
+    /// The connection could not be established.
     Connect,
-    /// Nothing came for too long.
+    /// No data arrived within the timeout.
     Timeout,
-    /// It broke before the answer's end.
+    /// The connection broke before the response's end.
     Cut,
-    /// The service asked to connect again, as it does when it shuts down.
+    /// The service asked to reconnect, as it does when it shuts down.
     Reconnect,
 }
 
@@ -65,21 +65,21 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// The kinds of failure that a command line tells apart by its exit code.
+/// Failure kinds that the command line distinguishes by exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The service was reached and the call failed.
     Failed,
-    /// The call makes no sense.
+    /// The call is invalid.
     Usage,
-    /// The caller may not do this.
+    /// The caller lacks permission.
     Refused,
-    /// There was no whole answer.
+    /// There was no complete response.
     Unreachable,
 }
 
 impl ErrorKind {
-    /// The exit code of the command line.
+    /// The command line's exit code.
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
@@ -92,7 +92,7 @@ impl ErrorKind {
 }
 
 impl ClientError {
-    /// What kind of failure it is.
+    /// The failure kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -105,7 +105,7 @@ impl ClientError {
         }
     }
 
-    /// The HTTP status of the answer, when there was one.
+    /// The HTTP status of the response, if there was one.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {
@@ -115,7 +115,7 @@ impl ClientError {
         }
     }
 
-    /// The dotted code that the service answered.
+    /// The dotted code from the service.
     #[must_use]
     pub fn code(&self) -> Option<&str> {
         match self {
@@ -130,13 +130,13 @@ impl ClientError {
         match self {
             Self::Transport { .. } => true,
             Self::Api { status, .. } => matches!(status, 429 | 503),
-            // A proxy whose service is just restarting answers a page of its own.
+            // A proxy responds with its own page while the service restarts.
             Self::Protocol { status, .. } => matches!(status, Some(429 | 502..=504)),
             Self::Usage(_) => false,
         }
     }
 
-    /// How long the service asked to wait before the next attempt.
+    /// The delay that the service requested before the next attempt.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

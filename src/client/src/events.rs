@@ -1,4 +1,4 @@
-//! Opening a stream of events.
+//! Opens event streams.
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
@@ -15,7 +15,7 @@ pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 impl Client {
-    /// Reads a stream behind an event, or from the first one; `None` when all was seen.
+    /// Reads a stream after an event, or from the first one; `None` if all events were received.
     pub(crate) async fn read_stream<E: DeserializeOwned>(
         &self,
         source: &Source,
@@ -31,7 +31,7 @@ impl Client {
         self.open(request, Some(stream_id)).await
     }
 
-    /// Sends a request whose answer is a stream; `None` for 204.
+    /// Sends a request with a streamed response; `None` for 204.
     pub(crate) async fn open<E: DeserializeOwned>(
         &self,
         request: RequestBuilder,

@@ -15,22 +15,21 @@ use crate::turn::{Collector, Turn};
 use crate::{ChatOptions, ChatStream, Client, ClientError, EventStream, StreamEvent};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// Also how long a connection has to hold to count as a success.
+/// The maximum pause; also the minimum time that a connection must hold to count as a success.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// A turn that resumes where a connection broke, until the service has no more to say.
+/// A turn's events, resumed after each broken connection until the stream ends.
 ///
-/// It gives up when nothing succeeded for the client's `resume_limit`. [`Resuming::next`] may be dropped and called
-/// again.
+/// It gives up after `resume_limit` without a success. [`Resuming::next`] is cancel-safe.
 pub type ResumingChat = Resuming<ChatEvent>;
 
-/// The events of a run, over broken connections as [`ResumingChat`].
+/// A run's events, resumed like [`ResumingChat`].
 pub type ResumingRun = Resuming<RunFrame>;
 
-/// The events of a training or an evaluation, over broken connections as [`ResumingChat`].
+/// Training or evaluation events, resumed like [`ResumingChat`].
 pub type ResumingTraining = Resuming<TrainingFrame>;
 
-/// Where a stream is read, and as whom.
+/// A stream's path, and the token to read it with.
 pub(crate) struct Source {
     pub(crate) path: Vec<String>,
     pub(crate) bearer: Bearer,
@@ -42,7 +41,7 @@ impl Source {
     }
 }
 
-/// A stream of events that is read to its end, over as many connections as that takes.
+/// An event stream that is read to its end, over as many connections as necessary.
 pub struct Resuming<E> {
     client: Client,
     source: Source,
@@ -51,7 +50,7 @@ pub struct Resuming<E> {
     last_event_id: Option<String>,
     last_seq: Option<u64>,
     outage: Option<Outage>,
-    /// Before the next attempt.
+    /// The pause before the next attempt.
     wait: Duration,
     resumes: u32,
     repeated: u64,
@@ -64,7 +63,7 @@ enum Link<E> {
     Over,
 }
 
-/// A time without success.
+/// A period without success.
 #[derive(Debug, Clone, Copy)]
 struct Outage {
     since: Duration,
@@ -76,7 +75,7 @@ impl Outage {
         Self { since: now, failures: 0 }
     }
 
-    /// How long to wait before the next attempt; `None` when it is time to give up.
+    /// The pause before the next attempt; `None` when it is time to give up.
     fn next_pause(&mut self, now: Duration, limit: Duration, asked: Option<Duration>) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
         let pause = backoff(FIRST_PAUSE, self.failures, LONGEST_PAUSE).max(asked.unwrap_or_default());
@@ -97,7 +96,7 @@ impl ResumingChat {
                 Ok(stream) => return Ok(Self::over(client, stream)),
                 Err(error) => error,
             };
-            // Without a key a second attempt could say everything twice.
+            // Without a key, a second attempt could send the message twice.
             let lost = matches!(error, ClientError::Transport { .. }) && options.idempotency_key.is_some();
             let now = parts.clock.monotonic();
             match outage.next_pause(now, parts.resume_limit, None) {
@@ -114,7 +113,7 @@ impl ResumingChat {
     }
 }
 
-/// Where a stream of the chat is read.
+/// A chat stream's source.
 pub(crate) fn chat_source(stream_id: &str) -> Source {
     Source::new(&chat::RESUME, &[stream_id], Bearer::Session)
 }
@@ -147,7 +146,7 @@ impl<E: DeserializeOwned> Resuming<E> {
         &self.stream_id
     }
 
-    /// The id of the last event that came.
+    /// The last received event's id.
     #[must_use]
     pub fn last_event_id(&self) -> Option<&str> {
         match &self.link {
@@ -156,19 +155,19 @@ impl<E: DeserializeOwned> Resuming<E> {
         }
     }
 
-    /// How often the stream was resumed.
+    /// Number of times that the stream was resumed.
     #[must_use]
     pub fn resumes(&self) -> u32 {
         self.resumes
     }
 
-    /// How many events came a second time and were dropped. A correct service sends none.
+    /// Number of repeated events that were dropped. A correct service sends none.
     #[must_use]
     pub fn repeated(&self) -> u64 {
         self.repeated
     }
 
-    /// How many events were skipped because this client does not know them.
+    /// Number of events skipped because this client does not know them.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         match &self.link {
@@ -177,10 +176,10 @@ impl<E: DeserializeOwned> Resuming<E> {
         }
     }
 
-    /// The next event; `None` when there are no more.
+    /// The next event; `None` at the end of the stream.
     ///
     /// # Errors
-    /// The last failure when resuming did not succeed in time; at once whatever another attempt cannot help.
+    /// The last failure when resuming did not succeed in time; a permanent failure at once.
     pub async fn next(&mut self) -> Result<Option<StreamEvent<E>>, ClientError> {
         loop {
             let outcome = match &mut self.link {
@@ -210,7 +209,7 @@ impl<E: DeserializeOwned> Resuming<E> {
         }
     }
 
-    /// Keeps what a connection brought, before it is let go.
+    /// Saves the progress of a connection before dropping it.
     fn leave(&mut self, to: Link<E>) {
         let now = self.now();
         if let Link::Up { stream, since } = std::mem::replace(&mut self.link, to) {
@@ -218,7 +217,7 @@ impl<E: DeserializeOwned> Resuming<E> {
                 self.last_event_id = Some(last.to_owned());
             }
             self.skipped = self.skipped.saturating_add(stream.skipped());
-            // A turn may think for long: a connection that held was a success, though no event came.
+            // A turn may think for long: a connection that held was a success even without an event.
             if now.saturating_sub(since) >= LONGEST_PAUSE {
                 self.outage = None;
             }
@@ -248,7 +247,7 @@ impl<E: DeserializeOwned> Resuming<E> {
         }
     }
 
-    /// Sets the wait before the next attempt, or gives the error back.
+    /// Sets the wait before the next attempt, or returns the error.
     fn back_off(&mut self, error: ClientError) -> Result<(), ClientError> {
         let now = self.now();
         let limit = self.client.parts().resume_limit;
@@ -276,7 +275,7 @@ impl ResumingChat {
         self.collect_with(|_| {}).await
     }
 
-    /// Reads to the end of the turn and shows each event as it comes.
+    /// Reads to the end of the turn and passes each event to `show`.
     ///
     /// # Errors
     /// As [`Resuming::next`].

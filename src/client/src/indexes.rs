@@ -7,7 +7,7 @@ use crate::{Client, ClientError, Part};
 
 /// Calls fail as [`crate::Answer::ok`] does.
 impl Client {
-    /// `GET /api/indexes`: part of the list, by name.
+    /// `GET /api/indexes`: a list page, by name.
     ///
     /// # Errors
     /// See above.
@@ -15,7 +15,7 @@ impl Client {
         self.read(&indexes::LIST, &[], &part.query()).await?.ok()
     }
 
-    /// `DELETE /api/indexes/{name}`: deletes it with all that it holds.
+    /// `DELETE /api/indexes/{name}`: deletes an index with its content.
     ///
     /// # Errors
     /// See above.

@@ -1,10 +1,10 @@
-//! Typed HTTP and SSE client: what the command line and the integration tests speak to the service with.
+//! Typed HTTP and SSE client that the command line and the integration tests use.
 //!
-//! [`Client`] makes one request per call. [`ChatStream`] reads one answer of the chat as it comes, and [`RunStream`] the
-//! events of a run; [`ResumingChat`], [`ResumingRun`] and [`ResumingTraining`] go on where a broken one ended, until nothing more comes.
-//! [`Client::send`] is the way around all types.
+//! [`Client`] makes one request per call. [`ChatStream`] reads one chat response as it arrives, and [`RunStream`] the
+//! events of a run; [`ResumingChat`], [`ResumingRun`] and [`ResumingTraining`] resume after broken connections until
+//! the stream ends. [`Client::send`] bypasses all types.
 //!
-//! Every failure is a [`ClientError`]. Waits and limits come from [`kernel::Clock`].
+//! Every failure is a [`ClientError`]. Waits and timeouts use [`kernel::Clock`].
 
 mod admin;
 mod answer;

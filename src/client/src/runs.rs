@@ -1,4 +1,4 @@
-//! Runs of workflows.
+//! Workflow runs.
 
 use std::time::Duration;
 
@@ -12,34 +12,34 @@ use crate::client::{Bearer, Client};
 use crate::follow::Source;
 use crate::{Answer, ClientError, Part, ResumingRun, RunStream};
 
-/// How a run is begun.
+/// Options for starting a run.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
-    /// Waits so long for the run's end, in whole seconds up to 60; without it the answer comes at once.
+    /// Maximum wait for the run's end, in whole seconds up to 60; without it, the service responds at once.
     pub wait: Option<Duration>,
-    /// Sent as `Idempotency-Key`: the same key and request begin one run.
+    /// Sent as `Idempotency-Key`: the same key and request start one run.
     pub idempotency_key: Option<String>,
 }
 
-/// A run that was begun.
+/// A started run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartedRun {
-    /// Its record; with [`RunOptions::wait`], as it stands after the wait.
+    /// The run record; with [`RunOptions::wait`], its state after the wait.
     pub run: RunRecord,
-    /// Whether an earlier request with the same key had begun it.
+    /// Whether an earlier request with the same key had started it.
     pub replayed: bool,
 }
 
-/// Which runs of a workspace a list shows. Everything given must match.
+/// A filter for a workspace's runs. A run must match every field that is set.
 #[derive(Debug, Clone, Default)]
 pub struct RunsFilter {
     /// One of these states; empty: any.
     pub status: Vec<String>,
     /// One of these triggers; empty: any.
     pub trigger: Vec<String>,
-    /// Of this workflow: its handle or id.
+    /// The workflow's handle or id.
     pub workflow: Option<String>,
-    /// Turns of this thread.
+    /// The id of the thread whose turns to list.
     pub thread: Option<String>,
     /// Created at this time (RFC 3339) or later.
     pub from: Option<String>,
@@ -51,10 +51,10 @@ pub struct RunsFilter {
 
 /// Calls fail as [`crate::Answer::ok`] does.
 impl Client {
-    /// `POST /api/workflows/{ref}/runs`: begins a run.
+    /// `POST /api/workflows/{ref}/runs`: starts a run.
     ///
     /// # Errors
-    /// See above. When the answer was lost, only a key tells whether the run was begun.
+    /// See above. After a lost response, only a retry with the same key shows whether the run was started.
     pub async fn begin_run(
         &self,
         workflow: &str,
@@ -86,7 +86,7 @@ impl Client {
         self.answer_after(request, options.wait.unwrap_or_default()).await
     }
 
-    /// `GET /api/workflows/{ref}/runs`: part of the list of a workflow's runs, the newest first.
+    /// `GET /api/workflows/{ref}/runs`: part of a workflow's run list, newest first.
     ///
     /// # Errors
     /// See above.
@@ -103,7 +103,7 @@ impl Client {
         self.read(&runs::LIST_OF_WORKFLOW, &[workflow], &query).await?.ok()
     }
 
-    /// `GET /api/runs`: a page of the runs of a workspace, the newest first. A page may be empty and still have a cursor.
+    /// `GET /api/runs`: a page of a workspace's runs, newest first. An empty page may still have a cursor.
     ///
     /// # Errors
     /// See above.
@@ -153,7 +153,7 @@ impl Client {
         Ok(trace)
     }
 
-    /// `GET /api/runs/{id}/trace`: a page of it.
+    /// `GET /api/runs/{id}/trace`: one page of a trace.
     ///
     /// # Errors
     /// See above.
@@ -162,7 +162,7 @@ impl Client {
         self.read(&runs::TRACE, &[id], &query).await?.ok()
     }
 
-    /// `POST /api/runs/{id}/cancel`: stops a run; one that has ended stays as it is.
+    /// `POST /api/runs/{id}/cancel`: cancels a run; without effect on an ended one.
     ///
     /// # Errors
     /// See above.
@@ -170,7 +170,7 @@ impl Client {
         self.change(&runs::CANCEL, &[id], None::<&()>).await?.ok()
     }
 
-    /// `POST /api/runs/{id}/inputs/{key}`: answers what a run waits for, with any JSON.
+    /// `POST /api/runs/{id}/inputs/{key}`: answers a run's question, with any JSON.
     ///
     /// # Errors
     /// See above.
@@ -178,7 +178,7 @@ impl Client {
         self.change(&runs::ANSWER, &[id, key], Some(answer)).await?.ok()
     }
 
-    /// `POST /api/runs/{id}/rerun`: begins a run that repeats another from a step on.
+    /// `POST /api/runs/{id}/rerun`: starts a run that repeats another one from a given step.
     ///
     /// # Errors
     /// See above.
@@ -186,10 +186,10 @@ impl Client {
         self.change(&runs::RERUN, &[id], Some(wanted)).await?.ok()
     }
 
-    /// `GET /api/runs/{id}/events`: a run's events behind one of them, or from the first. `None` when all was seen.
+    /// `GET /api/runs/{id}/events`: a run's events after the given one, or from the first. `None` if all were received.
     ///
     /// # Errors
-    /// See above; [`ClientError::Protocol`] when the answer is no stream.
+    /// See above; [`ClientError::Protocol`] if the response is not an event stream.
     pub async fn run_events(
         &self,
         id: &str,
@@ -198,7 +198,7 @@ impl Client {
         self.read_stream(&source(id), id, last_event_id).await
     }
 
-    /// Follows a run to its end over broken connections, behind an event or from the first one.
+    /// Follows a run to its end over broken connections, after the given event or from the first one.
     #[must_use]
     pub fn follow_run(&self, id: &str, last_event_id: Option<&str>) -> ResumingRun {
         ResumingRun::rejoin(self, source(id), id, last_event_id)

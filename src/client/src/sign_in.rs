@@ -11,10 +11,10 @@ use wire::{Me, Refresh, SignInStarted, SignedIn, StartSignIn, VerifyCode};
 use crate::client::{Bearer, Client};
 use crate::{Answer, ClientError};
 
-/// Calls fail as [`Answer::ok`] does. No error repeats a token or a code, and none of these but [`Client::me`] sends the
-/// client's own token.
+/// Calls fail as [`Answer::ok`] does. No error repeats a token or a code. Only [`Client::me`] sends the client's own
+/// token.
 impl Client {
-    /// `POST /api/auth/email/start`: has a mail with a code sent; the answer is the same for every address.
+    /// `POST /api/auth/email/start`: requests a mail with a code; the response is the same for every address.
     ///
     /// # Errors
     /// See above.
@@ -22,7 +22,7 @@ impl Client {
         self.sign(&sign_in::START, start).await?.ok_secret()
     }
 
-    /// `POST /api/auth/email/verify`: shows the code.
+    /// `POST /api/auth/email/verify`: exchanges the code for tokens.
     ///
     /// # Errors
     /// See above.
@@ -30,8 +30,8 @@ impl Client {
         self.sign(&sign_in::VERIFY, shown).await?.ok_secret()
     }
 
-    /// `POST /api/auth/refresh`: another pair of tokens. The one before is good no longer, and shown again it ends the
-    /// sign-in.
+    /// `POST /api/auth/refresh`: returns a new token pair. The previous refresh token becomes invalid; presenting it
+    /// again ends the sign-in.
     ///
     /// # Errors
     /// See above.
@@ -40,7 +40,7 @@ impl Client {
         self.sign(&sign_in::REFRESH, &refresh).await?.ok_secret()
     }
 
-    /// `POST /api/auth/logout`: ends the sign-in that a refresh token belongs to.
+    /// `POST /api/auth/logout`: ends the sign-in of a refresh token.
     ///
     /// # Errors
     /// See above.
@@ -50,7 +50,7 @@ impl Client {
         if answer.is_success() { Ok(()) } else { Err(answer.error()) }
     }
 
-    /// `DELETE /api/auth/sessions`: ends every sign-in of the user that a refresh token belongs to. The token is used up.
+    /// `DELETE /api/auth/sessions`: ends every sign-in of the refresh token's user. Uses the token up.
     ///
     /// # Errors
     /// See above.
@@ -62,7 +62,7 @@ impl Client {
         if answer.is_success() { Ok(()) } else { Err(answer.error()) }
     }
 
-    /// `GET /api/auth/me`: whose access token the client sends.
+    /// `GET /api/auth/me`: the user whose access token the client sends.
     ///
     /// # Errors
     /// See above.

@@ -1,7 +1,7 @@
-//! Reads server-sent events from a body that comes in pieces of any size.
+//! Parses server-sent events from a body that arrives in pieces of any size.
 //!
-//! Written here because comments matter: `: reconnect` asks for a new connection, and the reader in
-//! `eventsource-stream` drops comments.
+//! Implemented here because comments matter: `: reconnect` asks for a new connection, and `eventsource-stream` drops
+//! comments.
 //!
 //! Source: HTML Standard, section 9.2.6 "Interpreting an event stream".
 
@@ -17,20 +17,20 @@ use kernel::Clock;
 use crate::error::Cause;
 use crate::{ClientError, Fault};
 
-/// An event larger than this is none of ours.
+/// Maximum event bytes; the service sends no larger event.
 const MAX_EVENT: usize = 16 * 1024 * 1024;
 
-/// The bytes of an answer as they come.
+/// The bytes of a response as they arrive.
 pub(crate) type Body = BoxStream<'static, Result<Bytes, Cause>>;
 
-/// What stands between two empty lines, or a comment.
+/// A block between two empty lines, or a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Frame {
     Event { id: Option<String>, data: String },
     Comment(String),
 }
 
-/// Frames of a body.
+/// Parses the frames of a body.
 pub(crate) struct Frames {
     body: Body,
     decoder: Decoder,
@@ -43,7 +43,7 @@ impl Frames {
         Self { body, decoder: Decoder::default(), clock, idle_limit }
     }
 
-    /// The next frame; `None` at the end of a body that is whole.
+    /// The next frame; `None` at the end of a complete body.
     pub(crate) async fn next(&mut self) -> Result<Option<Frame>, ClientError> {
         loop {
             if let Some(frame) = self.decoder.frames.pop_front() {
@@ -64,7 +64,7 @@ impl Frames {
 struct Decoder {
     frames: VecDeque<Frame>,
     line: Vec<u8>,
-    /// The last piece ended with a carriage return; a line feed that follows belongs to it.
+    /// Whether the last piece ended with a carriage return; a line feed that follows belongs to it.
     after_return: bool,
     begun: bool,
     id: Option<String>,
@@ -72,7 +72,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// Whether an event was begun and not ended.
+    /// Whether an event has begun but not ended.
     fn is_inside(&self) -> bool {
         !self.line.is_empty() || self.data.is_some() || self.id.is_some()
     }
@@ -122,7 +122,7 @@ impl Decoder {
             "" => self.frames.push_back(Frame::Comment(value.to_owned())),
             "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
             "data" => self.add_data(value)?,
-            // `event` and `retry` are not sent; other fields are to be ignored.
+            // The service does not send `event` or `retry`; the standard ignores other fields.
             _ => {}
         }
         Ok(())

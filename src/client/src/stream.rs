@@ -1,4 +1,4 @@
-//! One stream of events, event by event.
+//! Reads one event stream, event by event.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,36 +13,36 @@ use crate::sse::{Body, Frame, Frames};
 use crate::turn::{Collector, Turn};
 use crate::{ClientError, Fault};
 
-/// An event and its place in the stream.
+/// An event with its position in the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamEvent<E = ChatEvent> {
-    /// Its number; grows within a stream.
+    /// The sequence number; increases within a stream.
     pub seq: u64,
     /// `<stream>.<seq>`, for `Last-Event-ID`.
     pub id: String,
-    /// What happened.
+    /// The event.
     pub event: E,
 }
 
-/// One answer of the chat, read as it comes.
+/// One chat response, read as it arrives.
 ///
 /// When [`EventStream::next`] fails with [`ClientError::Transport`], [`crate::Client::resume`] resumes after the last
 /// event; [`crate::ResumingChat`] does so by itself.
 pub type ChatStream = EventStream<ChatEvent>;
 
-/// The events of a run, read as they come.
+/// A run's events, read as they arrive.
 ///
 /// When [`EventStream::next`] fails with [`ClientError::Transport`], [`crate::Client::run_events`] resumes after the
 /// last event; [`crate::ResumingRun`] does so by itself.
 pub type RunStream = EventStream<RunFrame>;
 
-/// The events of a training or an evaluation, read as they come.
+/// Training or evaluation events, read as they arrive.
 ///
 /// When [`EventStream::next`] fails with [`ClientError::Transport`], [`crate::Client::training_events`] resumes after the
 /// last event; [`crate::ResumingTraining`] does so by itself.
 pub type TrainingStream = EventStream<TrainingFrame>;
 
-/// A stream of events of one kind, read as they come.
+/// A stream of events of one kind, read as they arrive.
 pub struct EventStream<E> {
     stream_id: String,
     frames: Frames,
@@ -65,29 +65,30 @@ impl<E: DeserializeOwned> EventStream<E> {
         Self { stream_id, frames, last_event_id: None, skipped: 0, state: State::Open, event: PhantomData }
     }
 
-    /// The stream's id: of the chat, from the header `X-Chat-Stream-Id`; of a run, a training or an evaluation, its own.
+    /// The stream's id: for chat, from the header `X-Chat-Stream-Id`; otherwise the id of the run, training or
+    /// evaluation.
     #[must_use]
     pub fn stream_id(&self) -> &str {
         &self.stream_id
     }
 
-    /// The id of the last event that came, known or not.
+    /// The last received event's id, known or not.
     #[must_use]
     pub fn last_event_id(&self) -> Option<&str> {
         self.last_event_id.as_deref()
     }
 
-    /// How many events were skipped because this client does not know them.
+    /// Number of events skipped because this client does not know them.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// The next event that this client knows; `None` when there are no more.
+    /// The next event that this client knows; `None` at the end of the stream.
     ///
     /// # Errors
-    /// [`ClientError::Transport`] when the connection broke or the service asked to connect again;
-    /// [`ClientError::Protocol`] for what is no event of this stream.
+    /// [`ClientError::Transport`] if the connection broke or the service asked to reconnect; [`ClientError::Protocol`]
+    /// for an event that does not belong to this stream.
     pub async fn next(&mut self) -> Result<Option<StreamEvent<E>>, ClientError> {
         match self.state {
             State::Open => {}
@@ -112,7 +113,7 @@ impl<E: DeserializeOwned> EventStream<E> {
                 Frame::Comment(_) => continue,
                 Frame::Event { id, data } => (id.unwrap_or_default(), data),
             };
-            // The mark of live events, which has no place in the stream.
+            // The marker for live events has no position in the stream.
             if id.is_empty() && data == wire::sse::LIVE_DATA {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The chat's threads: read part by part, renamed, deleted, judged.
+//! Chat threads: pages, titles, deletion and feedback.
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Map;
@@ -9,7 +9,7 @@ use crate::ClientError;
 use crate::chat::chat_body;
 use crate::client::{Bearer, Client};
 
-/// Every call goes to `POST /api/chat` and fails as [`crate::Answer::ok`] does.
+/// Each call uses `POST /api/chat` and fails as [`crate::Answer::ok`] does.
 impl Client {
     /// `threads.get_by_id`: a thread with its first 20 items.
     ///
@@ -27,7 +27,7 @@ impl Client {
         self.operate(workflow_id, ChatOperation::ListThreads(page.clone())).await
     }
 
-    /// `items.list`: part of a thread's items.
+    /// `items.list`: a page with a thread's items.
     ///
     /// # Errors
     /// See above.
@@ -41,7 +41,7 @@ impl Client {
         self.operate(workflow_id, ChatOperation::ListItems { thread_id, page }).await
     }
 
-    /// `threads.update`: gives a thread another title.
+    /// `threads.update`: changes a thread's title.
     ///
     /// # Errors
     /// See above.
@@ -64,7 +64,7 @@ impl Client {
         self.operate::<IgnoredAny>(workflow_id, operation).await.map(drop)
     }
 
-    /// `items.feedback`: says what the visitor thinks of items, and why; the last word counts.
+    /// `items.feedback`: records the visitor's opinion about items, with a reason; the latest one counts.
     ///
     /// # Errors
     /// See above.

@@ -1,4 +1,4 @@
-//! Trainings and evaluations of workflows, and the checkpoints that trainings write.
+//! Trainings and evaluations, and the checkpoints that trainings write.
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ use crate::client::{Bearer, Client};
 use crate::follow::Source;
 use crate::{Answer, ClientError, Part, ResumingTraining, TrainingStream};
 
-/// Added to the time limit of a response: a request may carry 64 MiB of cases, which the service checks before it responds.
+/// Added to the response timeout: a request may carry 64 MiB of cases, which the service checks before it responds.
 const UPLOAD_ALLOWANCE: Duration = Duration::from_secs(120);
 
-/// Which cases of a training or an evaluation a list shows. Everything given must match.
+/// A filter for training or evaluation cases. A case must match every field that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CasesFilter {
-    /// Executed with the prompts of this candidate; 0 is the seed.
+    /// The candidate whose prompts executed the case; 0 is the seed.
     pub candidate: Option<u32>,
-    /// Of this split: `train`, `val` or `test`.
+    /// The split: `train`, `val` or `test`.
     pub split: Option<String>,
-    /// Only cases that failed.
+    /// Whether to return failed cases only.
     pub failed: bool,
-    /// Returns the traces, too.
+    /// Whether to return the traces as well.
     pub trace: bool,
 }
 
@@ -43,9 +43,9 @@ impl CasesFilter {
     }
 }
 
-/// Every call takes a workflow's id or handle, and fails as [`Answer::ok`] does.
+/// Each call takes a workflow's id or handle, and fails as [`Answer::ok`] does.
 impl Client {
-    /// `GET /api/workflows/{ref}/trainer/runs`: a page of the trainings and evaluations, newest first.
+    /// `GET /api/workflows/{ref}/trainer/runs`: a page with trainings and evaluations, newest first.
     ///
     /// # Errors
     /// See above.
@@ -57,8 +57,8 @@ impl Client {
         self.read(&training::LIST, &[workflow], &part.query()).await?.ok()
     }
 
-    /// `POST /api/workflows/{ref}/trainer/runs`: starts a training or an evaluation. With a `run_id`, the same request can be
-    /// sent again: it starts nothing new.
+    /// `POST /api/workflows/{ref}/trainer/runs`: starts a training or an evaluation. Repeating the request with the
+    /// same `run_id` starts nothing new.
     ///
     /// # Errors
     /// See above.
@@ -70,7 +70,7 @@ impl Client {
         self.send_training(workflow, wanted, false).await?.ok()
     }
 
-    /// `POST /api/workflows/{ref}/trainer/runs?dry_run=true`: what the request would do; starts nothing.
+    /// `POST /api/workflows/{ref}/trainer/runs?dry_run=true`: the plan for the request; starts nothing.
     ///
     /// # Errors
     /// See above.
@@ -117,7 +117,7 @@ impl Client {
         self.read(&training::READ, &[workflow, id], &[]).await?.ok()
     }
 
-    /// `GET /api/runs/{id}`: the id of the workflow of a run of any kind.
+    /// `GET /api/runs/{id}`: the workflow id of a run of any kind.
     ///
     /// # Errors
     /// See above.
@@ -130,7 +130,8 @@ impl Client {
         Ok(run.workflow_id)
     }
 
-    /// `GET …/trainer/runs/{id}/events`: the events after one of them, or from the first one. `None` if all were received.
+    /// `GET …/trainer/runs/{id}/events`: the events after the given one, or from the first one. `None` if all were
+    /// received.
     ///
     /// # Errors
     /// See above; [`ClientError::Protocol`] if the response is not an event stream.
@@ -143,13 +144,14 @@ impl Client {
         self.read_stream(&source(workflow, id), id, last_event_id).await
     }
 
-    /// Follows a training or an evaluation to its end over broken connections, after an event or from the first one.
+    /// Follows a training or an evaluation to its end over broken connections, after the given event or from the first
+    /// one.
     #[must_use]
     pub fn follow_training(&self, workflow: &str, id: &str, last_event_id: Option<&str>) -> ResumingTraining {
         ResumingTraining::rejoin(self, source(workflow, id), id, last_event_id)
     }
 
-    /// `GET …/trainer/runs/{id}/candidates`: a page of the candidates of a training.
+    /// `GET …/trainer/runs/{id}/candidates`: a page of a training's candidates.
     ///
     /// # Errors
     /// See above.
@@ -207,7 +209,7 @@ impl Client {
         answer.done().map(|()| answer.text())
     }
 
-    /// `POST …/trainer/runs/{id}/rescore`: judges its stored results by other evaluators, as a new evaluation.
+    /// `POST …/trainer/runs/{id}/rescore`: judges the stored results with other evaluators, as a new evaluation.
     ///
     /// # Errors
     /// See above.
@@ -220,7 +222,7 @@ impl Client {
         self.change(&training::RESCORE, &[workflow, id], Some(wanted)).await?.ok()
     }
 
-    /// `POST …/trainer/runs/{id}/pause`: pauses it at the next case.
+    /// `POST …/trainer/runs/{id}/pause`: pauses the run at the next case.
     ///
     /// # Errors
     /// See above.
@@ -228,7 +230,7 @@ impl Client {
         self.change(&training::PAUSE, &[workflow, id], None::<&()>).await?.ok()
     }
 
-    /// `POST …/trainer/runs/{id}/resume`: resumes it.
+    /// `POST …/trainer/runs/{id}/resume`: resumes the run.
     ///
     /// # Errors
     /// See above.
@@ -236,7 +238,7 @@ impl Client {
         self.change(&training::RESUME, &[workflow, id], None::<&()>).await?.ok()
     }
 
-    /// `POST …/trainer/runs/{id}/cancel`: cancels it; the result so far is kept.
+    /// `POST …/trainer/runs/{id}/cancel`: cancels the run; the result so far is kept.
     ///
     /// # Errors
     /// See above.
@@ -268,8 +270,8 @@ impl Client {
         self.read(&training::CHECKPOINT, &[workflow, id], &[]).await?.ok()
     }
 
-    /// `POST /api/workflows/{ref}/versions`: saves a version with the config of a checkpoint. The flag is false if the newest
-    /// version was the same already.
+    /// `POST /api/workflows/{ref}/versions`: saves a version with a checkpoint's config. The flag is false if the
+    /// newest version was already identical.
     ///
     /// # Errors
     /// See above.

@@ -1,11 +1,11 @@
-//! What begins runs of a workflow by itself.
+//! A workflow's cron and webhook triggers.
 
 use wire::operations::triggers;
 use wire::{CronConfig, CronRecord, SetWebhook, WebhookRecord};
 
 use crate::{Client, ClientError};
 
-/// Every call takes a workflow's id or handle, and fails as [`crate::Answer::ok`] does. No answer holds a secret.
+/// Each call takes a workflow's id or handle, and fails as [`crate::Answer::ok`] does. No response contains a secret.
 impl Client {
     /// `GET /api/workflows/{ref}/triggers/cron`: the schedule.
     ///
@@ -15,7 +15,7 @@ impl Client {
         self.read(&triggers::READ_CRON, &[workflow], &[]).await?.ok()
     }
 
-    /// `PUT /api/workflows/{ref}/triggers/cron`: sets the schedule, whatever it was before.
+    /// `PUT /api/workflows/{ref}/triggers/cron`: sets or replaces the schedule.
     ///
     /// # Errors
     /// See above.
@@ -23,7 +23,7 @@ impl Client {
         self.change(&triggers::SET_CRON, &[workflow], Some(cron)).await?.ok()
     }
 
-    /// `DELETE /api/workflows/{ref}/triggers/cron`: removes the schedule; its runs go on.
+    /// `DELETE /api/workflows/{ref}/triggers/cron`: removes the schedule; its runs continue.
     ///
     /// # Errors
     /// See above.
@@ -31,7 +31,7 @@ impl Client {
         self.change(&triggers::DELETE_CRON, &[workflow], None::<&()>).await?.done()
     }
 
-    /// `GET /api/workflows/{ref}/triggers/webhook/config`: what the webhook asks of its callers.
+    /// `GET /api/workflows/{ref}/triggers/webhook/config`: the webhook's settings.
     ///
     /// # Errors
     /// See above.
@@ -39,7 +39,7 @@ impl Client {
         self.read(&triggers::READ_WEBHOOK, &[workflow], &[]).await?.ok()
     }
 
-    /// `PUT /api/workflows/{ref}/triggers/webhook/config`: sets the webhook; a secret that is not given stays.
+    /// `PUT /api/workflows/{ref}/triggers/webhook/config`: sets the webhook; an absent secret stays unchanged.
     ///
     /// # Errors
     /// See above.
@@ -51,7 +51,7 @@ impl Client {
         self.change(&triggers::SET_WEBHOOK, &[workflow], Some(webhook)).await?.ok()
     }
 
-    /// `DELETE /api/workflows/{ref}/triggers/webhook/config`: its address no longer answers.
+    /// `DELETE /api/workflows/{ref}/triggers/webhook/config`: removes the webhook; its address stops responding.
     ///
     /// # Errors
     /// See above.

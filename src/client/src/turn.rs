@@ -1,4 +1,4 @@
-//! A whole turn of the chat, put together from its events.
+//! A complete chat turn, assembled from its events.
 
 use wire::chat::{ChatEvent, ThreadItem};
 
@@ -7,37 +7,37 @@ use crate::StreamEvent;
 /// A turn from its first event to its last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    /// The thread; empty when no event named it.
+    /// The thread id; empty if no event named it.
     pub thread_id: String,
-    /// The stream.
+    /// The stream id.
     pub stream_id: String,
-    /// What the workflow answered; several messages are joined by an empty line.
+    /// The workflow's reply; several messages are joined by an empty line.
     pub text: String,
-    /// Everything that happened.
+    /// All events in the turn.
     pub events: Vec<StreamEvent>,
     /// The error that ended the turn.
     pub error: Option<TurnError>,
-    /// How often the stream was resumed.
+    /// Number of times that the stream was resumed.
     pub resumes: u32,
-    /// How many events this client does not know.
+    /// Number of events unknown to this client.
     pub skipped: u64,
 }
 
 /// The error event that ended a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnError {
-    /// For the user.
+    /// The message for the user.
     pub message: Option<String>,
-    /// The dotted code.
+    /// The dotted error code.
     pub code: Option<String>,
     /// Whether a retry may help.
     pub allow_retry: bool,
 }
 
-/// Takes events in and keeps the text as a reader sees it.
+/// Collects events and keeps the text as a reader sees it.
 pub(crate) struct Collector {
     turn: Turn,
-    /// Item and text of each assistant message, in the order they began.
+    /// Each assistant message's item id and text, in the order they began.
     messages: Vec<(String, String)>,
 }
 
@@ -83,7 +83,7 @@ impl Collector {
         self.turn.events.push(event);
     }
 
-    /// An item that comes whole takes the place of what was streamed of it.
+    /// Replaces the streamed text of an item by the complete item.
     fn settle(&mut self, item: &ThreadItem) {
         self.turn.thread_id.clone_from(&item.thread_id);
         if let Some(whole) = item.body.text() {

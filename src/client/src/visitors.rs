@@ -1,4 +1,4 @@
-//! The data of a chat's visitors, for the owner of the workflow.
+//! Chat visitor data, for the workflow owner.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::error::Cause;
 use crate::sse::Body;
 use crate::{Client, ClientError, Fault, Part};
 
-/// Bytes of the longest line of an export: a chunk of a file, or an item.
+/// Maximum bytes per export line: a file chunk, or an item.
 const MAX_LINE: usize = 16 * 1024 * 1024;
 
-/// Which threads to list.
+/// A filter for threads.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadsFilter {
     /// Only threads of this visitor, as the list names it.
@@ -28,7 +28,7 @@ pub struct ThreadsFilter {
 
 /// Calls fail as [`crate::Answer::ok`] does.
 impl Client {
-    /// `GET /api/workflows/{ref}/chat/threads`: part of the list, the newest first.
+    /// `GET /api/workflows/{ref}/chat/threads`: a list page, newest first.
     ///
     /// # Errors
     /// See above.
@@ -45,7 +45,7 @@ impl Client {
         self.read(&visitors::LIST_WORKFLOW_THREADS, &[workflow], &query).await?.ok()
     }
 
-    /// `GET /api/workflows/{ref}/chat/threads/{id}/items`: part of the list, the oldest first.
+    /// `GET /api/workflows/{ref}/chat/threads/{id}/items`: a list page, oldest first.
     ///
     /// # Errors
     /// See above.
@@ -58,7 +58,7 @@ impl Client {
         self.read(&visitors::LIST_WORKFLOW_ITEMS, &[workflow, thread], &part.query()).await?.ok()
     }
 
-    /// `PATCH /api/workflows/{ref}/chat/threads/{id}`: changes its title or its status.
+    /// `PATCH /api/workflows/{ref}/chat/threads/{id}`: changes a thread's title or status.
     ///
     /// # Errors
     /// See above.
@@ -71,7 +71,7 @@ impl Client {
         self.change(&visitors::CHANGE_WORKFLOW_THREAD, &[workflow, thread], Some(change)).await?.ok()
     }
 
-    /// `GET /api/workflows/{ref}/chat/visitors/{visitor}/export`: all data of a visitor, read as it comes.
+    /// `GET /api/workflows/{ref}/chat/visitors/{visitor}/export`: all visitor data, as a stream.
     ///
     /// # Errors
     /// See above.
@@ -97,8 +97,8 @@ impl Client {
         })
     }
 
-    /// `DELETE /api/workflows/{ref}/chat/visitors/{visitor}`: erases all data of a visitor. `None`: the service has accepted the
-    /// erasure and completes it later.
+    /// `DELETE /api/workflows/{ref}/chat/visitors/{visitor}`: erases all data of a visitor. `None`: the service has
+    /// accepted the erasure and completes it later.
     ///
     /// # Errors
     /// See above.
@@ -118,11 +118,12 @@ pub struct Export {
 }
 
 impl Export {
-    /// The next line, JSON of an [`ExportLine`], without its end; `None` after the last one of a complete export.
+    /// The next line: an [`ExportLine`] as JSON, without its line ending; `None` after the last line of a complete
+    /// export.
     ///
     /// # Errors
-    /// [`ClientError::Transport`] if the export breaks off, also if its last line is missing; [`ClientError::Protocol`] for what is no
-    /// export.
+    /// [`ClientError::Transport`] if the export breaks off or lacks its last line; [`ClientError::Protocol`] if it is
+    /// not an export.
     pub async fn next(&mut self) -> Result<Option<String>, ClientError> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -143,7 +144,7 @@ impl Export {
         }
     }
 
-    /// The last line, once it was read: [`ExportLine::End`].
+    /// The last line, after it was read: [`ExportLine::End`].
     #[must_use]
     pub fn end(&self) -> Option<&ExportLine> {
         self.end.as_ref()
@@ -151,7 +152,7 @@ impl Export {
 
     fn line(&mut self, line: Vec<u8>) -> Result<String, ClientError> {
         let line = String::from_utf8(line).map_err(|_| ClientError::protocol("the export is not UTF-8"))?;
-        // A line of a newer service may have another shape.
+        // A newer service's line may have another shape.
         if line.starts_with("{\"type\":\"end\"") {
             self.end = serde_json::from_str(&line).ok();
         }

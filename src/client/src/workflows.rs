@@ -10,12 +10,12 @@ use wire::{
 
 use crate::{Client, ClientError};
 
-/// Which part of a list to answer; the service chooses what is not said.
+/// A list page; the service chooses unset fields.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
-    /// Most entries to answer.
+    /// Maximum entries to return.
     pub limit: Option<u32>,
-    /// Where to go on: the `next_cursor` of the part before.
+    /// The previous page's `next_cursor`.
     pub cursor: Option<String>,
 }
 
@@ -27,9 +27,9 @@ impl Part {
     }
 }
 
-/// Every call takes a workflow's id or handle, and fails as [`Answer::ok`] does.
+/// Each call takes a workflow's id or handle, and fails as [`Answer::ok`] does.
 impl Client {
-    /// `POST /api/workflows`: makes a workflow.
+    /// `POST /api/workflows`: creates a workflow.
     ///
     /// # Errors
     /// See above.
@@ -45,7 +45,7 @@ impl Client {
         self.read(&workflows::LIST, &[], &[]).await?.ok()
     }
 
-    /// `GET /api/workflows`: part of the list, the newest first. Archived ones are in it only when they are asked for.
+    /// `GET /api/workflows`: a list page, newest first; optionally with archived workflows.
     ///
     /// # Errors
     /// See above.
@@ -71,7 +71,7 @@ impl Client {
         self.read(&workflows::READ, &[workflow], &[]).await?.ok()
     }
 
-    /// `PUT /api/workflows/{ref}`: changes what the request says, and nothing else.
+    /// `PUT /api/workflows/{ref}`: changes only the fields in the request.
     ///
     /// # Errors
     /// See above.
@@ -83,7 +83,7 @@ impl Client {
         self.change(&workflows::UPDATE, &[workflow], Some(change)).await?.ok()
     }
 
-    /// `DELETE /api/workflows/{ref}`: archives a workflow and takes its publication back.
+    /// `DELETE /api/workflows/{ref}`: archives a workflow and unpublishes it.
     ///
     /// # Errors
     /// See above.
@@ -107,7 +107,7 @@ impl Client {
         self.read(&workflows::READ_USES, &[workflow], &[]).await?.ok()
     }
 
-    /// `GET /api/workflows/{ref}/public`: what anybody may know of a published workflow.
+    /// `GET /api/workflows/{ref}/public`: the public data of a published workflow.
     ///
     /// # Errors
     /// See above.
@@ -115,7 +115,8 @@ impl Client {
         self.read(&workflows::READ_PUBLIC, &[workflow], &[]).await?.ok()
     }
 
-    /// `POST /api/workflows/{ref}/versions`: saves a version. The flag is false when the newest was the same already.
+    /// `POST /api/workflows/{ref}/versions`: saves a version. The flag is false if the newest version was already
+    /// identical.
     ///
     /// # Errors
     /// See above.
@@ -136,7 +137,7 @@ impl Client {
         self.read(&workflows::READ_VERSION, &[workflow, &number.to_string()], &[]).await?.ok()
     }
 
-    /// `GET /api/workflows/{ref}/versions`: part of the list of versions, the newest first.
+    /// `GET /api/workflows/{ref}/versions`: a version list page, newest first.
     ///
     /// # Errors
     /// See above.
@@ -144,8 +145,8 @@ impl Client {
         self.read(&workflows::LIST_VERSIONS, &[workflow], &part.query()).await?.ok()
     }
 
-    /// `POST /api/workflows/{ref}/publish`: opens the chat to the public, or changes whether it asks for a login.
-    /// What the request does not say stays as it is.
+    /// `POST /api/workflows/{ref}/publish`: opens the chat to the public, or changes whether it requires a login.
+    /// Fields not in the request stay unchanged.
     ///
     /// # Errors
     /// See above.
@@ -153,7 +154,7 @@ impl Client {
         self.change(&workflows::PUBLISH, &[workflow], Some(request)).await?.ok()
     }
 
-    /// `GET /api/workflows/{ref}/rollout`: how versions become live.
+    /// `GET /api/workflows/{ref}/rollout`: the rules by which versions become live.
     ///
     /// # Errors
     /// See above.
@@ -161,7 +162,7 @@ impl Client {
         self.read(&rollouts::READ, &[workflow], &[]).await?.ok()
     }
 
-    /// `PUT /api/workflows/{ref}/rollout`: sets the gate and the canary; what is absent is removed.
+    /// `PUT /api/workflows/{ref}/rollout`: sets the gate and the canary; absent ones are removed.
     ///
     /// # Errors
     /// See above.
@@ -177,7 +178,8 @@ impl Client {
         self.change(&rollouts::PROMOTE, &[workflow], None::<&()>).await?.ok()
     }
 
-    /// `POST /api/workflows/{ref}/versions/{number}/live`: makes a version live. `force`: also one that has failed its gate.
+    /// `POST /api/workflows/{ref}/versions/{number}/live`: makes a version live; with `force`, even after a failed
+    /// gate.
     ///
     /// # Errors
     /// See above.
@@ -200,7 +202,7 @@ impl Client {
         self.change(&workflows::UNPUBLISH, &[workflow], None::<&()>).await?.ok()
     }
 
-    /// `POST /api/workflows/check`: says what is wrong with a graph, and saves nothing.
+    /// `POST /api/workflows/check`: reports the problems in a graph, and saves nothing.
     ///
     /// # Errors
     /// See above.
@@ -208,7 +210,7 @@ impl Client {
         self.change(&workflows::CHECK, &[], Some(version)).await?.ok()
     }
 
-    /// `GET /api/workflows/{ref}/versions/{a}/diff/{b}`: what differs between two versions.
+    /// `GET /api/workflows/{ref}/versions/{a}/diff/{b}`: the differences between two versions.
     ///
     /// # Errors
     /// See above.
@@ -243,7 +245,7 @@ impl Client {
         if answer.is_success() { Ok(answer.text()) } else { Err(answer.error()) }
     }
 
-    /// `GET /api/nodes`: part of the node catalogue.
+    /// `GET /api/nodes`: a node catalogue page.
     ///
     /// # Errors
     /// See above.
@@ -251,7 +253,7 @@ impl Client {
         self.read(&nodes::LIST, &[], &part.query()).await?.ok()
     }
 
-    /// `GET /api/nodes/{type}`: one type of node.
+    /// `GET /api/nodes/{type}`: one node type.
     ///
     /// # Errors
     /// See above.

@@ -7,9 +7,9 @@ use wire::{
 
 use crate::{Client, ClientError, Part};
 
-/// Calls fail as [`crate::Answer::ok`] does. A workspace is named by its slug or its id.
+/// Calls fail as [`crate::Answer::ok`] does. Each call takes a workspace's slug or id.
 impl Client {
-    /// `GET /api/workspaces`: part of the list, the newest first.
+    /// `GET /api/workspaces`: a list page, newest first.
     ///
     /// # Errors
     /// See above.
@@ -17,7 +17,7 @@ impl Client {
         self.read(&workspaces::LIST, &[], &part.query()).await?.ok()
     }
 
-    /// `GET /api/workspaces/{id}`: one, with what it keeps.
+    /// `GET /api/workspaces/{id}`: one workspace with its usage.
     ///
     /// # Errors
     /// See above.
@@ -25,7 +25,7 @@ impl Client {
         self.read(&workspaces::READ, &[workspace], &[]).await?.ok()
     }
 
-    /// `POST /api/workspaces`: makes one.
+    /// `POST /api/workspaces`: creates a workspace.
     ///
     /// # Errors
     /// See above.
@@ -33,7 +33,7 @@ impl Client {
         self.change(&workspaces::CREATE, &[], Some(new)).await?.ok()
     }
 
-    /// `PATCH /api/workspaces/{id}`: changes its name or settings.
+    /// `PATCH /api/workspaces/{id}`: changes a workspace's name or settings.
     ///
     /// # Errors
     /// See above.
@@ -45,7 +45,7 @@ impl Client {
         self.change(&workspaces::UPDATE, &[workspace], Some(change)).await?.ok()
     }
 
-    /// `DELETE /api/workspaces/{id}`: takes it away and archives its workflows.
+    /// `DELETE /api/workspaces/{id}`: deletes a workspace and archives its workflows.
     ///
     /// # Errors
     /// See above.
@@ -53,7 +53,7 @@ impl Client {
         self.change(&workspaces::DELETE, &[workspace], None::<&()>).await?.done()
     }
 
-    /// `GET /api/workspaces/{id}/members`: part of the list, in the order of their accounts.
+    /// `GET /api/workspaces/{id}/members`: a list page, ordered by account.
     ///
     /// # Errors
     /// See above.
@@ -69,7 +69,7 @@ impl Client {
         self.change(&workspaces::ADD_MEMBER, &[workspace], Some(new)).await?.ok()
     }
 
-    /// `PATCH /api/workspaces/{id}/members/{user_id}`: gives them another role.
+    /// `PATCH /api/workspaces/{id}/members/{user_id}`: changes a member's role.
     ///
     /// # Errors
     /// See above.
@@ -82,7 +82,7 @@ impl Client {
         self.change(&workspaces::CHANGE_MEMBER, &[workspace, user_id], Some(change)).await?.ok()
     }
 
-    /// `DELETE /api/workspaces/{id}/members/{user_id}`: removes them, or takes their invitation back.
+    /// `DELETE /api/workspaces/{id}/members/{user_id}`: removes a member, or withdraws an invitation.
     ///
     /// # Errors
     /// See above.

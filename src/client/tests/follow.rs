@@ -1,4 +1,4 @@
-//! A turn over broken connections, against a server of canned answers.
+//! Turns over broken connections, against a server with canned responses.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use wire::chat::{ChatEvent, ChatOperation, ChatRequest, NoticeLevel, UserMessageInput};
 use wire::{TrainingEvent, TrainingFrame};
 
-/// Answers each connection with the next text, then closes it; gives back the requests as they came.
+/// Sends the next text on each connection, then closes it; returns the received requests.
 async fn serve(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

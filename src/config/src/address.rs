@@ -9,7 +9,7 @@ use url::{Host, Url};
 use crate::parse::json_list;
 use crate::problem::Invalid;
 
-/// An http or https address that others are built on: no query, no fragment, no user, no slash at the end.
+/// An http or https address on which other addresses build: no query, no fragment, no user, no trailing slash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BaseUrl {
     url: Url,
@@ -17,7 +17,7 @@ pub struct BaseUrl {
 }
 
 impl BaseUrl {
-    /// The address without a slash at the end.
+    /// The address without a trailing slash.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -29,13 +29,13 @@ impl BaseUrl {
         &self.url
     }
 
-    /// The address with a path behind it; one slash stands between them, whether `path` begins with one or not.
+    /// Appends a path with exactly one slash in between, whether or not `path` starts with one.
     #[must_use]
     pub fn join(&self, path: &str) -> String {
         format!("{}/{}", self.text, path.trim_start_matches('/'))
     }
 
-    /// The browser's name of it: scheme, host and port.
+    /// The browser's origin for it: scheme, host and port.
     #[must_use]
     pub fn origin(&self) -> String {
         self.url.origin().ascii_serialization()
@@ -54,19 +54,19 @@ impl fmt::Debug for BaseUrl {
     }
 }
 
-/// Which browser origins may call.
+/// Browser origins that may call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowOrigins {
-    /// `["*"]`: every one, without credentials.
+    /// `["*"]`: any origin, without credentials.
     Any,
-    /// Exactly these, besides the service's own.
+    /// Exactly these, in addition to the service's own.
     List(Vec<String>),
 }
 
 /// A host and a port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPort {
-    /// A lower-case name or an address.
+    /// A lowercase name or an address.
     pub host: Host<String>,
     /// 1 to 65535.
     pub port: u16,
@@ -78,7 +78,7 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Whether a host is this machine by its name alone; names that merely resolve to it do not count.
+/// Whether the host name itself means this machine; names that only resolve to it do not count.
 pub(crate) fn is_loopback<S: AsRef<str>>(host: &Host<S>) -> bool {
     match host {
         Host::Ipv4(address) => address.is_loopback(),
@@ -109,7 +109,7 @@ pub(crate) fn web_url(text: &str) -> Result<Url, Invalid> {
     Ok(url)
 }
 
-/// As [`web_url`], but plain http only to this machine: what is fetched from there decides who is let in.
+/// Like [`web_url`], but plain http only to this machine: content fetched from there decides who is let in.
 pub(crate) fn trusted_url(text: &str) -> Result<Url, Invalid> {
     let url = web_url(text)?;
     let safe = url.scheme() == "https" || url.host().is_some_and(|host| is_loopback(&host));
@@ -120,7 +120,7 @@ pub(crate) fn trusted_url(text: &str) -> Result<Url, Invalid> {
     }
 }
 
-/// The issuer of an OpenID provider: as [`trusted_url`], and without a query, since a path is put behind it.
+/// The issuer of an OpenID provider: like [`trusted_url`], and without a query because a path is appended.
 pub(crate) fn issuer(text: &str) -> Result<Url, Invalid> {
     let url = trusted_url(text)?;
     if url.query().is_some() {
@@ -132,7 +132,7 @@ pub(crate) fn issuer(text: &str) -> Result<Url, Invalid> {
     Ok(url)
 }
 
-/// A base address; slashes at its end make no difference.
+/// A base address; trailing slashes make no difference.
 pub(crate) fn base_url(text: &str) -> Result<BaseUrl, Invalid> {
     let url = web_url(text)?;
     if url.query().is_some() {
@@ -242,12 +242,12 @@ fn host_port(text: &str) -> Option<HostPort> {
     Some(HostPort { host: host_name(host)?, port })
 }
 
-/// A name or an address; an IPv6 address needs brackets, and `*` is no name.
+/// A name or an address; IPv6 needs brackets, and `*` is rejected.
 fn host_name(text: &str) -> Option<Host<String>> {
     if text.is_empty() || text.contains(['*', '@', '%', ' ']) { None } else { Host::parse(text).ok() }
 }
 
-/// An address or a name to listen on, IPv6 with or without brackets.
+/// A listen address or name, IPv6 with or without brackets.
 pub(crate) fn listen_host(text: &str) -> Result<String, Invalid> {
     let refused =
         |what: &str| Invalid::new(what, "write an address or a name alone, such as 127.0.0.1 or 0.0.0.0");
@@ -264,7 +264,7 @@ pub(crate) fn listen_host(text: &str) -> Result<String, Invalid> {
     domain(text).map_err(|_| refused("is neither an address nor a host name"))
 }
 
-/// A domain name, in lower case.
+/// A domain name in lowercase.
 pub(crate) fn domain(text: &str) -> Result<String, Invalid> {
     let refused = || Invalid::new("is not a domain name", "write a name alone, such as apps.example.com");
     let Some(Host::Domain(name)) = host_name(text) else { return Err(refused()) };
@@ -275,7 +275,7 @@ pub(crate) fn domain(text: &str) -> Result<String, Invalid> {
     if name.len() <= 253 && name.split('.').all(label) { Ok(name) } else { Err(refused()) }
 }
 
-/// An address that may hold a password, one of some schemes. Nothing of it is repeated.
+/// Checks an address that may contain a password. Errors repeat none of it.
 pub(crate) fn secret_url(text: &str, schemes: &[&str], instead: &str) -> Result<(), Invalid> {
     let url = Url::parse(text).map_err(|_| Invalid::new("is not a URL", instead))?;
     if !schemes.contains(&url.scheme()) || url.host_str().is_none_or(str::is_empty) {

@@ -1,14 +1,14 @@
-//! Hosted apps: their domain, the limits of bundles and of anonymous runs.
+//! Hosted apps: their domain, and the limits for bundles and anonymous runs.
 
 use std::num::NonZeroU32;
 
 use crate::reader::{Reader, Refused};
 use crate::{address, parse};
 
-/// Hosted apps. Run limits: none means no limit.
+/// Hosted apps. Run limits: `None` means unlimited.
 #[derive(Debug, Clone)]
 pub struct Apps {
-    /// `SERVICE_APPS_DOMAIN`, in lower case.
+    /// `SERVICE_APPS_DOMAIN`, in lowercase.
     pub domain: String,
     /// `SERVICE_APPS_MAX_COMPRESSED_BYTES`.
     pub max_compressed_bytes: u64,
@@ -32,8 +32,8 @@ pub struct Apps {
     pub runs_per_day: Option<NonZeroU32>,
 }
 
-/// The upper bounds are `bundle::Limits::HIGHEST`, and the defaults `bundle::Limits::DEFAULT`; a test of `callboard app check`
-/// compares them, since this package cannot name `bundle`.
+/// The upper bounds are `bundle::Limits::HIGHEST`, and the defaults `bundle::Limits::DEFAULT`. A `callboard app check`
+/// test compares them, since this package cannot name `bundle`.
 pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Apps, Refused> {
     let domain = reader.value("SERVICE_APPS_DOMAIN", address::domain);
     let max_compressed_bytes =

@@ -1,4 +1,4 @@
-//! Who may call: modes, keys, tokens, the limit of failures.
+//! Authentication: modes, keys, tokens and failure limits.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::problem::Invalid;
 use crate::reader::{Reader, Refused};
 use crate::{address, parse};
 
-/// How requests are authenticated.
+/// Request authentication.
 #[derive(Debug, Clone)]
 pub struct Auth {
-    /// `SERVICE_AUTH_MODE`; none means that configured credentials decide.
+    /// `SERVICE_AUTH_MODE`; `None`: configured credentials decide.
     pub mode: Option<AuthMode>,
     /// `SERVICE_AUTH_JWT_SECRET`: HS256, raw bytes.
     pub jwt_secret: Option<Secret>,
@@ -24,13 +24,13 @@ pub struct Auth {
     pub jwks: Jwks,
     /// `SERVICE_AUTH_ALLOWED_ALGORITHMS`, never empty.
     pub allowed_algorithms: Vec<Algorithm>,
-    /// `SERVICE_AUTH_AUDIENCE`: any of these; empty means unchecked.
+    /// `SERVICE_AUTH_AUDIENCE`: any of these; empty: unchecked.
     pub audience: Vec<String>,
-    /// `SERVICE_AUTH_ISSUER`; none means unchecked.
+    /// `SERVICE_AUTH_ISSUER`; `None`: unchecked.
     pub issuer: Option<String>,
-    /// The token that comes from the environment.
+    /// The token from the environment.
     pub bootstrap: Bootstrap,
-    /// How many failures are borne.
+    /// Limits for failed sign-ins.
     pub failure_limit: FailureLimit,
 }
 
@@ -39,13 +39,13 @@ pub struct Auth {
 pub enum AuthMode {
     /// No caller is authenticated.
     Disabled,
-    /// Credentials are checked where given.
+    /// Credentials are checked if presented.
     Optional,
     /// Every request must carry valid credentials.
     Required,
 }
 
-/// A signature algorithm of access tokens.
+/// A signature algorithm for access tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     /// RSA with SHA-256, keys from a key set.
@@ -54,7 +54,7 @@ pub enum Algorithm {
     Hs256,
 }
 
-/// Key sets of an identity provider.
+/// An identity provider's key sets.
 #[derive(Debug, Clone)]
 pub struct Jwks {
     /// `SERVICE_AUTH_JWKS_URL`.
@@ -67,10 +67,10 @@ pub struct Jwks {
     pub timeout: Duration,
 }
 
-/// A key set written out.
+/// A key set in the configuration itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StaticJwks {
-    /// The variable it came from.
+    /// The variable that contains it.
     pub variable: &'static str,
     /// `{"keys": [...]}`: objects with `kty`, at least one, none private.
     pub set: Value,
@@ -83,11 +83,11 @@ pub struct Bootstrap {
     pub token: Option<Secret>,
     /// `SERVICE_AUTH_BOOTSTRAP_TOKEN_EXPIRES_AT`.
     pub expires_at: Option<DateTime<Utc>>,
-    /// `SERVICE_AUTH_BOOTSTRAP_TOKEN_SCOPES`; none means every scope.
+    /// `SERVICE_AUTH_BOOTSTRAP_TOKEN_SCOPES`; `None`: every scope.
     pub scopes: Option<Vec<String>>,
 }
 
-/// Failed sign-ins within a sliding window; none disables a limit.
+/// Failed sign-ins within a sliding window; `None` disables a limit.
 #[derive(Debug, Clone, Copy)]
 pub struct FailureLimit {
     /// `SERVICE_AUTH_RATE_LIMIT_IP`.
@@ -99,7 +99,7 @@ pub struct FailureLimit {
 }
 
 impl Auth {
-    /// The first variable that configures a credential. With an unset mode any credential means "required".
+    /// The first variable that configures a credential. If the mode is unset, any credential means "required".
     #[must_use]
     pub fn credential_configured(&self) -> Option<&'static str> {
         let jwt = self.jwt_secret.as_ref().map(|_| "SERVICE_AUTH_JWT_SECRET");
@@ -127,7 +127,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Auth, Refused> {
     let per_address = reader.value("SERVICE_AUTH_RATE_LIMIT_IP", parse::limit);
     let per_identity = reader.value("SERVICE_AUTH_RATE_LIMIT_IDENTITY", parse::limit);
     let interval = reader.value("SERVICE_AUTH_RATE_LIMIT_INTERVAL", parse::seconds(1..=86400));
-    // There is one backend only, so its name is checked and not kept.
+    // There is only one backend, so its name is checked but not stored.
     backend?;
     Ok(Auth {
         mode: mode?,
@@ -181,7 +181,7 @@ fn algorithms(text: &str) -> Result<Vec<Algorithm>, Invalid> {
         .collect()
 }
 
-/// A list of scopes. An unknown one would grant nothing, silently.
+/// Parses a scope list. An unknown scope would silently grant nothing.
 fn scopes(text: &str) -> Result<Vec<String>, Invalid> {
     let scopes = parse::words(text)?;
     match scopes.iter().find(|scope| Scope::parse(scope).is_none()) {
@@ -196,9 +196,9 @@ fn scopes(text: &str) -> Result<Vec<String>, Invalid> {
     }
 }
 
-/// A set of public keys. It is never repeated in a problem: it may be a private one by mistake.
+/// Parses a public key set. Problems never repeat it: it may be a private one by mistake.
 fn key_set(text: &str) -> Result<Value, Invalid> {
-    /// The members of a JWK that hold private or symmetric material.
+    /// JWK members with private or symmetric material.
     const PRIVATE: [&str; 7] = ["d", "p", "q", "dp", "dq", "qi", "k"];
     let instead = r#"write JSON {"keys": [...]} with public keys"#;
     let refused = |wrong: &str| Err(Invalid::new(wrong, instead).hidden());

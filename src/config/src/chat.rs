@@ -15,7 +15,7 @@ use crate::reader::{Reader, Refused};
 /// Bytes of a SHA-384 digest.
 const SHA384_BYTES: usize = 48;
 
-/// Everything about chat.
+/// Chat settings.
 #[derive(Debug, Clone)]
 pub struct Chat {
     /// `CHAT_TOKEN_SIGNING_KEY`: raw bytes.
@@ -28,15 +28,15 @@ pub struct Chat {
     pub disconnect_grace: DisconnectGrace,
     /// `SERVICE_CHAT_RATE_LIMIT_*`.
     pub rate_limit: ChatLimit,
-    /// `SERVICE_CHAT_MAX_STREAMS`, per session; none disables it.
+    /// `SERVICE_CHAT_MAX_STREAMS`, per session; `None`: unlimited.
     pub max_streams: Option<NonZeroU32>,
-    /// `SERVICE_CHAT_UPLOAD_MAX_BYTES`; none disables it.
+    /// `SERVICE_CHAT_UPLOAD_MAX_BYTES`; `None`: unlimited.
     pub upload_max_bytes: Option<NonZeroU64>,
-    /// `SERVICE_CHAT_UPLOAD_DAILY_BYTES`, per session and UTC day; none disables it.
+    /// `SERVICE_CHAT_UPLOAD_DAILY_BYTES`, per session and UTC day; `None`: unlimited.
     pub upload_daily_bytes: Option<NonZeroU64>,
     /// `SERVICE_CHAT_CDN_BASE_URL`.
     pub cdn_base_url: BaseUrl,
-    /// `SERVICE_CHAT_CDN_CACHE_TTL`; zero looks every time.
+    /// `SERVICE_CHAT_CDN_CACHE_TTL`; zero fetches it every time.
     pub cdn_cache_ttl: Duration,
     /// `SERVICE_CHAT_CDN_INTEGRITY`: the only script that is served.
     pub cdn_integrity: Option<Integrity>,
@@ -44,11 +44,11 @@ pub struct Chat {
     pub domain_key: Option<String>,
 }
 
-/// The SHA-384 digest of a file.
+/// A file's SHA-384 digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Integrity(pub Vec<u8>);
 
-/// Reads `sha384-` and base64, as in the attribute `integrity` of a script.
+/// Parses `sha384-` and base64, as in a script's `integrity` attribute.
 fn integrity(text: &str) -> Result<Integrity, Invalid> {
     let digest = text.strip_prefix("sha384-").and_then(|text| STANDARD.decode(text).ok());
     let digest = digest.filter(|digest| digest.len() == SHA384_BYTES);
@@ -63,30 +63,30 @@ fn integrity(text: &str) -> Result<Integrity, Invalid> {
 /// `SERVICE_CHAT_DIALECT`: the events of streamed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// What the request asks for.
+    /// The dialect that the request names.
     Auto,
-    /// The interface's own.
+    /// The interface's own dialect.
     Interface,
-    /// ChatKit's.
+    /// ChatKit's dialect.
     Chatkit,
 }
 
-/// How long a turn outlives its last reader.
+/// The time for which a turn outlives its last reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DisconnectGrace {
-    /// This long; zero stops it at once.
+    /// This long; zero stops the turn at once.
     After(Duration),
-    /// Until it is done.
+    /// Until the turn is done.
     Forever,
-    /// By its dialect: an interface client has a call to stop a turn, a ChatKit one stops by hanging up.
+    /// By dialect: an interface client has a call to stop a turn; a ChatKit client stops it by disconnecting.
     Auto,
 }
 
-/// The grace of a ChatKit turn by default.
+/// Default grace of a ChatKit turn.
 const CHATKIT_GRACE: Duration = Duration::from_secs(30);
 
 impl DisconnectGrace {
-    /// The time for turns in the interface's dialect, or none when they never stop.
+    /// The grace of turns in the interface's dialect; `None`: they never stop.
     #[must_use]
     pub fn interface(self) -> Option<Duration> {
         match self {
@@ -95,7 +95,7 @@ impl DisconnectGrace {
         }
     }
 
-    /// The time for turns in ChatKit's dialect, or none when they never stop.
+    /// The grace of turns in ChatKit's dialect; `None`: they never stop.
     #[must_use]
     pub fn chatkit(self) -> Option<Duration> {
         match self {
@@ -106,7 +106,7 @@ impl DisconnectGrace {
     }
 }
 
-/// Chat requests within a window; none disables a limit.
+/// Chat requests within a window; `None` disables a limit.
 #[derive(Debug, Clone, Copy)]
 pub struct ChatLimit {
     /// `SERVICE_CHAT_RATE_LIMIT_IP`.

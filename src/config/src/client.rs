@@ -1,4 +1,4 @@
-//! What the client commands use.
+//! Settings for the client commands.
 
 use kernel::Secret;
 
@@ -8,7 +8,7 @@ use crate::problem::Problems;
 use crate::reader::{Reader, Refused};
 use crate::source::Source;
 
-/// Address and token of the client commands; flags win over them, the profile file stands in for what is unset.
+/// Address and token for the client commands; flags take precedence, and the profile file replaces unset values.
 #[derive(Debug, Clone)]
 pub struct Client {
     /// `SERVICE_API_URL`.
@@ -18,10 +18,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Reads and checks these variables alone: a client command does not mind how a service would be configured.
+    /// Reads and checks only these variables: a client command does not depend on the service configuration.
     ///
     /// # Errors
-    /// [`Problems`] with everything that is wrong with them, or with the `.env` file.
+    /// [`Problems`] with every problem of these variables or of the `.env` file.
     pub fn load(source: &Source) -> Result<Self, Problems> {
         let mut reader = Reader::new(source);
         match read(&mut reader) {

@@ -1,7 +1,7 @@
-//! The address of the database, `SERVICE_POSTGRES_DSN`: a URL, or libpq's `key=value` pairs.
+//! The database address, `SERVICE_POSTGRES_DSN`: a URL, or libpq's `key=value` pairs.
 //!
-//! It is read here only to say early what is wrong with it and to show it without its password. The grammar is that of
-//! `tokio-postgres`, which connects with the same text later. No message repeats anything of it but names of options.
+//! Parsed here only to report errors early and to show it without its password. The grammar is the one of
+//! `tokio-postgres`, which later connects with the same text. Messages repeat only option names.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -14,18 +14,18 @@ const EXAMPLE: &str = "write postgres://user:password@host:5432/database, or pai
 
 const AT_SIGN: &str = "write an @ within the user or the password as %40";
 
-/// What an option's value must be.
+/// The required form of an option's value.
 enum Kind {
     Text,
-    /// Ports between commas.
+    /// Comma-separated ports.
     Ports,
-    /// Addresses between commas.
+    /// Comma-separated addresses.
     Addresses,
     Whole,
     Word(&'static [&'static str]),
 }
 
-/// What `tokio-postgres` understands; `store` translates the modes of `sslmode` that it does not.
+/// The options of `tokio-postgres`; `store` translates the `sslmode` modes that it lacks.
 const OPTIONS: [(&str, Kind); 19] = [
     ("user", Kind::Text),
     ("password", Kind::Text),
@@ -48,7 +48,7 @@ const OPTIONS: [(&str, Kind); 19] = [
     ("load_balance_hosts", Kind::Word(&["disable", "random"])),
 ];
 
-/// Options that libpq has and we have not. Only these are named: any other word may be a piece of a password.
+/// Options of libpq that we lack. Only these are named: any other word may be part of a password.
 const OF_LIBPQ: [&str; 15] = [
     "client_encoding",
     "fallback_application_name",
@@ -67,17 +67,17 @@ const OF_LIBPQ: [&str; 15] = [
     "sslrootcert",
 ];
 
-/// Whether a connection can be tried with it.
+/// Checks whether a connection attempt is possible.
 pub(crate) fn check(text: &str) -> Result<(), Invalid> {
     read(text).map(|_| ())
 }
 
-/// The address with `********` in place of its password, or nothing but that where it cannot be read.
+/// The address with `********` as its password, or only the mask if it cannot be parsed.
 pub(crate) fn shown(text: &str) -> String {
     read(text).map_or_else(|_| kernel::mask(text).to_owned(), |read| read.shown)
 }
 
-/// Whether the text begins as the URL of a database does.
+/// Whether the text starts like a database URL.
 pub(crate) fn is_url(text: &str) -> bool {
     SCHEMES.iter().any(|scheme| text.starts_with(scheme))
 }
@@ -161,7 +161,7 @@ fn read_url(scheme: &str, rest: &str) -> Result<Read, Invalid> {
     Ok(read)
 }
 
-/// The port behind a host, which may be an IPv6 address in brackets.
+/// The port after a host, which may be an IPv6 address in brackets.
 fn port_of(host: &str) -> Result<Option<&str>, Invalid> {
     let Some(rest) = host.strip_prefix('[') else {
         return Ok(host.split_once(':').map(|(_, port)| port));
@@ -195,7 +195,7 @@ fn read_pairs(text: &str) -> Result<Read, Invalid> {
     Ok(read)
 }
 
-/// A value, which may be quoted, and what follows. A backslash takes the next letter as it is.
+/// A value, which may be quoted, and the remaining text. A backslash escapes the next character.
 fn value(text: &str) -> Result<(String, &str), Invalid> {
     let quoted = text.starts_with('\'');
     let mut value = String::new();
@@ -229,7 +229,7 @@ fn quoted(value: &str) -> Cow<'_, str> {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'")).into()
 }
 
-/// In a URL a letter may be written as `%` and its number.
+/// Decodes percent-encoding in a URL.
 fn decoded(text: &str) -> String {
     let text = text.replace('+', "%2B");
     url::form_urlencoded::parse(format!("x={text}").as_bytes()).map(|(_, value)| value.into_owned()).collect()
@@ -240,7 +240,7 @@ fn no_address() -> Invalid {
 }
 
 impl Read {
-    /// Checks an option and counts what it names; answers the name it is known by.
+    /// Checks an option and counts its hosts and ports; returns its static name.
     fn option(&mut self, key: &str, value: &str) -> Result<&'static str, Invalid> {
         let Some((name, kind)) = OPTIONS.iter().find(|(name, _)| *name == key) else {
             return Err(match OF_LIBPQ.iter().find(|name| **name == key) {

@@ -1,5 +1,5 @@
-//! The `$` in a `.env` file. The parser replaces `$NAME` and `${NAME}` outside of single quotes, a name without a value by
-//! nothing, so a password with a `$` would be shortened silently.
+//! Finds `$` characters in a `.env` file. The parser replaces `$NAME` and `${NAME}` outside single quotes, and an unset
+//! name by nothing, so a password with a `$` would be shortened silently.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ enum Quotes {
     Double,
 }
 
-/// A `$` that would be dropped.
+/// A `$` that the parser would drop.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DroppedDollar {
     pub(crate) line: usize,
-    /// The variable whose value has it.
+    /// The variable with the `$` in its value.
     pub(crate) variable: String,
 }
 
-/// Finds references to names without a value. `is_set`: whether the environment has a name.
+/// Finds references to unset names. `is_set`: whether the environment has a name.
 pub(crate) fn dropped_dollars(text: &str, is_set: impl Fn(&str) -> bool) -> Vec<DroppedDollar> {
     let (mut dropped, mut defined) = (Vec::new(), BTreeSet::new());
     let (mut quotes, mut variable) = (Quotes::None, "");
@@ -42,7 +42,7 @@ pub(crate) fn dropped_dollars(text: &str, is_set: impl Fn(&str) -> bool) -> Vec<
     dropped
 }
 
-/// Collects the names that a line of a value refers to. Returns the quotes that stay open.
+/// Collects the names to which a line refers. Returns the quotes that stay open.
 fn scan(value: &str, mut quotes: Quotes, names: &mut Vec<String>) -> Quotes {
     let mut rest = value.chars().peekable();
     while let Some(char) = rest.next() {

@@ -1,4 +1,4 @@
-//! Where to listen and whom to believe.
+//! The listener and trusted addresses.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use crate::address::{self, AllowOrigins, BaseUrl};
 use crate::parse;
 use crate::reader::{Reader, Refused};
 
-/// The listener and everything around a request's addresses.
+/// The listener and its address settings.
 #[derive(Debug, Clone)]
 pub struct Http {
     /// `SERVICE_HOST`: an address (IPv6 without brackets) or a name.
     pub host: String,
-    /// `SERVICE_PORT`: 0 picks a free one.
+    /// `SERVICE_PORT`: 0 picks a free port.
     pub port: u16,
     /// `SERVICE_HTTP_WORKERS`.
     pub workers: usize,
@@ -25,7 +25,7 @@ pub struct Http {
     pub public_base_url: Option<BaseUrl>,
     /// `SERVICE_ALLOW_INSECURE`.
     pub allow_insecure: bool,
-    /// `SERVICE_CORS_ALLOW_ORIGINS`; unset is an empty list.
+    /// `SERVICE_CORS_ALLOW_ORIGINS`; an empty list if unset.
     pub allow_origins: AllowOrigins,
     /// `SERVICE_TRUSTED_PROXIES`.
     pub trusted_proxies: Vec<IpNet>,
@@ -33,21 +33,21 @@ pub struct Http {
     pub tls: Option<Tls>,
     /// `SERVICE_WS_MAX_MESSAGE_BYTES`.
     pub ws_max_message_bytes: usize,
-    /// `SERVICE_DRAIN_NOTICE`: the time between a stop signal and the end of the listener.
+    /// `SERVICE_DRAIN_NOTICE`: the time between a stop signal and the listener's end.
     pub drain_notice: Duration,
 }
 
-/// The files of the listener's certificate.
+/// The listener's certificate files.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    /// `SERVICE_TLS_CERT`: PEM, may hold a chain.
+    /// `SERVICE_TLS_CERT`: PEM, may contain a chain.
     pub cert: PathBuf,
     /// `SERVICE_TLS_KEY`: PEM.
     pub key: PathBuf,
 }
 
 impl Http {
-    /// Whether only this machine can reach the listener. A name other than `localhost` counts as public.
+    /// Whether only this machine can reach the listener. Any name except `localhost` counts as public.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self.host.parse::<IpAddr>() {

@@ -1,8 +1,8 @@
-//! Every configuration variable: typed, documented, validated at once.
+//! Every configuration variable: typed, documented, validated together.
 //!
-//! [`Source`] collects what was given, [`Config::load`] turns it into typed values or lists *all* that is wrong
-//! ([`Problems`]). What each variable means stands in `variables.toml` alone; [`table()`] and [`render()`] show it.
-//! Nothing here decides what the values lead to, and nothing but [`Source::from_env`] does I/O.
+//! [`Source`] collects the given values, and [`Config::load`] turns them into typed values or lists *all* problems
+//! ([`Problems`]). Only `variables.toml` documents the variables; [`table()`] and [`render()`] show it. Nothing here
+//! acts on the values. Only [`Source`] and defaults that depend on the machine do I/O.
 
 mod address;
 mod apps;
@@ -51,20 +51,20 @@ use ::auth::host::RequestHost;
 use reader::{Reader, Refused};
 use secrecy::ExposeSecret;
 
-/// Everything that can be configured, checked. Its `Debug` shows no secret.
+/// The complete, checked configuration. Its `Debug` shows no secret.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where to listen and whom to believe.
+    /// The listener and trusted addresses.
     pub http: Http,
     /// The data folder.
     pub data: Data,
     /// The database and its connections.
     pub database: Database,
-    /// Who may call.
+    /// Authentication.
     pub auth: Auth,
-    /// How people sign in.
+    /// User sign-in.
     pub sign_in: SignIn,
-    /// How mail is sent.
+    /// Mail delivery.
     pub mail: Mail,
     /// Chat sessions, streams and limits.
     pub chat: Chat,
@@ -72,17 +72,17 @@ pub struct Config {
     pub vault: Vault,
     /// The model endpoint.
     pub model: Model,
-    /// What outbound calls may reach.
+    /// Targets that outbound calls may reach.
     pub egress: Egress,
     /// The event fabric between instances.
     pub fabric: Fabric,
-    /// Where code of users runs.
+    /// The processes that run user code.
     pub sandbox: Sandbox,
     /// Hosted apps.
     pub apps: Apps,
     /// The log.
     pub log: Log,
-    /// What the client commands use.
+    /// Settings for the client commands.
     pub client: Client,
 }
 
@@ -90,7 +90,7 @@ impl Config {
     /// Reads and checks every variable.
     ///
     /// # Errors
-    /// [`Problems`] with everything that is wrong, not only the first.
+    /// [`Problems`] with every problem, not only the first.
     pub fn load(source: &Source) -> Result<Self, Problems> {
         let mut reader = Reader::new(source);
         let config = Self::read(&mut reader);
@@ -103,15 +103,15 @@ impl Config {
         }
     }
 
-    /// Whether people can sign in by mail. Without a mail server an OpenID provider replaces it; without either, mail goes
-    /// to the log, and only where the service knows its own address or others cannot reach it.
+    /// Whether people can sign in by mail. Without a mail server, an OpenID provider replaces it. Without either, mail
+    /// goes to the log, but only if the service knows its own address or others cannot reach it.
     #[must_use]
     pub fn offers_mail_sign_in(&self) -> bool {
         let knows_its_address = self.http.public_base_url.is_some() || self.http.is_loopback();
         self.mail.smtp_url.is_some() || (self.sign_in.oidc.is_none() && knows_its_address)
     }
 
-    /// What single variables do not show.
+    /// Checks combinations of variables.
     fn check(&self, reader: &mut Reader<'_>) {
         let signs_in = self.offers_mail_sign_in() || self.sign_in.oidc.is_some();
         let signs = self.auth.jwt_secret.as_ref().is_some_and(|secret| !secret.expose_secret().is_empty());

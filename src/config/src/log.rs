@@ -6,10 +6,10 @@ use crate::parse;
 use crate::problem::Invalid;
 use crate::reader::{Reader, Refused};
 
-/// What is logged, and how.
+/// The log's content and format.
 #[derive(Debug, Clone)]
 pub struct Log {
-    /// `SERVICE_LOG`: a tracing filter, which parses.
+    /// `SERVICE_LOG`: a valid tracing filter.
     pub filter: String,
     /// `SERVICE_LOG_FORMAT`.
     pub format: LogFormat,
@@ -20,7 +20,7 @@ pub struct Log {
 pub enum LogFormat {
     /// Lines for people.
     Text,
-    /// One object a line.
+    /// One object per line.
     Json,
 }
 
@@ -33,8 +33,8 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Log, Refused> {
 
 /// A level, or a list of levels and `target=level`.
 ///
-/// tracing takes a word that is no level for a target, of which all is logged, and of everything else nothing: a slip
-/// in a level's name would silence the log.
+/// tracing treats an unknown level as a target, logs everything from it and nothing else: a misspelled level would
+/// silence the log.
 fn filter(text: &str) -> Result<String, Invalid> {
     let pieces: Vec<&str> = text.split(',').map(str::trim).filter(|piece| !piece.is_empty()).collect();
     let plausible = |piece: &&str| match piece.split_once('=') {

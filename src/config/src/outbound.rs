@@ -1,4 +1,4 @@
-//! What the service itself calls: models, what workflows may reach, other instances.
+//! Outbound calls of the service: models, workflow egress, other instances.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use crate::address::{self, BaseUrl, HostPort};
 use crate::parse;
 use crate::reader::{Reader, Refused};
 
-/// The endpoints of models, when no credential names another.
+/// Model endpoints, used if no credential names another.
 #[derive(Debug, Clone)]
 pub struct Model {
-    /// `SERVICE_MODEL_BASE_URL`, behind `openai/<model>`; `/chat/completions` goes behind it.
+    /// `SERVICE_MODEL_BASE_URL`, used for `openai/<model>`; the service appends `/chat/completions`.
     pub base_url: Option<BaseUrl>,
     /// `SERVICE_MODEL_API_KEY`.
     pub api_key: Option<Secret>,
@@ -19,29 +19,29 @@ pub struct Model {
     pub anthropic: ModelEndpoint,
     /// `SERVICE_GEMINI_BASE_URL` and `SERVICE_GEMINI_API_KEY`.
     pub gemini: ModelEndpoint,
-    /// Where answers are kept, or come from.
+    /// The file that records answers or replays them.
     pub tape: Option<ModelTape>,
 }
 
-/// An endpoint whose address is known: a key is all it takes.
+/// An endpoint with a known address: a key is enough.
 #[derive(Debug, Clone)]
 pub struct ModelEndpoint {
-    /// Another address.
+    /// A different address.
     pub base_url: Option<BaseUrl>,
     /// The key.
     pub api_key: Option<Secret>,
 }
 
-/// Calls of models in a file, for development.
+/// Recorded model calls in a file, for development.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelTape {
-    /// `SERVICE_MODEL_RECORD`: each request and its answer are added.
+    /// `SERVICE_MODEL_RECORD`: each request and its answer are appended.
     Record(PathBuf),
-    /// `SERVICE_MODEL_REPLAY`: answers come from there, and no endpoint is called.
+    /// `SERVICE_MODEL_REPLAY`: answers come from the file, and no endpoint is called.
     Replay(PathBuf),
 }
 
-/// What calls of workflows may reach beyond public addresses.
+/// Targets beyond public addresses that workflow calls may reach.
 #[derive(Debug, Clone)]
 pub struct Egress {
     /// `SERVICE_EGRESS_ALLOW`.
@@ -51,7 +51,7 @@ pub struct Egress {
 /// Live events between instances.
 #[derive(Debug, Clone)]
 pub struct Fabric {
-    /// `SERVICE_NATS_URL`: one or several addresses between commas; may hold passwords.
+    /// `SERVICE_NATS_URL`: one or more comma-separated addresses; may contain passwords.
     pub nats_url: Option<Secret>,
 }
 

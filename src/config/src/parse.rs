@@ -17,7 +17,7 @@ pub(crate) fn number<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&st
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = match text.parse::<u64>() {
             Ok(number) if digits => number,
-            // Nothing but digits, and still no number: too many of them.
+            // Only digits, but not a number: too many of them.
             Err(_) if digits => return Err(Invalid::new("is out of range", instead())),
             _ => return Err(Invalid::new("is not a whole number", instead())),
         };
@@ -38,7 +38,7 @@ pub(crate) fn seconds(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<Dur
     move |text| number(range.clone())(text).map(Duration::from_secs)
 }
 
-/// Seconds with decimals within a range.
+/// Seconds with decimals, within a range.
 pub(crate) fn decimal_seconds(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<Duration, Invalid> {
     move |text| {
         let instead = || format!("write a number of seconds from {} to {}", range.start(), range.end());
@@ -80,7 +80,7 @@ pub(crate) fn line(text: &str) -> Result<String, Invalid> {
     Ok(text.to_owned())
 }
 
-/// A path as the system understands it; only a shell replaces `~`.
+/// A path as the system interprets it; only a shell replaces `~`.
 pub(crate) fn path(text: &str) -> Result<PathBuf, Invalid> {
     if text == "~" || text.starts_with("~/") {
         return Err(Invalid::new("begins with ~, which only a shell expands", "write the whole path"));
@@ -91,7 +91,7 @@ pub(crate) fn path(text: &str) -> Result<PathBuf, Invalid> {
     line(text).map(PathBuf::from)
 }
 
-/// Something that is sent in a header: visible ASCII without blanks. The message repeats nothing of it.
+/// A secret for a header: visible ASCII without spaces. Errors repeat none of it.
 pub(crate) fn header_secret(text: &str) -> Result<(), Invalid> {
     if text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(());
@@ -102,17 +102,17 @@ pub(crate) fn header_secret(text: &str) -> Result<(), Invalid> {
     ))
 }
 
-/// Any secret; whatever is set is taken byte by byte.
+/// Any secret, used byte by byte.
 pub(crate) fn any_secret(_: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// A list: JSON, or words between commas or blanks. Repeated words count once.
+/// A list: JSON, or words separated by commas or blanks. Duplicates count once.
 pub(crate) fn words(text: &str) -> Result<Vec<String>, Invalid> {
     list(text, |letter| letter == ',' || letter.is_whitespace())
 }
 
-/// A list: JSON, or texts between commas. Repeated ones count once.
+/// A list: JSON, or comma-separated texts. Duplicates count once.
 pub(crate) fn comma_list(text: &str) -> Result<Vec<String>, Invalid> {
     list(text, |letter| letter == ',')
 }
@@ -135,15 +135,15 @@ fn list(text: &str, separator: impl Fn(char) -> bool) -> Result<Vec<String>, Inv
     Ok(unique)
 }
 
-/// A JSON list of texts.
+/// A JSON list of strings.
 pub(crate) fn json_list(text: &str, example: &str) -> Result<Vec<String>, Invalid> {
     serde_json::from_str(text)
         .map_err(|_| Invalid::new("is not a JSON list of strings", format!("write JSON such as {example}")))
 }
 
-/// ISO 8601 (UTC where it names no offset), or seconds since 1970.
+/// ISO 8601 (UTC without an offset), or seconds since 1970.
 pub(crate) fn instant(text: &str) -> Result<DateTime<Utc>, Invalid> {
-    /// Later than this (the year 5138) a number means milliseconds, a mistake that would make a token immortal.
+    /// A later number (the year 5138) means milliseconds, a mistake that would make a token immortal.
     const LATEST: f64 = 100_000_000_000.0;
     let instead = "write for example 2030-01-31T12:00:00Z, or seconds since 1970";
     if let Ok(number) = text.parse::<f64>() {
@@ -175,7 +175,7 @@ pub(crate) fn instant(text: &str) -> Result<DateTime<Utc>, Invalid> {
         .ok_or_else(|| Invalid::new("is not a point in time", instead))
 }
 
-/// A mail address: just enough to catch a slip, the mail server is the judge.
+/// A mail address: checked just enough to catch a typing error; the mail server decides.
 pub(crate) fn mail_address(text: &str) -> Result<String, Invalid> {
     let refused = || Invalid::new("is not an email address", "write for example someone@example.com");
     let (local, domain) = text.rsplit_once('@').ok_or_else(refused)?;

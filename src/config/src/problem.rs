@@ -1,24 +1,24 @@
-//! What is wrong with a configuration, said so that it can be put right.
+//! Configuration problems, described so that the operator can fix them.
 
 use std::fmt;
 
 use crate::source::Origin;
 
-/// Longest piece of a value that a problem repeats.
+/// Maximum characters of a value that a problem repeats.
 const SHOWN: usize = 60;
 
-/// One thing that stops the start.
+/// A problem that prevents the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The variable, or `.env` for the file itself.
     pub variable: String,
-    /// Where the value came from.
+    /// The value's origin.
     pub origin: Origin,
-    /// The given value, short and masked where it is secret; none where a value is missing.
+    /// The given value, short, and masked if secret; `None` if a value is missing.
     pub value: Option<String>,
-    /// What is wrong with it.
+    /// The problem.
     pub wrong: String,
-    /// What to write instead.
+    /// The value to write instead.
     pub instead: String,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All that is wrong, one line each when displayed.
+/// All problems, one line each when displayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
 
@@ -54,7 +54,7 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// What a parser has against a value. For a secret neither text may repeat any part of it.
+/// A parser's objection to a value. For a secret, neither text may repeat any part of it.
 #[derive(Debug)]
 pub(crate) struct Invalid {
     pub(crate) wrong: String,
@@ -67,17 +67,17 @@ impl Invalid {
         Self { wrong: wrong.into(), instead: instead.into(), hide_value: false }
     }
 
-    /// The value may hold something secret although its variable is not one.
+    /// Hides a value that may be secret although its variable is not.
     pub(crate) fn hidden(mut self) -> Self {
         self.hide_value = true;
         self
     }
 }
 
-/// A value as a problem repeats it: quoted, one line, short.
+/// Formats a value for a problem: quoted, one line, short.
 ///
-/// A text that looks like `user:password@host` or speaks of a password is masked too: an address with a password may
-/// have ended up in the wrong variable.
+/// Also masks a text that looks like `user:password@host` or mentions a password: an address with a password may be in
+/// the wrong variable.
 pub(crate) fn shown(value: &str, secret: bool) -> String {
     if secret || (value.contains('@') && value.contains(':')) || value.to_lowercase().contains("password") {
         return kernel::mask(value).to_owned();

@@ -1,4 +1,4 @@
-//! The one way from given texts to typed values: it records every name that is read and every problem.
+//! The only way from given texts to typed values: records every requested name and every problem.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::problem::{Invalid, Problem, shown};
 use crate::source::{Origin, Source};
 use crate::variables::{self, Variable};
 
-/// The value was refused, and the reader holds the problem.
+/// The value was rejected, and the reader holds the problem.
 #[derive(Debug)]
 pub(crate) struct Refused;
 
@@ -36,13 +36,13 @@ impl<'a> Reader<'a> {
         self.problems
     }
 
-    /// Every name that was asked for.
+    /// Every requested name.
     #[cfg(test)]
     pub(crate) fn names(&self) -> &BTreeSet<&'static str> {
         &self.names
     }
 
-    /// A variable that always has a value: the given one, else the documented default.
+    /// A variable that always has a value: the given one or the documented default.
     pub(crate) fn value<T>(
         &mut self,
         name: &'static str,
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A variable that may be unset; a documented default would go unseen here, so it has none.
+    /// A variable that may be unset. It has no documented default, because this function would ignore one.
     pub(crate) fn optional<T>(
         &mut self,
         name: &'static str,
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
         self.optional(name, |text| check(text).map(|()| Secret::from(text)))
     }
 
-    /// Records a problem that no single value shows, such as two variables that do not go together.
+    /// Records a problem that no single value shows, such as two incompatible variables.
     pub(crate) fn refuse(
         &mut self,
         name: &'static str,
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Blanks around a value are never meant, except in a secret, whose every byte counts.
+    /// Trims surrounding blanks, except in a secret, whose every byte counts.
     fn given(&self, variable: &Variable) -> (Option<&'a str>, Origin) {
         let text = self.source.get(&variable.name);
         let text = if variable.secret { text } else { text.map(str::trim).filter(|text| !text.is_empty()) };
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         parse: impl FnOnce(&str) -> Result<T, Invalid>,
     ) -> Result<T, Refused> {
         parse(text).map_err(|Invalid { wrong, mut instead, hide_value }| {
-            // Without quotes the reader of .env files drops the quotes that JSON needs.
+            // Without quotes, the `.env` parser drops the quotes that JSON needs.
             if origin == Origin::EnvFile && instead.contains("JSON") {
                 instead.push_str(" (in a .env file within single quotes)");
             }

@@ -1,4 +1,4 @@
-//! Where code of users runs.
+//! The processes that run user code.
 
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -6,21 +6,20 @@ use std::thread::available_parallelism;
 use crate::parse;
 use crate::reader::{Reader, Refused};
 
-/// The processes that run code of users.
+/// The processes that run user code.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    /// `SERVICE_SANDBOX_WORKERS`: processes that run code of nodes at the same time.
+    /// `SERVICE_SANDBOX_WORKERS`: processes that run node code concurrently.
     pub workers: usize,
     /// `SERVICE_SANDBOX_MEMORY_BYTES`.
     pub memory: usize,
-    /// `SERVICE_SANDBOX_PROGRAM`; none is the program that runs.
+    /// `SERVICE_SANDBOX_PROGRAM`; `None`: the running program.
     pub program: Option<PathBuf>,
 }
 
-/// Memory of the machine that workers may use together by default: a quarter.
+/// Divisor for the machine memory that all workers may use by default: a quarter.
 const SHARE_OF_MEMORY: u64 = 4;
-/// Maximum number of workers a core by default. Code that waits for its turn costs a workspace more than switches of
-/// processes do.
+/// Default maximum of workers per core. Queued code costs a workspace more than process switches do.
 const WORKERS_A_CORE: usize = 4;
 
 pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Sandbox, Refused> {
@@ -36,7 +35,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Sandbox, Refused> {
     })
 }
 
-/// The number of workers whose calls fit into a quarter of the memory, within bounds by the number of cores.
+/// The number of workers that fit into a quarter of the memory, within bounds given by the cores.
 fn default_workers(cores: usize, total: Option<u64>, each: usize) -> usize {
     let fewest = cores.clamp(2, 256);
     let each = u64::try_from(each).unwrap_or(u64::MAX).max(1);
@@ -44,8 +43,8 @@ fn default_workers(cores: usize, total: Option<u64>, each: usize) -> usize {
     fit.unwrap_or(fewest).clamp(fewest, fewest.saturating_mul(WORKERS_A_CORE).min(256))
 }
 
-/// Bytes of memory that this process may use: the smaller of the machine's and its control group's; `None` if neither can
-/// be read.
+/// Bytes of memory available to this process: the smaller value of the machine and its control group; `None` if neither
+/// can be read.
 fn memory_of_machine() -> Option<u64> {
     let group =
         std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
@@ -53,7 +52,7 @@ fn memory_of_machine() -> Option<u64> {
     group.into_iter().chain(machine).min()
 }
 
-/// `MemTotal` of /proc/meminfo, in bytes.
+/// `MemTotal` in /proc/meminfo, in bytes.
 fn total_of(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)

@@ -1,4 +1,4 @@
-//! How people sign in, and the mail that takes.
+//! User sign-in, and the mail for it.
 
 use kernel::Secret;
 use url::Url;
@@ -6,12 +6,12 @@ use url::Url;
 use crate::reader::{Reader, Refused};
 use crate::{address, parse};
 
-/// Accounts and the outside identity provider.
+/// Accounts and the external identity provider.
 #[derive(Debug, Clone)]
 pub struct SignIn {
     /// `SERVICE_SIGNUP`.
     pub signup: Signup,
-    /// `SERVICE_OWNER_EMAIL`, its domain in lower case.
+    /// `SERVICE_OWNER_EMAIL`, its domain in lowercase.
     pub owner_email: Option<String>,
     /// `SERVICE_OIDC_*`.
     pub oidc: Option<Oidc>,
@@ -20,7 +20,7 @@ pub struct SignIn {
 /// `SERVICE_SIGNUP`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signup {
-    /// A first sign-in makes an account without membership.
+    /// A first sign-in creates an account without membership.
     Open,
     /// Only invited addresses.
     Members,
@@ -29,7 +29,7 @@ pub enum Signup {
 /// An external OpenID provider.
 #[derive(Debug, Clone)]
 pub struct Oidc {
-    /// `SERVICE_OIDC_ISSUER`, as written: a provider's issuer is compared letter by letter.
+    /// `SERVICE_OIDC_ISSUER`, as written: issuers are compared exactly.
     pub issuer: String,
     /// The same as a URL.
     pub issuer_url: Url,
@@ -42,7 +42,7 @@ pub struct Oidc {
 /// The mail server.
 #[derive(Debug, Clone)]
 pub struct Mail {
-    /// `SERVICE_SMTP_URL`; none means that mail goes to the log.
+    /// `SERVICE_SMTP_URL`; `None`: mail goes to the log.
     pub smtp_url: Option<Secret>,
     /// `SERVICE_MAIL_FROM`: an address, or `Name <address>`.
     pub from: Option<String>,

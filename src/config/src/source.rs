@@ -1,4 +1,4 @@
-//! Where values come from.
+//! The given values and their origins.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,10 +11,10 @@ use serde::Serialize;
 use crate::env_file::dropped_dollars;
 use crate::problem::Problem;
 
-/// The file that is read from the working directory.
+/// The file that is read in the working directory.
 pub(crate) const ENV_FILE: &str = ".env";
 
-/// Where a value came from.
+/// A value's origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -36,10 +36,10 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The values that were given, each with its origin.
+/// The given values, each with its origin.
 ///
-/// The environment wins over the `.env` file, also with an empty value, which means "unset". Only the names that can
-/// matter are kept, and the `Debug` form shows no value.
+/// The environment takes precedence over the `.env` file, even with an empty value, which means "unset". Only relevant
+/// names are kept, and the `Debug` form shows no value.
 #[derive(Clone, Default)]
 pub struct Source {
     values: BTreeMap<String, (Origin, String)>,
@@ -57,9 +57,10 @@ impl fmt::Debug for Source {
 }
 
 impl Source {
-    /// Reads the process environment and the `.env` file of the working directory, changing neither.
+    /// Reads the process environment and the working directory's `.env` file, changing neither.
     ///
-    /// What cannot be read (a bad line, a value that is no UTF-8) is reported by [`crate::Config::load`] with the rest.
+    /// [`crate::Config::load`] reports unreadable input (a bad line, a value that is not UTF-8) with the other
+    /// problems.
     #[must_use]
     pub fn from_env() -> Self {
         let mut source = Self { root: runs_as_root(), ..Self::default() };
@@ -68,8 +69,8 @@ impl Source {
         source
     }
 
-    /// Reads only the process environment: a client command may run in a folder whose `.env` file configures
-    /// another service.
+    /// Reads only the process environment: a client command may run in a folder whose `.env` file configures another
+    /// service.
     #[must_use]
     pub fn from_environment() -> Self {
         let mut source = Self { root: runs_as_root(), ..Self::default() };
@@ -77,7 +78,7 @@ impl Source {
         source
     }
 
-    /// For tests: these pairs stand for the environment; there is no file and the user is not root.
+    /// For tests: these pairs replace the environment; without a file, and the user is not root.
     #[must_use]
     pub fn from_pairs<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut source = Self::default();
@@ -88,7 +89,7 @@ impl Source {
         source
     }
 
-    /// As this one, with a variable set to a value, whatever it was.
+    /// The same source with one variable set or replaced.
     #[must_use]
     pub fn with(mut self, name: &str, value: String) -> Self {
         self.values.insert(name.to_owned(), (Origin::Environment, value));
@@ -101,7 +102,7 @@ impl Source {
         self.values.get(name).map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Where a variable's value comes from.
+    /// The origin of a variable's value.
     #[must_use]
     pub fn origin(&self, name: &str) -> Origin {
         match self.values.get(name) {
@@ -110,7 +111,7 @@ impl Source {
         }
     }
 
-    /// The names of all variables that are set, known or not.
+    /// The names of all set variables, known or not.
     pub(crate) fn set(&self) -> impl Iterator<Item = (&str, Origin)> {
         self.values
             .iter()
@@ -118,7 +119,7 @@ impl Source {
             .map(|(name, (origin, _))| (name.as_str(), *origin))
     }
 
-    /// What went wrong while reading.
+    /// Problems while reading.
     pub(crate) fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -159,7 +160,7 @@ impl Source {
         }
     }
 
-    /// Adds a `.env` file, which need not exist.
+    /// Adds an optional `.env` file.
     pub(crate) fn add_file(&mut self, path: &Path) {
         match std::fs::read_to_string(path) {
             Ok(text) => self.add_env_text(&text),
@@ -171,7 +172,7 @@ impl Source {
         }
     }
 
-    /// Adds the text of a `.env` file; what the environment names already stays.
+    /// Adds the text of a `.env` file; names in the environment keep their values.
     pub(crate) fn add_env_text(&mut self, text: &str) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for dropped in dropped_dollars(text, |name| std::env::var_os(name).is_some()) {
@@ -188,7 +189,7 @@ impl Source {
         for item in dotenvy::from_read_iter(text.as_bytes()) {
             match item {
                 Ok((name, value)) => self.add(name, value, Origin::EnvFile),
-                // The error's own text repeats the line, which may hold a secret: only its number is told.
+                // The error's own text repeats the line, which may contain a secret, so only its number is reported.
                 Err(dotenvy::Error::LineParse(line, _)) => {
                     let at = line_number(text, &line).map_or_else(String::new, |number| format!(" {number}"));
                     self.problems.push(file_problem(
@@ -217,12 +218,12 @@ impl Source {
     }
 }
 
-/// Whether a variable is one of ours, or looks as if it was meant to be.
+/// Whether a variable is ours, or looks like one of ours.
 fn relevant(name: &str) -> bool {
     name.starts_with("SERVICE_") || name.starts_with("CHAT_TOKEN_")
 }
 
-/// The line that ends in a piece which dotenvy did not understand, when there is only one.
+/// The number of the only line that ends in the piece that dotenvy rejected.
 fn line_number(text: &str, piece: &str) -> Option<usize> {
     let first = piece.lines().next().map(str::trim).filter(|first| !first.is_empty())?;
     let mut numbers =

@@ -18,19 +18,19 @@ pub struct Data {
 /// The database and its connections.
 #[derive(Debug, Clone)]
 pub struct Database {
-    /// `SERVICE_POSTGRES_DSN`; none means the embedded one.
+    /// `SERVICE_POSTGRES_DSN`; `None`: the embedded database.
     pub dsn: Option<Secret>,
     /// `SERVICE_PG_BIN`: folder with `initdb` and `postgres`.
     pub pg_bin: Option<PathBuf>,
-    /// `SERVICE_DATABASE_POOL`: all connections, the writers' included.
+    /// `SERVICE_DATABASE_POOL`: all connections, including the writers'.
     pub pool: usize,
     /// `SERVICE_DATABASE_WRITERS`: at least 1, fewer than `pool`.
     pub writers: usize,
-    /// `SERVICE_RUN_RETENTION_DAYS`: how long runs are kept that have ended; none: for ever.
+    /// `SERVICE_RUN_RETENTION_DAYS`: retention of ended runs; `None`: forever.
     pub keep_runs: Option<TimeDelta>,
-    /// `SERVICE_WORKSPACE_STORAGE_BYTES`: what a workspace may keep; none: as much as there is.
+    /// `SERVICE_WORKSPACE_STORAGE_BYTES`: maximum stored bytes per workspace; `None`: unlimited.
     pub workspace_bytes: Option<i64>,
-    /// `SERVICE_TRAINING_MAX_RUNS`: trainings that may execute at the same time.
+    /// `SERVICE_TRAINING_MAX_RUNS`: maximum concurrent trainings.
     pub training_runs: usize,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn read_data(reader: &mut Reader<'_>) -> Result<Data, Refused> {
     })
 }
 
-/// A relative `$XDG_DATA_HOME` is to be ignored, says its specification.
+/// The XDG specification requires a relative `$XDG_DATA_HOME` to be ignored.
 fn default_dir(reader: &Reader<'_>) -> Option<PathBuf> {
     let source = reader.source();
     if source.is_root() {

@@ -1,4 +1,4 @@
-//! The table behind `callboard config show`.
+//! The table of `callboard config show`.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use crate::variables::{Variable, groups, variables};
 use crate::{Config, dsn};
 
 const WIDTH: usize = 100;
-/// The longest name has 39 letters.
+/// The longest name has 39 characters.
 const NAME: usize = 40;
 /// `environment` is the longest origin.
 const ORIGIN: usize = 11;
@@ -26,40 +26,41 @@ pub struct Row {
     pub name: &'static str,
     /// The id of its group.
     pub group: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub meaning: &'static str,
-    /// What counts when it is unset, as a value or in words.
+    /// The default, as a value or in words.
     pub default: Option<&'static str>,
-    /// The value that counts; a secret is `********`, and so is the password in a DSN. None when it is unset and there is no plain default.
+    /// The effective value; a secret is `********`, and so is the password in a DSN. `None` if unset and without a
+    /// plain default.
     pub value: Option<String>,
-    /// Where the value comes from.
+    /// The value's origin.
     pub source: Origin,
     /// Whether it is a secret.
     pub secret: bool,
-    /// Why setting it has no effect yet.
+    /// The reason why setting it has no effect yet.
     pub pending: Option<&'static str>,
-    /// What is wrong with the value, and what to write instead.
+    /// The problem with the value, and the allowed values.
     pub problem: Option<String>,
 }
 
-/// Whom [`render()`] writes for.
+/// The reader for whom [`render()`] writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// A reader at a terminal: names stand out, and no line is longer than 100 columns.
+    /// A terminal: names are emphasised, and no line is longer than 100 columns.
     Terminal,
-    /// As [`Look::Terminal`], without anything standing out.
+    /// Like [`Look::Terminal`], without emphasis.
     Plain,
     /// A pipe or a file: each variable's name, source and whole value are on one line.
     Lines,
 }
 
-/// All variables in the order of their groups.
+/// All variables in group order.
 #[must_use]
 pub fn table(source: &Source, config: &Config) -> Vec<Row> {
     rows(source, Some(config), &[])
 }
 
-/// The same of a configuration that cannot be used: the operator who repairs it needs the table most.
+/// The same for an unusable configuration: the operator who repairs it needs the table most.
 #[must_use]
 pub fn table_of_problems(source: &Source, problems: &Problems) -> Vec<Row> {
     rows(source, None, &problems.0)
@@ -74,7 +75,7 @@ fn rows(source: &Source, config: Option<&Config>, problems: &[Problem]) -> Vec<R
             group: &variable.group,
             meaning: &variable.meaning,
             default: variable.default.as_deref().or(variable.computed_default.as_deref()),
-            // As the problem shows it: a secret may stand in the wrong variable.
+            // Formatted by the problem: a secret may be in the wrong variable.
             value: match ours().find_map(|problem| problem.value.clone()) {
                 Some(refused) => Some(refused),
                 None => value(variable, source, config),
@@ -90,7 +91,7 @@ fn rows(source: &Source, config: Option<&Config>, problems: &[Problem]) -> Vec<R
 
 fn value(variable: &Variable, source: &Source, config: Option<&Config>) -> Option<String> {
     match source.get(&variable.name) {
-        // The database's location helps the reader; the password is not for them, in whatever variable it is.
+        // The database's location helps the reader; the password stays hidden in every variable.
         Some(given) if variable.name == "SERVICE_POSTGRES_DSN" || dsn::is_url(given.trim()) => {
             Some(dsn::shown(given.trim()))
         }
@@ -102,7 +103,7 @@ fn value(variable: &Variable, source: &Source, config: Option<&Config>) -> Optio
     .or_else(|| worked_out(&variable.name, config?))
 }
 
-/// The defaults that depend on the machine or on other values.
+/// Defaults that depend on the machine or on other values.
 fn worked_out(name: &str, config: &Config) -> Option<String> {
     match name {
         "SERVICE_DATA_DIR" => Some(config.data.dir.display().to_string()),
@@ -113,7 +114,7 @@ fn worked_out(name: &str, config: &Config) -> Option<String> {
     }
 }
 
-/// The table as text for people.
+/// Formats the table as text for people.
 #[must_use]
 pub fn render(rows: &[Row], look: Look) -> String {
     let mut text = String::new();
@@ -146,7 +147,7 @@ fn render_row(text: &mut String, row: &Row, look: Look) {
     }
     .into_iter();
     let first = lines.next().unwrap_or_default();
-    // Aligned before it is made to stand out, for that takes letters too.
+    // Aligned before it is emphasised, because the emphasis adds characters too.
     let name = strong(&format!("{:<NAME$}", row.name), look);
     // Writing to a String cannot fail.
     let _ = writeln!(text, "\n  {name} {:<ORIGIN$}  {first}", row.source);
@@ -166,12 +167,12 @@ fn render_row(text: &mut String, row: &Row, look: Look) {
     }
 }
 
-/// What is left of a line after an indent; words are not split at hyphens.
+/// The line width after an indent; words are not split at hyphens.
 fn width(indent: usize) -> textwrap::Options<'static> {
     textwrap::Options::new(WIDTH.saturating_sub(indent)).word_splitter(WordSplitter::NoHyphenation)
 }
 
-/// A value cannot break out of its line, nor colour the terminal.
+/// A value cannot break out of its line or colour the terminal.
 fn one_line(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for letter in value.chars() {

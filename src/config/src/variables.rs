@@ -4,24 +4,24 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// What is written about one variable in `variables.toml`.
+/// A variable's description in `variables.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variable {
     /// Its name in the environment.
     pub name: String,
-    /// The id of the group it is shown in.
+    /// The id of its group in the output.
     pub group: String,
-    /// What counts when it is unset, as a user would write it.
+    /// The default, as a user would write it.
     pub default: Option<String>,
-    /// The same in words, where the value is worked out at the start.
+    /// The default in words, if it is computed at the start.
     pub computed_default: Option<String>,
     /// One or two sentences, with the unit.
     pub meaning: String,
-    /// Never shown, only that it is set.
+    /// Whether the value is hidden and only its presence shown.
     #[serde(default)]
     pub secret: bool,
-    /// Why setting it has no effect yet.
+    /// The reason why setting it has no effect yet.
     pub pending: Option<String>,
 }
 
@@ -43,11 +43,11 @@ pub(crate) struct Group {
 /// The text itself, for tests.
 pub(crate) const TEXT: &str = include_str!("variables.toml");
 
-// The file is part of the binary and a test parses it; if it were broken all the same, every variable would be
-// reported as undocumented and nothing would start.
+// The file is part of the binary and a test parses it. If it were broken all the same, every variable would be reported
+// as undocumented and nothing would start.
 static FILE: LazyLock<File> = LazyLock::new(|| toml::from_str(TEXT).unwrap_or_default());
 
-/// Every variable there is, in the order in which they are shown.
+/// Every variable, in display order.
 #[must_use]
 pub fn variables() -> &'static [Variable] {
     &FILE.variable

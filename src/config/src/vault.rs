@@ -21,9 +21,9 @@ pub struct Vault {
 /// Sealing keys by id.
 #[derive(Debug, Clone)]
 pub struct VaultKeys {
-    /// The id of the key that seals what is new; always one of `keys`.
+    /// The id of the key that seals new values; always one of `keys`.
     pub active: String,
-    /// All keys; the older ones still open what they sealed.
+    /// All keys; the older ones still open the values that they sealed.
     pub keys: BTreeMap<String, VaultKey>,
 }
 
@@ -56,7 +56,7 @@ struct Given {
     keys: BTreeMap<String, String>,
 }
 
-/// Ids may stand in a problem, as long as they cannot be a key in the wrong place.
+/// A problem may contain an id, unless it could be a misplaced key.
 fn vault_keys(text: &str) -> Result<VaultKeys, Invalid> {
     const INSTEAD: &str = r#"write JSON {"active": id, "keys": {id: base64 of 32 random bytes}}"#;
     let given: Given = serde_json::from_str(text).map_err(|_| {
@@ -87,7 +87,7 @@ fn named(id: &str) -> String {
     if plain && (1..=20).contains(&id.len()) { format!("key `{id}`") } else { "a key".to_owned() }
 }
 
-/// Either alphabet, with or without padding: which one a tool writes says nothing about the key.
+/// Accepts either alphabet, with or without padding: a tool's choice says nothing about the key.
 fn decode(text: &str) -> Option<VaultKey> {
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     let bytes = [alphabet::STANDARD, alphabet::URL_SAFE]

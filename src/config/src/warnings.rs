@@ -1,4 +1,4 @@
-//! What does not stop the start but is probably not meant.
+//! Settings that do not prevent the start but are probably mistakes.
 
 use crate::source::Source;
 use crate::variables::{self, variables};
@@ -6,10 +6,10 @@ use crate::{Config, ModelTape, auth::Auth, chat::Chat};
 use kernel::Secret;
 use secrecy::ExposeSecret;
 
-/// Fewer bytes than this make a weak signing key.
+/// Minimum bytes of a strong signing key.
 const KEY_BYTES: usize = 32;
 
-/// One sentence each: unknown variables, short signing keys, what is for development, variables that have no effect yet.
+/// One sentence each: unknown variables, short signing keys, development settings, variables without an effect yet.
 #[must_use]
 pub fn warnings(source: &Source, config: &Config) -> Vec<String> {
     let mut warnings: Vec<String> = source
@@ -61,7 +61,7 @@ fn short_key(name: &str, key: Option<&Secret>) -> Option<String> {
     })
 }
 
-/// The known variable with the fewest letters to change.
+/// The known variable with the smallest edit distance.
 fn nearest(name: &str) -> Option<&'static str> {
     variables()
         .iter()

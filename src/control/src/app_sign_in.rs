@@ -1,4 +1,4 @@
-//! Sign-ins to hosted apps: who receives a code, and for what.
+//! Sign-ins to hosted apps: issues codes to users.
 
 use auth::app_sign_in::{CodeRequest, SIGN_IN_LIFE};
 use auth::sign_in::Token;
@@ -14,11 +14,11 @@ use crate::{Decision, Refusal};
 pub struct SignedInUser {
     /// The user.
     pub user: Uuid,
-    /// The sign-in. What the app opens ends with it.
+    /// The sign-in. The sessions that the app opens end with it.
     pub session: Uuid,
 }
 
-/// What comes of a request for a code.
+/// The result of a code request.
 pub enum Authorized {
     /// The code, for the user's browser.
     Code(Token),
@@ -26,7 +26,7 @@ pub enum Authorized {
     AsksConsent,
 }
 
-/// Whether an app can sign users in, and a request names the address that it has.
+/// Checks that an app can sign users in, and that a request names the app's address.
 ///
 /// # Errors
 /// [`ErrorCode::AppBadRequest`].
@@ -43,10 +43,11 @@ fn refused(message: &str) -> Refusal {
     Refusal::new(ErrorCode::AppBadRequest).with_message(message)
 }
 
-/// Issues a code to a member who has agreed, or who agrees now.
+/// Issues a code to a member who has agreed before or agrees now.
 ///
 /// # Errors
-/// [`ErrorCode::NotAMember`]; [`ErrorCode::AuthRateLimited`] if the user received as many as they may.
+/// [`ErrorCode::NotAMember`]; [`ErrorCode::AuthRateLimited`] if the user has already received the maximum number of
+/// codes.
 pub async fn authorize(
     changes: &mut Changes,
     by: SignedInUser,

@@ -1,28 +1,28 @@
-//! Handles: slugs that are no path of ours.
+//! Handles: slugs that do not collide with our own paths.
 
 use crate::slug;
 
-/// Paths beside the workflows, which would hide a workflow of that name.
+/// Paths next to the workflows, which would hide a workflow with that name.
 const RESERVED: [&str; 1] = ["check"];
 
-/// Whether a text is one.
+/// Whether a text is a valid handle.
 #[must_use]
 pub fn is_valid(handle: &str) -> bool {
     !RESERVED.contains(&handle) && slug::is_valid(handle)
 }
 
-/// A handle that reads like the name.
+/// A handle derived from the name.
 pub(crate) fn from_name(name: &str) -> String {
     near(name).unwrap_or_else(|| "workflow".to_owned())
 }
 
-/// The handle that a text comes nearest to, if there is any.
+/// The valid handle nearest to a text, if any.
 #[must_use]
 pub fn near(text: &str) -> Option<String> {
     slug::near(text).filter(|near| is_valid(near))
 }
 
-/// The handle itself, then with -2, -3 and so on.
+/// The handle itself, then with the suffix -2, -3 and so on.
 pub(crate) fn numbered(handle: &str, attempt: usize) -> String {
     if attempt == 1 { handle.to_owned() } else { format!("{handle}-{attempt}") }
 }

@@ -1,7 +1,7 @@
-//! What the service decides: the rules of a change, what ends or begins with it, and its rows of the audit trail.
+//! The service's decisions: the rules for a change, its consequences, and its audit entries.
 //!
-//! A function takes the transaction of the change and who makes it ([`Requester`]), and returns what was made or why it is refused
-//! ([`Refusal`]). It knows neither HTTP nor SQL.
+//! A function takes the change's transaction and the caller ([`Requester`]), and returns the result or a [`Refusal`].
+//! It knows neither HTTP nor SQL.
 
 pub mod app_sign_in;
 pub mod apps;
@@ -30,7 +30,7 @@ use wire::AuditAction;
 
 pub use refusal::{Decision, Refusal};
 
-/// Who makes a change.
+/// The caller who makes a change.
 #[derive(Clone, Copy)]
 pub struct Requester<'a> {
     /// The caller.
@@ -42,7 +42,7 @@ pub struct Requester<'a> {
 }
 
 impl Requester<'_> {
-    /// A row of the audit trail for something that the caller does.
+    /// An audit entry for an action of the caller.
     #[must_use]
     pub fn audit(
         &self,
@@ -64,7 +64,7 @@ impl Requester<'_> {
     }
 }
 
-/// A workspace as rights name it.
+/// The workspace reference for rights checks.
 #[must_use]
 pub fn place(workspace: &StoredWorkspace) -> Place<'_> {
     Place { id: workspace.id, slug: &workspace.slug }

@@ -1,4 +1,4 @@
-//! The members of a workspace: who may give and take a role, and what ends with it.
+//! Workspace members: checks who may grant or revoke a role, and ends the rights that depend on it.
 
 use auth::principal::Principal;
 use auth::role::Role;
@@ -12,12 +12,12 @@ use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester, place, rights};
 
-/// How long the service tries to send an invitation.
+/// Period in which the service retries an invitation.
 const SENDING: TimeDelta = TimeDelta::days(1);
-/// Mail that a workspace may send within [`COUNTED`].
+/// Maximum mails that a workspace may send within [`COUNTED`].
 const MOST_INVITATIONS: i64 = 100;
 const COUNTED: TimeDelta = TimeDelta::hours(1);
-/// Mail that one account may receive within [`COUNTED`].
+/// Maximum mails that one account may receive within [`COUNTED`].
 const MOST_RECEIVED: i64 = 5;
 /// Seconds after which an invitation may succeed.
 const TRY_AGAIN: i64 = 600;
@@ -34,7 +34,7 @@ pub struct Invited<'a> {
     pub now: DateTime<Utc>,
 }
 
-/// The caller may give this role.
+/// Checks that the caller may grant this role.
 ///
 /// # Errors
 /// [`ErrorCode::MissingScope`].
@@ -42,12 +42,12 @@ pub fn check_gives(by: Requester<'_>, workspace: &StoredWorkspace, role: Role) -
     if by.principal.may_give(role, place(workspace)) { Ok(()) } else { Err(lacking(role)) }
 }
 
-/// Adds or invites a person. One who is a member with this role already stays so; one who is invited with it is invited
-/// again.
+/// Adds or invites a person. A member who already has this role is left unchanged; a person already invited with it is
+/// invited again.
 ///
 /// # Errors
-/// [`ErrorCode::MemberHasOtherRole`], [`ErrorCode::TooManyInvitations`], [`ErrorCode::MissingScope`] if the caller lost the
-/// right meanwhile.
+/// [`ErrorCode::MemberHasOtherRole`], [`ErrorCode::TooManyInvitations`], [`ErrorCode::MissingScope`] if the caller lost
+/// the right meanwhile.
 pub async fn add(
     changes: &mut Changes,
     by: Requester<'_>,
@@ -79,8 +79,8 @@ pub async fn add(
     Ok(made)
 }
 
-/// Gives a member another role. It counts from their next request on; tokens that they made there and could not make any
-/// more are revoked.
+/// Changes a member's role. It applies from their next request; tokens that they created there and could no longer
+/// create are revoked.
 ///
 /// # Errors
 /// [`ErrorCode::MemberNotFound`], [`ErrorCode::LastOwner`], [`ErrorCode::MissingScope`].
@@ -108,8 +108,8 @@ pub async fn change_role(
     Ok(member)
 }
 
-/// Removes a member, or withdraws an invitation. Anyone may remove themselves. The member's next request is refused, what they
-/// have open is closed, and tokens that they made there are revoked.
+/// Removes a member, or withdraws an invitation. Any member may remove themselves. The removed member's next request is
+/// rejected, their open connections are closed, and the tokens that they created there are revoked.
 ///
 /// # Errors
 /// [`ErrorCode::MemberNotFound`], [`ErrorCode::LastOwner`], [`ErrorCode::MissingScope`].
@@ -133,16 +133,16 @@ pub async fn remove(
     Ok(changes.audit(&entry(by, AuditAction::MemberRemoved, workspace, user, reason)).await?)
 }
 
-/// A caller who gives and takes roles: as they were when they asked, and as they are now.
+/// A caller who grants and revokes roles, with the rights at the time of the request and the current ones.
 struct Giver<'a> {
     principal: &'a Principal,
     workspace: &'a StoredWorkspace,
-    /// What a user is in the workspace now.
+    /// The user's current role in the workspace.
     own: Option<Role>,
 }
 
 impl Giver<'_> {
-    /// A giver cannot give what they lack, and cannot take what they could not have given.
+    /// A caller can neither grant a role that they lack nor revoke one that they could not grant.
     fn check(&self, role: Role) -> Decision<()> {
         let gives = |own: Role| own >= role && own.scopes().contains(Scope::WorkspacesWrite);
         let still = self.principal.user_id().is_none() || self.own.is_some_and(gives);
@@ -151,7 +151,7 @@ impl Giver<'_> {
     }
 }
 
-/// Keeps the members as they are until the change is done, the caller among them.
+/// Locks the members, the caller included, until the change is done.
 async fn lock<'a>(
     changes: &mut Changes,
     by: Requester<'a>,

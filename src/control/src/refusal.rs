@@ -1,4 +1,4 @@
-//! Why something is not done.
+//! Reasons for rejecting a request.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use auth::scope::ScopeSet;
 use store::StoreError;
 use wire::ErrorCode;
 
-/// What was decided, or why nothing is done.
+/// A decision, or the reason for rejecting the request.
 pub type Decision<T> = Result<T, Refusal>;
 
-/// Why something is not done.
+/// The reason for rejecting a request.
 #[derive(Debug)]
 pub struct Refusal {
     /// Its stable code.
     pub code: ErrorCode,
-    /// A public message other than the table's.
+    /// A public message that replaces the table's.
     pub message: Option<String>,
     /// Seconds after which the same request may succeed.
     pub retry_after: Option<i64>,
@@ -37,7 +37,7 @@ impl Refusal {
         Self { retry_after: Some(seconds), ..self }
     }
 
-    /// A caller lacks these scopes.
+    /// Rejects a caller who lacks these scopes.
     #[must_use]
     pub fn missing(scopes: ScopeSet) -> Self {
         Self::new(ErrorCode::MissingScope).with_message(format!("Missing required scopes: {scopes}"))

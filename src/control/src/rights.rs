@@ -1,5 +1,5 @@
-//! What ends with a member's rights: the tokens that they made in the workspace, the secrets that they got by rotating
-//! the tokens of others, and whatever was made with one of these.
+//! Ends everything that depends on a member's rights: the tokens that they created in the workspace, the secrets that
+//! they got by rotating others' tokens, and everything created with one of these.
 
 use auth::role::Role;
 use auth::scope::{Scope, ScopeSet};
@@ -9,7 +9,7 @@ use wire::AuditAction;
 
 use crate::{Decision, Requester};
 
-/// Ends what the member could not make any more with the role that they have now; `None`: they have left.
+/// Ends tokens and secrets that the member could no longer create with the current role; `None`: they have left.
 pub(crate) async fn end(
     changes: &mut Changes,
     by: Requester<'_>,
@@ -46,7 +46,7 @@ pub(crate) async fn end(
     Ok(())
 }
 
-/// Whether a token is good for this workspace, by its id or its slug.
+/// Whether a token is for this workspace, by id or slug.
 fn is_for(token: &StoredServiceToken, workspace: &StoredWorkspace) -> bool {
     let id = workspace.id.to_string();
     token.workspaces.iter().any(|name| *name == workspace.slug || name.eq_ignore_ascii_case(&id))

@@ -1,4 +1,4 @@
-//! How versions of a workflow become live: the gate and the canary are set, and a canary is promoted.
+//! Workflow rollouts: sets the gate and the canary, and promotes a canary.
 
 use store::{AuditEntry, Changes, StoredCanary, StoredRollout, StoredWorkflow};
 use wire::{AuditAction, CanaryOutcome, ErrorCode, PutRollout, RolloutCanary, RolloutGate};
@@ -6,12 +6,12 @@ use wire::{AuditAction, CanaryOutcome, ErrorCode, PutRollout, RolloutCanary, Rol
 use crate::workflows::{self, entry};
 use crate::{Decision, Refusal, Requester};
 
-/// Sets the gate and the canary; what is not there is removed. `gate_evaluation`: the evaluation of the gate, with fixed versions. If the canary is the live version, the version before it
-/// becomes live.
+/// Sets the gate and the canary; removes those that are absent. `gate_evaluation`: the gate's evaluation, with fixed
+/// versions. If the canary is the live version, the version before it becomes live.
 ///
 /// # Errors
-/// [`ErrorCode::VersionNotFound`], [`ErrorCode::VersionGateFailed`] for a canary that has failed its gate, [`ErrorCode::InvalidRequest`],
-/// [`ErrorCode::WorkflowArchived`].
+/// [`ErrorCode::VersionNotFound`], [`ErrorCode::VersionGateFailed`] for a canary that has failed its gate,
+/// [`ErrorCode::InvalidRequest`], [`ErrorCode::WorkflowArchived`].
 pub async fn set(
     changes: &mut Changes,
     by: Requester<'_>,
@@ -77,8 +77,8 @@ async fn prepare_canary(
 /// Makes the canary live at once.
 ///
 /// # Errors
-/// [`ErrorCode::VersionNotFound`] without a canary, [`ErrorCode::VersionGateFailed`] if it has failed its gate meanwhile,
-/// [`ErrorCode::WorkflowArchived`].
+/// [`ErrorCode::VersionNotFound`] without a canary, [`ErrorCode::VersionGateFailed`] if it has failed its gate
+/// meanwhile, [`ErrorCode::WorkflowArchived`].
 pub async fn promote(
     changes: &mut Changes,
     by: Requester<'_>,

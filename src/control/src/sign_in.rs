@@ -1,6 +1,6 @@
-//! Sign-ins: what opens a session, what ends one, and their rows of the audit trail.
+//! Sign-ins: opens and ends sessions, and writes their audit entries.
 //!
-//! A caller who signs in has no principal yet, so a row names the user.
+//! A caller who signs in has no principal yet, so an audit entry names the user.
 
 use std::net::IpAddr;
 
@@ -54,8 +54,8 @@ pub struct Opening<'a> {
     pub user_agent: Option<&'a str>,
 }
 
-/// Opens the session of a user who proved an address; `None` if the address may not sign in. A user who comes from a provider
-/// has the identity there, and gets a cookie only.
+/// Opens the session of a user who proved an address; `None` if the address may not sign in. A user from a provider has
+/// the identity there, and gets only a cookie.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -95,8 +95,8 @@ pub async fn open(
     Ok(Some(opened))
 }
 
-/// Uses up a code of a mail and opens the session; `None` if the code is wrong, over or used, or its address may not sign
-/// in.
+/// Uses up a mailed code and opens the session; `None` if the code is wrong, expired or used, or its address may not
+/// sign in.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -109,7 +109,7 @@ pub async fn by_code(
     open(changes, opening, &proven.email, None).await
 }
 
-/// Uses up a link of a mail and opens the session.
+/// Uses up a mailed link and opens the session.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -127,7 +127,7 @@ pub async fn by_link(
     Ok((link_use, opened))
 }
 
-/// Replaces a refresh token. A token that is used again, or too often, ends its session.
+/// Replaces a refresh token. A token that is reused, or refreshed too often, ends its session.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -150,7 +150,7 @@ pub async fn refresh(
     Ok(refreshed)
 }
 
-/// Opens a session for a terminal, whose first refresh token is the code with this digest.
+/// Opens a terminal session, whose first refresh token is the code with this digest.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -164,7 +164,7 @@ pub async fn open_terminal(
     changes.audit(&client.entry(AuditAction::AuthTerminalCode, user, session)).await
 }
 
-/// Ends a session of a user, also if it ended already; `false` if it is not theirs.
+/// Ends a user's session, even if it has ended already; `false` if it is not theirs.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -183,7 +183,7 @@ pub async fn end(
     Ok(true)
 }
 
-/// Ends every session of a user.
+/// Ends all sessions of a user.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -194,7 +194,7 @@ pub async fn end_all(changes: &mut Changes, client: &Client, user: Uuid) -> Resu
     Ok(())
 }
 
-/// Ends the caller's session and that of a refresh token, as far as they have not ended.
+/// Ends the caller's session and the session of a refresh token, unless they have ended.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.

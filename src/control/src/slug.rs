@@ -1,11 +1,12 @@
-//! Names in paths and headers: `^[a-z0-9]+(?:-[a-z0-9]+)*$`, at most 64 characters, and no UUID, which would be an id.
+//! Names in paths and headers: `^[a-z0-9]+(?:-[a-z0-9]+)*$`, at most 64 characters, and not a UUID, which would be an
+//! id.
 
 use uuid::Uuid;
 
-/// Characters of the longest one.
+/// Maximum characters.
 pub(crate) const LONGEST: usize = 64;
 
-/// Whether a text is one.
+/// Whether a text is a valid slug.
 #[must_use]
 pub fn is_valid(text: &str) -> bool {
     let word =
@@ -13,7 +14,7 @@ pub fn is_valid(text: &str) -> bool {
     text.len() <= LONGEST && Uuid::parse_str(text).is_err() && text.split('-').all(word)
 }
 
-/// The one that a text comes nearest to, if there is any.
+/// The slug nearest to a text, if any.
 #[must_use]
 pub fn near(text: &str) -> Option<String> {
     let mut slug = String::new();

@@ -1,4 +1,4 @@
-//! Service tokens: a caller grants and reaches no more than they have, and what they made ends with their rights.
+//! Service tokens: a caller grants and reaches only what they have, and their tokens end with their rights.
 
 use auth::principal::Place;
 use auth::role::Role;
@@ -11,7 +11,7 @@ use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester};
 
-/// The caller has all of these scopes in all of these workspaces, and the one that the operation needs.
+/// Checks that the caller has all these scopes in all these workspaces, and the scope that the operation needs.
 ///
 /// # Errors
 /// [`ErrorCode::MissingScope`], [`ErrorCode::WorkspaceForbidden`].
@@ -28,7 +28,7 @@ pub async fn check_reach(
         return Ok(());
     }
     let closed = || Refusal::new(ErrorCode::WorkspaceForbidden);
-    // No workspace means all of them, which is more than a restricted caller has.
+    // An empty list means all workspaces, more than a restricted caller has.
     if workspaces.is_empty() {
         return Err(closed());
     }
@@ -51,7 +51,7 @@ fn refuse_missing(missing: ScopeSet) -> Decision<()> {
 /// Whether the caller may see the token: they have the scope that the operation needs in all of its workspaces.
 ///
 /// # Errors
-/// When the database does not answer.
+/// If the database does not answer.
 pub async fn sees(
     store: &Store,
     by: Requester<'_>,
@@ -67,10 +67,10 @@ pub async fn sees(
     }
 }
 
-/// Returns at most `wanted` of the tokens after `before` that the caller may see, the newest first.
+/// Returns at most `wanted` tokens after `before` that the caller may see, the newest first.
 ///
 /// # Errors
-/// When the database does not answer.
+/// If the database does not answer.
 pub async fn seen(
     store: &Store,
     by: Requester<'_>,
@@ -96,10 +96,10 @@ pub async fn seen(
     }
 }
 
-/// The workspace of a token that is good for one alone: its administrators read of it in the audit trail.
+/// The workspace of a token limited to one: its administrators see the token in their audit trail.
 ///
 /// # Errors
-/// When the database does not answer.
+/// If the database does not answer.
 pub async fn only_workspace(store: &Store, workspaces: &[String]) -> Decision<Option<Uuid>> {
     if workspaces.is_empty() {
         return Ok(None);
@@ -126,7 +126,7 @@ pub async fn create(
     Ok(made)
 }
 
-/// Gives a token another secret; those before stay good until `old_until`.
+/// Adds a new secret to a token; the previous ones stay valid until `old_until`.
 ///
 /// # Errors
 /// [`ErrorCode::ServiceTokenNotActive`], and as [`create`].
@@ -146,7 +146,7 @@ pub async fn rotate(
     Ok(rotated)
 }
 
-/// Revokes a token; one that is revoked stays so.
+/// Revokes a token. Idempotent.
 ///
 /// # Errors
 /// [`ErrorCode::ServiceTokenNotFound`].
@@ -166,7 +166,7 @@ pub async fn revoke(
     Ok(revoked)
 }
 
-/// Keeps the caller's rights as they are until the change is done: what ends with them then finds what they make here.
+/// Holds the caller's rights until the change is done: a later loss of rights then also ends the tokens created here.
 async fn hold(
     changes: &mut Changes,
     by: Requester<'_>,
@@ -174,7 +174,7 @@ async fn hold(
     workspaces: &[String],
     rotated: Option<Uuid>,
 ) -> Decision<()> {
-    // The workspaces first, as what ends with a member does: the two never wait for each other's tokens.
+    // Locks the workspaces first, as when a member's rights end: the two never wait for each other's tokens.
     let locked = changes.lock_members_of(workspaces).await?;
     if !changes.hold_cause(&Cause::of(by.principal), rotated).await? {
         return Err(Refusal::new(ErrorCode::InvalidToken));

@@ -1,4 +1,4 @@
-//! What starts runs of a workflow automatically: configured and removed.
+//! Triggers that start workflow runs automatically: configures and removes them.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester};
 
-/// Configures the schedule of a workflow, whatever it was before. `next`: when it fires next.
+/// Configures the schedule of a workflow, replacing any earlier one. `next`: the next time it fires.
 ///
 /// # Errors
 /// [`ErrorCode::WorkflowArchived`].
@@ -39,7 +39,7 @@ pub async fn remove_cron(
     Ok(changes.audit(&entry(by, AuditAction::TriggerCronRemoved, workflow, None)).await?)
 }
 
-/// Configures the webhook of a workflow, whatever it was before. `secrets` are sealed.
+/// Configures the webhook of a workflow, replacing any earlier one. `secrets` are sealed.
 ///
 /// # Errors
 /// [`ErrorCode::WorkflowArchived`].

@@ -1,4 +1,4 @@
-//! Uploads: which files are accepted, and what is known of them when they are stored.
+//! Uploads: checks files and stores them with their metadata.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -22,27 +22,27 @@ use crate::refusal::{Decision, Refusal};
 
 /// The daily limit of a network, as a multiple of a session's limit.
 const NETWORK_SESSIONS: u64 = 10;
-/// How long an image waits for those before it.
+/// Maximum wait of an image for its turn.
 const IMAGE_WAIT: Duration = Duration::from_secs(20);
-/// Images that are held in memory at once.
+/// Maximum images in memory at once.
 const IMAGES_AT_ONCE: usize = 1;
 
 /// The media type of an announced file whose declared type says nothing about its content.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// How much is accepted.
+/// Limits for uploads.
 #[derive(Debug, Clone, Copy)]
 pub struct UploadLimits {
-    /// Bytes of a file.
+    /// Maximum bytes per file.
     pub file: Option<NonZeroU64>,
-    /// Bytes of a session on a UTC day.
+    /// Maximum bytes per session and UTC day.
     pub day: Option<NonZeroU64>,
 }
 
 /// The owner of an upload.
 #[derive(Debug, Clone)]
 pub struct Uploader {
-    /// The workspace that its bytes count for.
+    /// The workspace to which its bytes count.
     pub workspace: Uuid,
     /// The workflow, if the request names one.
     pub workflow: Option<Uuid>,
@@ -50,9 +50,9 @@ pub struct Uploader {
     pub owner_kind: OwnerKind,
     /// The owner's id, if the kind has one.
     pub owner_id: Option<String>,
-    /// What bytes are counted under.
+    /// The key for counting bytes.
     pub session: String,
-    /// The client's network; all its sessions share ten times the limit of one.
+    /// The client's network; all its sessions share ten times one session's limit.
     pub network: String,
 }
 
@@ -68,7 +68,7 @@ pub struct Uploads {
 }
 
 impl Uploads {
-    /// Uploads into this store; images are decoded in this sandbox.
+    /// Stores uploads in this store and decodes images in this sandbox.
     #[must_use]
     pub fn new(
         store: Store,
@@ -80,10 +80,10 @@ impl Uploads {
         Self { store, sandbox, clock, ids, limits, images: Arc::new(Semaphore::new(IMAGES_AT_ONCE)) }
     }
 
-    /// Stores an attachment whose bytes will be sent later.
+    /// Stores an attachment whose bytes follow later.
     ///
     /// # Errors
-    /// [`Refusal`]: the size or the type is not accepted, or the session has uploaded as much as it may today.
+    /// [`Refusal`]: the size or the type is not accepted, or the session has reached its daily limit.
     pub async fn announce(
         &self,
         uploader: Uploader,
@@ -114,10 +114,10 @@ impl Uploads {
         Ok(self.store.attachments_named(&[id]).await?.pop())
     }
 
-    /// Begins to receive a new file. `size`: how many bytes will come, as far as that is known.
+    /// Begins to receive a new file. `size`: the number of expected bytes, if known.
     ///
     /// # Errors
-    /// [`Refusal`]: it is too large, or the session has uploaded as much as it may today.
+    /// [`Refusal`]: it is too large, or the session has reached its daily limit.
     pub async fn begin(&self, uploader: Uploader, name: &str, size: Option<u64>) -> Decision<Upload> {
         let least = size.unwrap_or(1);
         self.check_size(least)?;
@@ -128,14 +128,14 @@ impl Uploads {
         Ok(self.receive(new, network, (None, allowance), writer))
     }
 
-    /// Begins to receive the bytes of an attachment that was announced. They were counted for the day then.
+    /// Begins to receive the bytes of an announced attachment. The announcement already counted them for the day.
     ///
     /// # Errors
-    /// [`Refusal`]: there is no randomness.
+    /// [`Refusal`]: the random source fails.
     pub fn begin_announced(&self, announced: StoredAttachment, network: String) -> Decision<Upload> {
         let upload = self.upload_id()?;
         let writer = match announced.digest {
-            // They are only compared.
+            // The bytes are only compared.
             Some(_) => self.store.hash_blob(upload),
             None => self.store.write_blob(upload),
         };
@@ -189,8 +189,8 @@ impl Uploads {
         }
     }
 
-    /// Bytes that the session and its network may upload today, which must be at least `size`; `None`: no limit. Checked before any
-    /// byte is stored; the end of the upload counts.
+    /// Bytes that the session and its network may upload today, at least `size`; `None`: no limit. Checked before any
+    /// byte is stored, while the end of the upload counts them.
     async fn allowance(&self, session: &str, network: &str, size: u64) -> Decision<Option<u64>> {
         let Some(most) = self.limits.day else { return Ok(None) };
         let now = self.clock.now();
@@ -204,20 +204,20 @@ impl Uploads {
     }
 }
 
-/// What is known of an attachment whose bytes are received.
+/// Metadata of an attachment whose bytes are being received.
 #[derive(Debug, Clone, Copy)]
 struct Announced {
     size: u64,
-    /// Of the bytes that were uploaded before.
+    /// Digest of the bytes that were uploaded before.
     digest: Option<[u8; 32]>,
 }
 
-/// A file that is being received. Dropped, its bytes are deleted.
+/// A file that is being received. Dropping it deletes its bytes.
 pub struct Upload {
     uploads: Uploads,
     new: NewAttachment,
     network: String,
-    /// Of an attachment that exists.
+    /// The announcement, if the attachment exists.
     announced: Option<Announced>,
     /// Bytes that may be uploaded, if the day has a limit.
     allowance: Option<u64>,
@@ -246,11 +246,11 @@ impl Upload {
         Ok(self.writer.write(bytes).await?)
     }
 
-    /// Stores the file, all of whose bytes were written. The same bytes sent again for an announced attachment change nothing.
+    /// Stores the completely written file. Sending the same bytes again for an announced attachment changes nothing.
     ///
     /// # Errors
-    /// [`Refusal`]: the file is empty, of another size or type than accepted, or damaged; or the session has uploaded as much as it
-    /// may today.
+    /// [`Refusal`]: the file is empty, damaged, or has an unaccepted size or type; or the session has reached its daily
+    /// limit.
     pub async fn finish(self) -> Decision<StoredAttachment> {
         let Self { uploads, mut new, network, announced, writer, detector, .. } = self;
         new.size = writer.size();
@@ -288,7 +288,7 @@ impl Upload {
 }
 
 impl Uploads {
-    /// Decodes an image, in a process of its own.
+    /// Decodes an image in a separate process.
     async fn inspect_image(&self, kind: ImageKind, written: &WrittenBlob) -> Decision<Preview> {
         if written.size() > u64::try_from(sandbox::LARGEST_IMAGE).unwrap_or(u64::MAX) {
             let most = sandbox::LARGEST_IMAGE >> 20;

@@ -1,4 +1,4 @@
-//! The vault: credentials that graphs name. Secrets are sealed before they are stored.
+//! The vault: credentials named in graphs. Secrets are sealed before they are stored.
 
 use auth::envelope::{Place, preview, seal};
 use auth::keyring::{KeyRing, KeyringError};
@@ -13,12 +13,12 @@ use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester};
 
-/// The keys that secrets are sealed with.
+/// The keys that seal secrets.
 #[derive(Clone, Copy)]
 pub struct Vault<'a> {
     /// The service's keys.
     pub ring: &'a KeyRing,
-    /// Where data keys come from.
+    /// Source of data keys.
     pub random: &'a dyn Random,
 }
 
@@ -36,25 +36,25 @@ pub struct New {
     pub id: Uuid,
     /// Its workspace.
     pub workspace: Uuid,
-    /// How graphs name it.
+    /// The name in graphs.
     pub name: String,
-    /// Whom it is for.
+    /// The provider that it is for.
     pub provider: Option<String>,
-    /// For people.
+    /// A description for people.
     pub description: Option<String>,
     /// The secret.
     pub secret: Secret,
-    /// Who creates it.
+    /// The creator.
     pub created_by: Option<String>,
 }
 
-/// What to change about a credential; what is `None` stays.
+/// Changes to a credential; `None` leaves a field unchanged.
 pub struct Change {
-    /// Whom it is for.
+    /// The provider that it is for.
     pub provider: Option<Option<String>>,
-    /// For people.
+    /// A description for people.
     pub description: Option<Option<String>>,
-    /// The next secret.
+    /// The new secret.
     pub secret: Option<Secret>,
 }
 
@@ -114,7 +114,7 @@ pub async fn delete(changes: &mut Changes, by: Requester<'_>, credential: &Store
     Ok(changes.audit(&entry(by, AuditAction::CredentialDeleted, credential)).await?)
 }
 
-/// Why a sealed value is not opened: a missing key is named, nothing else is told.
+/// The refusal for a sealed value that does not open. It names a missing key and hides every other reason.
 #[must_use]
 pub fn unsealed(error: KeyringError) -> Refusal {
     let refused = match &error {

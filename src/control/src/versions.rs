@@ -1,4 +1,4 @@
-//! Versions: saved, and made live by that.
+//! Versions: saves them and thereby makes them live.
 
 use store::{AuditEntry, Changes, NewVersion, StoredVersion, StoredWorkflow};
 use wire::{AuditAction, GateStatus, LiveAfterSave, LiveReason, VersionGate};
@@ -19,8 +19,8 @@ pub struct Saved {
     pub live: LiveAfterSave,
 }
 
-/// Saves a version and makes it live, unless its gate or a canary decides that later. If the latest version has the same
-/// content and another version was made live by hand, the latest one becomes live again.
+/// Saves a version and makes it live, unless its gate or a canary decides that later. If the latest version has the
+/// same content and another version was made live by hand, the latest one becomes live again.
 ///
 /// # Errors
 /// [`wire::ErrorCode::WorkflowArchived`].

@@ -1,4 +1,4 @@
-//! Visitors of chats: who may see and change their threads, and erase their data.
+//! Chat visitors: checks who may see and change their threads, and erases their data.
 
 use auth::principal::Actor;
 use auth::scope::Scope;
@@ -11,13 +11,13 @@ use wire::{AuditAction, ErrorCode};
 
 use crate::{Decision, Refusal, Requester};
 
-/// Whether the caller may read, change and erase what visitors write in a workspace that they have entered.
+/// Whether the caller may read, change and erase the content of visitors in a workspace that they have entered.
 #[must_use]
 pub fn may_manage(by: Requester<'_>, workspace: Uuid) -> bool {
     by.principal.may(Scope::WorkflowsWrite).is_ok() && by.principal.may_publish_in(workspace)
 }
 
-/// Checks that the caller may read, change and erase what visitors write. This takes the right to publish the chat.
+/// Checks that the caller may read, change and erase visitors' content. This takes the right to publish the chat.
 ///
 /// # Errors
 /// [`ErrorCode::MissingScope`].
@@ -29,7 +29,7 @@ pub fn check_may_manage(by: Requester<'_>, workspace: Uuid) -> Decision<()> {
     Err(Refusal::new(ErrorCode::MissingScope).with_message(message))
 }
 
-/// Changes the title or the status of a thread; `None` leaves it as it is.
+/// Changes a thread's title or status; `None` leaves a field unchanged.
 ///
 /// # Errors
 /// [`ErrorCode::ThreadNotFound`].
@@ -52,7 +52,7 @@ pub async fn change_thread(
     Ok(changes.audit(&entry).await?)
 }
 
-/// Records that a visitor's data is exported, for someone who may read it.
+/// Records the export of a visitor's data. The caller must be allowed to read it.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -67,7 +67,8 @@ pub async fn export(
     changes.audit(&entry).await
 }
 
-/// Requests that a visitor's data is erased, for someone who may read it. Returns the request, and how many threads the visitor has.
+/// Requests the erasure of a visitor's data. The caller must be allowed to read it. Returns the request and the
+/// visitor's thread count.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -83,7 +84,7 @@ pub async fn erase(
     changes.request_erasure(visitor).await
 }
 
-/// Requests that the data of the visitor who asks is erased. The audit entry contains neither their id nor their address.
+/// Requests the erasure of the calling visitor's data. The audit entry contains neither their id nor their address.
 ///
 /// # Errors
 /// [`StoreError`] if the database does not answer.
@@ -111,7 +112,7 @@ fn target(visitor: &ChatVisitor) -> AuditTarget {
     AuditTarget { kind: "workflow", id: visitor.workflow.to_string() }
 }
 
-/// Names a visitor only for those who know the id already.
+/// Identifies a visitor only to readers who already know the id.
 fn pseudonym(visitor: &ChatVisitor) -> String {
     let name = format!("{} {}", visitor.workflow, visitor.name());
     let digest = hex::encode(digest(&SHA256, name.as_bytes()));

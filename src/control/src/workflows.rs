@@ -1,4 +1,4 @@
-//! Workflows: created, published, made live, archived.
+//! Workflows: creates, publishes, archives them and makes versions live.
 
 use store::{AuditEntry, AuditTarget, Changes, NewWorkflow, Publication, StoreError, StoredWorkflow};
 use uuid::Uuid;
@@ -6,10 +6,10 @@ use wire::{AuditAction, CreateWorkflow, ErrorCode, GateStatus};
 
 use crate::{Decision, Refusal, Requester, handle};
 
-/// Numbers that are tried for a handle that is made from a name.
+/// Maximum numbered attempts for a handle made from a name.
 const ATTEMPTS: usize = 100;
 
-/// Publishing needs more than its scope: of the members only admins and owners may.
+/// Checks that the caller may publish. In addition to the scope, members need the role admin or owner.
 ///
 /// # Errors
 /// [`ErrorCode::MissingScope`].
@@ -21,7 +21,7 @@ pub fn check_publishes(by: Requester<'_>, workspace: Uuid) -> Decision<()> {
     Err(Refusal::new(ErrorCode::MissingScope).with_message(message))
 }
 
-/// Creates a workflow. A handle that is given is taken or not; one made from the name gets a number if it is.
+/// Creates a workflow. A given handle must be free; a handle made from the name gets a number if taken.
 ///
 /// # Errors
 /// [`ErrorCode::WorkflowHandleTaken`], [`ErrorCode::WorkspaceForbidden`] if the workspace was deleted meanwhile.
@@ -51,8 +51,8 @@ pub async fn create(
     }
 }
 
-/// Publishes a workflow, or changes whether its chat requires a login; `None` leaves that as it is. The flag says whether it was
-/// private until now.
+/// Publishes a workflow, or changes whether its chat requires a login; `None` leaves that unchanged. The flag says
+/// whether the workflow was private before.
 ///
 /// # Errors
 /// [`ErrorCode::WorkflowArchived`], [`ErrorCode::VersionGateFailed`] if no version has passed the gate yet.
@@ -78,10 +78,10 @@ pub async fn publish(
     Ok((published, publication == Publication::New))
 }
 
-/// Ends the publication of a workflow; a private one stays private.
+/// Ends a workflow's publication. Idempotent.
 ///
 /// # Errors
-/// When the database does not answer.
+/// If the database does not answer.
 pub async fn unpublish(
     changes: &mut Changes,
     by: Requester<'_>,
@@ -94,7 +94,7 @@ pub async fn unpublish(
     Ok(private)
 }
 
-/// Refuses a version that has failed its gate unless `force` is given.
+/// Rejects a version that has failed its gate, unless `force` is set.
 pub(crate) async fn check_gate_of(
     changes: &mut Changes,
     workflow: &StoredWorkflow,
@@ -112,7 +112,7 @@ pub(crate) async fn check_gate_of(
     }
 }
 
-/// Makes a numbered version live, also an older one: a rollback. `force`: also one that has failed its gate.
+/// Makes a numbered version live; an older one is a rollback. `force` also allows a version that has failed its gate.
 ///
 /// # Errors
 /// [`ErrorCode::VersionNotFound`], [`ErrorCode::VersionGateFailed`], [`ErrorCode::WorkflowArchived`].
@@ -132,7 +132,7 @@ pub async fn set_live(
     Ok(StoredWorkflow { live_version: Some(number), latest_version, ..workflow.clone() })
 }
 
-/// Archives a workflow, which ends its publication; an archived one stays so.
+/// Archives a workflow, which ends its publication. Idempotent.
 ///
 /// # Errors
 /// [`ErrorCode::MissingScope`] if it was published meanwhile, and the caller may not publish.
@@ -151,10 +151,10 @@ pub async fn archive(
     Ok(archived)
 }
 
-/// Restores an archived workflow; any other one stays unchanged. Its publication is not restored.
+/// Restores an archived workflow; other workflows stay unchanged. Does not restore its publication.
 ///
 /// # Errors
-/// When the database does not answer.
+/// If the database does not answer.
 pub async fn restore(
     changes: &mut Changes,
     by: Requester<'_>,

@@ -1,4 +1,4 @@
-//! Workspaces: created, changed, deleted.
+//! Workspaces: creates, changes and deletes them.
 
 use store::{AuditTarget, Changes, DEFAULT_WORKSPACE, NewWorkspace, StoredWorkspace, WorkspaceChange};
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use wire::{AuditAction, ErrorCode, UpdateWorkspace};
 
 use crate::{Decision, Refusal, Requester, apps};
 
-/// The caller may create workspaces.
+/// Checks that the caller may create workspaces.
 ///
 /// # Errors
 /// [`ErrorCode::WorkspaceForbidden`].
@@ -29,7 +29,7 @@ pub async fn create(
     Ok(made)
 }
 
-/// Changes the display name and the settings of a workspace. The slug stays: requests and tokens name the workspace by it.
+/// Changes a workspace's display name and settings. The slug stays: requests and tokens name the workspace by it.
 ///
 /// # Errors
 /// [`ErrorCode::WorkspaceNotFound`].
@@ -55,7 +55,7 @@ pub async fn update(
     Ok(changed)
 }
 
-/// The caller may delete the workspace: its owners may, and callers who may do everything everywhere.
+/// Checks that the caller may delete the workspace. Owners may, and callers with every right everywhere.
 ///
 /// # Errors
 /// [`ErrorCode::MissingScope`].

@@ -1,10 +1,10 @@
-//! Pauses between attempts.
+//! Backoff between attempts.
 
 use std::time::Duration;
 
 use crate::Random;
 
-/// Returns the pause after `failures` attempts that failed in a row, from 1: `first`, doubled by each further one, up to
+/// Returns the pause after `failures` consecutive failures, from 1: `first`, doubled for each further failure, up to
 /// `longest`.
 #[must_use]
 pub fn backoff(first: Duration, failures: u32, longest: Duration) -> Duration {
@@ -12,8 +12,8 @@ pub fn backoff(first: Duration, failures: u32, longest: Duration) -> Duration {
     first.saturating_mul(factor).min(longest)
 }
 
-/// Returns half to all of the pause, so that what failed together does not come back together; all of it if the random
-/// source fails.
+/// Returns half to all of the pause, so that clients that fail together do not retry together; all of it if the
+/// random source fails.
 #[must_use]
 pub fn jittered(pause: Duration, random: &dyn Random) -> Duration {
     let mut byte = [u8::MAX];

@@ -1,4 +1,4 @@
-//! The one source of time.
+//! The only source of time.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// A wait that ends when the clock has moved on.
+/// A wait that ends when the clock reaches its time.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Wall time, monotonic time and waiting.
 pub trait Clock: Send + Sync + 'static {
     /// The wall clock, UTC. May leap; never use it to measure a duration.
     fn now(&self) -> DateTime<Utc>;
-    /// Time since an arbitrary start. Never goes back.
+    /// Time since an arbitrary start. Never decreases.
     fn monotonic(&self) -> Duration;
     /// Waits for `duration` of monotonic time.
     fn sleep(&self, duration: Duration) -> Sleep;
 }
 
-/// Runs `future` for at most `limit`; `None` when the limit passed first.
+/// Runs `future` for at most `limit`; returns `None` on timeout.
 pub async fn timeout<F: Future>(clock: &dyn Clock, limit: Duration, future: F) -> Option<F::Output> {
     tokio::select! {
         biased;
         output = future => Some(output),
-        // Work that always has something to do uses up its task's budget in every poll; the limit holds nonetheless.
+        // A future that never pauses uses up its task's budget in every poll; the timeout fires nonetheless.
         () = tokio::task::unconstrained(clock.sleep(limit)) => None,
     }
 }
@@ -79,7 +79,7 @@ mod manual {
 
     use super::{Clock, DateTime, Duration, Sleep, Utc};
 
-    /// A clock that moves only when a test says so.
+    /// A clock that only tests advance.
     #[derive(Clone)]
     pub struct ManualClock {
         inner: Arc<Mutex<Inner>>,
@@ -93,7 +93,7 @@ mod manual {
     }
 
     impl ManualClock {
-        /// A clock that stands at `start`.
+        /// A clock that starts at `start`.
         #[must_use]
         pub fn new(start: DateTime<Utc>) -> Self {
             Self {
@@ -106,7 +106,7 @@ mod manual {
             }
         }
 
-        /// Moves on by `by` and wakes every wait that has come due.
+        /// Advances by `by` and wakes all waits that are due.
         pub fn advance(&self, by: Duration) {
             let due = {
                 let mut inner = self.inner.lock();
@@ -123,12 +123,12 @@ mod manual {
             }
         }
 
-        /// Sets the wall clock on or back; monotonic time does not notice.
+        /// Moves the wall clock forward or back; monotonic time is unaffected.
         pub fn leap(&self, by: TimeDelta) {
             self.inner.lock().leaped += by;
         }
 
-        /// How many waits have not come due and are still wanted.
+        /// Counts waits that are neither due nor dropped.
         #[must_use]
         pub fn sleepers(&self) -> usize {
             let mut inner = self.inner.lock();

@@ -1,26 +1,25 @@
-//! Numbers that look random and are a function of what they are drawn for: work that is repeated, after a crash or on another
-//! machine, draws the same numbers.
+//! Deterministic pseudorandom numbers: repeated work, after a crash or on another machine, draws the same numbers.
 
 use ring::digest::{Context, SHA256};
 
-/// What a number is drawn for. Draws for different purposes are independent.
+/// A draw's purpose. Draws for different purposes are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Which cases are for training, validation and test.
+    /// Assigns cases to training, validation and test.
     Split,
-    /// Which cases a proposal looks at.
+    /// Selects a proposal's cases.
     Minibatch,
-    /// Which candidate a proposal changes.
+    /// Selects the candidate that a proposal changes.
     Parent,
-    /// Which of the candidates that are best somewhere.
+    /// Selects a candidate among those that are best somewhere.
     Pareto,
-    /// Which examples a prompt shows.
+    /// Selects the examples that a prompt shows.
     Demos,
-    /// A draw from the belief about a choice.
+    /// Draws from the belief about a choice.
     Thompson,
-    /// Which values a resample contains.
+    /// Selects the values in a resample.
     Bootstrap,
-    /// The seed of a call of a model.
+    /// A model call's seed.
     CallSeed,
 }
 
@@ -39,32 +38,32 @@ impl Purpose {
     }
 }
 
-/// Draws numbers for a seed. It has no state: each draw is from the SHA-256 of seed, purpose and place.
+/// Draws numbers for a seed. It is stateless: each draw is the SHA-256 of seed, purpose and place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter {
     seed: u64,
 }
 
 impl Counter {
-    /// Of this seed.
+    /// A counter for this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { seed }
     }
 
-    /// 32 bytes for a draw.
+    /// A draw's 32 bytes.
     #[must_use]
     pub fn bytes(&self, purpose: Purpose, iteration: u64, index: u64) -> [u8; 32] {
         self.digest(purpose, &[&iteration.to_be_bytes(), &index.to_be_bytes()])
     }
 
-    /// 32 bytes for a draw whose place is named by texts.
+    /// The 32 bytes for a draw whose place is named by texts.
     #[must_use]
     pub fn digest(&self, purpose: Purpose, place: &[&[u8]]) -> [u8; 32] {
         let mut context = Context::new(&SHA256);
         context.update(&self.seed.to_be_bytes());
         for part in [purpose.name().as_bytes()].iter().chain(place) {
-            // With its length: two parts are never another two.
+            // The length prefix keeps different lists of parts distinct.
             let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
             context.update(&length.to_be_bytes());
             context.update(part);
@@ -76,7 +75,7 @@ impl Counter {
         bytes
     }
 
-    /// A whole number below `limit`; 0 if that is 0. Its bias is below `limit` / 2^64.
+    /// A whole number below `limit`; 0 if `limit` is 0. Its bias is below `limit` / 2^64.
     #[must_use]
     pub fn below(&self, purpose: Purpose, iteration: u64, index: u64, limit: usize) -> usize {
         let wide = u128::from(first(&self.bytes(purpose, iteration, index)));
@@ -84,8 +83,8 @@ impl Counter {
         usize::try_from((wide * limit) >> 64).unwrap_or_default()
     }
 
-    /// `count` whole numbers below `limit`, each as likely as any other; none if `limit` is 0. For many draws: a digest yields eight
-    /// of them. Limits above 2^32 - 1 count as that.
+    /// `count` uniform whole numbers below `limit`; empty if `limit` is 0. For many draws: a digest yields eight
+    /// numbers. Limits above 2^32 - 1 are reduced to that.
     ///
     /// Source: Lemire 2019, "Fast random integer generation in an interval".
     #[must_use]
@@ -95,7 +94,7 @@ impl Counter {
         if limit == 0 {
             return drawn;
         }
-        // 2^32 is not a multiple of most limits: without these products, each number has as many words.
+        // 2^32 is not a multiple of most limits: skipping the excess products gives every number equally many words.
         let excess = (1_u64 << 32) % limit;
         for index in 0.. {
             for word in self.bytes(purpose, iteration, index).as_chunks().0 {
@@ -111,7 +110,7 @@ impl Counter {
         drawn
     }
 
-    /// A number from 0 to below 1, with 53 bits.
+    /// A number in [0, 1), with 53 bits.
     #[must_use]
     pub fn unit(&self, purpose: Purpose, iteration: u64, index: u64) -> f64 {
         let bits = first(&self.bytes(purpose, iteration, index)) >> 11;
@@ -120,7 +119,7 @@ impl Counter {
         (f64::from(high) * 4_294_967_296.0 + f64::from(low.unwrap_or_default())) / 9_007_199_254_740_992.0
     }
 
-    /// The numbers below `count` in a random order.
+    /// The numbers below `count` in random order.
     #[must_use]
     pub fn shuffled(&self, purpose: Purpose, iteration: u64, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..count).collect();
@@ -132,7 +131,7 @@ impl Counter {
     }
 }
 
-/// The 53 bits of a draw that a JSON number keeps exactly.
+/// The 53 bits from a draw that a JSON number keeps exactly.
 #[must_use]
 pub fn fifty_three_bits(bytes: &[u8; 32]) -> u64 {
     first(bytes) >> 11
@@ -167,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_bytes_stay_the_same_in_later_versions() {
-        // SHA-256 of 7, 5, "split", 8, 1, 8, 2, the numbers as 8 bytes; computed with Python's hashlib.
+        // SHA-256 over 7, 5, "split", 8, 1, 8, 2, with numbers as 8 bytes; computed with Python's hashlib.
         let expected = "c793f8634a19c2e52ae96298ecc1e58f193425f492b918aed9b3dfc30eafbb5c";
         let bytes = Counter::new(7).bytes(Purpose::Split, 1, 2);
         assert_eq!(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), expected);
@@ -207,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_does_not_divide_the_words_has_no_bias() {
-        // Four words for each three numbers: if all counted, a third of the numbers would come twice as often.
+        // Four words per three numbers: if all words counted, a third of the numbers would occur twice as often.
         let mut counts = [0_u32; 3];
         for number in Counter::new(1).indices(Purpose::Bootstrap, 0, 9_000, 3 << 30) {
             counts[number % 3] += 1;

@@ -1,4 +1,4 @@
-//! Ids: UUIDv7 for rows, prefixed random ids for what chat clients see.
+//! Ids: UUIDv7 for rows, prefixed random ids for chat clients.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use uuid::Uuid;
 
 use crate::{Clock, Random, RandomError};
 
-/// The text is no id of the expected kind.
+/// The text is not a valid id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid {0} id")]
 pub struct IdError(&'static str);
 
-/// What is before every UUIDv7 that is made at this time or later, and behind every one that was made before.
+/// The lower bound for UUIDv7 ids: ids created at this time or later sort after it, earlier ids before it.
 #[must_use]
 pub fn first_id_at(at: DateTime<Utc>) -> Uuid {
     let millis = u128::try_from(at.timestamp_millis()).unwrap_or(0);
     Uuid::from_u128(millis << 80)
 }
 
-/// The time in a UUID of version 7, to the millisecond; `None` beyond the years that there are.
+/// The time in a UUIDv7, to the millisecond; `None` if the year is out of range.
 #[must_use]
 pub fn time_of(id: Uuid) -> Option<DateTime<Utc>> {
     i64::try_from(id.as_u128() >> 80).ok().and_then(DateTime::from_timestamp_millis)
 }
 
-/// Makes ids. Those that carry a time never go back within a process, even when the clock does.
+/// Generates ids. Ids with a time never decrease within a process, even if the clock goes back.
 #[derive(Clone)]
 pub struct Ids {
     clock: Arc<dyn Clock>,
@@ -36,7 +36,7 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Ids from this clock and this source of randomness.
+    /// Generates ids from this clock and this random source.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
         Self { clock, random, last: Arc::new(Mutex::new((0, 0))) }
@@ -45,7 +45,7 @@ impl Ids {
     /// A UUIDv7: 48 bits of milliseconds, a 12-bit counter, 62 random bits.
     ///
     /// # Errors
-    /// [`RandomError`] when no random bytes could be had.
+    /// [`RandomError`] if the random source fails.
     pub fn uuid(&self) -> Result<Uuid, RandomError> {
         let (millis, counter) = self.tick();
         let mut bytes = [0_u8; 16];
@@ -60,28 +60,28 @@ impl Ids {
         Ok(Uuid::from_bytes(bytes))
     }
 
-    /// A thread's id: 128 random bits, a capability on published workflows.
+    /// A thread id: 128 random bits, a capability on published workflows.
     ///
     /// # Errors
-    /// [`RandomError`] when no random bytes could be had.
+    /// [`RandomError`] if the random source fails.
     pub fn thread(&self) -> Result<ThreadId, RandomError> {
         let mut bytes = [0_u8; 16];
         self.random.fill(&mut bytes)?;
         Ok(ThreadId(Uuid::from_bytes(bytes)))
     }
 
-    /// An attachment's id: 128 random bits, as for threads.
+    /// An attachment id: 128 random bits, as for threads.
     ///
     /// # Errors
-    /// [`RandomError`] when no random bytes could be had.
+    /// [`RandomError`] if the random source fails.
     pub fn attachment(&self) -> Result<AttachmentId, RandomError> {
         Ok(AttachmentId(self.thread()?.0))
     }
 
-    /// A thread item's key: ordered by time, with 128 random bits.
+    /// A thread item key: ordered by time, with 128 random bits.
     ///
     /// # Errors
-    /// [`RandomError`] when no random bytes could be had.
+    /// [`RandomError`] if the random source fails.
     pub fn item(&self) -> Result<ItemKey, RandomError> {
         let (millis, counter) = self.tick();
         let mut key = [0_u8; ItemKey::LENGTH];
@@ -94,7 +94,7 @@ impl Ids {
         Ok(ItemKey(key))
     }
 
-    /// Milliseconds and a counter that only ever grow.
+    /// Milliseconds and a counter that together only increase.
     fn tick(&self) -> (u64, u16) {
         let now = u64::try_from(self.clock.now().timestamp_millis()).unwrap_or(0);
         let mut last = self.last.lock();
@@ -108,12 +108,12 @@ impl Ids {
     }
 }
 
-/// A thread's id, `thr_` and 32 hexadecimal digits on the wire.
+/// A thread id; on the wire `thr_` and 32 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadId(pub Uuid);
 
 impl ThreadId {
-    /// Reads the wire form.
+    /// Parses the wire form.
     ///
     /// # Errors
     /// [`IdError`] for anything else.
@@ -129,12 +129,12 @@ impl fmt::Display for ThreadId {
     }
 }
 
-/// An attachment's id, `atc_` and 32 hexadecimal digits on the wire.
+/// An attachment id; on the wire `atc_` and 32 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttachmentId(pub Uuid);
 
 impl AttachmentId {
-    /// Reads the wire form.
+    /// Parses the wire form.
     ///
     /// # Errors
     /// [`IdError`] for anything else.
@@ -150,9 +150,9 @@ impl fmt::Display for AttachmentId {
     }
 }
 
-/// A thread item's key: 6 bytes of milliseconds, 2 of a counter, 16 random. Bytewise order is time order.
+/// A thread item key: 6 bytes of milliseconds, 2 counter bytes, 16 random bytes. Bytewise order is time order.
 ///
-/// On the wire it stands behind a prefix that names the kind of item, such as `msg_`.
+/// On the wire it follows a prefix that names the item kind, such as `msg_`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemKey(pub [u8; ItemKey::LENGTH]);
 
@@ -160,7 +160,7 @@ impl ItemKey {
     /// Bytes in a key.
     pub const LENGTH: usize = 24;
 
-    /// A key before every key that is made at the time of a UUIDv7 or later.
+    /// The lower bound for keys created at or after the time in a UUIDv7.
     #[must_use]
     pub fn at(id: Uuid) -> Self {
         let mut key = [0; Self::LENGTH];
@@ -168,33 +168,33 @@ impl ItemKey {
         Self(key)
     }
 
-    /// When it was made, to the millisecond.
+    /// The creation time, to the millisecond.
     #[must_use]
     pub fn created_at(&self) -> Option<DateTime<Utc>> {
         let millis = self.0.iter().take(6).fold(0_i64, |millis, byte| millis << 8 | i64::from(*byte));
         DateTime::from_timestamp_millis(millis)
     }
 
-    /// Reads the wire form, whatever its prefix.
+    /// Parses the wire form with any prefix.
     ///
     /// # Errors
-    /// [`IdError`] when there is no prefix or the rest is no key.
+    /// [`IdError`] without a prefix, or if the rest is not a valid key.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let (_, digits) = text.split_once('_').ok_or(IdError("item"))?;
         from_hex(digits).map(Self).ok_or(IdError("item"))
     }
 
-    /// The wire form behind `prefix` (`msg`, `tc`, `wf`, …).
+    /// The wire form with `prefix` (`msg`, `tc`, `wf`, …).
     #[must_use]
     pub fn wire(&self, prefix: &str) -> String {
         let mut digits = [0; 2 * Self::LENGTH];
-        // The buffer has the right length. `hex::encode` goes digit by digit, and items are named often.
+        // The buffer has the right length. `hex::encode` is slower, digit by digit, and item names are frequent.
         let _ = hex::encode_to_slice(self.0, &mut digits);
         [prefix, "_", str::from_utf8(&digits).unwrap_or_default()].concat()
     }
 }
 
-/// Exactly `N` bytes of lower-case hexadecimal.
+/// Exactly `N` bytes as lowercase hexadecimal.
 fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
     if digits.bytes().any(|b| b.is_ascii_uppercase()) {
         return None;

@@ -1,49 +1,49 @@
-//! JSON whose numbers keep their value. `serde_json` keeps integers of 64 bits and doubles, and rounds every other number without a word.
+//! JSON with exact numbers. `serde_json` keeps 64-bit integers and doubles, and silently rounds every other number.
 
 use serde::de::DeserializeOwned;
 
-/// The most significant digits that every double of an ordinary size keeps.
+/// Significant digits that every normal double keeps.
 const ALWAYS_KEPT: usize = 15;
-/// The most significant digits that the exact value of a double can have.
+/// Maximum significant digits in a double's exact value.
 const LONGEST: usize = 767;
 
-/// The reader that numbers are kept for.
+/// The reader for which numbers must keep their value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
-    /// Integers of 64 bits and doubles. A fraction is kept if its double has the digits that were written: most writers of JSON
+    /// 64-bit integers and doubles. A fraction is accepted if its double has the written digits: most JSON writers
     /// write a double with up to 17 digits.
     Values,
-    /// As [`Self::Values`], and fractions keep their decimal value: they may come from a decimal type.
+    /// Like [`Self::Values`], but fractions must keep their decimal value: they may come from a decimal type.
     Decimals,
-    /// Doubles alone, as in JavaScript.
+    /// Doubles only, as in JavaScript.
     Doubles,
 }
 
-/// A number that would have another value after reading.
+/// A number that reading would round.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the number {0} would be rounded; send it as a string")]
 pub struct RoundedNumber(String);
 
 impl RoundedNumber {
-    /// The number, shortened if it is very long.
+    /// The number, shortened if very long.
     #[must_use]
     pub fn number(&self) -> &str {
         &self.0
     }
 }
 
-/// JSON that cannot be read.
+/// A JSON parse error.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
-    /// The text is not JSON of this type.
+    /// The text is not JSON for this type.
     #[error(transparent)]
     Syntax(#[from] serde_json::Error),
-    /// One of its numbers would be rounded.
+    /// A number would be rounded.
     #[error(transparent)]
     Rounded(#[from] RoundedNumber),
 }
 
-/// Reads a JSON text whose numbers keep their value.
+/// Parses JSON and rejects numbers that would be rounded.
 ///
 /// # Errors
 /// [`JsonError`].
@@ -53,7 +53,7 @@ pub fn read<T: DeserializeOwned>(text: &str, numbers: Numbers) -> Result<T, Json
     Ok(value)
 }
 
-/// Checks the numbers of a valid JSON text.
+/// Checks the numbers in a valid JSON text.
 ///
 /// # Errors
 /// The first number that would be rounded.
@@ -82,7 +82,7 @@ pub fn check_numbers(text: &[u8], numbers: Numbers) -> Result<(), RoundedNumber>
     Ok(())
 }
 
-/// Moves behind the closing quote.
+/// Skips past the closing quote.
 fn skip_string<'a>(rest: &mut impl Iterator<Item = (usize, &'a u8)>) {
     while let Some((_, byte)) = rest.next() {
         match byte {
@@ -124,12 +124,12 @@ fn is_kept(token: &str, numbers: Numbers) -> bool {
         && Decimal::read(&format!("{double:.last$e}")).is_some_and(|kept| kept == decimal)
 }
 
-/// The value of a number without its sign.
+/// The absolute value of a number.
 #[derive(PartialEq)]
 struct Decimal {
-    /// Without zeros at both ends; empty: zero.
+    /// The digits without zeros at both ends; empty for zero.
     digits: String,
-    /// The power of ten of the first digit.
+    /// The first digit's power of ten.
     exponent: i64,
 }
 
@@ -213,7 +213,7 @@ mod tests {
             prop_assert!(kept(Numbers::Decimals, &whole.to_string()) && kept(Numbers::Decimals, &natural.to_string()));
         }
 
-        /// The decimal that comes out is the one that went in.
+        /// The parsed decimal equals the written one.
         #[test]
         fn decimals_that_pass_have_the_same_value_after_reading(token in "-?[1-9][0-9]{0,24}(\\.[0-9]{1,24})?(e-?[0-9]{1,2})?") {
             if kept(Numbers::Decimals, &token) {

@@ -1,6 +1,6 @@
-//! Ids, clock, randomness and secrets: what every other package stands on.
+//! Ids, clock, randomness and secrets: the base of every other package.
 //!
-//! Nothing here does I/O. Time, randomness and ids are traits, so that a test holds them in its hand.
+//! This package does no I/O. Time, randomness and ids are traits, so that tests can control them.
 
 mod backoff;
 mod clock;

@@ -1,8 +1,8 @@
-//! The one source of randomness.
+//! The only source of randomness.
 
 use ring::rand::SecureRandom;
 
-/// The machine could not give random bytes.
+/// The system could not provide random bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("the system's random source failed")]
 pub struct RandomError;
@@ -12,7 +12,7 @@ pub trait Random: Send + Sync + 'static {
     /// Fills `into` with random bytes.
     ///
     /// # Errors
-    /// [`RandomError`] when the source fails; `into` must not be used then.
+    /// [`RandomError`] if the source fails; `into` must not be used then.
     fn fill(&self, into: &mut [u8]) -> Result<(), RandomError>;
 }
 

@@ -31,7 +31,8 @@ impl WarningLimiter {
         Self { clock, latest: Mutex::default() }
     }
 
-    /// Returns the number of warnings suppressed since the last one with this code; `None` if this one is suppressed, too.
+    /// Returns the number of warnings suppressed since the last one with this code; `None` if this one is suppressed,
+    /// too.
     pub fn admit(&self, code: &'static str) -> Option<u64> {
         let now = self.clock.monotonic();
         let mut latest = self.latest.lock();
@@ -48,8 +49,8 @@ impl WarningLimiter {
     }
 }
 
-/// Logs an event that callers can cause: a `warn` line with its `code` at most once a minute, which says how many were suppressed; the
-/// others are `debug` lines.
+/// Logs an event that callers can cause: a `warn` line with its `code` at most once a minute, including the number
+/// suppressed; the others are `debug` lines.
 #[macro_export]
 macro_rules! warn_once_a_minute {
     ($code:expr, $($event:tt)+) => {{

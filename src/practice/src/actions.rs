@@ -1,10 +1,10 @@
-//! What an instruction asks for.
+//! Parses instruction actions.
 
 use super::instruction::{Action, Field, Tone};
 use super::parse::{list, skip_marks, strip};
 use super::text::{Token, number};
 
-/// What may stand before the verb.
+/// Words that may precede the verb.
 const LEAD: [&str; 18] = [
     "please", "always", "you", "must", "should", "shall", "then", "the", "answer", "answers", "reply",
     "replies", "response", "it", "be", "is", "also", "just",
@@ -15,13 +15,13 @@ const SAY: [&str; 12] = [
 ];
 const CLASSIFY: [&str; 7] = ["classify", "label", "categorize", "categorise", "category", "mark", "tag"];
 const LISTS: [&str; 6] = ["labels", "categories", "classes", "options", "choices", "topics"];
-/// Kinds of things that a field can be.
+/// The value kinds that a field can have.
 pub(super) const KINDS: [&str; 14] = [
     "number", "word", "words", "text", "date", "amount", "price", "email", "address", "link", "url", "name",
     "phone", "code",
 ];
 
-/// Understands what stands behind the condition, or a sentence that has none.
+/// Parses the action after a condition, or a sentence without one.
 pub(super) fn parse(tokens: &[Token], conditional: bool) -> Option<Action> {
     let tokens = skip_marks(tokens);
     field(tokens)
@@ -77,7 +77,7 @@ fn field(tokens: &[Token]) -> Option<Action> {
         (true, [from, to]) => (Some(from.clone()), Some(to.clone())),
         _ => (behind(&["after", "behind", "following"]), behind(&["before"])),
     };
-    // "Cal is the name of our shop" says nothing of where a field stands.
+    // "Cal is the name of our shop" does not locate a field.
     if !plain && after.is_none() && before.is_none() {
         return None;
     }
@@ -139,7 +139,7 @@ fn set(tokens: &[Token]) -> Option<Action> {
     }
 }
 
-/// What asks for words: they are always quoted.
+/// Parses actions about wording; their phrases are always quoted.
 fn wording(tokens: &[Token]) -> Option<Action> {
     let quoted = quotes(tokens);
     let first = quoted.first()?;
@@ -170,7 +170,7 @@ fn wording(tokens: &[Token]) -> Option<Action> {
     }
 }
 
-/// What asks for a form.
+/// Parses actions about the form.
 fn form(tokens: &[Token]) -> Option<Action> {
     if !quotes(tokens).is_empty() && !has(tokens, &["json"]) {
         return None;
@@ -220,7 +220,7 @@ fn form(tokens: &[Token]) -> Option<Action> {
     None
 }
 
-/// `Answer "refund".`, `Classify it as refund.`, and behind a condition `answer refund`.
+/// `Answer "refund".`, `Classify it as refund.`, and after a condition `answer refund`.
 fn answer(tokens: &[Token], conditional: bool) -> Option<Action> {
     let said = |word: &str| SAY.contains(&word) || CLASSIFY.contains(&word);
     let at = tokens.iter().position(|token| token.word().is_some_and(said))?;

@@ -1,10 +1,10 @@
-//! A partner in conversation who knows what its instructions and the conversation say, and nothing else.
+//! A chat assistant that knows only its instructions and the conversation.
 
 use super::reading::Reading;
 use super::sent::Known;
 use super::text::{Token, sentences, stem, tokens, topics, unended, words};
 
-/// Sentences that are remembered.
+/// Maximum sentences that recall searches.
 const MOST: usize = 1000;
 const GREETINGS: [&str; 7] = ["hi", "hello", "hey", "greetings", "moin", "morning", "evening"];
 const THANKS: [&str; 3] = ["thanks", "thank", "thx"];
@@ -15,7 +15,7 @@ const UNKNOWN: [&str; 3] = [
     "That is not in my instructions, so I do not know.",
 ];
 
-/// What is said to the input.
+/// The reply to the input.
 pub(super) fn reply(reading: &Reading<'_>) -> String {
     if let Some(given) = reading.given() {
         return given.to_owned();
@@ -60,7 +60,7 @@ fn small_talk(reading: &Reading<'_>) -> Option<String> {
             |fact| format!("I can tell what my instructions say, for example: {fact}"),
         ));
     }
-    // More than a courtesy is answered as what it is.
+    // Longer messages are not treated as small talk.
     if said.len() > 4 || !topics(&reading.input).iter().all(|topic| is_courtesy(topic)) {
         return None;
     }
@@ -81,7 +81,7 @@ fn is_courtesy(topic: &str) -> bool {
     lists.iter().any(|list| list.iter().any(|word| stem(word) == topic))
 }
 
-/// Who the instructions say that it is: `You are Cal, the assistant of a bicycle shop.`
+/// The persona in the instructions: `You are Cal, the assistant of a bicycle shop.`
 fn persona(reading: &Reading<'_>) -> Option<String> {
     let found = reading.hints.iter().find_map(|hint| {
         let (head, rest) = hint.split_at_checked("You are ".len())?;
@@ -90,7 +90,7 @@ fn persona(reading: &Reading<'_>) -> Option<String> {
     Some(unended(found).to_owned())
 }
 
-/// The sentences that have most of what the input is about; a rare word counts more than a common one.
+/// The sentences that share most topics with the input; rare words weigh more than common ones.
 fn recall(reading: &Reading<'_>) -> Option<String> {
     let of_prompt = reading.hints.iter().map(|hint| hint.to_owned());
     let of_user = reading.earlier.iter().flat_map(|said| sentences(said));
@@ -116,7 +116,7 @@ fn recall(reading: &Reading<'_>) -> Option<String> {
     Some(found.join(" "))
 }
 
-/// A sentence of the user's from the other side: `my name is Ada` is `your name is Ada`.
+/// Turns a user's sentence around: `my name is Ada` becomes `your name is Ada`.
 fn turned(text: &str) -> String {
     let turn = |word: &str| match word.to_lowercase().as_str() {
         "i" => Some("you"),
@@ -143,7 +143,7 @@ fn turned(text: &str) -> String {
     turned
 }
 
-/// What a tool answered, told on.
+/// Reports a tool's answer.
 pub(super) fn report(result: &str) -> String {
     let text = tokens(result).iter().any(|token| matches!(token, Token::Word(_)));
     if text { format!("The tool says: {}", result.trim()) } else { "The tool says nothing.".to_owned() }

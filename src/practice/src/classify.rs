@@ -1,4 +1,4 @@
-//! One label of several.
+//! Chooses one label.
 
 use serde_json::{Map, Value};
 
@@ -6,14 +6,14 @@ use super::instruction::Action;
 use super::reading::Reading;
 use super::text::{mentions, topics};
 
-/// How alike an example has to be to be followed, as the share of topics that both have.
+/// Minimum similarity for following an example, as the share of common topics.
 const ALIKE: f64 = 0.5;
-/// Labels that are told apart where no list says which there are.
+/// Maximum labels taken from instructions and examples if no list names them.
 const MOST: usize = 100;
-/// How often a hint is followed that is no instruction.
+/// The probability of following a hint that is not an instruction.
 const HINTED: f64 = 0.6;
 
-/// The label of the input. `options` are those that a schema lists.
+/// The input's label. `options`: labels listed in a schema.
 pub(super) fn label(reading: &Reading<'_>, options: &[String]) -> String {
     let labels = if options.is_empty() { known(reading) } else { options.to_vec() };
     let found = reading
@@ -25,7 +25,7 @@ pub(super) fn label(reading: &Reading<'_>, options: &[String]) -> String {
         .or_else(|| reading.otherwise().map(str::to_owned))
         .or_else(|| reading.noise.pick(&labels, "guess", &reading.input).cloned())
         .unwrap_or_else(|| "unknown".to_owned());
-    // As it is spelt in the list.
+    // Spelled as in the list.
     let spelt = labels.iter().find(|label| label.eq_ignore_ascii_case(&found));
     match spelt {
         Some(label) => label.clone(),
@@ -34,7 +34,7 @@ pub(super) fn label(reading: &Reading<'_>, options: &[String]) -> String {
     }
 }
 
-/// The labels that the prompt lists, else those that its instructions and examples give.
+/// The labels listed in the prompt, else those in its instructions and examples.
 fn known(reading: &Reading<'_>) -> Vec<String> {
     let listed = reading.asked().find_map(|action| match action {
         Action::Labels(labels) => Some(labels.clone()),
@@ -55,7 +55,7 @@ fn known(reading: &Reading<'_>) -> Vec<String> {
     })
 }
 
-/// The answer of the example that is most like the input.
+/// The answer of the example most similar to the input.
 pub(super) fn alike(reading: &Reading<'_>) -> Option<String> {
     let input = topics(&reading.input);
     let mut best: Option<(f64, &String)> = None;
@@ -71,14 +71,15 @@ pub(super) fn alike(reading: &Reading<'_>) -> Option<String> {
     best.map(|(_, answer)| label_of(answer))
 }
 
-/// The label of an answer: that of an object `{label}` if it is one, as the node `classify` wants it.
+/// An answer's label: the member in an object `{label}`, as the node `classify` wants it, else the whole answer.
 fn label_of(answer: &str) -> String {
     let object: Option<Map<String, Value>> = serde_json::from_str(answer).ok();
     let label = object.as_ref().and_then(|object| object.get("label")?.as_str());
     label.unwrap_or(answer).to_owned()
 }
 
-/// A sentence that is no instruction, names a label and has a topic of the input: followed more often than not.
+/// The label in a sentence that is not an instruction but shares a topic with the input: followed more often than
+/// not.
 fn hinted(reading: &Reading<'_>, labels: &[String]) -> Option<String> {
     let input = topics(&reading.input);
     let hint = |sentence: &&String| -> Option<&String> {

@@ -1,20 +1,20 @@
-//! `practice/embed`: vectors of texts, near to each other where the texts have words or parts of words in common.
+//! `practice/embed`: text vectors that are close for texts with common words or word parts.
 
 use super::text::words;
 use super::{READ, tokens};
 use models::{EmbedRequest, Embeddings, ModelError, ModelErrorKind, Usage};
 
-/// Numbers of a vector unless the request says otherwise, and the most.
+/// Default and maximum vector dimensions.
 const DIMENSIONS: u32 = 256;
 const MOST_DIMENSIONS: u32 = 4_096;
-/// Letters of a part of a word.
+/// Letters per word part.
 const PART: usize = 3;
-/// How much a word says, one that says little of what a text is about, and a part of a word.
+/// Weights: a word, an empty word such as "the", and a word part.
 const WORD: f64 = 1.0;
 const EMPTY_WORD: f64 = 0.15;
 const WORD_PART: f64 = 0.4;
 
-/// The vectors of a request: a function of it alone.
+/// The vectors for a request: a function of the request alone.
 pub(super) fn embeddings(request: &EmbedRequest) -> Result<Embeddings, ModelError> {
     let dimensions = request.dimensions.unwrap_or(DIMENSIONS);
     if !(1..=MOST_DIMENSIONS).contains(&dimensions) {
@@ -27,7 +27,7 @@ pub(super) fn embeddings(request: &EmbedRequest) -> Result<Embeddings, ModelErro
     Ok(Embeddings { vectors, usage, model: Some("practice/embed".to_owned()) })
 }
 
-/// The vector has length 1; that of a text without words is all zero.
+/// A unit vector; all zeros for a text without words.
 fn vector(text: &str, dimensions: u32) -> Vec<f64> {
     let mut sums = vec![0.0; usize::try_from(dimensions).unwrap_or(1)];
     let text = text.get(..text.floor_char_boundary(READ)).unwrap_or(text);
@@ -59,7 +59,7 @@ fn vector(text: &str, dimensions: u32) -> Vec<f64> {
     sums
 }
 
-/// FNV-1a with a last mix, so that every bit counts for the place.
+/// FNV-1a with a final mix, so that every bit affects the place.
 fn hash(text: &str) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in text.bytes() {

@@ -1,9 +1,9 @@
-//! Finding things in the input.
+//! Finds values in the input.
 
 use super::instruction::{Action, Field};
 use super::reading::Reading;
 
-/// What a field's name says of its kind.
+/// The kinds that field names imply.
 const NAMED: [(&str, &str); 12] = [
     ("email", "email"),
     ("mail", "email"),
@@ -22,7 +22,7 @@ const CURRENCIES: [&str; 10] = ["€", "$", "£", "eur", "usd", "gbp", "euro", "
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// The field of this name: where an instruction says that it is, else what its name says that it is.
+/// Finds a field by the instruction that locates it, else by the kind that its name implies.
 pub(super) fn field(reading: &Reading<'_>, name: &str) -> Option<String> {
     let plain = |name: &str| name.to_lowercase().replace(['_', '-', ' '], "");
     let rule = reading.asked().find_map(|action| match action {
@@ -47,7 +47,7 @@ fn by_rule(rule: &Field, input: &str) -> Option<String> {
         }
         None => behind,
     };
-    // Nearest to what stands behind it, where only that is said.
+    // With only an end phrase, the last match before it counts.
     let last = rule.before.is_some() && rule.after.is_none();
     of_kind(&rule.kind, between, last)
 }
@@ -55,7 +55,7 @@ fn by_rule(rule: &Field, input: &str) -> Option<String> {
 fn after_phrase<'a>(input: &'a str, phrase: &str) -> Option<&'a str> {
     let lower = input.to_lowercase();
     let at = lower.find(&phrase.to_lowercase())?.checked_add(phrase.to_lowercase().len())?;
-    // Where letters change their length with their case, the text is left alone.
+    // If lowercasing changes the length, offsets do not match and nothing is found.
     if lower.len() == input.len() { input.get(at..) } else { None }
 }
 
@@ -74,7 +74,7 @@ fn by_name(name: &str, input: &str) -> Option<String> {
     of_kind("word", value, false)
 }
 
-/// The words of a text without the signs around them.
+/// The words of a text without surrounding punctuation.
 fn units(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     let around = |c: char| !c.is_alphanumeric() && !matches!(c, '+' | '€' | '$' | '£');
     text.split_whitespace().map(move |unit| unit.trim_matches(around)).filter(|unit| !unit.is_empty())
@@ -102,7 +102,7 @@ fn of_kind(kind: &str, text: &str, last: bool) -> Option<String> {
     }
 }
 
-/// A number as JSON has it.
+/// A number in JSON form.
 fn numeric(unit: &str) -> Option<String> {
     let bare = unit.trim_matches(|c: char| !c.is_ascii_digit());
     let plain = bare.replace(',', "");

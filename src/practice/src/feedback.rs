@@ -1,4 +1,4 @@
-//! Reading what went wrong: cases with their inputs, what was expected and what came.
+//! Parses feedback: failed cases with their inputs, expected and actual outputs.
 
 use serde_json::Value;
 
@@ -10,24 +10,25 @@ const EXPECTED: [&str; 5] = ["expected", "expected output", "expected_output", "
 const GOT: [&str; 7] = ["got", "output", "answer", "actual", "actual output", "response", "came"];
 const ADVICE: [&str; 7] = ["feedback", "reason", "advice", "critique", "hint", "error", "note"];
 
-/// A case that did not go well, as far as it is told.
+/// A failed case, as far as the text describes it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Item {
-    /// What was asked.
+    /// The input.
     pub(super) input: String,
-    /// What should have come.
+    /// The expected output.
     pub(super) expected: String,
-    /// What came.
+    /// The actual output.
     pub(super) got: String,
     /// Instructions that the feedback spells out.
     pub(super) advice: Vec<String>,
 }
 
-/// The cases of a text: lines `Input: …`, `Expected: …`, `Got: …`, `Feedback: …`, or lines of JSON with such members.
+/// The cases in a text: lines `Input: …`, `Expected: …`, `Got: …`, `Feedback: …`, or JSON lines with such members.
 pub(super) fn items(text: &str) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     let mut current = Item::default();
-    // Whether a line without a label continues the case: a paragraph of its own is something else, such as what the answer must be like.
+    // Whether a line without a label continues the case: a separate paragraph is something else, such as the answer
+    // format.
     let mut continues = false;
     for line in text.lines() {
         if line.trim().is_empty() {
@@ -95,7 +96,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// What stands there, without quotes around it, or the texts inside where it is JSON.
+/// The text without surrounding quotes, or the texts inside a JSON value.
 fn plain(text: &str) -> String {
     match serde_json::from_str::<Value>(text) {
         Ok(value) => text_of(&value),
@@ -103,7 +104,7 @@ fn plain(text: &str) -> String {
     }
 }
 
-/// Takes what a sentence of feedback says: `expected "a", got "b"`, what is missing, and instructions.
+/// Parses a feedback text: `expected "a", got "b"`, missing phrases, and instructions.
 fn advise(item: &mut Item, text: &str) {
     for sentence in sentences(text) {
         let parts = tokens(&sentence);

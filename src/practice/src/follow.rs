@@ -1,14 +1,14 @@
-//! Instructions of manner and form, applied to a draft in a fixed order: what is replaced and left out, what has to be
-//! in it, tone, length, list, letters, beginning and end.
+//! Applies instructions about wording and form to a draft in a fixed order: replacements and removals, required
+//! phrases, tone, length, list, letter case, beginning and end.
 
 use super::instruction::{Action, Tone};
 use super::reading::Reading;
 use super::text::{mentions, sentences, unended};
 
-/// Bytes of the longest text that instructions make.
+/// Maximum bytes in the resulting text.
 const MOST: usize = 64 * 1024;
 
-/// The draft as the instructions want it.
+/// Applies the instructions to a draft.
 pub(super) fn follow(reading: &Reading<'_>, draft: String) -> String {
     let mut text = draft;
     for action in reading.asked() {
@@ -73,12 +73,12 @@ pub(super) fn follow(reading: &Reading<'_>, draft: String) -> String {
     text
 }
 
-/// Whether the text has the phrase, in these letters or others.
+/// Whether the text contains the phrase, ignoring case and word endings.
 fn holds(text: &str, phrase: &str) -> bool {
     text.to_lowercase().contains(&phrase.to_lowercase()) || mentions(text, phrase)
 }
 
-/// Puts a phrase in place of another, whatever its letters' case.
+/// Replaces a phrase, ignoring case.
 fn replace(text: &str, old: &str, new: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -95,8 +95,8 @@ fn replace(text: &str, old: &str, new: &str) -> String {
     out
 }
 
-/// What stands behind a phrase, whatever its letters' case; `None` where the text does not begin with it, or where it
-/// is empty.
+/// Removes a phrase from the start of a text, ignoring case; `None` if the text does not start with it, or if it is
+/// empty.
 fn without_start<'a>(text: &'a str, phrase: &str) -> Option<&'a str> {
     let mut letters = text.chars();
     for wanted in phrase.chars() {
@@ -108,7 +108,7 @@ fn without_start<'a>(text: &'a str, phrase: &str) -> Option<&'a str> {
     (!phrase.is_empty()).then_some(letters.as_str())
 }
 
-/// One blank between words, none before a sign.
+/// Collapses blanks between words and removes those before punctuation.
 fn tidy(text: &str) -> String {
     let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     let mut text = lines.collect::<Vec<_>>().join("\n");

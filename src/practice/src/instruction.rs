@@ -2,47 +2,47 @@
 
 use super::text::{stands_in, stems};
 
-/// A sentence of the prompt that is understood.
+/// A prompt sentence that the model understands.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Instruction {
-    /// When it holds; always where it says nothing.
+    /// The condition; [`When::Always`] without one.
     pub(super) when: When,
-    /// What to do.
+    /// The action.
     pub(super) action: Action,
-    /// As it is written.
+    /// The original sentence.
     pub(super) text: String,
 }
 
-/// When an instruction holds.
+/// An instruction's condition.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum When {
     /// Always.
     Always,
-    /// Where nothing else gave an answer.
+    /// Only if nothing else gave an answer.
     Otherwise,
-    /// Of what the user says.
+    /// A condition on the user's message.
     Input {
-        /// What is looked for.
+        /// The test.
         test: Test,
-        /// Whether it must be missing.
+        /// Whether the test is negated.
         not: bool,
     },
 }
 
-/// What is looked for in what the user says.
+/// A test on the user's message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Test {
     /// One of these phrases.
     Any(Vec<String>),
     /// All of these phrases.
     All(Vec<String>),
-    /// It begins with one of these.
+    /// It starts with one of these.
     Starts(Vec<String>),
     /// It ends with one of these.
     Ends(Vec<String>),
-    /// It asks.
+    /// It is a question.
     Question,
-    /// It holds a digit.
+    /// It contains a digit.
     Number,
     /// It has more words than this.
     Longer(usize),
@@ -50,75 +50,75 @@ pub(super) enum Test {
     Shorter(usize),
 }
 
-/// What to do.
+/// An action.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Action {
-    /// The answer is this.
+    /// Answer this.
     Answer(String),
-    /// The answer is one of these.
+    /// Answer one of these.
     Labels(Vec<String>),
     /// Begin with this.
     Begin(String),
     /// End with this.
     End(String),
-    /// These must stand in it.
+    /// Include these phrases.
     Include(Vec<String>),
-    /// These must not stand in it.
+    /// Avoid these phrases.
     Avoid(Vec<String>),
-    /// Write one for the other.
+    /// Replace the first phrase by the second.
     Replace(String, String),
-    /// At most so many words.
+    /// Maximum words.
     Words(usize),
-    /// At most so many sentences.
+    /// Maximum sentences.
     Sentences(usize),
-    /// One line for each sentence, with a dash or with numbers.
+    /// One line per sentence, with a dash or with numbers.
     List {
-        /// Numbers instead of dashes.
+        /// Whether lines have numbers instead of dashes.
         numbered: bool,
-        /// At most so many.
+        /// Maximum lines.
         most: Option<usize>,
     },
-    /// All in capital letters.
+    /// Write in uppercase.
     Upper,
-    /// All in small letters.
+    /// Write in lowercase.
     Lower,
     /// A JSON object with these members.
     Json(Vec<String>),
-    /// A manner.
+    /// Use a tone.
     Tone(Tone),
-    /// Where a field is found.
+    /// Locates a field.
     Field(Field),
-    /// A field has this value.
+    /// Set a field to a value.
     Set(String, String),
     /// Call this tool.
     Call(String),
 }
 
-/// A manner of speaking.
+/// A tone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     /// Thanks first.
     Polite,
     /// Offers help at the end.
     Friendly,
-    /// No exclamation marks, no short forms.
+    /// Avoids exclamation marks and short forms.
     Formal,
 }
 
-/// Where a field is found.
+/// A field's location in the input.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Field {
-    /// Its name.
+    /// The field name.
     pub(super) name: String,
-    /// What it is: `number`, `word`, `date`, `email` and the like.
+    /// The kind: `number`, `word`, `date`, `email` and the like.
     pub(super) kind: String,
-    /// What stands before it.
+    /// The phrase before the field.
     pub(super) after: Option<String>,
-    /// What stands behind it.
+    /// The phrase after the field.
     pub(super) before: Option<String>,
 }
 
-/// What the user says, as conditions look at it.
+/// The user's message, prepared for conditions.
 pub(super) struct Heard {
     text: String,
     stems: Vec<String>,
@@ -129,14 +129,15 @@ impl Heard {
         Self { text: text.trim().to_lowercase(), stems: stems(text) }
     }
 
-    /// Whether a phrase stands in it, whatever the words' endings.
+    /// Whether it contains a phrase, ignoring word endings.
     pub(super) fn mentions(&self, phrase: &str) -> bool {
         stands_in(&self.stems, phrase)
     }
 }
 
 impl When {
-    /// Whether it holds for what the user says. [`When::Otherwise`] never does: who asks has to know.
+    /// Whether the condition holds for the user's message. [`When::Otherwise`] never does: its callers check it
+    /// themselves.
     pub(super) fn holds(&self, heard: &Heard) -> bool {
         match self {
             Self::Always => true,

@@ -1,14 +1,14 @@
-//! Comparing an answer with what was expected: how many topics they share.
+//! Compares an answer with the expected one by their common topics.
 
 use serde_json::{Value, json};
 
 use super::text::topics;
 
-/// What stands before the expected answer, and before the one to be judged.
+/// Labels before the expected answer, and before the answer to judge.
 const EXPECTED: [&str; 4] = ["expected output", "expected answer", "expected", "reference"];
 const GOT: [&str; 6] = ["actual output", "candidate", "answer", "output", "got", "actual"];
 
-/// `{reasoning, score, feedback}` of a text with lines `Expected: …` and `Answer: …`.
+/// The verdict `{reasoning, score, feedback}` about a text with lines `Expected: …` and `Answer: …`.
 pub(super) fn verdict(text: &str) -> Value {
     let (Some(expected), Some(got)) = (labelled(text, &EXPECTED), labelled(text, &GOT)) else {
         return json!({"reasoning": "There is nothing to compare.", "score": 0.0,
@@ -33,7 +33,7 @@ pub(super) fn verdict(text: &str) -> Value {
     json!({"reasoning": format!("They share {both} of their topics."), "score": score, "feedback": feedback})
 }
 
-/// What stands behind one of these words and a colon, to the end of the line, or in the lines below.
+/// The text after one of these labels and a colon: the rest of the line, or the lines below.
 pub(super) fn labelled(text: &str, labels: &[&str]) -> Option<String> {
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {

@@ -1,5 +1,5 @@
-//! `practice/<skill>`: the built-in model. It needs no network and no key, and follows written instructions in a small
-//! language of its own, which `docs/PRACTICE_MODEL.md` describes. The same request gives the same answer.
+//! `practice/<skill>`: the built-in model. It needs no network and no key, and follows instructions in a small
+//! language that `docs/PRACTICE_MODEL.md` describes. The same request gives the same answer.
 
 mod actions;
 mod assistant;
@@ -38,18 +38,18 @@ use models::{
     Role, ToolCall, TranscribeRequest, Transcript,
 };
 
-/// What stands before the `/`.
+/// The provider name before the `/`.
 pub const NAME: &str = "practice";
-/// Bytes of a message, and of a text that it has, that are read; the rest only counts.
+/// Maximum bytes read per message and per attached text; the rest only counts as tokens.
 const READ: usize = 64 * 1024;
-/// Bytes of all texts of files that are read, the newest first.
+/// Maximum bytes read from all attached texts, newest first.
 const READ_FILES: usize = 10 * READ;
-/// Bytes of a request that is answered at once; larger ones do not hold up what shares the thread.
+/// Maximum request bytes answered inline; larger requests must not block tasks on the same thread.
 const INLINE: usize = 2 * 1024;
-/// The slowest pace that a name may ask for.
+/// The slowest pace that a model name may request.
 const SLOWEST: Duration = Duration::from_secs(10);
 
-/// What the model can do.
+/// The model's skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Skill {
     Assistant,
@@ -61,7 +61,7 @@ enum Skill {
     Judge,
 }
 
-/// The names of the skills, in the order of the page that describes them.
+/// The skill names, ordered as on the page that describes them.
 pub const SKILLS: [&str; 7] =
     ["assistant", "classify", "extract", "summarize", "rewrite", "reflect", "judge"];
 
@@ -72,13 +72,13 @@ pub struct Practice {
 }
 
 impl Practice {
-    /// A model that says all at once. The clock is for names that ask for a pace.
+    /// A model that sends its answer at once. The clock serves names that request a pace.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, pace: Duration::ZERO }
     }
 
-    /// Waits before each word, unless the name asks for another pace.
+    /// Sets a pause before each word, unless the model name requests another pace.
     #[must_use]
     pub fn pace(mut self, pace: Duration) -> Self {
         self.pace = pace.min(SLOWEST);
@@ -145,11 +145,11 @@ impl Model for Practice {
     }
 }
 
-/// Of the skills, those that answer other requests.
+/// Skills that serve other request kinds.
 const EMBED: &str = "embed";
 const TRANSCRIBE: &str = "transcribe";
 
-/// A skill and its pace: `assistant`, or `assistant@40ms`.
+/// Parses a skill and its pace: `assistant`, or `assistant@40ms`.
 fn named(model: &str) -> Result<(Skill, Option<Duration>), ModelError> {
     let unknown = |what: String| ModelError {
         kind: ModelErrorKind::Rejected,
@@ -186,7 +186,7 @@ fn named(model: &str) -> Result<(Skill, Option<Duration>), ModelError> {
     Ok((skill, pace))
 }
 
-/// Bytes of what was said.
+/// Total message bytes, including attached texts.
 fn size(request: &ModelRequest) -> usize {
     let of_part = |part: &Part| match part {
         Part::Text(text) => text.len(),
@@ -196,7 +196,7 @@ fn size(request: &ModelRequest) -> usize {
     request.messages.iter().map(|message| message.content.len()).sum::<usize>().saturating_add(of_parts)
 }
 
-/// A panic, or the end of the process: neither says more.
+/// The error after a panic or at shutdown; neither gives more detail.
 fn failed() -> ModelError {
     ModelError {
         kind: ModelErrorKind::Unavailable,
@@ -205,7 +205,8 @@ fn failed() -> ModelError {
     }
 }
 
-/// The request without what is too long to be read. If a message has no text, the text of its files replaces it; not for the skill `assistant`.
+/// Truncates a request to the readable size. File texts replace an empty message text, except for the skill
+/// `assistant`.
 fn readable(skill: Skill, request: &ModelRequest) -> ModelRequest {
     let cut = |text: &mut String, most: usize| text.truncate(text.floor_char_boundary(most));
     let mut read = request.clone();
@@ -265,7 +266,7 @@ fn answer(skill: Skill, request: &ModelRequest) -> (String, Vec<ToolCall>) {
     (text, Vec::new())
 }
 
-/// The verdict, with what else a schema asks for.
+/// The verdict, together with other members in a requested schema.
 fn judged(reading: &Reading<'_>) -> Value {
     let verdict = judge::verdict(&whole(reading.request));
     let Some(schema) = &reading.request.response_schema else { return verdict };
@@ -293,7 +294,7 @@ fn extracted(reading: &Reading<'_>, mut keys: Vec<String>) -> Value {
     }
 }
 
-/// All that was said, one message below the other.
+/// All message texts, one below the other.
 fn whole(request: &ModelRequest) -> String {
     request.messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! The practice model's only chance: numbers drawn from the seed and from what they are drawn for.
+//! The practice model's only randomness: numbers drawn from the seed, a purpose and a key.
 
 use ring::digest::{Context, SHA256};
 
@@ -8,7 +8,7 @@ use models::ModelRequest;
 pub(super) struct Noise(u64);
 
 impl Noise {
-    /// Of a request. At temperature 0 the seed makes no difference.
+    /// A request's noise. At temperature 0 the seed makes no difference.
     pub(super) fn of(request: &ModelRequest) -> Self {
         Self(if request.temperature == Some(0.0) { 0 } else { request.seed.unwrap_or(0) })
     }
@@ -24,12 +24,12 @@ impl Noise {
         digest.as_ref().first_chunk().map_or(0, |first| u32::from_be_bytes(*first))
     }
 
-    /// Whether something happens that happens with this probability.
+    /// True with this probability.
     pub(super) fn happens(&self, probability: f64, purpose: &str, key: &str) -> bool {
         f64::from(self.draw(purpose, key)) / 4_294_967_296.0 < probability
     }
 
-    /// One of several; `None` of none.
+    /// Picks one item; `None` from an empty list.
     pub(super) fn pick<'a, T>(&self, from: &'a [T], purpose: &str, key: &str) -> Option<&'a T> {
         let count = u32::try_from(from.len()).ok().filter(|count| *count > 0)?;
         from.get(usize::try_from(self.draw(purpose, key) % count).ok()?)

@@ -1,10 +1,10 @@
-//! Sentences to instructions.
+//! Parses sentences into instructions.
 
 use super::actions;
 use super::instruction::{Instruction, Test, When};
 use super::text::{LONGEST, Token, number, tokens};
 
-/// The subjects and small words that may stand in a condition before what it looks for.
+/// The words that start a condition.
 const IF: [&str; 4] = ["if", "when", "whenever", "where"];
 const OTHERWISE: [&[&str]; 6] = [
     &["otherwise"],
@@ -35,7 +35,7 @@ const MENTIONS: [&str; 16] = [
 ];
 const SKIPPED: [&str; 9] = ["a", "an", "the", "word", "words", "phrase", "either", "any", "of"];
 
-/// Understands a sentence; `None` where it is no instruction. A question never is one.
+/// Parses a sentence; `None` if it is not an instruction. A question never is one.
 pub(super) fn parse(sentence: &str) -> Option<Instruction> {
     if sentence.ends_with('?') || sentence.len() > LONGEST {
         return None;
@@ -65,7 +65,7 @@ fn split(tokens: &[Token]) -> Option<(When, super::instruction::Action)> {
             Some((condition_of(condition)?, actions::parse(action, true)?))
         });
     }
-    // The condition may stand behind.
+    // The condition may follow the action.
     if let Some(at) = tokens.iter().rposition(is_if)
         && let Some((action, condition)) = tokens.split_at_checked(at)
         && let (Some(condition), Some(action)) =
@@ -76,7 +76,7 @@ fn split(tokens: &[Token]) -> Option<(When, super::instruction::Action)> {
     Some((When::Always, actions::parse(tokens, false)?))
 }
 
-/// What stands behind "you do not know": `If you do not know the answer, say "…"`.
+/// The action after "you do not know": `If you do not know the answer, say "…"`.
 fn unknown(rest: &[Token]) -> Option<&[Token]> {
     let comma = rest.iter().position(|token| matches!(token, Token::Mark(',')))?;
     let (condition, action) = rest.split_at_checked(comma)?;
@@ -123,7 +123,7 @@ fn condition_of(tokens: &[Token]) -> Option<When> {
     Some(When::Input { test, not })
 }
 
-/// The phrases of a list: its quotes, or its words between commas, "or" and "and".
+/// The phrases in a list: its quotes, or its words between commas, "or" and "and".
 fn phrases(tokens: &[Token]) -> Option<Test> {
     let has = |wanted: &str| tokens.iter().any(|token| token.word() == Some(wanted));
     let found = list(tokens);
@@ -134,7 +134,7 @@ fn phrases(tokens: &[Token]) -> Option<Test> {
     Some(if quoted && has("and") && !has("or") { Test::All(found) } else { Test::Any(found) })
 }
 
-/// The items of a list: its quotes, or its words between commas, "or" and "and".
+/// The items in a list: its quotes, or its words between commas, "or" and "and".
 pub(super) fn list(tokens: &[Token]) -> Vec<String> {
     let quotes: Vec<String> = tokens.iter().filter_map(|token| token.quote().map(str::to_owned)).collect();
     if !quotes.is_empty() {
@@ -160,13 +160,13 @@ pub(super) fn list(tokens: &[Token]) -> Vec<String> {
     items
 }
 
-/// What stands behind these words.
+/// Strips these words from the start.
 pub(super) fn strip<'a>(tokens: &'a [Token], start: &[&str]) -> Option<&'a [Token]> {
     let (head, rest) = tokens.split_at_checked(start.len())?;
     head.iter().zip(start).all(|(token, word)| token.word() == Some(word)).then_some(rest)
 }
 
-/// What stands behind marks at the start.
+/// Skips marks at the start.
 pub(super) fn skip_marks(mut tokens: &[Token]) -> &[Token] {
     while let [Token::Mark(_), rest @ ..] = tokens {
         tokens = rest;

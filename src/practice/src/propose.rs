@@ -1,4 +1,4 @@
-//! Writing what feedback teaches into a prompt, in the language that the other skills follow.
+//! Adds lessons from feedback to a prompt, in the language that the other skills follow.
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,24 @@ use super::noise::Noise;
 use super::parse::parse;
 use super::text::{is_empty_word, sentences, stem, stems, words};
 
-/// Cases that are read; more are too many at once.
+/// Maximum cases read; the model cannot handle more at once.
 const MOST: usize = 6;
-/// How often a case is forgotten.
+/// The probability of forgetting a case.
 const FORGOTTEN: f64 = 0.1;
-/// How often a rule is written down vaguely.
+/// The probability of writing a rule vaguely.
 const VAGUE: f64 = 0.15;
-/// Words that tell one answer's inputs from the others'.
+/// Maximum words that distinguish an answer's inputs from others.
 const WORDS: usize = 3;
-/// Words of the longest answer that is worth a rule.
+/// Maximum words in an answer for which a rule is written.
 const LONGEST: usize = 40;
 
-/// A prompt with what was learnt, and why.
+/// An improved prompt with the reasons.
 pub(super) struct Proposal {
     pub(super) prompt: String,
     pub(super) reasons: Vec<String>,
 }
 
-/// Improves a prompt by what the cases teach.
+/// Improves a prompt by the lessons from cases.
 pub(super) fn improve(prompt: &str, items: &[Item], noise: &Noise) -> Proposal {
     let key = |item: &Item| format!("{}\n{}\n{}", item.input, item.expected, item.advice.join("\n"));
     let read: Vec<&Item> =
@@ -51,8 +51,7 @@ pub(super) fn improve(prompt: &str, items: &[Item], noise: &Noise) -> Proposal {
     proposal
 }
 
-/// Writes instructions down that the feedback spells out: as they are, or for the case alone where other cases have
-/// other advice.
+/// Adds instructions that the feedback spells out: unchanged, or with a condition if other cases have other advice.
 fn advice(proposal: &mut Proposal, read: &[&Item]) {
     let advised: Vec<&&Item> = read.iter().filter(|item| !item.advice.is_empty()).collect();
     for item in &advised {
@@ -76,7 +75,7 @@ fn advice(proposal: &mut Proposal, read: &[&Item]) {
     }
 }
 
-/// Writes a rule down for an answer: into the rule that there is, before the other rules, or at the end.
+/// Adds a rule for an answer: extends its existing rule, else inserts one before the other rules, else appends it.
 fn rule(proposal: &mut Proposal, answer: &str, found: Vec<String>, vague: bool) {
     proposal.reasons.push(format!("{} means \"{answer}\".", quoted(&found)));
     if vague {
@@ -132,8 +131,8 @@ fn lowered(sentence: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// Words that stand in the inputs of `with` and in none of `without`: those first that stand in most of them, until
-/// each input has one.
+/// Words that occur in inputs from `with` but not from `without`, the most frequent first, until each input
+/// has one.
 fn telling(with: &[&Item], without: &[&Item]) -> Vec<String> {
     let others: BTreeSet<String> = without.iter().flat_map(|item| stems(&item.input)).collect();
     let inputs: Vec<BTreeSet<String>> =

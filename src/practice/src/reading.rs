@@ -1,4 +1,4 @@
-//! What the practice model makes of a request.
+//! Parses a request for the practice model.
 
 use serde_json::Value;
 
@@ -9,42 +9,42 @@ use super::sent::Sent;
 use super::text::sentences;
 use models::{Message, ModelRequest, Role};
 
-/// Instructions that are followed without fail; each one above makes all of them a little less sure.
+/// Instructions followed without fail; each one above this number makes all of them less reliable.
 const SURE: usize = 12;
-/// How much less sure.
+/// Added probability of overlooking an instruction, per instruction above the limit.
 const EACH_ABOVE: f64 = 0.03;
-/// The most that an instruction is overlooked.
+/// Maximum probability of overlooking an instruction.
 const AT_MOST: f64 = 0.5;
-/// Instructions and examples that are read, and other sentences.
+/// Maximum instructions and examples read, and maximum other sentences.
 const READ: usize = 200;
 const READ_HINTS: usize = 500;
-/// What may stand before the input where instructions and input are one text.
+/// Labels before the input if instructions and input share one text.
 const INPUTS: [&str; 7] = ["input:", "message:", "text:", "question:", "ticket:", "user:", "document:"];
 const OUTPUTS: [&str; 6] = ["output:", "answer:", "label:", "expected:", "assistant:", "result:"];
 
-/// A request, taken apart.
+/// A parsed request.
 pub(super) struct Reading<'a> {
-    /// As it came.
+    /// The original request.
     pub(super) request: &'a ModelRequest,
-    /// The chance in it.
+    /// Its random draws.
     pub(super) noise: Noise,
-    /// What is understood and not overlooked, in order.
+    /// The instructions that are understood and not overlooked, in order.
     pub(super) instructions: Vec<Instruction>,
-    /// The instructions' other sentences.
+    /// The prompt's other sentences.
     pub(super) hints: Vec<String>,
-    /// Inputs and their answers, from the prompt and from earlier in the conversation.
+    /// Inputs with answers, from the prompt and from the earlier conversation.
     pub(super) demos: Vec<(String, String)>,
-    /// What is asked now.
+    /// The current input.
     pub(super) input: String,
-    /// The same, as conditions look at it.
+    /// The input, prepared for conditions.
     pub(super) heard: Heard,
-    /// What the user said before.
+    /// The user's earlier messages.
     pub(super) earlier: Vec<String>,
     /// The user's files.
     pub(super) sent: Sent,
-    /// The whole prompt in front of the input.
+    /// The whole prompt before the input.
     pub(super) prompt: String,
-    /// What a tool answered, where that is the latest.
+    /// A tool's answer, if it is the latest message.
     pub(super) tool_result: Option<String>,
 }
 
@@ -87,12 +87,12 @@ impl<'a> Reading<'a> {
         Self { request, noise, instructions, hints, demos, input, heard, earlier, sent, prompt, tool_result }
     }
 
-    /// What instructions ask for that hold for the input.
+    /// The actions in instructions that hold for the input.
     pub(super) fn asked(&self) -> impl Iterator<Item = &Action> {
         self.instructions.iter().filter(|found| found.when.holds(&self.heard)).map(|found| &found.action)
     }
 
-    /// The answer that an instruction gives for the input; one with a condition comes before one without.
+    /// The answer that an instruction gives for the input; instructions with a condition take precedence.
     pub(super) fn given(&self) -> Option<&str> {
         let holds = |conditional: bool| {
             self.instructions.iter().find_map(move |found| match &found.action {
@@ -107,7 +107,7 @@ impl<'a> Reading<'a> {
         holds(true).or_else(|| holds(false))
     }
 
-    /// The answer for where nothing else gave one.
+    /// The answer for the case that nothing else gave one.
     pub(super) fn otherwise(&self) -> Option<&str> {
         self.instructions.iter().find_map(|found| match (&found.when, &found.action) {
             (When::Otherwise, Action::Answer(text)) => Some(text.as_str()),
@@ -116,8 +116,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Instructions and input of one text: what stands behind a line of dashes or behind `Input:` is the input. Without
-/// either, the sentences that are instructions are taken out of it.
+/// Splits a single text into instructions and input: the input follows a line of dashes or `Input:`. Without either,
+/// sentences that are instructions are separated from the rest.
 fn divide(text: &str) -> (String, String) {
     let lines: Vec<&str> = text.lines().collect();
     for (at, line) in lines.iter().enumerate().skip(1) {
@@ -132,14 +132,14 @@ fn divide(text: &str) -> (String, String) {
     }
     let (mut prompt, mut input) = (Vec::new(), Vec::new());
     for sentence in sentences(text) {
-        // What a tool is called with stands beside its name.
+        // A tool's arguments appear next to its name, so such a sentence stays in the input.
         let is_rule = parse(&sentence).is_some_and(|found| !matches!(found.action, Action::Call(_)));
         if is_rule { prompt.push(sentence) } else { input.push(sentence) }
     }
     if prompt.is_empty() { (String::new(), text.to_owned()) } else { (prompt.join("\n"), input.join(" ")) }
 }
 
-/// What stands behind one of these words at the start of a line.
+/// The rest of a line after any of these labels.
 fn label<'a>(line: &'a str, labels: &[&str]) -> Option<&'a str> {
     labels.iter().find_map(|label| {
         let (head, rest) = line.split_at_checked(label.len())?;
@@ -147,7 +147,7 @@ fn label<'a>(line: &'a str, labels: &[&str]) -> Option<&'a str> {
     })
 }
 
-/// Takes examples out of a prompt: lines of JSON with an input and an output, and lines `Input: …` / `Output: …`.
+/// Takes examples out of a prompt: JSON lines with an input and an output, and line pairs `Input: …` / `Output: …`.
 fn take_demos(prompt: &str) -> (String, Vec<(String, String)>) {
     let (mut kept, mut demos) = (Vec::new(), Vec::new());
     let mut lines = prompt.lines().peekable();
@@ -178,7 +178,7 @@ fn json_demo(line: &str) -> Option<(String, String)> {
     ))
 }
 
-/// Earlier messages of the user with the answers that they got.
+/// The user's earlier messages with their answers.
 fn pairs(messages: &[Message]) -> Vec<(String, String)> {
     messages
         .windows(2)

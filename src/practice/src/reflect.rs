@@ -1,5 +1,4 @@
-//! Proposing a better prompt: reads the prompt and the feedback that stand in the request, and writes down what the
-//! feedback teaches.
+//! Proposes a better prompt: reads the prompt and the feedback in the request, and adds the lessons.
 
 use serde_json::{Map, Value};
 
@@ -10,20 +9,20 @@ use super::reading::Reading;
 use super::structured::Filler;
 use super::text::mentions;
 
-/// How often the proposal comes with a sentence in front.
+/// The probability that a sentence precedes the proposal.
 const CHATTER: f64 = 0.2;
-/// Members of a schema that hold the proposal, and why.
+/// Schema members for the proposal and for its reason.
 const PROMPT: [&str; 7] =
     ["prompt", "new_prompt", "improved_prompt", "text", "instructions", "instruction", "candidate"];
 const REASON: [&str; 6] = ["rationale", "reasoning", "reason", "explanation", "analysis", "critique"];
 
-/// What a request contains that wants to know why.
+/// Text that marks a request for the reason.
 const ASKS_WHY: &str = "what you change and why";
-/// How cases begin that say nothing of how a prompt did.
+/// Example line starts, which say nothing about a prompt's result.
 const EXAMPLE: [&str; 2] = ["Example input: ", "Example output: "];
-/// Answers that a summary names, at most.
+/// Maximum answers that a summary names.
 const NAMED: usize = 8;
-/// Sentences that change nothing: without feedback there is nothing else to write.
+/// Sentences without effect, for requests without feedback.
 const FILLERS: [&str; 4] = [
     "Read the whole message before you answer.",
     "Work carefully.",
@@ -31,7 +30,7 @@ const FILLERS: [&str; 4] = [
     "Take your time.",
 ];
 
-/// A prompt that stands in the request.
+/// A prompt in the request.
 struct Found {
     name: Option<String>,
     text: String,
@@ -74,7 +73,7 @@ pub(super) fn proposal(reading: &Reading<'_>) -> String {
     format!("{why}{front}{}", plain(&written, &rest))
 }
 
-/// A variation that teaches nothing: a sentence more, or without it if it is there.
+/// A variation without a lesson: adds a sentence, or removes it if present.
 fn varied(prompt: &str, noise: &Noise) -> String {
     let Some(filler) = noise.pick(&FILLERS, "vary", prompt) else { return prompt.to_owned() };
     let kept: Vec<&str> = prompt.lines().filter(|line| line != filler).collect();
@@ -82,7 +81,7 @@ fn varied(prompt: &str, noise: &Noise) -> String {
     if kept == prompt { format!("{prompt}\n{filler}") } else { kept }
 }
 
-/// Inputs and outputs of cases that say nothing of how a prompt did.
+/// Example inputs and outputs, which say nothing about a prompt's result.
 fn examples(text: &str) -> Vec<(&str, &str)> {
     let [input, output] = EXAMPLE;
     let mut lines = text.lines().peekable();
@@ -95,7 +94,7 @@ fn examples(text: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// What the cases of a request have in common.
+/// Summarizes a request's example cases.
 fn summary(examples: &[(&str, &str)]) -> String {
     let words: usize = examples.iter().map(|(input, _)| input.split_whitespace().count()).sum();
     let mean = words / examples.len().max(1);
@@ -111,7 +110,7 @@ fn summary(examples: &[(&str, &str)]) -> String {
     format!("The inputs are texts of about {mean} words.{named}")
 }
 
-/// In the tag that the request names, else in tags of its own where there are several, else in a fence.
+/// Formats the prompts: in the tag that the request names, else in named tags, else in a fence.
 fn plain(written: &[Found], rest: &str) -> String {
     if let ([only], Some(tag)) = (written, asked_tag(rest)) {
         return format!("<{tag}>\n{}\n</{tag}>", only.text);
@@ -123,7 +122,7 @@ fn plain(written: &[Found], rest: &str) -> String {
     written.iter().map(tagged).collect::<Vec<_>>().join("\n")
 }
 
-/// A tag with "prompt" in its name that the request speaks of: `<new_prompt>`.
+/// A tag with "prompt" in its name that the request mentions: `<new_prompt>`.
 fn asked_tag(rest: &str) -> Option<&str> {
     rest.split('<').skip(1).find_map(|part| {
         let (tag, _) = part.split_once('>')?;
@@ -155,8 +154,8 @@ fn structured(reading: &Reading<'_>, schema: &Value, written: &[Found], reason: 
     Value::Object(whole)
 }
 
-/// The prompts of a request, and the request without them: inside `<prompt name="…">` or `<current_prompt>`, else the
-/// first fence, else what stands below a line that ends in `prompt:`.
+/// Splits a request into its prompts and the rest: prompts are inside `<prompt name="…">` or `<current_prompt>`, else
+/// in the first fence, else below a line that ends in `prompt:`.
 fn take_prompts(text: &str) -> (Vec<Found>, String) {
     let (mut prompts, mut rest) = (Vec::new(), String::new());
     let mut open = text;
@@ -171,7 +170,7 @@ fn take_prompts(text: &str) -> (Vec<Found>, String) {
     }
     let parts: Vec<&str> = text.splitn(3, "```").collect();
     if let [before, inside, behind] = parts.as_slice() {
-        // The word behind a fence names a language.
+        // The word after a fence names a language.
         let inside = inside.split_once('\n').map_or(*inside, |(_, lines)| lines);
         return (vec![Found { name: None, text: inside.trim().to_owned() }], format!("{before}{behind}"));
     }
@@ -193,7 +192,7 @@ fn take_prompts(text: &str) -> (Vec<Found>, String) {
     (vec![Found { name: None, text: prompt.join("\n") }], others.join("\n"))
 }
 
-/// What stands before a prompt's tag, the prompt's name, the prompt, and what stands behind.
+/// The text before a prompt's tag, the prompt's name, the prompt, and the text after it.
 fn next_tag(text: &str) -> Option<(&str, Option<String>, &str, &str)> {
     for tag in ["prompt", "current_prompt"] {
         let open = format!("<{tag}");

@@ -1,13 +1,13 @@
-//! Files of the user: a picture is known as one sentence, a text as its sentences.
+//! The user's files: a picture becomes one sentence, a text its sentences.
 
 use std::collections::BTreeSet;
 
 use super::text::{sentences, topics, words};
 use models::{Image, Message, Part, Role};
 
-/// Sentences of all files that are remembered.
+/// Maximum sentences remembered from all files.
 const MOST: usize = 1000;
-/// Files that an answer names.
+/// Maximum files that an answer names.
 const MOST_NAMED: usize = 10;
 /// Words that ask about a picture.
 const PICTURE: [&str; 20] = [
@@ -16,29 +16,29 @@ const PICTURE: [&str; 20] = [
 ];
 /// Words that ask about any file.
 const FILE: [&str; 4] = ["file", "files", "attachment", "attachments"];
-/// Other words for a picture, by which its sentence is found.
+/// Further words by which a picture's sentence is found.
 const ALSO_PICTURE: &str = "image photo colour color";
 
 /// The user's files.
 #[derive(Default)]
 pub(super) struct Sent {
-    /// The sentences of the pictures of the latest message.
+    /// The picture sentences for the latest message.
     pictures: Vec<String>,
-    /// What each text of the latest message is, in one sentence.
+    /// One summary sentence per text in the latest message.
     texts: Vec<String>,
-    /// What is known from the files of all messages, each sentence with what it is about.
+    /// All sentences known from all messages' files.
     pub(super) known: Vec<Known>,
 }
 
 /// A sentence from a file.
 pub(super) struct Known {
     pub(super) text: String,
-    /// Words by which it is found, beside its own.
+    /// Additional words by which it is found.
     pub(super) also: &'static str,
 }
 
 impl Sent {
-    /// The files of these messages; the newest are remembered first.
+    /// Reads these messages' files, newest first.
     pub(super) fn of(messages: &[Message]) -> Self {
         let mut sent = Self::default();
         let of_user = messages.iter().rev().filter(|message| message.role == Role::User);
@@ -71,14 +71,14 @@ impl Sent {
         if of_picture { joined(&self.pictures) } else { None }
     }
 
-    /// All files of the latest message.
+    /// Describes all files in the latest message.
     pub(super) fn all(&self) -> Option<String> {
         joined(self.pictures.iter().chain(&self.texts))
     }
 }
 
 impl Known {
-    /// What it is about.
+    /// The sentence's topics.
     pub(super) fn topics(&self) -> BTreeSet<String> {
         let mut about = topics(&self.text);
         about.extend(topics(self.also));
@@ -86,7 +86,7 @@ impl Known {
     }
 }
 
-/// The sentences of a message's pictures, and its texts.
+/// A message's picture sentences and its texts.
 fn files(message: &Message) -> (Vec<String>, Vec<File<'_>>) {
     let (mut pictures, mut texts) = (Vec::new(), Vec::new());
     for part in &message.parts {
@@ -103,21 +103,21 @@ fn joined<'a>(sentences: impl IntoIterator<Item = &'a String>) -> Option<String>
     (!named.is_empty()).then(|| named.join(" "))
 }
 
-/// A picture in one sentence.
+/// Describes a picture in one sentence.
 fn picture(image: &Image) -> String {
     let Image { name, width, height, colour, .. } = image;
     let colour = if colour.trim().is_empty() { String::new() } else { format!("{}, ", colour.trim()) };
     format!("The picture {name} is {colour}{width} pixels wide and {height} pixels high.")
 }
 
-/// A text with the name of its file.
+/// A text with its file name.
 struct File<'a> {
     name: Option<&'a str>,
     sentences: Vec<String>,
 }
 
 impl<'a> File<'a> {
-    /// The name is a line above an empty one; a text without both has no name.
+    /// The name is the first line if an empty line follows; otherwise the text has no name.
     fn of(text: &'a str) -> Self {
         if let Some(name) = not_shown(text) {
             return Self { name: None, sentences: vec![format!("I cannot see {name}.")] };
@@ -140,12 +140,12 @@ impl<'a> File<'a> {
     }
 }
 
-/// The name of a file that the request only mentions: `[voice.mp3: not shown]`.
+/// A file name that the request only mentions: `[voice.mp3: not shown]`.
 fn not_shown(text: &str) -> Option<&str> {
     text.trim().strip_prefix('[')?.strip_suffix(": not shown]").filter(|name| !name.contains('\n'))
 }
 
-/// The texts of a message's files and the sentences of its pictures, as one text.
+/// A message's file texts and picture sentences, as one text.
 pub(super) fn as_text(parts: &[Part]) -> String {
     let of = |part: &Part| match part {
         Part::Image(image) => picture(image),

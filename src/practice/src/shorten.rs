@@ -6,10 +6,10 @@ use super::instruction::Action;
 use super::reading::Reading;
 use super::text::{sentences, topics};
 
-/// Sentences of a summary unless the instructions say otherwise.
+/// Default number of sentences per summary.
 const SENTENCES: usize = 2;
 
-/// The sentences of the input that have most of its topics, in their order.
+/// The input sentences with the most frequent topics, in input order.
 pub(super) fn summary(reading: &Reading<'_>) -> String {
     if let Some(given) = reading.given() {
         return given.to_owned();
@@ -45,7 +45,7 @@ pub(super) fn summary(reading: &Reading<'_>) -> String {
     chosen.join(" ")
 }
 
-/// The input itself, or what an instruction gives for it.
+/// The input itself, or the answer that an instruction gives.
 pub(super) fn rewritten(reading: &Reading<'_>) -> String {
     reading.given().map_or_else(|| reading.input.trim().to_owned(), str::to_owned)
 }

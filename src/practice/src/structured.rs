@@ -1,4 +1,4 @@
-//! Answers that are JSON: as a schema has it, or with the members that an instruction names.
+//! JSON answers: by a schema, or with the members that an instruction names.
 
 use serde_json::{Map, Number, Value};
 
@@ -7,7 +7,7 @@ use super::reading::Reading;
 use super::text::{topics, words};
 use super::{classify, extract};
 
-/// Members that hold what the skill says.
+/// Members that receive the skill's text.
 const SAID: [&str; 12] = [
     "answer",
     "text",
@@ -22,14 +22,14 @@ const SAID: [&str; 12] = [
     "reason",
     "explanation",
 ];
-/// How deep a schema is filled.
+/// Maximum schema depth.
 const DEEP: u32 = 8;
 
 /// Fills schemas from the input.
 pub(super) struct Filler<'a> {
     pub(super) reading: &'a Reading<'a>,
     pub(super) root: &'a Value,
-    /// What the skill says to the input.
+    /// The skill's text.
     pub(super) said: &'a str,
 }
 
@@ -39,7 +39,7 @@ impl Filler<'_> {
         self.fill(self.root, "answer", DEEP).unwrap_or(Value::Null)
     }
 
-    /// A value that fits the schema, as far as the input has one; `None` where it has none.
+    /// A value that fits the schema, if the input provides one.
     fn fill(&self, schema: &Value, name: &str, deep: u32) -> Option<Value> {
         let deep = deep.checked_sub(1)?;
         if let Some(value) = schema.get("const") {
@@ -107,7 +107,8 @@ impl Filler<'_> {
         Some(Value::String(classify::label(self.reading, &texts)))
     }
 
-    /// What an instruction sets: one with a condition that holds, else one without, else the one for all other cases.
+    /// The value that an instruction sets: one whose condition holds takes precedence, then one without a condition,
+    /// then one for all other cases.
     fn set(&self, name: &str) -> Option<Value> {
         let find = |rank: u8| {
             self.reading.instructions.iter().find_map(|found| {
@@ -137,7 +138,7 @@ impl Filler<'_> {
     fn number(&self, name: &str) -> Option<f64> {
         let found = extract::field(self.reading, name).and_then(|text| text.parse().ok());
         found.or_else(|| {
-            // The only number there is, where the input speaks of the field.
+            // The only number in the input, if the input mentions the field.
             let spoken = topics(name).iter().any(|topic| self.reading.heard.mentions(topic));
             let numbers: Vec<f64> =
                 words(&self.reading.input).iter().filter_map(|word| word.parse().ok()).collect();
@@ -149,7 +150,7 @@ impl Filler<'_> {
     }
 }
 
-/// An object with these members, as an instruction names them.
+/// An object with the members that an instruction names.
 pub(super) fn with_keys(reading: &Reading<'_>, keys: &[String], said: &str) -> Value {
     let filler = Filler { reading, root: &Value::Null, said };
     if keys.is_empty() {
@@ -162,7 +163,7 @@ pub(super) fn with_keys(reading: &Reading<'_>, keys: &[String], said: &str) -> V
     Value::Object(keys.iter().map(|key| (key.clone(), value(key))).collect())
 }
 
-/// The first type that is not `null`; an object where only members are given.
+/// The first type other than `null`; an object if only members are given.
 fn kind(schema: &Value) -> &str {
     let named = match schema.get("type") {
         Some(Value::String(kind)) => Some(kind.as_str()),
@@ -172,7 +173,7 @@ fn kind(schema: &Value) -> &str {
     named.unwrap_or(if schema.get("properties").is_some() { "object" } else { "string" })
 }
 
-/// What stands for nothing where something must stand.
+/// The placeholder for a required member without a value.
 fn nothing(schema: &Value) -> Value {
     let nullable = match schema.get("type") {
         Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "null"),
@@ -190,7 +191,7 @@ fn nothing(schema: &Value) -> Value {
     }
 }
 
-/// The whole part of a number, as far as a text can be read as one.
+/// A number's integer part.
 fn whole(number: f64) -> i64 {
     format!("{:.0}", number.trunc()).parse().unwrap_or(0)
 }

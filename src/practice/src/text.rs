@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Words that say nothing of what a text is about.
+/// Empty words, which say nothing about a text's topic.
 const EMPTY: &[&str] = &[
     "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
     "did", "do", "does", "for", "from", "get", "give", "had", "has", "have", "he", "hello", "her", "hi",
@@ -12,12 +12,12 @@ const EMPTY: &[&str] = &[
     "what", "when", "where", "which", "who", "why", "will", "with", "would", "you", "your",
 ];
 
-/// A part of a sentence.
+/// A sentence part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     /// A word or number, in lower case, without apostrophes.
     Word(String),
-    /// What stands between quotation marks or backticks, as it is written.
+    /// Text between quotation marks or backticks, unchanged.
     Quote(String),
     /// A comma, colon or equals sign.
     Mark(char),
@@ -39,15 +39,15 @@ impl Token {
     }
 }
 
-/// Bytes of the longest quote, and of the longest instruction.
+/// Maximum bytes per quote, and per instruction.
 pub(super) const LONGEST: usize = 600;
 
-/// Where a quote ends that stands open before `rest`.
+/// The end position of a quote that is open before `rest`.
 fn end_of_quote(rest: &str, end: char) -> Option<usize> {
     rest.get(..rest.floor_char_boundary(LONGEST))?.find(end)
 }
 
-/// The end of a quote that begins with this sign.
+/// The closing sign for an opening quotation mark.
 fn closing(open: char) -> Option<char> {
     match open {
         '"' | '`' => Some(open),
@@ -57,7 +57,7 @@ fn closing(open: char) -> Option<char> {
     }
 }
 
-/// A sentence as its parts. A quote that is not closed is read as words.
+/// Splits a sentence into tokens. An unclosed quote is read as words.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let mut found = Vec::new();
     let mut rest = text.chars();
@@ -103,14 +103,14 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
     found
 }
 
-/// The words of a text, those inside quotes too.
+/// The words of a text, including those inside quotes.
 pub(super) fn words(text: &str) -> Vec<String> {
     let plain: String =
         text.chars().map(|c| if closing(c).is_some() || c == '”' { ' ' } else { c }).collect();
     tokens(&plain).into_iter().filter_map(|token| token.word().map(str::to_owned)).collect()
 }
 
-/// A word without its ending, so that `refund`, `refunds` and `refunded` are one.
+/// A word without its ending, so that `refund`, `refunds` and `refunded` are equal.
 pub(super) fn stem(word: &str) -> String {
     for ending in ["ings", "ing", "edly", "ied", "ies", "ed", "es", "ly", "s", "e", "y"] {
         if let Some(start) = word.strip_suffix(ending)
@@ -128,29 +128,29 @@ pub(super) fn stems(text: &str) -> Vec<String> {
     words(text).iter().map(|word| stem(word)).collect()
 }
 
-/// What a text is about: its words without endings and without those that say nothing.
+/// A text's topics: its words without endings and without empty words.
 pub(super) fn topics(text: &str) -> BTreeSet<String> {
     words(text).iter().filter(|word| !EMPTY.contains(&word.as_str())).map(|word| stem(word)).collect()
 }
 
-/// Whether a word says nothing of what a text is about.
+/// Whether a word says nothing about a text's topic.
 pub(super) fn is_empty_word(word: &str) -> bool {
     EMPTY.contains(&word) || word.chars().count() < 3
 }
 
-/// Whether `phrase` stands in `text`, whatever the words' endings.
+/// Whether `text` contains `phrase`, ignoring word endings.
 pub(super) fn mentions(text: &str, phrase: &str) -> bool {
     stands_in(&stems(text), phrase)
 }
 
-/// As [`mentions`], of a text whose words have lost their endings.
+/// Like [`mentions`], for a text whose words are already stemmed.
 pub(super) fn stands_in(text: &[String], phrase: &str) -> bool {
     let phrase = stems(phrase);
     !phrase.is_empty() && text.windows(phrase.len()).any(|part| part == phrase)
 }
 
-/// The sentences of a text: lines, and what ends with a full stop, question or exclamation mark outside of quotes.
-/// Marks of lists are taken away.
+/// The sentences of a text: lines, and parts that end with a full stop, question or exclamation mark outside quotes.
+/// List marks are removed.
 pub(super) fn sentences(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -166,7 +166,7 @@ pub(super) fn sentences(text: &str) -> Vec<String> {
     found
 }
 
-/// A line without the mark of a list: `- `, `* `, `• `, `# `, `1. `, `1) `.
+/// A line without its list mark: `- `, `* `, `• `, `# `, `1. `, `1) `.
 fn unlisted(line: &str) -> &str {
     let line = line.trim();
     let bare = line.trim_start_matches(['-', '*', '•', '#', '>']);
@@ -188,7 +188,7 @@ fn first_sentence(text: &str) -> (&str, &str) {
         let ends = match inside {
             Some(end) if end == letter => {
                 inside = None;
-                // A quote may hold the sentence's end: `Say "No." Then stop.`
+                // A quote may contain the sentence's end: `Say "No." Then stop.`
                 matches!(before, '.' | '!' | '?')
                     && behind.starts_with(char::is_whitespace)
                     && behind.trim_start().starts_with(char::is_uppercase)
@@ -208,12 +208,12 @@ fn first_sentence(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// A text without the mark that ends a sentence.
+/// A text without its final punctuation.
 pub(super) fn unended(text: &str) -> &str {
     text.trim().trim_end_matches(['.', '!', '?', ',', ';', ':']).trim_end()
 }
 
-/// A number, in digits or as a word up to twelve.
+/// A number in digits, or as a word up to twelve.
 pub(super) fn number(word: &str) -> Option<usize> {
     const NAMES: [&str; 13] = [
         "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",

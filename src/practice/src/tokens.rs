@@ -1,23 +1,23 @@
-//! How the practice model counts: a token is a run of at most six letters or digits, or one other sign that is no
-//! blank. Blanks belong to the token in front of them and count nothing.
+//! Token counts: a token is a run of at most six letters or digits, or one other non-blank sign. Blanks belong to the
+//! token before them and do not count.
 
 use serde_json::Value;
 
 use models::{Message, ModelRequest, Part, Role, ToolCall, Usage};
 
-/// Letters of the longest token.
+/// Maximum letters per token.
 const LONGEST: u32 = 6;
-/// Tokens that each message costs besides its text.
+/// Tokens per message in addition to its text.
 const MESSAGE: u64 = 4;
-/// Tokens of a picture.
+/// Tokens per picture.
 const PICTURE: u64 = 85;
 
-/// Tokens of a text.
+/// Counts the tokens in a text.
 pub(super) fn count(text: &str) -> u64 {
     ends(text).fold(0, |count, _| count + 1)
 }
 
-/// Where each token ends, blanks behind it included.
+/// Each token's end position, including blanks after it.
 fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
     let mut letters = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -48,7 +48,7 @@ fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// The first `most` tokens of a text, and whether there are more.
+/// The first `most` tokens in a text, and whether there are more.
 pub(super) fn cut(text: &str, most: u32) -> (&str, bool) {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     match ends(text).nth(most.saturating_sub(1)) {
@@ -57,7 +57,7 @@ pub(super) fn cut(text: &str, most: u32) -> (&str, bool) {
     }
 }
 
-/// Tokens of a message.
+/// Counts the tokens in a message.
 fn message(message: &Message) -> u64 {
     let parts = message.parts.iter().filter(|_| message.role == Role::User).map(|part| match part {
         Part::Text(text) => count(text),
@@ -66,7 +66,7 @@ fn message(message: &Message) -> u64 {
     count(&message.content) + parts.sum::<u64>() + MESSAGE
 }
 
-/// What a call costs.
+/// A call's usage.
 pub(super) fn usage(request: &ModelRequest, text: &str, calls: &[ToolCall]) -> Usage {
     let json = |value: &Value| count(&value.to_string());
     let messages: u64 = request.messages.iter().map(message).sum();

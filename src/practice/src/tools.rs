@@ -1,4 +1,4 @@
-//! Calling tools, where the instructions or the user ask for it plainly.
+//! Tool calls, if the instructions or the user plainly request them.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use models::{Tool, ToolCall};
 
 const CALL: [&str; 4] = ["call", "use", "run", "invoke"];
 
-/// The call that is asked for.
+/// The requested tool call.
 pub(super) fn wanted(reading: &Reading<'_>) -> Option<ToolCall> {
     let tools = &reading.request.tools;
     if tools.is_empty() || reading.tool_result.is_some() {
@@ -50,7 +50,8 @@ fn is_called(input: &str, name: &str) -> bool {
     })
 }
 
-/// JSON in the text, else `name=value` and `name: value`, else what the schema's members find in it.
+/// The arguments: JSON in the text, else `name=value` and `name: value`, else the values that the schema's members
+/// find in it.
 fn arguments(reading: &Reading<'_>, tool: &Tool) -> Value {
     let input = &reading.input;
     if let Some(at) = input.find('{')

@@ -3,10 +3,10 @@
 use super::tokens;
 use models::{TranscribeRequest, Transcript, Usage};
 
-/// The words follow it, up to the next zero byte.
+/// Marks the start of the words, which end at the next zero byte.
 const MARKER: &[u8] = b"practice:";
 
-/// The transcript of a recording: a function of its bytes.
+/// A recording's transcript: a function of its bytes.
 pub(super) fn transcript(request: &TranscribeRequest) -> Transcript {
     let audio = &request.audio;
     let marked = audio.windows(MARKER.len()).position(|bytes| bytes == MARKER);

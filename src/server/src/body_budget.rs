@@ -1,7 +1,7 @@
-//! Bytes of request bodies and of websocket messages in memory, counted for each sender and for the instance.
+//! Limits the memory for request bodies and WebSocket messages, per sender and per instance.
 //!
-//! Bytes are counted as they arrive, not as they are announced, and until the body is dropped. Strangers share a half of the instance's
-//! budget: they cannot take the other half from authenticated callers.
+//! Bytes are charged on arrival, not by declared length, until the body is dropped. Strangers share half the instance's
+//! budget, so they cannot take the other half from authenticated callers.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,37 +10,37 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// Bytes of each body that are not counted: no more than the buffers of its connection hold.
+/// Uncharged bytes per body: no more than its connection's buffers hold.
 const FREE: usize = 16 << 10;
-/// Bytes of one sender.
+/// Maximum bytes per sender.
 pub(crate) const PER_SENDER: usize = 32 << 20;
-/// Bytes of all strangers.
+/// Maximum bytes for all strangers.
 const OF_STRANGERS: usize = 128 << 20;
-/// Bytes of all senders.
+/// Maximum bytes for all senders.
 const PER_INSTANCE: usize = 256 << 20;
 
-/// The sender of a body.
+/// The sender to whom a body is charged.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Sender {
     /// An authenticated caller.
     Known(String),
-    /// The network of a caller who is not authenticated.
+    /// The network of an unauthenticated caller.
     Stranger(IpAddr),
 }
 
 impl Sender {
-    /// Whether the sender is not authenticated.
+    /// Whether the sender is unauthenticated.
     pub(crate) fn is_stranger(&self) -> bool {
         matches!(self, Self::Stranger(_))
     }
 }
 
-/// The sender, all strangers or the instance have too many bytes in memory.
+/// The sender, all strangers together, or the instance have exhausted their budget.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many bytes of bodies are in memory")]
 pub(crate) struct BudgetFull;
 
-/// The counted bytes. Cheap to clone.
+/// The charged bytes. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct BodyBudget(Arc<Mutex<Counted>>);
 
@@ -52,13 +52,13 @@ struct Counted {
 }
 
 impl BodyBudget {
-    /// The reservation of a body that has no bytes yet.
+    /// Creates an empty reservation for a body.
     pub(crate) fn begin(&self, sender: Sender) -> Reservation {
         Reservation { budget: self.clone(), sender, counted: 0 }
     }
 }
 
-/// The counted bytes of one body; dropping it returns them.
+/// The charged bytes of one body, released on drop.
 pub(crate) struct Reservation {
     budget: BodyBudget,
     sender: Sender,
@@ -66,10 +66,10 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Counts a body that has grown to this size. A sender's only body may be larger than all of a sender's bodies together.
+    /// Charges a body that has grown to this size. A sender's only body may exceed the limit per sender.
     ///
     /// # Errors
-    /// [`BudgetFull`]; nothing more is counted then.
+    /// [`BudgetFull`]; charges nothing more in that case.
     pub(crate) fn grow(&mut self, size: usize) -> Result<(), BudgetFull> {
         let more = size.saturating_sub(FREE).saturating_sub(self.counted);
         if more == 0 {
@@ -94,7 +94,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// The whole body, counted until its last clone is dropped.
+    /// Returns the whole body, charged until its last clone is dropped.
     pub(crate) fn hold(self, bytes: Bytes) -> Bytes {
         if self.counted == 0 { bytes } else { Bytes::from_owner(HeldBody { bytes, _reservation: self }) }
     }
@@ -146,7 +146,7 @@ mod tests {
         Sender::Stranger(Ipv4Addr::new(192, 0, 2, number).into())
     }
 
-    /// Bodies of this size until one is refused.
+    /// Reserves bodies of this size until one is refused.
     fn fill(budget: &BodyBudget, sender: &Sender, size: usize) -> Vec<Reservation> {
         std::iter::from_fn(|| {
             let mut body = budget.begin(sender.clone());

@@ -1,4 +1,4 @@
-//! Brings the parts up in order.
+//! Starts all parts in order.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -33,13 +33,13 @@ use crate::tls::{PairError, Tls};
 use crate::tokens::{Tokens, TokensError};
 use crate::{exposure, http1, keys, sign_in};
 
-/// What a caller may bring along.
+/// Optional parts that a caller can supply.
 pub struct Parts {
-    /// A listener of [`bind`].
+    /// A listener from [`bind`].
     pub listener: Option<TcpListener>,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Randomness.
+    /// The random source.
     pub random: Arc<dyn Random>,
 }
 
@@ -49,43 +49,43 @@ impl Default for Parts {
     }
 }
 
-/// The service does not start.
+/// The reason why the service cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Nothing would protect it.
+    /// The service would be exposed without protection.
     #[error("{0}")]
     Exposure(String),
-    /// The data folder.
+    /// The data folder cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// The embedded database.
+    /// The embedded database failed.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
-    /// The database.
+    /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The vault keys.
+    /// The vault keys cannot be used.
     #[error("{0}")]
     Keys(String),
-    /// The address.
+    /// The address cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The certificate of the port.
+    /// The listener's certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] PairError),
-    /// The client for requests to other services.
+    /// The client for outbound requests failed.
     #[error("the HTTP client cannot be set up: {0}")]
     HttpClient(String),
-    /// The language models.
+    /// The language models cannot be used.
     #[error("the language models cannot be set up: {0}")]
     Models(String),
-    /// The mail server or the sender of mail.
+    /// The mail server or sender address cannot be used.
     #[error(transparent)]
     Mail(#[from] DeliveryError),
-    /// Anything else of the system.
+    /// Another system error.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// No random bytes.
+    /// No random bytes are available.
     #[error(transparent)]
     Random(#[from] RandomError),
 }
@@ -117,7 +117,7 @@ impl From<KeyringError> for StartError {
 /// Starts everything. Must be called inside an actix system; the service is ready when this returns.
 ///
 /// # Errors
-/// [`StartError`] says what to change.
+/// [`StartError`] with the setting to change.
 pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let Parts { listener, clock, random } = parts;
     let asks = exposure::allowed(config).map_err(StartError::Exposure)?;
@@ -245,8 +245,8 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     })
 }
 
-/// Calls to addresses that graphs name: public ones, and those that the operator opened; never this service or its
-/// database.
+/// The client for addresses that graphs name: public ones and those opened by the operator, but never this service or
+/// its database.
 fn outbound(
     config: &Config,
     store: &Store,
@@ -268,7 +268,7 @@ fn outbound(
         .map_err(|error| StartError::Models(error.to_string()))
 }
 
-/// The language models that the configuration names, and those that need nothing.
+/// The configured language models, and those that need no configuration.
 fn models(config: &Config, outbound: &net::Client, clock: &Arc<dyn Clock>) -> Result<Models, StartError> {
     let operator =
         net::Client::operator(Arc::clone(clock)).map_err(|error| StartError::Models(error.to_string()))?;
@@ -295,7 +295,7 @@ fn models(config: &Config, outbound: &net::Client, clock: &Arc<dyn Clock>) -> Re
     taped.map_err(|error| refused(&error))
 }
 
-/// Where code of workflows runs, as the configuration says.
+/// The sandbox for workflow code, as configured.
 #[must_use]
 pub fn sandbox(config: &config::Sandbox) -> Sandbox {
     let (workers, memory) = (config.workers, config.memory);
@@ -303,19 +303,20 @@ pub fn sandbox(config: &config::Sandbox) -> Sandbox {
     Sandbox::new(Options { workers, memory, ..options })
 }
 
-/// Binds the address before the start, if the start would: the port is known then, and can be part of the configuration.
+/// Binds the address before the start, under the same rules. The port is then known and can be part of the
+/// configuration.
 ///
 /// # Errors
-/// [`StartError::Exposure`] and [`StartError::Listen`], as a start would say it.
+/// [`StartError::Exposure`] and [`StartError::Listen`], as from a start.
 pub fn bind(config: &Config) -> Result<TcpListener, StartError> {
     exposure::allowed(config).map_err(StartError::Exposure)?;
     Ok(listen(config)?)
 }
 
-/// Whether a start would be let listen and could, as far as can be seen beforehand; the address is let go again.
+/// Checks as far as possible that a start could listen; the address is released again.
 ///
 /// # Errors
-/// [`StartError::Exposure`] and [`StartError::Listen`], as a start would say it.
+/// [`StartError::Exposure`] and [`StartError::Listen`], as from a start.
 pub fn may_listen(config: &Config) -> Result<(), StartError> {
     config.http.tls.as_ref().map(Tls::load).transpose()?;
     bind(config).map(drop)

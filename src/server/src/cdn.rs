@@ -1,4 +1,4 @@
-//! The script of the hosted chat widget, from its CDN: cached, revalidated, and served for a day if the CDN fails.
+//! The hosted chat widget's script from its CDN: cached, revalidated, and served for a day if the CDN fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,32 +11,32 @@ use parking_lot::Mutex;
 use ring::digest::{SHA256, SHA384, digest};
 use tokio::task::JoinHandle;
 
-/// Path of the script on the CDN.
+/// The script's path on the CDN.
 const PATH: &str = "/deployments/chatkit/chatkit.js";
-/// How long a script is served that the CDN has not confirmed.
+/// Maximum age of a script without confirmation by the CDN.
 const MAX_STALE: Duration = Duration::from_secs(24 * 3_600);
 /// Pause before the next request after a failure.
 const RETRY_PAUSE: Duration = Duration::from_secs(10);
-/// Bytes of the longest script.
+/// Maximum script bytes.
 const MAX_BYTES: u64 = 5 << 20;
-/// How long the CDN has for the head of an answer, and for all of it.
+/// Timeouts for the response head and for the whole response.
 const HEAD: Duration = Duration::from_secs(5);
 const TOTAL: Duration = Duration::from_secs(10);
 
-/// The script, as it is served.
+/// The script as served.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) bytes: Bytes,
-    /// `ETag`, with its quotes.
+    /// The `ETag`, with its quotes.
     pub(crate) tag: String,
 }
 
-/// The script is not available.
+/// The error if the script is unavailable.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct NoScript(String);
 
-/// Fetches the script and caches it. Cheap to clone.
+/// Fetches and caches the script. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct WidgetScript {
     inner: Arc<Inner>,
@@ -45,19 +45,19 @@ pub(crate) struct WidgetScript {
 struct Inner {
     client: Client,
     url: String,
-    /// How long a script is served without asking the CDN.
+    /// Time during which a script is served without asking the CDN.
     ttl: Duration,
     integrity: Option<Integrity>,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    /// Held while the CDN is asked: callers at the same time share the answer.
+    /// Held while the CDN is queried, so that concurrent callers share the response.
     fetching: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     cached: Option<Cached>,
-    /// When the CDN failed last, in monotonic time, and how.
+    /// The monotonic time and the error of the last CDN failure.
     failed: Option<(Duration, NoScript)>,
 }
 
@@ -66,7 +66,7 @@ struct Cached {
     script: Script,
     /// The CDN's `ETag`.
     validator: Option<String>,
-    /// When the CDN last had this script, in monotonic time.
+    /// The last time the CDN confirmed this script, in monotonic time.
     checked: Duration,
 }
 
@@ -78,7 +78,7 @@ impl WidgetScript {
         Self { inner: Arc::new(Inner { client, url, ttl, integrity, clock, state, fetching }) }
     }
 
-    /// The script; one that the CDN has confirmed within the time to live, if the CDN answers.
+    /// Returns the script, confirmed by the CDN within the time to live if the CDN responds.
     ///
     /// # Errors
     /// [`NoScript`] if the CDN fails and no script from the last 24 hours is cached.
@@ -88,7 +88,7 @@ impl WidgetScript {
         let cached = inner.state.lock().cached.clone();
         match cached {
             Some(cached) if begun.saturating_sub(cached.checked) < inner.ttl => Ok(cached.script),
-            // A page does not wait for the CDN if it can have the script of a moment ago.
+            // If a recent script is usable, a page does not wait for the CDN.
             Some(cached) if !inner.ttl.is_zero() && inner.is_usable(&cached, begun) => {
                 if inner.fetching.try_lock().is_ok() {
                     drop(self.refreshed(begun));
@@ -99,7 +99,7 @@ impl WidgetScript {
         }
     }
 
-    /// Asks the CDN on a task of its own: a caller who leaves does not end it for the others.
+    /// Queries the CDN on a separate task, so that a caller who leaves does not cancel it for others.
     fn refreshed(&self, begun: Duration) -> JoinHandle<Result<Script, NoScript>> {
         let script = self.clone();
         tokio::spawn(async move { script.inner.refresh(begun).await })
@@ -111,7 +111,7 @@ impl Inner {
         now.saturating_sub(cached.checked) < MAX_STALE.max(self.ttl)
     }
 
-    /// Asks the CDN, unless another caller has asked it since `begun`, or it failed a moment ago.
+    /// Queries the CDN, unless another caller has done so since `begun` or it failed a moment ago.
     async fn refresh(&self, begun: Duration) -> Result<Script, NoScript> {
         let _alone = self.fetching.lock().await;
         let now = self.clock.monotonic();
@@ -190,12 +190,12 @@ impl Inner {
         }
         let tag = hex::encode(digest(&SHA256, &bytes).as_ref().get(..16).unwrap_or_default());
         let script = Script { bytes, tag: format!("\"{tag}\"") };
-        // Callers who came while it was read share it.
+        // The current time counts, so that callers who arrived during the read share the result.
         Ok(Cached { script, validator, checked: self.clock.monotonic() })
     }
 }
 
-/// Whether a media type is that of a script.
+/// Whether a media type is JavaScript.
 fn is_script(kind: &str) -> bool {
     let name = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     matches!(name.as_str(), "text/javascript" | "application/javascript" | "application/x-javascript")

@@ -1,11 +1,12 @@
-//! From configuration to the rules of exposure.
+//! Applies the exposure rules to the configuration.
 
 use std::net::{IpAddr, ToSocketAddrs};
 
 use auth::exposure::{Asks, Exposure, Mode, check, is_reachable};
 use config::{AuthMode, Config};
 
-/// Where the configured host is, whether the service may listen there, and whom it asks for a credential.
+/// Resolves the configured host, and checks whether the service may listen there. Returns which callers need a
+/// credential.
 ///
 /// # Errors
 /// One sentence that names the variables to change.
@@ -30,7 +31,8 @@ pub(crate) fn allowed(config: &Config) -> Result<Asks, String> {
     })
 }
 
-/// Where others reach the service, a request does not choose where a link leads that leaves it.
+/// Requires a configured base URL if others can reach the service, so that a request cannot choose the target of links
+/// that leave the service.
 fn check_links(config: &Config, listen: &[IpAddr]) -> Result<(), String> {
     let leaves = match (&config.mail.smtp_url, &config.sign_in.oidc) {
         (Some(_), _) => "sign-in by email (SERVICE_SMTP_URL)",

@@ -1,4 +1,4 @@
-//! The key ring: configured, or a file beside the embedded database.
+//! The vault's key ring: configured, or a file next to the embedded database.
 
 use auth::keyring::{KeyRing, KeyringError};
 use config::Config;
@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 use store::data_dir::{DataDir, DataDirError};
 use store::{Store, StoreError};
 
-/// The ring could not be had.
+/// The key ring cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeysError {
     #[error(transparent)]
@@ -16,7 +16,8 @@ pub(crate) enum KeysError {
     File(#[from] DataDirError),
 }
 
-/// `None` with an outside database and no configured keys: generated keys are stored plain then.
+/// Loads the key ring. `None` with an external database and no configured keys: generated keys are then stored
+/// unsealed.
 pub(crate) fn ring(
     config: &Config,
     data_dir: &DataDir,
@@ -37,7 +38,7 @@ pub(crate) fn ring(
     Ok(Some(KeyRing::parse(file.expose_secret())?))
 }
 
-/// A ring of one key that is generated, not configured.
+/// A ring with one generated key.
 pub(crate) async fn generated(
     store: &Store,
     name: &str,

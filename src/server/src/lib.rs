@@ -1,4 +1,4 @@
-//! HTTP, SSE and websocket edge, boot and ordered shutdown.
+//! HTTP, SSE and WebSocket edge, boot and ordered shutdown.
 
 mod body_budget;
 mod boot;

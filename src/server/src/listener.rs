@@ -1,24 +1,24 @@
-//! Where the service listens.
+//! Binds the listen address.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
 
 use config::Config;
 
-/// The address cannot be used.
+/// The listen address cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {reason}")]
 pub struct ListenError {
-    /// Where.
+    /// The address.
     address: String,
-    /// Why not, and what to change.
+    /// The reason, and the setting to change.
     reason: String,
 }
 
 /// Binds the configured address.
 ///
 /// # Errors
-/// [`ListenError`] says what to change.
+/// [`ListenError`] with the setting to change.
 pub(crate) fn listen(config: &Config) -> Result<TcpListener, ListenError> {
     let (host, port) = (config.http.host.as_str(), config.http.port);
     TcpListener::bind((host, port)).map_err(|error| {
@@ -27,7 +27,7 @@ pub(crate) fn listen(config: &Config) -> Result<TcpListener, ListenError> {
     })
 }
 
-/// Why the service cannot listen there, and what to change.
+/// The reason why binding failed, and the setting to change.
 fn not_listening(port: u16, error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::AddrInUse => format!(

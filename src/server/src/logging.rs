@@ -5,40 +5,40 @@ use std::io::IsTerminal;
 use config::{Config, LogFormat};
 use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 
-/// Starts logging as configured; a second call changes nothing.
+/// Starts logging as configured; further calls have no effect.
 pub fn init(config: &Config) {
-    // The configuration has parsed it already.
+    // The configuration has already validated it.
     let filter =
         EnvFilter::try_new(directives(&config.log.filter)).unwrap_or_else(|_| EnvFilter::new("info"));
     let mut builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        // It would complain on standard error that standard error has gone, and that is a panic.
+        // Otherwise it would report a closed standard error on standard error, which panics.
         .log_internal_errors(false);
     if !std::io::stderr().is_terminal() {
         builder = builder.with_ansi(false);
     }
-    // tracing escapes control characters of logged values, so no field can forge a line.
+    // tracing escapes control characters in logged values, so no field can forge a line.
     let _ = match config.log.format {
         LogFormat::Text => builder.try_init(),
         LogFormat::Json => builder.json().try_init(),
     };
 }
 
-/// Targets that a level for everything does not turn on; an operator enables one by its name.
+/// Adds exceptions for targets that a global level must not enable. Operators can enable each by name.
 ///
-/// At `info` the HTTP server would tell of each of its threads. At `debug` the database's driver would write every
-/// statement with its values, and those are what people said, and keys.
+/// At `info`, the HTTP server would log each of its threads. At `debug`, the database driver would log every statement
+/// with its values, which include user content and keys.
 fn directives(filter: &str) -> String {
     let named = |target: &str| filter.split(',').any(|piece| piece.starts_with(target));
     let level = filter.split(',').filter_map(|piece| piece.parse::<LevelFilter>().ok()).max();
     let mut directives = Vec::new();
     if !named("actix_http") {
-        // Whatever a stranger sends would be an error of ours; `http1` says it in a line of its own.
+        // Otherwise any malformed request would be logged as our error; `http1` logs it in its own line.
         directives.push("actix_http::h1::dispatcher=off");
     }
     if !named("html5ever") {
-        // It would tell of each tag of a bundle that stands where it may not: a line of forty bytes for one of three.
+        // Otherwise it would log every misplaced tag in a bundle: forty bytes for a tag of three.
         directives.push("html5ever=off");
     }
     if level == Some(LevelFilter::INFO) && !named("actix") {

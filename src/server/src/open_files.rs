@@ -1,31 +1,31 @@
-//! The number of files that the process may have open, and how many of them may be connections of clients.
+//! The process's open file limit and the share for client connections.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The largest limit that is set. Connections need more memory than there is before they need more files.
+/// The largest limit set. Connections exhaust memory before they need more files.
 const ENOUGH: u64 = 1 << 20;
-/// Connections that are served at the same time, at most.
+/// Maximum connections served at the same time.
 const MAX_CONNECTIONS: u64 = 50_000;
-/// The reserve is a quarter of the limit, within these bounds.
+/// Bounds for the reserve, which is a quarter of the limit.
 const RESERVE: (u64, u64) = (128, 1_024);
-/// The part of the reserve that is for surplus connections, which receive a health check or a refusal.
+/// The divisor for surplus connections in the reserve; they get a health check or a refusal.
 const SURPLUS_SHARE: u64 = 4;
 
-/// The limit of open files.
+/// The open file limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFiles {
     limit: u64,
 }
 
 impl OpenFiles {
-    /// The limit that a start raises the process to: its hard limit.
+    /// The limit to which a start raises the process: its hard limit.
     #[must_use]
     pub fn allowed() -> Self {
         let hard = getrlimit(Resource::Nofile).maximum;
         Self { limit: hard.unwrap_or(ENOUGH).min(ENOUGH) }
     }
 
-    /// Raises the limit of the process as far as it may be raised.
+    /// Raises the process's limit as far as allowed.
     pub(crate) fn raise() -> Self {
         let (before, allowed) = (getrlimit(Resource::Nofile), Self::allowed());
         let current = before.current.unwrap_or(ENOUGH);
@@ -42,19 +42,20 @@ impl OpenFiles {
         }
     }
 
-    /// Open files of the process, at most.
+    /// Maximum open files for the process.
     #[must_use]
     pub fn limit(self) -> u64 {
         self.limit
     }
 
-    /// Connections that are served at the same time. The rest of the files is for the database, outbound calls and uploads.
+    /// Maximum connections served at the same time. The remaining files are for the database, outbound calls and
+    /// uploads.
     #[must_use]
     pub fn connections(self) -> u64 {
         self.limit.saturating_sub(self.reserve()).min(MAX_CONNECTIONS)
     }
 
-    /// Connections above that number at the same time.
+    /// Maximum surplus connections.
     pub(crate) fn surplus(self) -> u64 {
         self.reserve() / SURPLUS_SHARE
     }

@@ -1,4 +1,4 @@
-//! A running service, and the order in which its parts stop.
+//! A running service and its ordered shutdown.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use tokio::task::JoinHandle;
 
 use crate::http::App;
 
-/// How long running turns may take to end at a stop.
+/// Maximum time for running turns to end at shutdown.
 const DRAIN: Duration = Duration::from_secs(16);
-/// How long each later part of a stop may take.
+/// Maximum time for each later shutdown phase.
 const STOP: Duration = Duration::from_secs(3);
-/// How long connections may stay open at a stop.
+/// Maximum time that connections may stay open at shutdown.
 pub(crate) const STREAMS_END: Duration = DRAIN.saturating_add(STOP);
 
-/// The work in progress in a service.
+/// A service's work in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// Chat threads with a turn.
+    /// Chat threads with a running turn.
     pub threads: usize,
-    /// Streams that are written or read.
+    /// Streams being written or read.
     pub streams: usize,
 }
 
 /// A running service.
 pub struct Running {
     pub(crate) address: SocketAddr,
-    /// Loads a certificate that has changed.
+    /// Reloads a changed certificate.
     pub(crate) watching: Option<JoinHandle<()>>,
     pub(crate) system: Arc<System>,
     pub(crate) app: App,
@@ -41,44 +41,44 @@ pub struct Running {
     pub(crate) children: tokio::runtime::Runtime,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) embedded: Option<Embedded>,
-    /// SERVICE_DRAIN_NOTICE.
+    /// `SERVICE_DRAIN_NOTICE`.
     pub(crate) notice: Duration,
-    // Last: the folder is released after everything that uses it.
+    // Last, because the folder must be released after everything that uses it.
     pub(crate) _data_dir: DataDir,
 }
 
 impl Running {
-    /// Where the service listens.
+    /// The listen address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Scheme and address under which the service is asked on this machine.
+    /// The scheme and address of the service on this machine.
     #[must_use]
     pub fn origin(&self) -> String {
         let scheme = if self.app.speaks_tls() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// The work in progress at this moment.
+    /// The current work in progress.
     #[must_use]
     pub fn load(&self) -> Load {
         Load { threads: self.system.threads().len(), streams: self.system.topics().len() }
     }
 
-    /// Waits until the service cannot continue; returns the reason.
+    /// Waits until a fatal error; returns the reason.
     pub async fn failed(&self) -> String {
         self.system.health().failed().await
     }
 
-    /// SERVICE_DRAIN_NOTICE.
+    /// `SERVICE_DRAIN_NOTICE`.
     #[must_use]
     pub fn notice(&self) -> Duration {
         self.notice
     }
 
-    /// Enters the state `draining` and serves on for SERVICE_DRAIN_NOTICE, unless the service fails meanwhile.
+    /// Starts draining and continues to serve for `SERVICE_DRAIN_NOTICE`, unless the service fails meanwhile.
     pub async fn announce_stop(&self) {
         self.app.begin_drain();
         if !self.notice.is_zero() {
@@ -86,8 +86,8 @@ impl Running {
         }
     }
 
-    /// Not ready, no new connections, turns end or are handed over, streams end with a request to reconnect, everything is
-    /// committed, the database stops.
+    /// Shuts down in order: becomes unready, accepts no connections, ends turns or hands them over, asks stream clients
+    /// to reconnect, commits everything, and stops the database.
     pub async fn stop(self) {
         self.app.begin_drain();
         let stopping = self.server.stop(true);
@@ -111,7 +111,7 @@ impl Running {
         }
     }
 
-    /// Whether the embedded database was one that an earlier life left running.
+    /// Whether an earlier process had left the embedded database running.
     #[must_use]
     pub fn database_was_taken_over(&self) -> bool {
         self.embedded.as_ref().is_some_and(Embedded::taken_over)

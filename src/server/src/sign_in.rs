@@ -1,4 +1,4 @@
-//! What a sign-in stands on: its keys, its provider, and how its mail is sent.
+//! Sets up sign-in: its keys, its provider and its mail delivery.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::keys;
 use crate::oidc::Provider;
 use crate::tokens::TokensError;
 
-/// The keys, generated at the first start where they are not configured.
+/// Loads the sign-in keys, which are generated at the first start unless configured.
 pub(crate) async fn keys(store: &Store, ring: Option<&KeyRing>) -> Result<SignInKeys, StoreError> {
     let codes = CodeKey::new(&store.service_key("sign_in", ring).await?);
     let letters = Arc::new(keys::generated(store, "mail", ring).await?);
@@ -23,7 +23,7 @@ pub(crate) async fn keys(store: &Store, ring: Option<&KeyRing>) -> Result<SignIn
     Ok(SignInKeys { codes, letters, apps })
 }
 
-/// The provider that the configuration names. Nothing is asked of it yet.
+/// Creates the configured provider without contacting it.
 pub(crate) async fn provider(
     config: &Config,
     store: &Store,
@@ -35,7 +35,7 @@ pub(crate) async fn provider(
     Ok(Some(Provider::new(oidc, sealing, Arc::clone(clock))?))
 }
 
-/// How mail is sent; logs a warning where the operator is unlikely to want it so.
+/// Mail delivery settings. Logs a warning if they are probably unintended.
 pub(crate) fn mail(config: &Config, sign_in: &SignInKeys) -> Result<Settings, DeliveryError> {
     let delivery = match smtp(config) {
         Some(delivery) => delivery?,
@@ -58,10 +58,10 @@ fn smtp(config: &Config) -> Option<Result<Delivery, DeliveryError>> {
     Some(Delivery::smtp(url, &from))
 }
 
-/// Whether the configured mail server lets the service in; no mail is sent. `None`: there is none.
+/// Checks that the configured mail server accepts the service, without sending mail. `None` without a mail server.
 ///
 /// # Errors
-/// In a sentence without a secret, that it does not.
+/// The reason for a refusal, without secrets.
 pub async fn try_mail_server(config: &Config) -> Option<Result<(), String>> {
     Some(match smtp(config)? {
         Ok(delivery) => delivery.try_server(&SystemClock::new()).await,

@@ -1,4 +1,4 @@
-//! The service's data folder: one process at a time, and the few small files that live in it.
+//! The service's data folder: locked by one process, with a few small files.
 
 mod look;
 
@@ -14,12 +14,12 @@ use uuid::Uuid;
 
 pub use look::{Looked, look};
 
-/// Held by the process that uses the folder.
+/// The lock file of the process that uses the folder.
 const LOCK_FILE: &str = "callboard.lock";
 /// The vault's keys.
 const VAULT_FILE: &str = "vault.key";
 
-/// Why the data folder cannot be used.
+/// The reason why the data folder is not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
     /// Another service holds the folder.
@@ -30,44 +30,44 @@ pub enum DataDirError {
     InUse {
         /// The folder.
         path: PathBuf,
-        /// The process that said it holds it.
+        /// The process id in the lock file.
         pid: Option<u32>,
     },
-    /// It cannot be made, or not be written.
+    /// The folder cannot be created or written.
     #[error("the data folder {} cannot be used: {reason}; set SERVICE_DATA_DIR to a folder that this user may write to", path.display())]
     Unusable {
         /// The folder.
         path: PathBuf,
-        /// What is in the way.
+        /// The obstacle.
         reason: String,
     },
-    /// A file of ours holds something else.
+    /// One of the service's files has unexpected content.
     #[error("{} does not hold {expected}: restore it from a backup, or remove it to have a new one made", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What should be in it.
+        /// The expected content.
         expected: &'static str,
     },
-    /// No key could be made.
+    /// Key generation failed.
     #[error("cannot make a key for {}", path.display())]
     Key {
-        /// The file that would have held it.
+        /// The file for the key.
         path: PathBuf,
-        /// What the maker said.
+        /// The generator's error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The system refused.
+    /// An operating system call failed.
     #[error(
         "cannot {doing} {}: {source}; put that right, or set SERVICE_DATA_DIR to another folder", path.display()
     )]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         doing: &'static str,
-        /// On what.
+        /// The path concerned.
         path: PathBuf,
-        /// The refusal.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -79,21 +79,22 @@ impl DataDirError {
     }
 }
 
-/// The data folder, held by this process until it is dropped. The kernel lets go of it after a `kill -9`.
+/// The data folder, locked by this process until it is dropped. The kernel releases the lock after a `kill -9`.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    /// Never read: the lock is the open file.
+    /// Never read: the open file holds the lock.
     _lock: File,
 }
 
 impl DataDir {
-    /// Makes the folder when it is missing, and takes it.
+    /// Creates the folder if it is missing, and locks it.
     ///
     /// # Errors
-    /// [`DataDirError::InUse`] when another service holds it; [`DataDirError::Unusable`] when it cannot be made or written.
+    /// [`DataDirError::InUse`] when another service holds the lock; [`DataDirError::Unusable`] when the folder
+    /// cannot be created or written.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
-        // As root the database runs as another user, who must get through to the cluster below.
+        // For root the database runs as another user, who must be able to traverse this folder.
         let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let made = make(&path, mode).and_then(|()| path.canonicalize());
@@ -102,16 +103,16 @@ impl DataDir {
         Ok(Self { path, _lock: lock })
     }
 
-    /// The folder, absolute and without links.
+    /// The folder as an absolute path without links.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// This instance's id, the same at every start: `make` is asked only the first time.
+    /// This instance's id, the same at every start. Calls `make` only the first time.
     ///
     /// # Errors
-    /// [`DataDirError::Malformed`] when the file holds no id; [`DataDirError::Io`].
+    /// [`DataDirError::Malformed`] when the file contains no id; [`DataDirError::Io`].
     pub fn instance_id(&self, make: impl FnOnce() -> Uuid) -> Result<Uuid, DataDirError> {
         let path = self.path.join("instance-id");
         if let Some(text) = read(&path)? {
@@ -123,11 +124,11 @@ impl DataDir {
         Ok(id)
     }
 
-    /// The vault's keys, as the JSON text that `SERVICE_VAULT_KEYS` would hold. `make` is asked only the first time.
+    /// The vault's keys, as JSON text in the `SERVICE_VAULT_KEYS` format. Calls `make` only the first time.
     ///
     /// # Errors
-    /// [`DataDirError::Malformed`] when the file is no such JSON (never replaced: what it sealed would be lost);
-    /// [`DataDirError::Key`] when `make` failed; [`DataDirError::Io`].
+    /// [`DataDirError::Malformed`] when the file is not such JSON (never replaced: its sealed data would be
+    /// lost); [`DataDirError::Key`] when `make` failed; [`DataDirError::Io`].
     pub fn vault_key_file<E>(
         &self,
         make: impl FnOnce() -> Result<[u8; 32], E>,
@@ -137,7 +138,7 @@ impl DataDir {
     {
         let path = self.path.join(VAULT_FILE);
         if let Some(text) = vault_keys(&path)? {
-            // A restore or a copy may have widened it.
+            // A restore or a copy may have widened the permissions.
             std::fs::set_permissions(&path, Permissions::from_mode(0o600))
                 .map_err(DataDirError::io("protect", &path))?;
             return Ok(text.into());
@@ -166,7 +167,7 @@ fn make(path: &Path, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Says what is in the way: `failed` itself, or the nearest thing above it that is there.
+/// Names the obstacle: `failed` itself, or its nearest existing ancestor.
 fn unusable(folder: &Path, failed: &Path, error: &io::Error) -> DataDirError {
     let there = failed.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(failed);
     let shown = there.display();
@@ -188,7 +189,7 @@ fn unusable(folder: &Path, failed: &Path, error: &io::Error) -> DataDirError {
     DataDirError::Unusable { path: folder.to_owned(), reason }
 }
 
-/// Takes the folder's lock, and leaves our process id in the lock file for a process that is refused.
+/// Locks the folder, and writes this process id into the lock file for other processes to report.
 fn lock(folder: &Path) -> Result<File, DataDirError> {
     let path = folder.join(LOCK_FILE);
     let mut file = OpenOptions::new()
@@ -212,13 +213,13 @@ fn lock(folder: &Path) -> Result<File, DataDirError> {
     Ok(file)
 }
 
-/// The process that wrote its number into the lock file.
+/// The process id in the lock file.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok())
 }
 
-/// The text of the vault's file; `None` when there is none.
+/// The vault file's text; `None` if the file is missing.
 fn vault_keys(path: &Path) -> Result<Option<String>, DataDirError> {
     let text = read(path)?;
     if text.as_deref().is_some_and(|text| !holds_active_key(text)) {
@@ -241,11 +242,11 @@ fn read(path: &Path) -> Result<Option<String>, DataDirError> {
     }
 }
 
-/// The whole file or none of it, also after a power cut.
+/// Writes the whole file or nothing, even across a power failure.
 fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> Result<(), DataDirError> {
     let new = path.with_extension("new");
     let write = || {
-        // A leftover may have another mode.
+        // A leftover may have other permissions.
         match std::fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -365,7 +366,7 @@ mod tests {
         let folder = DataDir::open(temp.path()).unwrap();
         let file = folder.path().join("vault.key");
         std::fs::write(&file, "{}").unwrap();
-        // The maker's error is converted, so even one that cannot happen has to fit.
+        // The generator's error is converted, so even an impossible one needs a type that fits.
         let answer = folder.vault_key_file(|| Ok::<_, Infallible>([1; 32]));
         assert!(matches!(answer, Err(DataDirError::Malformed { .. })));
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "{}");

@@ -1,14 +1,14 @@
-//! What can go wrong with the database, sorted by what a caller can do about it.
+//! Database errors, grouped by the caller's possible reaction.
 
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use wire::ErrorCode;
 
-/// The unique key of handles.
+/// The unique constraint on workflow handles.
 pub(crate) const HANDLE_KEY: &str = "workflows_workspace_id_handle_key";
-/// Name of the constraint that keeps slugs of workspaces apart.
+/// The unique constraint on workspace slugs.
 const SLUG_KEY: &str = "workspaces_slug_key";
 
-/// A query did not do what was asked.
+/// A failed query.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// No connection in time, or the connection broke: the same call may succeed later.
@@ -20,34 +20,34 @@ pub enum StoreError {
     /// A unique key is taken; the text is the constraint's name.
     #[error("the unique key {0} is taken")]
     Taken(String),
-    /// The workflow is archived, so nothing about it changes.
+    /// The workflow is archived and therefore read-only.
     #[error("the workflow is archived")]
     Archived,
-    /// The settings of the database would lose acknowledged writes.
+    /// The database settings allow the loss of acknowledged writes.
     #[error("the database has {0}, so an acknowledged write could be lost; set it back")]
     Unsafe(String),
-    /// The service cannot work in the database; the text says what to change.
+    /// The database is unsuitable for the service; the text says how to fix it.
     #[error("{0}")]
     Unfit(String),
-    /// A stored value is not what this version writes.
+    /// A stored value has an unknown format.
     #[error("stored data cannot be read: {0}")]
     Corrupt(String),
-    /// A stored secret cannot be opened.
+    /// A stored secret cannot be decrypted.
     #[error(transparent)]
     Key(#[from] auth::keyring::KeyringError),
-    /// No random bytes.
+    /// The random source failed.
     #[error(transparent)]
     Random(#[from] kernel::RandomError),
-    /// The migrations did not apply.
+    /// The migrations failed.
     #[error("the migrations did not apply: {0}")]
     Migration(String),
-    /// Anything else the database said.
+    /// Any other database error.
     #[error("the database refused a query: {0}")]
     Query(#[source] DieselError),
 }
 
 impl StoreError {
-    /// The code a client is answered with.
+    /// The error code for the client.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -64,16 +64,16 @@ impl StoreError {
     }
 }
 
-/// The constraint that keeps names of credentials unique in a workspace.
+/// The unique constraint on credential names in a workspace.
 const CREDENTIAL_NAME: &str = "credentials_workspace_id_name_key";
-/// The index that keeps aliases of apps unique in the installation.
+/// The unique index on app aliases in the installation.
 const ALIAS_KEY: &str = "apps_alias_key";
-/// The index that keeps names of collections unique in an app.
+/// The unique index on collection names in an app.
 const COLLECTION_NAME: &str = "app_collections_name_key";
-/// How PostgreSQL words the causes that diesel gives no kind for.
+/// PostgreSQL's messages for the errors that diesel does not classify.
 const FULL: [&str; 2] = ["No space left on device", "could not extend file"];
 const UNAVAILABLE: [&str; 7] = [
-    // The other transaction goes through, and so does the next try.
+    // The other transaction succeeds, and so does a retry.
     "deadlock detected",
     "terminating connection",
     "the database system is",
@@ -89,7 +89,7 @@ impl From<DieselError> for StoreError {
         let says = |texts: &[&str]| texts.iter().any(|known| text.contains(known));
         match &error {
             DieselError::DatabaseError(
-                // A server that is a standby by now refuses writes.
+                // A server that has become a standby rejects writes.
                 DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::ReadOnlyTransaction,
                 _,
             )
@@ -110,7 +110,7 @@ impl From<diesel::ConnectionError> for StoreError {
     }
 }
 
-/// A stored JSON text that does not parse.
+/// A stored JSON text that cannot be parsed.
 pub(crate) fn corrupt(what: &str, error: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(format!("{what}: {error}"))
 }

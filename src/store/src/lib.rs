@@ -1,12 +1,13 @@
 //! The only place with SQL: queries, pool, migrations and the embedded PostgreSQL.
 //!
-//! A folder for each aggregate, in it one file for each noun. Reads and rare writes go through [`Store`] and its pool;
-//! everything on the path of a turn goes through the lanes, which commit a [`batch::Batch`] in one statement on a
-//! connection of their own.
+//! One folder for each aggregate, one file in it for each noun. Reads and rare writes use [`Store`] and its
+//! pool; everything on the path of a turn uses the lanes, which commit a [`batch::Batch`] in one statement on a
+//! dedicated connection.
 //!
-//! A statement is written in diesel's DSL unless it needs what the DSL cannot say: a common table expression that writes,
-//! `unnest` of arrays, `SKIP LOCKED` in a subquery that is updated, advisory locks, catalogue views, partitions, or a
-//! comparison of rows. On the path of a request its text is `prepared` once for each connection.
+//! Statements use diesel's DSL unless the DSL cannot express them: a common table expression that writes,
+//! `unnest` for arrays, `SKIP LOCKED` in a subquery that is updated, advisory locks, catalogue views,
+//! partitions, or row comparisons. On the path of a request each connection prepares the text once
+//! (`prepared`).
 
 mod apps;
 pub mod batch;

@@ -1,4 +1,4 @@
-//! The tables as diesel sees them; `migrations/` is the truth.
+//! The tables as diesel sees them; `migrations/` is authoritative.
 
 mod files;
 mod hosting;

@@ -1,4 +1,4 @@
-//! A database of its own for each test, copied from a migrated template.
+//! A separate database for each test, copied from a migrated template.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "only tests are built with this")]
 
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::database::connect::{Connector, Session};
 use crate::system::{migrate, partitions, roles};
 use crate::{Options, Store};
 
-/// Names the cluster that tests may use; `cargo xtask test` starts one.
+/// Environment variable with the test cluster's DSN; `cargo xtask test` starts a cluster.
 pub const TEST_DSN: &str = "CALLBOARD_TEST_DSN";
 
 /// A database that is dropped with this value.
@@ -30,10 +30,10 @@ pub struct TestDatabase {
 pub struct Held(AsyncPgConnection);
 
 impl Held {
-    /// Commits it.
+    /// Commits the transaction.
     ///
     /// # Panics
-    /// When the database refuses.
+    /// When the database rejects the commit.
     pub async fn release(mut self) {
         self.0.batch_execute("COMMIT").await.expect("a commit");
     }
@@ -46,7 +46,7 @@ struct Exists {
 }
 
 impl TestDatabase {
-    /// A fresh copy of the template, which is made first when it is not there.
+    /// Creates a copy of the template, which is created first if it is missing.
     ///
     /// # Panics
     /// When [`TEST_DSN`] is not set or the cluster does not answer.
@@ -69,17 +69,17 @@ impl TestDatabase {
         Self { server, name, dsn }
     }
 
-    /// Where the database is.
+    /// The database's DSN.
     #[must_use]
     pub fn dsn(&self) -> &str {
         &self.dsn
     }
 
-    /// The same over the network, for who calls no socket: an address for [`crate::Foreign`], and where that is. It ends
-    /// with the test's runtime.
+    /// The same database over TCP, for clients that do not support sockets: an address for [`crate::Foreign`],
+    /// and the address it resolves to. The proxy ends with the test's runtime.
     ///
     /// # Panics
-    /// When there is no port.
+    /// When no port is available.
     pub async fn over_network(&self) -> (String, SocketAddr) {
         let config = tokio_postgres::Config::from_str(&self.dsn).expect("a DSN");
         let port = config.get_ports().first().copied().unwrap_or(5432);
@@ -108,7 +108,7 @@ impl TestDatabase {
         (format!("postgres://{user}@{at}/{}?sslmode=disable", self.name), at)
     }
 
-    /// A store on this database, with the system's clock.
+    /// Opens a store on this database, with the system's clock.
     ///
     /// # Panics
     /// When the database does not answer.
@@ -116,7 +116,7 @@ impl TestDatabase {
         self.store_with(Arc::new(SystemClock::new())).await
     }
 
-    /// A store on this database, with this clock.
+    /// Opens a store on this database, with this clock.
     ///
     /// # Panics
     /// When the database does not answer.
@@ -127,25 +127,25 @@ impl TestDatabase {
         Store::open(Options { dsn, connections: 4, clock, random, ids }).await.expect("a store")
     }
 
-    /// Runs SQL as the owner, beside the service.
+    /// Runs SQL as the owner, without the service.
     ///
     /// # Errors
-    /// What the database said.
+    /// The database's message.
     pub async fn execute(&self, sql: &str) -> Result<(), String> {
         open(&self.dsn).await.batch_execute(sql).await.map_err(|error| error.to_string())
     }
 
-    /// Runs SQL as the owner in a transaction that stays open: what it locks is held until it is released.
+    /// Runs SQL as the owner in a transaction that stays open and holds its locks until it is released.
     ///
     /// # Panics
-    /// When the database refuses.
+    /// When the database rejects the SQL.
     pub async fn hold(&self, sql: &str) -> Held {
         let mut connection = open(&self.dsn).await;
         connection.batch_execute(&format!("BEGIN; {sql}")).await.expect("SQL");
         Held(connection)
     }
 
-    /// The first column of the first row, as text.
+    /// The first column in the first row, as text.
     ///
     /// # Panics
     /// When the query fails or has no row.
@@ -154,7 +154,7 @@ impl TestDatabase {
     }
 }
 
-/// The first column of the first row, as text, from any database.
+/// The first column in the first row, as text, from any database.
 ///
 /// # Panics
 /// When it does not answer, the query fails or has no row.
@@ -180,7 +180,7 @@ fn with_database(server: &str, name: &str) -> String {
     server.replace(&format!("dbname={old}"), &format!("dbname={name}"))
 }
 
-/// Made under another name first, so that a killed test leaves no half-migrated template.
+/// Creates the template under a temporary name first, so that a killed test leaves no half-migrated template.
 async fn ensure_template(admin: &mut AsyncPgConnection, server: &str, template: &str) {
     admin.batch_execute("SELECT pg_advisory_lock(hashtext('callboard template'))").await.expect("a lock");
     let exists: Exists = diesel::sql_query(format!(
@@ -222,7 +222,7 @@ async fn ensure_template(admin: &mut AsyncPgConnection, server: &str, template: 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         let (server, name) = (self.server.clone(), self.name.clone());
-        // A test's runtime may be on its way down, so this one is of its own.
+        // The test's runtime may be shutting down, so this thread has a separate one.
         let cleaner = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             if let Ok(runtime) = runtime {

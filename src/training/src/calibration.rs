@@ -1,4 +1,4 @@
-//! Whether models that judge agree with people, on recorded outputs that people have judged.
+//! Judge calibration: agreement between judge models and people, on recorded outputs that people have judged.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::optimize::{Candidate, Lab, Phase, Round, SearchEvent, Stop};
 use crate::report::JudgeCalibration;
 use crate::warning::Warning;
 
-/// Cases that are needed, and the most that are judged.
+/// Minimum cases for a calibration, and maximum cases judged.
 const LEAST: usize = 20;
 const MOST: usize = 50;
-/// Below this κ a judge is not reliable.
+/// A judge is unreliable below this κ.
 const WEAK: f64 = 0.4;
-/// Resamples of an interval.
+/// Bootstrap resamples per interval.
 const RESAMPLES: u64 = 2_000;
-/// The number under which recorded outputs are judged: no candidate has it.
+/// The candidate number for recorded outputs; no real candidate has it.
 pub const RECORDED: u32 = 2_147_483_647;
 
-/// Judges recorded outputs, before anything is executed, and warns of judges that do not agree with people. Empty if no evaluator asks a
-/// model, or if too few cases have `metadata.output` and `metadata.human`.
+/// Judges recorded outputs before any execution, and warns about judges that disagree with people. Empty if no
+/// evaluator asks a model, or if too few cases have `metadata.output` and `metadata.human`.
 ///
 /// # Errors
 /// [`Stop`].
@@ -67,8 +67,8 @@ pub fn calibration_places(cases: &[Case], evaluators: &[Evaluator]) -> Vec<usize
     if places.len() < LEAST { Vec::new() } else { places }
 }
 
-/// How far each evaluator that asks a model agrees with people. `verdicts`: of cases by their places, of the evaluators in their order, as
-/// phase `calibration` has stored them. A verdict that failed counts for nothing.
+/// Measures how far each evaluator that asks a model agrees with people. `verdicts`: by case position, in evaluator
+/// order, as stored by the phase `calibration`. Failed verdicts are ignored.
 #[must_use]
 pub fn calibrations(
     cases: &[Case],
@@ -94,7 +94,8 @@ pub fn calibrations(
     evaluators.iter().enumerate().filter(|(_, evaluator)| evaluator.asks_model()).map(measured).collect()
 }
 
-/// Cohen's κ of two raters who say yes or no. 0 if both always say the same: then chance explains every agreement.
+/// Cohen's κ for two raters with yes/no ratings. 0 if both always give the same rating, because chance then explains
+/// every agreement.
 ///
 /// Source: Cohen 1960, A Coefficient of Agreement for Nominal Scales.
 fn kappa(pairs: &[(bool, bool)]) -> f64 {
@@ -112,7 +113,7 @@ fn kappa(pairs: &[(bool, bool)]) -> f64 {
 
 /// The 95 % interval of κ, by bootstrap over the cases.
 fn interval(pairs: &[(bool, bool)]) -> [f64; 2] {
-    // The same for each reader of the same verdicts.
+    // A fixed seed gives every reader the same interval for the same verdicts.
     let counter = Counter::new(0);
     let resample = |resample: u64| {
         let drawn = counter.indices(Purpose::Bootstrap, resample, pairs.len(), pairs.len());
@@ -139,7 +140,7 @@ mod tests {
     #[test]
     fn kappa_is_agreement_beyond_chance() {
         for (counts, expected) in [
-            // Of 50 grants two readers agree on 35: the example of textbooks.
+            // The textbook example: two readers agree on 35 of 50 grants.
             ([20, 5, 10, 15], 0.4),
             ([10, 0, 0, 10], 1.0),
             ([0, 10, 10, 0], -1.0),

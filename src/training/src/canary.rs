@@ -1,50 +1,50 @@
-//! Which threads a canary has, and whether it is worse than the live version. Pure.
+//! Canary decisions: assigns threads, and compares the canary with the live version. Pure.
 
 use ring::digest::{SHA256, digest};
 
-/// Ratings of the canary from which its feedback is judged.
+/// Minimum canary ratings before its feedback is judged.
 const LEAST_RATINGS: u32 = 20;
-/// Turns of the canary from which its failures are judged.
+/// Minimum canary turns before its failures are judged.
 const LEAST_TURNS: u32 = 50;
-/// Feedback that is this improbable, if both versions were alike, ends a canary.
+/// Significance level that ends a canary by feedback.
 const FEEDBACK_LEVEL: f64 = 0.05;
-/// The same of failed turns, which have other causes, too.
+/// Significance level for failed turns; lower, because they have other causes, too.
 const FAILURE_LEVEL: f64 = 0.01;
-/// Terms that are smaller than this part of the sum do not change it.
+/// Terms below this fraction of the sum do not change it.
 const NEGLIGIBLE: f64 = 1e-17;
 
-/// How many of how many.
+/// A part of a total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
-    /// Those counted.
+    /// The counted items.
     pub part: u32,
-    /// All.
+    /// The total.
     pub of: u32,
 }
 
-/// What a version is judged by.
+/// The turn and rating counts by which a version is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CanaryRecord {
-    /// Turns that have failed.
+    /// Failed turns.
     pub failed: Share,
-    /// Ratings that are negative.
+    /// Negative ratings.
     pub negative: Share,
 }
 
-/// What becomes of a canary.
+/// The decision about a canary.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CanaryVerdict {
-    /// More of its ratings are negative than chance explains.
+    /// The canary has more negative ratings than chance explains.
     NegativeFeedback {
-        /// How probable that is if both versions are alike.
+        /// The probability if both versions are alike.
         p: f64,
     },
-    /// More of its turns have failed than chance explains.
+    /// The canary has more failed turns than chance explains.
     FailedTurns {
-        /// How probable that is if both versions are alike.
+        /// The probability if both versions are alike.
         p: f64,
     },
-    /// It has had enough turns.
+    /// The canary has had enough turns.
     Promote,
 }
 
@@ -79,8 +79,8 @@ pub fn judge_canary(
     promote_after.is_some_and(is_enough).then_some(CanaryVerdict::Promote)
 }
 
-/// Fisher's exact test, one-sided: how probable it is that `first` has at least this large a part of what both have together, if chance
-/// alone divides it.
+/// Fisher's exact test, one-sided: the probability that `first` has at least its observed share of the parts if only
+/// chance divides them.
 ///
 /// Source: R. A. Fisher, The Design of Experiments, 1935, section 9; the hypergeometric distribution.
 #[must_use]
@@ -89,13 +89,13 @@ pub fn fisher(first: Share, second: Share) -> f64 {
     let (size, rest) = (u64::from(first.of), u64::from(second.of));
     let together = part + others;
     let most = together.min(size);
-    // P(X = x) of X parts of `size` among `together` of all.
+    // P(X = x): x parts in a sample with `size` items; both samples have `together` parts.
     let at = |x: u64| {
         let ln = ln_choose(size, x) + ln_choose(rest, together.saturating_sub(x))
             - ln_choose(size + rest, together);
         ln.exp()
     };
-    // The terms fall once they are after the mode, so the sum may end at a term that does not change it.
+    // Terms decrease after the mode, so the sum may end at a negligible term.
     let mode = (real(together) + 1.0) * (real(size) + 1.0) / (real(size + rest) + 2.0);
     let mut sum = 0.0;
     for x in part.max(together.saturating_sub(rest))..=most {
@@ -108,7 +108,7 @@ pub fn fisher(first: Share, second: Share) -> f64 {
     f64::min(sum, 1.0)
 }
 
-/// A count as a float: counts are sums of two `u32`.
+/// Converts a count to a float; counts are sums of two `u32`.
 fn real(count: u64) -> f64 {
     let high = u32::try_from(count >> 32).unwrap_or(u32::MAX);
     let low = u32::try_from(count & u64::from(u32::MAX)).unwrap_or(u32::MAX);
@@ -122,7 +122,7 @@ fn ln_choose(n: u64, k: u64) -> f64 {
     ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
 }
 
-/// The natural logarithm of `n!`: exact products for small numbers, Stirling's series beyond.
+/// The natural logarithm of `n!`: exact products for small numbers, Stirling's series above.
 fn ln_factorial(n: u64) -> f64 {
     if n < 32 {
         return (2..=n).map(|k| real(k).ln()).sum();

@@ -1,26 +1,27 @@
-//! A case of a dataset.
+//! A dataset case.
 
 use engine::Fields;
 use serde_json::{Map, Value, json};
 use wire::FieldError;
 
-/// A case.
+/// A dataset case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// Its name: `id`, else its place.
+    /// The name: `id`, or the index without one.
     pub id: String,
-    /// Its place in the whole dataset, from 0.
+    /// The position in the whole dataset, from 0.
     pub index: u32,
-    /// The inputs of a run.
+    /// The run inputs.
     pub inputs: Map<String, Value>,
-    /// What a good run would return; null if that is not known.
+    /// The output that a good run returns; null if unknown.
     pub expected_output: Value,
-    /// Everything else: `split`, `weight`, `group`, `messages`, `mocks`, `answers`, `human`, and what evaluators read.
+    /// All other members: `split`, `weight`, `group`, `messages`, `mocks`, `answers`, `human`, and members that
+    /// evaluators read.
     pub metadata: Map<String, Value>,
 }
 
 impl Case {
-    /// The inputs of the case over those of the request, member by member.
+    /// Merges the case inputs over the request inputs, member by member.
     #[must_use]
     pub fn inputs(&self, request: &Map<String, Value>) -> Value {
         let mut inputs = request.clone();
@@ -28,7 +29,7 @@ impl Case {
         Value::Object(inputs)
     }
 
-    /// The thread that templates read: `metadata.messages`, else the input `message` as the user's, else nothing.
+    /// The thread that templates read: `metadata.messages`, else the input `message` as a user message, else nothing.
     #[must_use]
     pub fn messages(&self, inputs: &Value) -> Vec<Value> {
         if let Some(messages) = self.metadata.get("messages").and_then(Value::as_array) {
@@ -38,19 +39,19 @@ impl Case {
         message.map(|message| json!({"role": "user", "content": message})).into_iter().collect()
     }
 
-    /// Whether it is a copy of a turn of a chat.
+    /// Whether the case is a copy of a chat turn.
     #[must_use]
     pub fn is_of_visitor(&self) -> bool {
         self.metadata.get("thread_id").is_some_and(|thread| !thread.is_null())
     }
 
-    /// Results of nodes that are not executed.
+    /// Results of nodes that are not executed, by node name.
     #[must_use]
     pub fn mocks(&self) -> Option<&Map<String, Value>> {
         self.metadata.get("mocks").and_then(Value::as_object)
     }
 
-    /// What people answer, by the key of the question.
+    /// The human answer to a question, by the question's key.
     #[must_use]
     pub fn answer(&self, key: &str) -> Option<&Value> {
         self.metadata.get("answers").and_then(|answers| answers.get(key))
@@ -58,7 +59,7 @@ impl Case {
 }
 
 impl Case {
-    /// As datasets store it: `{id, inputs, expected_output?, metadata?}`.
+    /// The case as datasets store it: `{id, inputs, expected_output?, metadata?}`.
     #[must_use]
     pub fn stored(&self) -> Value {
         let mut members = Map::from_iter([
@@ -75,7 +76,7 @@ impl Case {
     }
 }
 
-/// The case at this place of a dataset, as [`Case::stored`] has it; `None` if it is none. One whose content was erased has no inputs.
+/// Reads a stored case ([`Case::stored`]); `None` if it is invalid. A case with erased content has no inputs.
 #[must_use]
 pub fn read_stored_case(stored: &Value, index: u32) -> Option<Case> {
     if is_erased(stored) {
@@ -91,21 +92,21 @@ pub fn read_stored_case(stored: &Value, index: u32) -> Option<Case> {
     read_case(stored, index, "", &mut Vec::new())
 }
 
-/// Whether the content of a stored case was erased with the data of a visitor.
+/// Whether the case's content was erased with a visitor's data.
 #[must_use]
 pub fn is_erased(stored: &Value) -> bool {
     stored.get("erased") == Some(&Value::Bool(true))
 }
 
-/// Largest case, in bytes of JSON.
+/// Maximum case size, in bytes of JSON.
 pub const LARGEST: usize = 1 << 20;
 
-/// The problem of a case that is larger.
+/// The problem for a case above [`LARGEST`].
 pub(crate) fn too_large(pointer: impl Into<String>) -> FieldError {
     FieldError::new(pointer, "size", "a case has at most 1 MiB")
 }
 
-/// Reads the case at this place of a dataset; `pointer` is its place in the request. Every problem is noted.
+/// Reads the case at `index` in the dataset; `pointer` is its place in the request. Reports every problem.
 pub(crate) fn read_case(
     value: &Value,
     index: u32,
@@ -152,7 +153,7 @@ fn object(value: &Value, pointer: String, problems: &mut Vec<FieldError>) -> Opt
 
 type Check = fn(&Value) -> bool;
 
-/// Members of `metadata` that mean something, with what they must be.
+/// Members of `metadata` with a meaning: name, check, and the requirement for the error text.
 const METADATA: &[(&str, Check, &str)] = &[
     ("split", |value| matches!(value.as_str(), Some("train" | "val" | "test")), "must be train, val or test"),
     (
@@ -168,25 +169,25 @@ const METADATA: &[(&str, Check, &str)] = &[
 ];
 
 impl Case {
-    /// Where the case says that it belongs.
+    /// The split that the case names.
     #[must_use]
     pub fn split(&self) -> Option<&str> {
         self.metadata.get("split").and_then(Value::as_str)
     }
 
-    /// What it is similar to.
+    /// The group of similar cases.
     #[must_use]
     pub fn group(&self) -> &str {
         self.metadata.get("group").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// An output that was recorded, and that people may have judged.
+    /// A recorded output, which people may have judged.
     #[must_use]
     pub fn recorded_output(&self) -> Option<&Value> {
         self.metadata.get("output").filter(|output| !output.is_null())
     }
 
-    /// Whether a person has found the recorded output good; `threshold`: from which score on.
+    /// Whether a person judged the recorded output good; a score passes from `threshold` on.
     #[must_use]
     pub fn human_passed(&self, threshold: f64) -> Option<bool> {
         let human = self.metadata.get("human")?;
@@ -194,7 +195,7 @@ impl Case {
         passed.or_else(|| Some(human.get("score")?.as_f64()? >= threshold))
     }
 
-    /// How much it counts in means.
+    /// The case weight in means.
     #[must_use]
     pub fn weight(&self) -> f64 {
         self.metadata.get("weight").and_then(Value::as_f64).unwrap_or(1.0)

@@ -1,4 +1,4 @@
-//! Whether one candidate is better than another: on the same cases, pair by pair. Pure.
+//! Compares two candidates on the same cases, pair by pair. Pure.
 
 use kernel::{Counter, Purpose};
 use serde::Serialize;
@@ -7,42 +7,42 @@ use crate::numbers::{NOISE, mean, squared};
 
 /// Added to the deviation, so that a few equal differences prove nothing.
 const DEVIATION_FLOOR: f64 = 0.03;
-/// From which z on a winner counts as better than the seed.
+/// A winner counts as better than the seed above this z.
 const SIGNIFICANT: f64 = 1.9;
-/// Below which z a guard counts as worse: one-sided, p < .05.
+/// A guard counts as worse below this z: one-sided, p < .05.
 const REGRESSED: f64 = -1.645;
-/// Resamples of an interval.
+/// Bootstrap resamples per interval.
 const RESAMPLES: u64 = 2_000;
-/// Cases of the first two blocks of a race.
+/// Cases in each of the first two blocks of a race.
 const FIRST_BLOCK: usize = 4;
-/// Folds of an estimate without a test split.
+/// Folds for an estimate without a test split.
 const FOLDS: usize = 5;
 
-/// The score of a case, and how much the case counts.
+/// A case's score and weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WeightedScore {
-    /// The weight of the case, the same for each candidate.
+    /// The case weight, the same for each candidate.
     pub weight: f64,
-    /// From 0 to 1.
+    /// The score from 0 to 1.
     pub score: f64,
 }
 
-/// The scores of two candidates on the same cases.
+/// A paired comparison of two candidates' scores.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Comparison {
-    /// How many cases, without those of weight 0.
+    /// Cases with a weight above 0.
     pub n: usize,
-    /// Mean of the second less mean of the first.
+    /// The second mean minus the first mean.
     pub mean_diff: f64,
-    /// The mean difference in parts of its standard error.
+    /// The mean difference divided by its standard error.
     pub z: f64,
 }
 
 impl Comparison {
-    /// Of scores in the order of the cases.
+    /// Compares scores in case order.
     ///
-    /// Source: effective sample size, Kish 1965, (Σw)² / Σw². With equal weights it is the number of cases, and the deviation that of a
-    /// sample.
+    /// Source: effective sample size, Kish 1965, (Σw)² / Σw². With equal weights it equals the number of cases, and
+    /// the deviation is the sample deviation.
     #[must_use]
     pub fn of(first: &[WeightedScore], second: &[WeightedScore]) -> Self {
         let differences = differences(first, second);
@@ -62,20 +62,20 @@ impl Comparison {
         Self { n, mean_diff, z }
     }
 
-    /// Whether the second is better, and not by chance.
+    /// Whether the second candidate is significantly better.
     #[must_use]
     pub fn is_significant(&self) -> bool {
         self.z > SIGNIFICANT
     }
 
-    /// Whether the second is worse, and not by chance: what rejects a candidate whose guard it is.
+    /// Whether the second candidate is significantly worse, which rejects it if the scores are a guard's.
     #[must_use]
     pub fn is_regression(&self) -> bool {
         self.z < REGRESSED
     }
 }
 
-/// The 95 % interval of the mean difference, by bootstrap over the cases, each with its weight.
+/// The 95 % interval of the mean difference, by bootstrap over the weighted cases.
 #[must_use]
 pub fn interval(first: &[WeightedScore], second: &[WeightedScore], counter: &Counter) -> (f64, f64) {
     let differences = differences(first, second);
@@ -89,17 +89,18 @@ pub fn interval(first: &[WeightedScore], second: &[WeightedScore], counter: &Cou
     (at(means.len() / 40), at(means.len() - 1 - means.len() / 40))
 }
 
-/// `(weight, difference)` of the cases that count. The largest weight is 1: equal weights are all exactly 1, and squares stay in range.
+/// `(weight, difference)` per case with a weight. Weights are scaled to a maximum of 1: equal weights become exactly
+/// 1, and squares stay in range.
 fn differences(first: &[WeightedScore], second: &[WeightedScore]) -> Vec<(f64, f64)> {
     let counted = || first.iter().zip(second).filter(|(first, _)| first.weight > 0.0);
     let largest = counted().map(|(first, _)| first.weight).fold(0.0, f64::max);
     counted().map(|(first, second)| (first.weight / largest, second.score - first.score)).collect()
 }
 
-/// How far a race is.
+/// The race state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Race {
-    /// The next block has so many cases.
+    /// Cases in the next block.
     Next(usize),
     /// The candidate is not better.
     Rejected,
@@ -107,7 +108,7 @@ pub enum Race {
     Accepted,
 }
 
-/// Judges a race after these cases, which are the first of `total`: after 4, 8, 16, 32, … of them.
+/// Judges a race after its first cases, at the block ends 4, 8, 16, 32, … up to `total`.
 #[must_use]
 pub fn race(parent: &[WeightedScore], candidate: &[WeightedScore], total: usize) -> Race {
     let seen = parent.len().min(candidate.len());
@@ -124,7 +125,7 @@ pub fn race(parent: &[WeightedScore], candidate: &[WeightedScore], total: usize)
     }
 }
 
-/// The end of the block that the last of so many cases is in.
+/// The end of the block that contains case number `seen`.
 fn block_end(seen: usize) -> usize {
     let mut end = FIRST_BLOCK;
     while end < seen {
@@ -133,8 +134,8 @@ fn block_end(seen: usize) -> usize {
     end
 }
 
-/// What a winner that is chosen on four folds scores on the fifth, over all folds. `scores`: of each candidate, the seed first, by case.
-/// Ties go to the candidate that comes first.
+/// Cross-validated score: chooses the best candidate on four folds and scores it on the fifth, over all folds.
+/// `scores`: per candidate, the seed first, by case. On ties the earlier candidate wins.
 #[must_use]
 pub fn kfold(scores: &[Vec<WeightedScore>], counter: &Counter) -> f64 {
     let cases = scores.first().map_or(0, Vec::len);
@@ -170,7 +171,7 @@ mod tests {
         cases.iter().map(|(weight, score)| WeightedScore { weight: *weight, score: *score }).collect()
     }
 
-    /// Cases of weight 1.
+    /// Cases with weight 1.
     fn equal(scores: &[f64]) -> Vec<WeightedScore> {
         scores.iter().map(|score| WeightedScore { weight: 1.0, score: *score }).collect()
     }
@@ -188,7 +189,7 @@ mod tests {
         assert!(!four.is_significant(), "four cases prove nothing here");
         let many = compared(&[0.0; 40], &[0.02; 40]);
         assert!(many.is_significant() && !many.is_regression(), "{many:?}");
-        // Without the floor any two equal differences would be infinitely sure.
+        // Without the floor, any two equal differences would be infinitely significant.
         assert!(!compared(&[0.0, 0.0], &[0.01, 0.01]).is_significant());
         assert!(compared(&[1.0; 20], &[0.9; 20]).is_regression());
         assert_eq!(compared(&[], &[]), Comparison { n: 0, mean_diff: 0.0, z: 0.0 });
@@ -218,7 +219,7 @@ mod tests {
         let two = Comparison::of(&first, &second);
         assert_eq!(two.n, 2, "a case of weight 0 does not count");
         near(two.mean_diff, 0.75);
-        // Σw = 4, Σw² = 10: 1.6 effective cases; the squares are 3 · 0.25² + 0.75² by 4 - 10 / 4.
+        // Σw = 4, Σw² = 10: 1.6 effective cases; squares: (3 · 0.25² + 0.75²) / (4 - 10 / 4).
         let deviation = ((3.0 * 0.25_f64.powi(2) + 0.75_f64.powi(2)) / 1.5).sqrt();
         near(two.z, 0.75 / ((deviation + 0.03) / 1.6_f64.sqrt()));
         // One heavy case proves less than many light ones.
@@ -271,7 +272,7 @@ mod tests {
         assert_eq!(race_of(&[0.6; 20], 20), Race::Accepted);
         assert_eq!(race_of(&[0.5; 20], 20), Race::Rejected, "as good is not better");
         assert_eq!((race_of(&[], 3), race_of(&[0.6; 3], 3)), (Race::Next(3), Race::Accepted));
-        // Equal sums, whose floats differ by their order.
+        // Equal sums whose floats differ by their order.
         let (parent, candidate) = (equal(&[0.0, 0.0, 0.3]), equal(&[0.1, 0.2, 0.0]));
         assert_eq!(
             (race(&parent, &candidate, 3), race(&candidate, &parent, 3)),
@@ -297,7 +298,8 @@ mod tests {
         let seed = equal(&[0.5; 20]);
         near(kfold(&[seed.clone(), equal(&[0.8; 20])], &Counter::new(1)), 0.8);
         near(kfold(std::slice::from_ref(&seed), &Counter::new(1)), 0.5);
-        // Each is right by chance in four cases: chosen by the other folds, it scores 0.4 where it was not chosen.
+        // Each candidate is right by chance in four cases: chosen on the other folds, it scores 0.4 on the held-out
+        // fold.
         let lucky = |lucky: usize| {
             let scores = (0..20).map(|case| if case % 5 == lucky { 1.0 } else { 0.4 });
             equal(&scores.collect::<Vec<f64>>())
@@ -313,7 +315,7 @@ mod tests {
             let case = |place: usize| if place < 5 { (9.0, heavy) } else { (1.0, light) };
             weighted(&(0..20).map(case).collect::<Vec<(f64, f64)>>())
         };
-        // 45 of 60 parts of the weight.
+        // 45 of 60 weight units.
         near(kfold(&[of(1.0, 0.0)], &Counter::new(1)), 0.75);
         // Better on most cases, worse by weight.
         near(kfold(&[of(0.9, 0.5), of(0.0, 1.0)], &Counter::new(1)), 0.8);

@@ -1,4 +1,4 @@
-//! What a search does, by its optimizer: how often cases are executed and the optimizer's model is asked. Pure.
+//! The search size per optimizer: case executions and requests to the optimizer's model. Pure.
 
 use crate::calls::BudgetLimits;
 use crate::estimate::CallRange;
@@ -6,7 +6,7 @@ use crate::optimize::{AT_ONCE, ATTEMPTS, FINALISTS, HEADROOM, ROUND, SETS, TIPS}
 use crate::request::{Optimizer, OptimizerName};
 use crate::splits::Splits;
 
-/// How large a search is.
+/// The search size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Course {
     name: OptimizerName,
@@ -15,29 +15,30 @@ pub(crate) struct Course {
     val: u64,
     test: u64,
     minibatch: u64,
-    /// Prompts that are trained.
+    /// The number of trained prompts.
     prompts: u64,
-    /// Whether a prompt may get demos.
+    /// Whether any prompt may get demos.
     trains_demos: bool,
-    /// Whether the cases of the headroom test are executed once more.
+    /// Whether the headroom cases are executed once more.
     executes_again: bool,
 }
 
-/// What one proposal and its race need if no case passes, and if the first reply to each question can be used.
+/// The work for one proposal and its race if no case passes and the first reply to each question is usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Proposal {
-    /// Cases for training that are executed before.
+    /// Training cases executed beforehand.
     pub(crate) gathered: u64,
     /// Requests to the optimizer's model.
     pub(crate) questions: u64,
-    /// Scoring cases of the race.
+    /// Scoring cases in the race.
     pub(crate) raced: u64,
-    /// Those of them that may be other ones than those of the headroom test.
+    /// Scoring cases that may differ from the headroom cases.
     pub(crate) drawn: u64,
 }
 
 impl Course {
-    /// `(prompts, trains_demos)`: how many prompts are trained, and whether one may get demos. `executes_again`: whether a model judges.
+    /// `(prompts, trains_demos)`: trained prompts, and whether any may get demos. `executes_again`:
+    /// whether a model judges.
     pub(crate) fn of(
         optimizer: &Optimizer,
         splits: &Splits,
@@ -58,12 +59,12 @@ impl Course {
         }
     }
 
-    /// Cases of the headroom test.
+    /// Cases in the headroom test.
     pub(crate) fn headroom(&self) -> u64 {
         self.val.min(count(HEADROOM))
     }
 
-    /// How often these are executed.
+    /// Executions per headroom case.
     pub(crate) fn headrooms(&self) -> u64 {
         1 + u64::from(self.executes_again)
     }
@@ -73,11 +74,11 @@ impl Course {
         self.name == OptimizerName::Auto && self.trains_demos
     }
 
-    /// Executions of cases, each with one sample. At least: there is nothing to gain, which the headroom test finds.
+    /// Case executions, each with one sample. The minimum assumes that the headroom test finds no possible gain.
     pub(crate) fn cases(&self) -> CallRange {
         let Self { train, val, test, minibatch, .. } = *self;
         let (proposals, sets, finalists) = (self.proposals(), u64::from(SETS), count(FINALISTS));
-        // Half of the candidates are rejected by the first block of their race.
+        // Assumes that the first race block rejects half the candidates.
         let half = val.div_ceil(2);
         let (expected, max) = match self.name {
             OptimizerName::None => (0, 0),
@@ -85,7 +86,7 @@ impl Course {
             OptimizerName::TextGrad | OptimizerName::Gepa | OptimizerName::Auto => {
                 (proposals * (minibatch + half), proposals * (minibatch + val))
             }
-            // Every set may be better than the one before, and needs the cases for training again then.
+            // Every demo set may be better than the one before, and then needs the training cases again.
             OptimizerName::FewShot => (sets * (minibatch + half), sets * (train + val)),
             OptimizerName::Mipro => {
                 let tried = proposals * minibatch.min(val);
@@ -113,14 +114,14 @@ impl Course {
     pub(crate) fn questions(&self) -> CallRange {
         let (prompts, proposals) = (self.prompts, self.proposals());
         let attempts = u64::from(ATTEMPTS);
-        // A critique of each failing case, then a new text; of each prompt that is blamed.
+        // For each blamed prompt: a critique per failing case, then a new text.
         let critiques = prompts * (1 + self.minibatch.div_ceil(2));
         let most_critiques = prompts * (self.minibatch + attempts);
         let (expected, max) = match self.name {
             OptimizerName::None | OptimizerName::FewShot => (0, 0),
             OptimizerName::TextGrad => (proposals * critiques, proposals * most_critiques),
             OptimizerName::Gepa => (proposals * prompts, proposals * prompts * attempts),
-            // First as gepa, then as textgrad.
+            // First as `gepa`, then as `textgrad`.
             OptimizerName::Auto => {
                 (proposals.div_ceil(2) * critiques + proposals / 2 * prompts, proposals * most_critiques)
             }
@@ -131,11 +132,11 @@ impl Course {
         CallRange { min: 0, expected, max: Some(max) }
     }
 
-    /// What the first proposal needs.
+    /// The work for the first proposal.
     pub(crate) fn first_proposal(&self) -> Proposal {
         let questions = match self.name {
             OptimizerName::None | OptimizerName::FewShot => 0,
-            // On few cases auto may continue as textgrad before its first race.
+            // With few cases, `auto` may switch to `textgrad` before its first race.
             OptimizerName::TextGrad | OptimizerName::Auto => self.prompts * (self.minibatch + 1),
             OptimizerName::Gepa => self.prompts,
             OptimizerName::Random | OptimizerName::Opro => 1,
@@ -150,7 +151,7 @@ impl Course {
         Proposal { gathered: self.gathered(), questions, raced, drawn }
     }
 
-    /// Minibatches of the whole search.
+    /// Minibatches in the whole search.
     fn proposals(&self) -> u64 {
         match self.name {
             OptimizerName::None => 0,
@@ -158,7 +159,7 @@ impl Course {
         }
     }
 
-    /// Cases for training that are executed for the first proposal: for demos more, as long as few of them pass.
+    /// Training cases executed for the first proposal; more for demos, as long as few cases pass.
     fn gathered(&self) -> u64 {
         let for_demos = match self.name {
             OptimizerName::Mipro | OptimizerName::Auto => self.trains_demos,
@@ -170,16 +171,16 @@ impl Course {
         self.train.min(self.minibatch * minibatches)
     }
 
-    /// Questions of `mipro`: what the cases have in common, and a text of each prompt for each tip.
+    /// Questions that `mipro` asks: what the cases have in common, and one text per prompt and tip.
     fn texts(&self) -> u64 {
         1 + self.prompts * count(TIPS.len())
     }
 }
 
-/// The least `max_llm_calls` of which so many are open before the final. `kept`: thousandths that are kept of a limit.
+/// The lowest `max_llm_calls` that leaves `calls` open before the final. `kept`: reserved thousandths per limit.
 pub(crate) fn least_limit(calls: u64, kept: impl Fn(u64) -> u64) -> u64 {
     let pays = |limit: u64| BudgetLimits::open(limit, kept(limit).min(999)) >= calls;
-    // What is open never falls when a limit grows by one.
+    // The open part never falls when the limit grows by one.
     let (mut low, mut high) = (calls, calls.max(1));
     while !pays(high) {
         (low, high) = (high + 1, high.saturating_mul(2));

@@ -1,4 +1,4 @@
-//! How many calls of models a run will make: from its graphs before the first call. Pure.
+//! Estimates a run's model calls from its graphs, before the first call. Pure.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Add;
@@ -9,33 +9,33 @@ use serde_json::Value;
 
 use crate::pins::Resolution;
 
-/// Steps of an agent that does not say how many it may have.
+/// Assumed maximum steps for an agent that sets none.
 const AGENT_STEPS: u64 = 10;
-/// Further calls of a node that wants JSON, if it does not say how many it may have.
+/// Assumed further calls for a node that wants JSON and sets no repair limit.
 const REPAIRS: u64 = 1;
-/// Items of a `for_each` whose list is known only when it runs: probably, and at most.
+/// Items of a `for_each` whose list is known only at run time: expected, and maximum.
 const ITEMS: u64 = 4;
 const MOST_ITEMS: u64 = 10_000;
 
-/// Calls of models, of one execution or of a whole run.
+/// Model calls in one execution or in a whole run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct CallRange {
-    /// At least.
+    /// The minimum.
     pub min: u64,
-    /// Probably.
+    /// The expected number.
     pub expected: u64,
-    /// At most, failed attempts aside; `None` if the graph has no limit of its own.
+    /// The maximum without failed attempts; `None` if the graph sets no limit.
     pub max: Option<u64>,
 }
 
 impl CallRange {
-    /// Exactly so many.
+    /// An exact call count.
     #[must_use]
     pub const fn exactly(calls: u64) -> Self {
         Self { min: calls, expected: calls, max: Some(calls) }
     }
 
-    /// So many executions of the same.
+    /// Multiplies by an execution count.
     #[must_use]
     pub fn times(self, count: Self) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Add for CallRange {
     }
 }
 
-/// The calls of one execution of a graph, with its other workflows at the run's versions.
+/// The calls in one graph execution, including other workflows at their pinned versions.
 #[must_use]
 pub fn calls_of_graph(graph: &Value, resolution: &Resolution) -> CallRange {
     Walk { resolution, known: HashMap::new() }.of_graph(graph)
@@ -72,10 +72,10 @@ fn none() -> CallRange {
     CallRange::exactly(0)
 }
 
-/// Each version of a workflow is counted once, however often it is named.
+/// Counts each workflow version's calls once, however often it is named.
 struct Walk<'a> {
     resolution: &'a Resolution,
-    /// By the version's id; `None` while it is being counted.
+    /// Calls by version id; `None` while being counted.
     known: HashMap<&'a str, Option<CallRange>>,
 }
 
@@ -86,7 +86,7 @@ impl Walk<'_> {
         let is_conditional = list("edges").any(|edge| edge.get("cases").is_some());
         CallRange {
             min: if is_conditional { 0 } else { all.min },
-            // With conditions a graph may lead back to a node that it has left.
+            // With conditions, a graph may return to an earlier node.
             max: if is_conditional && has_cycle(graph) { None } else { all.max },
             ..all
         }
@@ -113,7 +113,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Each step is a call, and each of its tools may be used in each step.
+    /// Each step is one call, and may use each tool.
     fn of_agent(&mut self, node: &Value, steps: u64) -> CallRange {
         let tools = node.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let mut inside = none();
@@ -149,8 +149,8 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an edge leads back to a node on the way to it: nodes and edges that nothing leads to any more are taken out until none is left,
-/// or a cycle.
+/// Whether an edge leads back to an earlier node. Removes nodes and edges without incoming edges until the graph is
+/// empty or only cycles are left.
 fn has_cycle(graph: &Value) -> bool {
     let names = |value: Option<&'_ Value>| -> Vec<String> {
         match value {

@@ -1,4 +1,4 @@
-//! An evaluation: every case is executed and judged, without a search.
+//! An evaluation: executes and judges every case, without a search.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use crate::evaluators::Evaluator;
 use crate::optimize::{Candidate, Lab, Phase, Round, Stop, StopReason};
 use crate::score::{Aggregate, Summary, Sums};
 
-/// Cases that are executed before their results are added up.
+/// Cases executed before their results are summed.
 const PART: usize = 64;
 
-/// The result of an evaluation.
+/// The evaluation result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluated {
-    /// Of the cases that were executed.
+    /// Summary over the executed cases.
     pub summary: Summary,
-    /// Why not every case was executed.
+    /// The reason why not every case was executed.
     pub stop_reason: Option<StopReason>,
 }
 
-/// Executes and judges these cases. What the budget or the time does not allow any more has no result.
+/// Executes and judges these cases. Cases beyond the budget or the deadline have no result.
 ///
 /// # Errors
 /// [`Stop::Lost`] if this process may not continue.

@@ -1,4 +1,5 @@
-//! What the calls of a run use before they are made: tokens by their texts, dollars by known prices, seconds by assumed ones. Pure.
+//! Forecasts call usage before any call: tokens from text sizes, dollars from known prices, seconds from assumed
+//! durations. Pure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,31 +13,32 @@ use crate::estimate::CallRange;
 use crate::node_texts::{NodeTexts, RESERVED};
 use crate::numbers::float;
 
-/// Bytes of a token.
+/// Bytes per token.
 const TOKEN: u64 = 4;
-/// Bytes of a token in what a call uses at least: endpoints count fewer tokens than are expected.
+/// Bytes per token in the minimum usage: endpoints count fewer tokens than expected.
 const LEAST_TOKEN: u64 = 8;
-/// Tokens that an answer of a task has if its limit is not lower, an answer of a judge, and one about a proposal.
+/// Answer tokens, unless the limit is lower: for a task, a judge and a proposal.
 const ANSWERS: [u64; 3] = [256, 128, 512];
-/// Bytes of the instructions of a judge, and of what is read for a proposal beside the prompt: cases with their outputs and verdicts.
+/// Instruction bytes of a judge, and bytes that a proposal reads in addition to the prompt: cases with outputs and
+/// verdicts.
 const INSTRUCTIONS: [u64; 2] = [1_000, 8_000];
-/// Seconds of a call: probably, and at least.
+/// Seconds per call: expected, and minimum.
 const SECONDS: [f64; 2] = [2.0, 0.05];
-/// Seconds of a call of a practice model without a pace.
+/// Seconds per practice model call without a pace.
 const PRACTICE_SECONDS: f64 = 0.01;
 
-/// How much a run will cost, before the first call.
+/// The estimated cost before a run's first call.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Executions of cases.
+    /// Case executions.
     pub cases: CallRange,
-    /// Requests to models of all roles.
+    /// Requests to models in all roles.
     pub llm_calls: CallRange,
-    /// Tokens that models will probably read and write.
+    /// Expected tokens that models read and write.
     pub tokens: u64,
-    /// US dollars that they will probably cost; `None` if the price of a model is not known.
+    /// Expected cost in US dollars; `None` if a model's price is unknown.
     pub cost_usd: Option<f64>,
-    /// Seconds that the run will probably be active: its calls, each of an assumed time, so many at the same time as it may have.
+    /// Expected active seconds: all calls at their assumed durations, divided by the run's concurrency.
     pub seconds: f64,
 }
 
@@ -70,7 +72,7 @@ impl Estimate {
     }
 }
 
-/// A part of a count, rounded to millionths of it.
+/// Multiplies a count by `part`, rounded to millionths.
 fn share(count: u64, part: f64) -> u64 {
     if part >= 1.0 {
         return count;
@@ -79,18 +81,18 @@ fn share(count: u64, part: f64) -> u64 {
     u64::try_from(u128::from(count) * millionths / 1_000_000).unwrap_or(u64::MAX)
 }
 
-/// The models of a run beside those of its graph.
+/// The models that a run uses in addition to its graph's models.
 #[derive(Debug, Clone, Copy)]
 pub struct AskedModels<'a> {
-    /// The evaluators of the request.
+    /// The evaluators as in the request.
     pub evaluators: &'a Value,
-    /// What judges where an evaluator names no model, as fields of a node.
+    /// The judge model, as node fields, for evaluators that name none.
     pub judge: &'a Map<String, Value>,
-    /// What proposes, as fields of a node.
+    /// The proposing model, as node fields.
     pub optimizer: &'a Map<String, Value>,
 }
 
-/// Calls for cases, for verdicts and for proposals.
+/// Calls for cases, verdicts and proposals.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CallsByRole {
     pub(crate) task: u64,
@@ -98,46 +100,46 @@ pub(crate) struct CallsByRole {
     pub(crate) optimizer: u64,
 }
 
-/// The least that a number of calls uses.
+/// The minimum usage for a set of calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Least {
     pub(crate) tokens: u64,
-    /// `None`: the price of a model is not known.
+    /// `None`: a model's price is unknown.
     pub(crate) dollars: Option<f64>,
     pub(crate) seconds: f64,
 }
 
-/// What is known of the texts of a run.
+/// Known text sizes in a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
-    /// The nodes that ask a model.
+    /// The texts in nodes that ask a model.
     pub(crate) nodes: NodeTexts,
-    /// Bytes of what a case brings, on average.
+    /// Mean bytes that a case contributes.
     pub(crate) case_bytes: u64,
-    /// Bytes of the config of an evaluator that asks a model, on average.
+    /// Mean config bytes per evaluator that asks a model.
     pub(crate) evaluator_bytes: u64,
-    /// Bytes of a prompt that is trained, on average.
+    /// Mean bytes per trained prompt.
     pub(crate) prompt_bytes: u64,
-    /// Calls at the same time.
+    /// Maximum concurrent calls.
     pub(crate) concurrency: usize,
 }
 
-/// A call of one role.
+/// The usage per call in one role.
 #[derive(Debug, Clone, Copy, Default)]
 struct RoleCall {
     input: u64,
     output: u64,
-    /// Tokens that it reads at least.
+    /// Minimum tokens read.
     least: u64,
-    /// Tokens that it reserves for the answer.
+    /// Tokens reserved for the answer.
     reserved: u64,
-    /// Probably, and at least.
+    /// Expected, and minimum.
     seconds: [f64; 2],
-    /// The mean and the lowest one for a million tokens: read, and written.
+    /// Dollars per million tokens, read and written: mean and lowest price each.
     prices: Option<[[f64; 2]; 2]>,
 }
 
-/// What the calls of a run use.
+/// Forecasts a run's call usage.
 #[derive(Debug)]
 pub(crate) struct Forecast {
     roles: [RoleCall; 3],
@@ -145,7 +147,7 @@ pub(crate) struct Forecast {
 }
 
 impl Forecast {
-    /// `models`: of cases, of verdicts and of proposals.
+    /// `models`: for cases, verdicts and proposals.
     pub(crate) fn of(known: &Known, models: [&BTreeSet<PricedModel>; 3], prices: &RunPrices) -> Self {
         let [task_answer, judge_answer, optimizer_answer] = ANSWERS;
         let [judging, proposing] = INSTRUCTIONS;
@@ -193,8 +195,8 @@ impl Forecast {
         }
     }
 
-    /// Every call reads its texts and writes a token, and the last one reserves its answer. `kept`: thousandths of the budget that these
-    /// calls may not use.
+    /// The minimum usage: every call reads its texts and writes one token, and the last call reserves its answer.
+    /// `kept`: thousandths of the budget that are reserved from these calls.
     pub(crate) fn least(&self, calls: CallsByRole, kept: u64) -> Least {
         let each = || self.each(calls);
         let used = each().map(|(calls, call)| calls.saturating_mul(call.least.saturating_add(1)));
@@ -219,7 +221,7 @@ impl Forecast {
         }
     }
 
-    /// Probably, and at least.
+    /// Expected, and minimum.
     fn seconds(&self, calls: CallsByRole) -> [f64; 2] {
         let mut sums = [0.0, 0.0];
         for (calls, call) in self.each(calls) {
@@ -230,7 +232,7 @@ impl Forecast {
         sums
     }
 
-    /// The roles that have calls.
+    /// The roles with calls.
     fn each(&self, calls: CallsByRole) -> impl Iterator<Item = (u64, &RoleCall)> {
         let calls = [calls.task, calls.judge, calls.optimizer];
         calls.into_iter().zip(&self.roles).filter(|(calls, _)| *calls > 0)
@@ -253,7 +255,7 @@ fn seconds_of_model(model: &str) -> [f64; 2] {
     [pace.max(PRACTICE_SECONDS), pace]
 }
 
-/// `None` without a model, or if the price of one is not known.
+/// `None` without a model, or if any price is unknown.
 fn prices_of(models: &BTreeSet<PricedModel>, prices: &RunPrices) -> Option<[[f64; 2]; 2]> {
     let found = models.iter().map(|(model, base_url)| prices.find(model, base_url.as_deref()));
     let found: Vec<Price> = found.collect::<Option<_>>()?;
@@ -308,7 +310,7 @@ mod tests {
     #[test]
     fn estimates_count_texts_prices_and_assumed_times() {
         let found = estimate(&forecast("openai/gpt-4.1-mini", node()), tasks(1_000));
-        // 360 bytes, a prompt of 400 and a case of 40; an answer of at most 10 tokens.
+        // 360 bytes, a prompt with 400 and a case with 40; an answer with at most 10 tokens.
         assert_eq!(found.tokens, 210_000);
         assert_eq!(found.cost_usd, Some(models::rounded(200_000.0 * 0.4e-6 + 10_000.0 * 1.6e-6)));
         assert!((found.seconds - 500.0).abs() < 1e-9, "2 s each, four at the same time: {found:?}");
@@ -336,7 +338,7 @@ mod tests {
         assert_eq!((half.tokens, half.seconds), (open.tokens / 2, open.seconds / 2.0));
         assert_eq!(half.cost_usd, open.cost_usd.map(|cost| models::rounded(cost / 2.0)));
         assert_eq!(open.within(limit(Some(3)), None).llm_calls, CallRange::exactly(3));
-        // Whichever limit is reached first ends all of it.
+        // The limit that is reached first bounds the whole estimate.
         let tenth = BudgetLimits { max_tokens: Some(open.tokens / 10), ..limit(Some(500)) };
         let found = open.within(tenth, Some(Duration::from_secs(400)));
         assert_eq!((found.llm_calls.expected, found.cases.expected, found.seconds), (100, 100, 50.0));
@@ -372,7 +374,7 @@ mod tests {
     #[test]
     fn the_least_of_an_estimate_is_the_texts_that_are_always_sent() {
         let sure = forecast("openai/gpt-4.1-mini", node());
-        // 760 bytes and a token for each of ten calls, and the reserved answer.
+        // 760 bytes and one token for each of ten calls, plus the reserved answer.
         let least = sure.least(tasks(10), 0);
         assert_eq!(least.tokens, 10 * 96 + 10);
         let list = models::list_price("openai/gpt-4.1-mini").unwrap();
@@ -380,7 +382,7 @@ mod tests {
         let dollars = (10.0 * (95.0 * input + list.output) + 10.0 * list.output) / 1e6;
         assert!((least.dollars.unwrap() - dollars).abs() < 1e-12, "{least:?}");
         assert!((least.seconds - 10.0 * 0.05 / 4.0).abs() < 1e-12, "{least:?}");
-        // A half of the budget is kept.
+        // Half the budget is reserved.
         assert_eq!(sure.least(tasks(10), 500).tokens, 2 * least.tokens);
         let unsure =
             json!({"type": "llm", "model": "openai/m", "user": "{% if inputs.n %}Sort it.{% endif %}"});

@@ -1,4 +1,5 @@
-//! The verdicts of a case that was executed. Evaluators that only compare need its result alone, so that they can judge it later.
+//! Verdicts about an executed case. Evaluators that only compare need nothing but its result, so they can judge it
+//! later.
 
 use wire::ErrorCode;
 
@@ -7,17 +8,17 @@ use crate::case::Case;
 use crate::evaluators::{Bench, Evaluator, Measured, Subject, Verdict};
 use crate::runner::{CaseError, CaseRun};
 
-/// What evaluators know of a case beside its result.
+/// Facts about a case that evaluators receive in addition to its result.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CaseContext<'a> {
-    /// Its split, if the run has splits.
+    /// The split, if the run has splits.
     pub split: Option<&'a str>,
     /// The epoch, if the run has epochs.
     pub epoch: Option<u32>,
 }
 
-/// The verdicts of these evaluators, in their order; `None` if the case has no score because the budget is spent. `bench`: for evaluators
-/// that do more than compare.
+/// Judges a case and returns the verdicts in evaluator order; `None` if the budget is spent and the case has no
+/// score. `bench`: for evaluators that do more than compare.
 pub async fn judge(
     evaluators: &[Evaluator],
     case: &Case,
@@ -38,7 +39,7 @@ pub async fn judge(
     Some(verdicts)
 }
 
-/// The verdicts about a recorded output of those evaluators that ask a model; the others skip it. `None` as in [`judge`].
+/// Judges a recorded output with the evaluators that ask a model; the others skip it. `None` as in [`judge`].
 pub async fn judge_recorded(
     evaluators: &[Evaluator],
     case: &Case,
@@ -72,12 +73,12 @@ fn subject<'a>(case: &'a Case, run: &'a CaseRun, place: CaseContext<'a>) -> Subj
 fn without_output(error: &CaseError) -> Verdict {
     let reason = format!("{}: {}", error.code(), error.message());
     let verdict = Verdict::without_output(&reason);
-    // A prompt cannot mend what is not the workflow's fault.
+    // A better prompt cannot fix an infrastructure failure.
     if error.is_infrastructure() { Verdict { feedback: None, ..verdict } } else { verdict }
 }
 
 impl CaseError {
-    /// Whether it is a failure of the service or of an endpoint, and says nothing of the prompts.
+    /// Whether the service or an endpoint failed, so that the error says nothing about the prompts.
     #[must_use]
     pub fn is_infrastructure(&self) -> bool {
         match self {

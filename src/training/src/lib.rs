@@ -1,6 +1,6 @@
-//! What a training decides: which calls it makes, what a case may do, what its results are worth.
+//! Training decisions: the calls to make, the actions that a case may take, and the value that its results have.
 //!
-//! Nothing here knows HTTP, SQL or actors: what a case needs from outside is a port of the engine.
+//! This package knows no HTTP, SQL or actors: a case reaches the outside through ports of the engine.
 
 mod calibration;
 pub mod calls;

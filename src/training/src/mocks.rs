@@ -1,19 +1,19 @@
-//! Results of nodes in a case that replace their executions.
+//! Mocks: node results that replace executions in a case.
 
 use engine::ports::Rehearsal;
 use serde_json::{Map, Value};
 
-/// The member of a mock that lists one result for each visit.
+/// The mock member that lists one result per visit.
 pub(crate) const VISITS: &str = "$visits";
 
-/// Results of nodes by their names; those of the case before those of the request.
+/// Node results by name; the case takes precedence over the request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mocks<'a> {
-    /// `metadata.mocks` of the case.
+    /// `metadata.mocks` in the case.
     pub case: Option<&'a Map<String, Value>>,
-    /// `mocks` of the request.
+    /// `mocks` in the request.
     pub request: Option<&'a Map<String, Value>>,
-    /// Whether nodes without a result may send something: `effects: "run"`.
+    /// Whether nodes without a result may send data: `effects: "run"`.
     pub may_send: bool,
 }
 
@@ -35,15 +35,15 @@ impl Rehearsal for Mocks<'_> {
     }
 }
 
-/// Which visit it is: of a node inside another one, that of the innermost node with more than one.
+/// The visit number to mock; on a nested node's first visit, the innermost repeated node's number.
 pub(crate) fn visit_of(path: &str, visit: u32) -> u32 {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
     let outer = || path.rsplit_once('#').and_then(|(_, rest)| digits(rest).parse().ok());
     if visit > 1 { visit } else { outer().unwrap_or(visit) }
 }
 
-/// The names of a node of the journal in a mock, the most exact first: `each[3]` and `each`, `agent[0].tool[1]` and `agent.tool`. Marks of
-/// visits and attempts (`#2`, `~2`) are not part of a name.
+/// A journal node's names in a mock, most exact first: `each[3]` and `each`, `agent[0].tool[1]` and
+/// `agent.tool`. Visit and attempt marks (`#2`, `~2`) are not part of a name.
 pub(crate) fn names_of(path: &str) -> Vec<String> {
     let exact: Vec<String> = path.split('/').map(segment).collect();
     let exact = exact.join("/");
@@ -53,12 +53,12 @@ pub(crate) fn names_of(path: &str) -> Vec<String> {
     names
 }
 
-/// The name of a node of the journal with all its numbers.
+/// A journal node's name with all its indexes.
 pub(crate) fn full_name(path: &str) -> String {
     without_marks(path)
 }
 
-/// The name of one part of a path. The number of an agent's step and that of a tool's call in it are not part of a name.
+/// A path segment's name. It omits the numbers of an agent's step and its tool calls.
 fn segment(text: &str) -> String {
     let text = without_marks(text);
     if text.contains("].") { without_numbers(&text) } else { text }
@@ -76,7 +76,7 @@ fn without_marks(text: &str) -> String {
     kept
 }
 
-/// Without `[…]`.
+/// Removes each `[…]`.
 fn without_numbers(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut is_inside = false;
@@ -141,7 +141,7 @@ mod tests {
         let case = map(json!({"once": {"$visits": [1, null]}}));
         let mocks = Mocks { case: Some(&case), request: None, may_send: false };
         assert_eq!((mocks.mock("once", 1), mocks.mock("once", 2)), (Some(json!(1)), Some(Value::Null)));
-        // A visit without a result is executed, unless the node would send something.
+        // A visit without a result is executed, unless the node would send data.
         assert_eq!(mocks.mock("once", 3), None);
         assert_eq!(
             (visit_of("outer#2/once", 1), visit_of("outer#2/once", 3), visit_of("once", 1)),

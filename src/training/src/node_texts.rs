@@ -1,26 +1,27 @@
-//! Texts that the nodes of a graph send to models, as far as they are known before a run. Pure.
+//! Texts that graph nodes send to models, as far as they are known before a run. Pure.
 
 use serde_json::{Map, Value};
 
-/// Tokens that a call reserves for its answer if its node has no limit.
+/// Tokens that a call reserves for its answer if its node sets no limit.
 pub(crate) const RESERVED: u64 = 1_024;
 
-/// Texts of the nodes that ask a model.
+/// Text sizes for nodes that call a model.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NodeTexts {
     nodes: u64,
-    /// Of their texts without tags, with the prompts that they read.
+    /// Bytes of all node texts without tags, including the prompts that they read.
     pub(crate) bytes: u64,
-    /// Of the node with the least texts, without those that depend on a condition or an expression; `None` without a node.
+    /// Bytes of the node with the shortest texts, without texts that depend on a condition or an expression; `None`
+    /// without a node.
     pub(crate) least: Option<u64>,
-    /// Their limits of an answer, where they have one.
+    /// The nodes' answer limits, in tokens, where set.
     limits: Vec<u64>,
-    /// The lowest that one of them reserves.
+    /// The lowest answer reservation among the nodes.
     pub(crate) least_limit: Option<u64>,
 }
 
 impl NodeTexts {
-    /// Adds the nodes of a graph.
+    /// Adds a graph's nodes.
     pub(crate) fn add(&mut self, graph: &Value, config: &Map<String, Value>) {
         let prompts = config.get("prompts").and_then(Value::as_object).into_iter().flatten();
         let prompts = prompts.map(|(name, prompt)| (&**name, sent_bytes(prompt), certain_text(prompt)));
@@ -65,19 +66,20 @@ impl NodeTexts {
         self.least = Some(self.least.map_or(least, |known| known.min(least)));
     }
 
-    /// A part of a sum over all nodes.
+    /// Divides a sum over all nodes by their number, rounded up.
     pub(crate) fn mean(&self, sum: u64) -> u64 {
         sum.div_ceil(self.nodes.max(1))
     }
 
-    /// The mean of the answers, each of `usual` tokens unless its limit is lower.
+    /// The mean answer in tokens: each answer has `usual` tokens unless its limit is lower.
     pub(crate) fn answer(&self, usual: u64) -> u64 {
         let limited: u64 = self.limits.iter().map(|limit| usual.saturating_sub(*limit)).sum();
         usual.saturating_sub(limited / self.nodes.max(1))
     }
 }
 
-/// Bytes of all texts in a value, and 4 of everything else. A text that is data counts as an image, of 4,000.
+/// Bytes of all texts in a value, plus 4 for each other scalar. A `data:` text counts as an image, with at most
+/// 4,000.
 pub(crate) fn bytes_of(value: &Value) -> u64 {
     match value {
         Value::String(text) if text.starts_with("data:") => length(text).min(4_000),
@@ -88,7 +90,7 @@ pub(crate) fn bytes_of(value: &Value) -> u64 {
     }
 }
 
-/// Of a prompt in a config: its text and its demos.
+/// Bytes that a config prompt adds: its text and its demos.
 fn sent_bytes(prompt: &Value) -> u64 {
     let text = prompt.get("text").unwrap_or(prompt).as_str().map_or(0, |text| length(&untagged(text)));
     text + prompt.get("demos").map_or(0, bytes_of)
@@ -103,7 +105,8 @@ fn each_text(value: &Value, note: &mut impl FnMut(&str)) {
     }
 }
 
-/// Bytes that a template certainly becomes: its text without tags, and prompts whose tag is nothing but their path. None with a condition.
+/// Bytes that a filled template has at least: its text without tags, plus prompts whose tag is only their path. 0
+/// with a condition.
 fn certain_bytes(text: &str, prompts: &[(&str, u64, u64)]) -> u64 {
     if text.contains("{%") {
         return 0;
@@ -114,12 +117,12 @@ fn certain_bytes(text: &str, prompts: &[(&str, u64, u64)]) -> u64 {
     length(&untagged(text)).saturating_add(read.map(|(_, _, bytes)| bytes).sum())
 }
 
-/// Of the text of a prompt in a config, as above.
+/// [`certain_bytes`] in a config prompt's text.
 fn certain_text(prompt: &Value) -> u64 {
     prompt.get("text").and_then(Value::as_str).map_or(0, |text| certain_bytes(text, &[]))
 }
 
-/// Whether a template reads this prompt of the config.
+/// Whether a template reads this config prompt.
 fn reads(text: &str, name: &str) -> bool {
     text.match_indices("prompts.").any(|(at, mark)| {
         let rest = text.get(at + mark.len()..).and_then(|rest| rest.strip_prefix(name));
@@ -127,7 +130,7 @@ fn reads(text: &str, name: &str) -> bool {
     })
 }
 
-/// A template without its tags.
+/// Removes the tags from a template.
 fn untagged(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;

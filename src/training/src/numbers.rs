@@ -5,12 +5,12 @@ pub(crate) fn float(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-/// A part of a whole; 0 of nothing.
+/// `part / whole`; 0 if `whole` is 0.
 pub(crate) fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 { 0.0 } else { float(part) / float(whole) }
 }
 
-/// A weighted mean of values that are added one by one.
+/// An incremental weighted mean.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Mean {
     weights: f64,
@@ -29,19 +29,19 @@ impl Mean {
     }
 }
 
-/// The mean of `(weight, value)`, added in the order of the items; `None` without any weight.
+/// The mean of `(weight, value)` items, added in their order; `None` without any weight.
 pub(crate) fn mean(items: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     let mut mean = Mean::default();
     items.for_each(|(weight, value)| mean.add(weight, value));
     mean.value()
 }
 
-/// By multiplication, which is the same on every machine; `powi` need not be.
+/// Squares by multiplication, which is the same on every machine; `powi` need not be.
 pub(crate) fn squared(value: f64) -> f64 {
     value * value
 }
 
-/// Differences below it are rounding.
+/// Differences below this are rounding errors.
 pub(crate) const NOISE: f64 = 1e-9;
-/// A score from which on nothing is left to gain.
+/// From this score on, no improvement is possible.
 pub(crate) const PERFECT: f64 = 1.0 - NOISE;

@@ -1,4 +1,5 @@
-//! Which versions of other workflows a run executes: those that were live when it started, in all its cases and after each crash.
+//! The versions of other workflows that a run executes: the versions that were live at its start, pinned for all
+//! cases and after each crash.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,59 +14,59 @@ use crate::calls::PricedModel;
 use crate::prices::models_of_graph;
 use crate::prompts::has_trainable;
 
-/// Most versions of a run.
+/// Maximum versions per run.
 const MOST: usize = 500;
 
-/// A workflow that a graph or an evaluator names, and its version.
+/// A workflow that a graph or an evaluator names, and its pinned version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
-    /// The handle or id, as it is written.
+    /// The handle or id, as written in the reference.
     pub workflow: String,
-    /// The version that is asked for; `None`: the live one.
+    /// The requested version; `None`: the live one.
     pub asked: Option<u64>,
-    /// The number of the version.
+    /// The version number.
     pub version: Option<u64>,
-    /// Its id.
+    /// The version id.
     pub version_id: String,
 }
 
-/// A version of a workflow, as it is stored.
+/// A stored workflow version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundVersion {
-    /// Its id.
+    /// The version id.
     pub id: String,
-    /// Its number.
+    /// The version number.
     pub number: Option<u64>,
-    /// Its graph.
+    /// The graph.
     pub graph: Value,
-    /// Its runnable config.
+    /// The runnable config.
     pub config: Map<String, Value>,
 }
 
-/// The workflows of a workspace.
+/// Looks up workflow versions in a workspace.
 #[async_trait]
 pub trait Versions: Send + Sync {
-    /// What can go wrong.
+    /// The lookup error.
     type Error;
 
-    /// A version of the workflow with this handle or id; `None` for the version: the live one.
+    /// Finds a version by the workflow's handle or id; without a version, the live one.
     async fn find(&self, workflow: &str, version: Option<u64>) -> Result<Option<FoundVersion>, Self::Error>;
 }
 
-/// The versions of a run: `pins` of its row and of `training_started`.
+/// A run's pinned versions, stored as `pins` in its row and in `training_started`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Pins(Vec<Pin>);
 
-/// The versions of a run that starts, with their graphs.
+/// A starting run's pinned versions, with their graphs.
 #[derive(Debug, Default, PartialEq)]
 pub struct Resolution {
-    /// The versions.
+    /// The pinned versions.
     pub pins: Pins,
-    /// Workflows, as they are named, that have prompts which could be trained.
+    /// Workflows, as named in the references, whose configs have trainable prompts.
     pub with_trainable: Vec<String>,
     graphs: BTreeMap<String, Value>,
-    /// The models that each of these graphs names.
+    /// The models that each graph names, by version id.
     models: BTreeMap<String, BTreeSet<PricedModel>>,
 }
 
@@ -76,12 +77,12 @@ impl Resolution {
         self.version(reference).map(|(_, graph)| graph)
     }
 
-    /// All of the graphs.
+    /// All graphs.
     pub(crate) fn graphs(&self) -> impl Iterator<Item = &Value> {
         self.graphs.values()
     }
 
-    /// The models of everything that these name, and of everything that those name.
+    /// The models that the named workflows use, directly or through the workflows they name.
     pub(crate) fn models_of(&self, named: Vec<Reference>) -> BTreeSet<PricedModel> {
         let (mut left, mut seen, mut found) = (named, BTreeSet::new(), BTreeSet::new());
         while let Some(reference) = left.pop() {
@@ -94,15 +95,15 @@ impl Resolution {
         found
     }
 
-    /// The id of a version and its graph.
+    /// A pinned version's id and graph.
     pub(crate) fn version(&self, reference: &Reference) -> Option<(&str, &Value)> {
         let id = &self.pins.find(&reference.workflow, reference.version)?.version_id;
         Some((id, self.graphs.get(id)?))
     }
 }
 
-/// Finds the versions of everything that these name, and of everything that those name. A workflow that is not there is a problem at
-/// the place that has led to it.
+/// Resolves the versions of all named workflows and, transitively, of the workflows that they name. A missing
+/// workflow is a problem at the pointer of the reference that led to it.
 ///
 /// # Errors
 /// The database did not answer.
@@ -128,7 +129,7 @@ pub async fn resolve<E>(
             missing.insert((workflow, asked));
             continue;
         };
-        // Pointers into other graphs say nothing to the caller.
+        // Pointers into other graphs mean nothing to the caller.
         let inside = references(&found.graph).into_iter();
         named.extend(inside.map(|reference| Reference { pointer: pointer.clone(), ..reference }));
         if has_trainable(&found.config) && !resolution.with_trainable.contains(&workflow) {
@@ -156,14 +157,14 @@ impl Pins {
         self.0.iter().find(|pin| pin.workflow == workflow && pin.asked == asked)
     }
 
-    /// Other workflows as the run sees them.
+    /// Restricts a workflow lookup to the pinned versions.
     #[must_use]
     pub fn over<'a>(&'a self, workflows: &'a dyn Workflows) -> PinnedWorkflows<'a> {
         PinnedWorkflows { pins: self, workflows }
     }
 }
 
-/// Finds the versions of a run alone.
+/// Finds only a run's pinned versions.
 pub struct PinnedWorkflows<'a> {
     pins: &'a Pins,
     workflows: &'a dyn Workflows,

@@ -1,4 +1,4 @@
-//! How much a run will do and use, and the least budget that is of use. Pure.
+//! Planning: a run's expected work and usage, and its least useful budget. Pure.
 
 use std::collections::BTreeSet;
 
@@ -21,11 +21,11 @@ use crate::prompts::TrainablePrompt;
 use crate::request::{CacheScope, Optimizer, OptimizerName, RunSettings};
 use crate::splits::Splits;
 
-/// Cases whose size is looked at.
+/// Maximum cases sampled for the mean case size.
 const MEASURED: usize = 100;
 
 impl Start<'_> {
-    /// The calls of one case with its verdicts.
+    /// The calls for one case, including its verdicts.
     #[must_use]
     pub fn calls_of_case(&self) -> CallRange {
         calls_of_graph(self.graph, self.resolution) + self.calls_of_verdicts()
@@ -36,7 +36,7 @@ impl Start<'_> {
         judged.fold(CallRange::exactly(0), |all, calls| all + calls)
     }
 
-    /// The calls of judges about recorded outputs, before anything is executed.
+    /// The judges' calls about recorded outputs, before any execution.
     fn calls_of_calibration(&self) -> CallRange {
         let evaluators = &self.workload.evaluators;
         let places = count(calibration_places(self.cases, evaluators).len());
@@ -46,7 +46,7 @@ impl Start<'_> {
         each.times(CallRange::exactly(places))
     }
 
-    /// What an evaluation will cost.
+    /// Estimates an evaluation.
     #[must_use]
     pub fn estimate_evaluation(&self, settings: &RunSettings, asked: &AskedModels<'_>) -> Estimate {
         let cases = CallRange::exactly(count(self.cases.len()).saturating_mul(u64::from(settings.repeats)));
@@ -55,7 +55,7 @@ impl Start<'_> {
         estimate.within(settings.limits, settings.max_active)
     }
 
-    /// What a training will cost. At least: there is nothing to gain, which the headroom test finds.
+    /// Estimates a training. The minimum assumes that the headroom test finds no possible gain.
     #[must_use]
     pub fn estimate_training(
         &self,
@@ -84,7 +84,7 @@ impl Start<'_> {
         forecast.estimate(cases, tasks + judges + proposals, calls)
     }
 
-    /// What is known of the calls before they are made.
+    /// Forecasts the usage per call before any call is made.
     fn forecast(
         &self,
         settings: &RunSettings,
@@ -126,7 +126,7 @@ impl Start<'_> {
         found
     }
 
-    /// Notes a budget that cannot pay for the seed on the scoring cases, one proposal and its race.
+    /// Reports a budget that cannot pay for the seed on the scoring cases, one proposal and its race.
     pub fn check_budget(
         &self,
         optimizer: &Optimizer,
@@ -140,7 +140,7 @@ impl Start<'_> {
         }
         let settings = &optimizer.settings;
         let has_limit = settings.limits != BudgetLimits::default() || settings.max_active.is_some();
-        // Answers of earlier runs are free.
+        // Answers from earlier runs are free.
         if !has_limit || settings.cache == CacheScope::Workflow {
             return;
         }
@@ -173,8 +173,8 @@ impl Start<'_> {
         }
     }
 
-    /// Calls for the seed on scoring cases, at most those of the headroom test, one proposal and its race on the same cases. Different cases
-    /// count: equal requests share an answer.
+    /// The fewest calls for the seed on scoring cases (at most the headroom cases), one proposal and its race on the
+    /// same cases. Only distinct cases count, because equal requests share an answer.
     fn fewest_calls(&self, optimizer: &Optimizer, splits: &Splits, course: Course) -> CallsByRole {
         let Proposal { gathered, questions, raced, drawn } = course.first_proposal();
         let scoring = self.different(splits.val.iter().take(HEADROOM));
@@ -198,7 +198,7 @@ impl Start<'_> {
         }
     }
 
-    /// SHA-256 of what tells the requests of these cases apart.
+    /// SHA-256 digests over the case content that makes requests differ.
     fn different<'p>(&self, places: impl IntoIterator<Item = &'p usize>) -> BTreeSet<Vec<u8>> {
         let cases = places.into_iter().filter_map(|place| self.cases.get(*place));
         let sent = cases.map(|case| {
@@ -209,15 +209,15 @@ impl Start<'_> {
         sent.collect()
     }
 
-    /// Whether a node may have a result without being executed.
+    /// Whether any node may have a result without being executed.
     fn has_mocks(&self) -> bool {
         self.workload.mocks.is_some() || self.cases.iter().any(|case| case.mocks().is_some())
     }
 }
 
-/// A limit that pays for nothing.
+/// A budget limit that is too low to be useful.
 struct Pointless<'a> {
-    /// Where the budget is in the request.
+    /// The JSON pointer to the budget in the request.
     at: &'a str,
     name: &'static str,
     unit: &'static str,
@@ -236,13 +236,13 @@ impl Pointless<'_> {
     }
 }
 
-/// Of what templates read of a case.
+/// Bytes that templates read from a case.
 fn case_bytes(case: &Case) -> u64 {
     let inputs: u64 = case.inputs.values().map(bytes_of).sum();
     inputs.saturating_add(case.metadata.get("messages").map_or(0, bytes_of))
 }
 
-/// `parts`: how many of the last digit are one.
+/// Rounds up to a multiple of `1 / parts`.
 fn rounded_up(number: f64, parts: f64) -> f64 {
     (number * parts).ceil() / parts
 }

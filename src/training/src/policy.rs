@@ -1,29 +1,29 @@
-//! What the nodes of a graph may do in a case: nothing is sent, unless the request wants that.
+//! Node effects in a case: nodes send nothing unless the request allows it.
 
 use engine::{Effect, NodeEffect, Reference, effects};
 use serde_json::Value;
 use wire::FieldError;
 
-/// Most workflows inside one another, and most nodes that are judged in all.
+/// Maximum nesting depth of workflows, and maximum nodes checked in total.
 const DEPTH: usize = 16;
 const MOST_NODES: usize = 10_000;
 
-/// What a graph reaches outside, with those of its workflows.
+/// The outside effects that a graph and its workflows have.
 #[derive(Debug, Default)]
 pub struct Reach {
-    /// A problem `outbound_node` for each node that would send something.
+    /// A problem `outbound_node` for each node that would send data.
     pub problems: Vec<FieldError>,
-    /// Nodes that read what may change meanwhile, by their names in traces.
+    /// Nodes that read data that may change between cases, by their names in traces.
     pub reads: Vec<String>,
-    /// Nodes that would send something, by their names in traces.
+    /// Nodes that would send data, by their names in traces.
     sends: Vec<String>,
     nodes: usize,
 }
 
-/// Which nodes of a graph send or read something outside.
+/// Finds graph nodes that send or read outside.
 ///
-/// `base`: the JSON pointer of the graph in the request. `pinned`: the graph of a workflow as the training uses it. `mocked`:
-/// whether a node has a result in every case.
+/// `base`: the JSON pointer to the graph in the request. `pinned`: looks up a workflow's pinned graph. `mocked`:
+/// whether a node has a mock in every case.
 pub fn reach<'a>(
     graph: &Value,
     base: &str,
@@ -42,7 +42,7 @@ pub fn reach<'a>(
     reach
 }
 
-/// The nodes of a graph that send or read something outside, by their names in traces.
+/// Graph nodes that send or read outside, by their names in traces.
 #[must_use]
 pub fn outside<'a>(graph: &Value, pinned: &dyn Fn(&Reference) -> Option<&'a Value>) -> Vec<String> {
     let Reach { reads, mut sends, .. } = reach(graph, "", pinned, &|_| false);
@@ -53,7 +53,7 @@ pub fn outside<'a>(graph: &Value, pinned: &dyn Fn(&Reference) -> Option<&'a Valu
 type Known<'k, 'a> = (&'k dyn Fn(&Reference) -> Option<&'a Value>, &'k dyn Fn(&str) -> bool);
 
 impl Reach {
-    /// `pointer`: the node of the request's graph that it is in. `around`: the workflows that it is inside of.
+    /// `pointer`: the enclosing node in the request's graph. `around`: the enclosing workflows.
     fn add(
         &mut self,
         found: NodeEffect,
@@ -76,7 +76,7 @@ impl Reach {
             (Effect::Reads, _) => self.reads.push(name),
             (_, Some(workflow)) => {
                 let itself = (workflow.workflow.clone(), workflow.version);
-                // A workflow inside itself has been judged.
+                // A workflow inside itself is already checked.
                 if around.len() >= DEPTH || around.contains(&itself) {
                     return;
                 }
@@ -92,7 +92,7 @@ impl Reach {
     }
 }
 
-/// A result of a node covers what is inside it, too.
+/// A mock also covers nested nodes.
 fn is_mocked(name: &str, mocked: &dyn Fn(&str) -> bool) -> bool {
     let ends = name.match_indices(['/', '.']).map(|(end, _)| end).chain([name.len()]);
     ends.filter_map(|end| name.get(..end)).any(mocked)

@@ -1,4 +1,4 @@
-//! Everything that is checked and decided before the first call of a run. Pure.
+//! All checks and decisions before a run's first call. Pure.
 
 use std::collections::BTreeSet;
 
@@ -16,37 +16,37 @@ use crate::prompts::{TrainablePrompt, check_choices, readers, trainable_prompts}
 use crate::request::{Objective, Optimizer, OptimizerName, RunSettings, Workload};
 use crate::warning::Warning;
 
-/// What a run starts with.
+/// The inputs for starting a run.
 pub struct Start<'a> {
     /// The graph.
     pub graph: &'a Value,
-    /// Where it is in the request, as a JSON pointer.
+    /// The JSON pointer to the graph in the request.
     pub graph_at: &'a str,
-    /// The graph, compiled.
+    /// The compiled graph.
     pub plan: &'a Plan,
-    /// The config, that of the request included.
+    /// The config, merged with the request's config.
     pub config: &'a Map<String, Value>,
-    /// What is executed and judged.
+    /// The workload: execution and evaluators.
     pub workload: &'a Workload,
-    /// Where it is in the request, as a JSON pointer.
+    /// The JSON pointer to the workload in the request.
     pub workload_at: &'a str,
     /// The cases.
     pub cases: &'a [Case],
-    /// Other workflows.
+    /// The pinned versions of other workflows.
     pub resolution: &'a Resolution,
 }
 
-/// The models of a run that the request does not name, as fields of a node.
+/// Default models, as node fields, where the request names none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DefaultModels {
-    /// Writes proposals.
+    /// The model that writes proposals.
     pub optimizer: Map<String, Value>,
-    /// Judges.
+    /// The model that judges.
     pub judge: Map<String, Value>,
 }
 
 impl Start<'_> {
-    /// Notes what the nodes of the graph, and of workflows that judge, would send or read outside.
+    /// Reports nodes that would send data or read from outside, in the graph and in workflows that judge.
     pub fn check_effects(&self, problems: &mut Vec<FieldError>, warnings: &mut Vec<Warning>) {
         if self.workload.may_send {
             return;
@@ -58,7 +58,7 @@ impl Start<'_> {
         let mut reads = of_graph.reads;
         for reference in self.workload.evaluators.iter().flat_map(Evaluator::workflows) {
             let Some(graph) = self.resolution.graph(&reference) else { continue };
-            // Results of nodes are those of the graph that is evaluated.
+            // Mocks name only nodes in the evaluated graph.
             let of_judge = reach(graph, "", &pinned, &|_| false);
             let at = |problem: FieldError| FieldError { pointer: reference.pointer.clone(), ..problem };
             problems.extend(of_judge.problems.into_iter().map(at));
@@ -73,7 +73,7 @@ impl Start<'_> {
         }
     }
 
-    /// The nodes that have a result in the request or in every case.
+    /// The nodes that have a mock in the request or in every case.
     fn mocked(&self) -> BTreeSet<&str> {
         let mut cases = self.cases.iter();
         let mut in_all = names(cases.next().and_then(Case::mocks));
@@ -84,7 +84,7 @@ impl Start<'_> {
         in_all
     }
 
-    /// The prompts that may be rewritten. None at all is a problem.
+    /// The prompts that may be rewritten. An empty result is a problem.
     pub fn trainable(
         &self,
         problems: &mut Vec<FieldError>,
@@ -99,8 +99,8 @@ impl Start<'_> {
         found
     }
 
-    /// The model of the first node that reads a trainable prompt, else of the first node that has one. Practice models have others
-    /// for these purposes.
+    /// The model of the first node that reads a trainable prompt, else of the first node with a model. Practice
+    /// models map to the practice models for reflecting and judging.
     #[must_use]
     pub fn default_models(&self, trainable: &[TrainablePrompt]) -> DefaultModels {
         let nodes = self.graph.get("nodes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -123,7 +123,7 @@ impl Start<'_> {
         DefaultModels { optimizer: practice("reflect"), judge: practice("judge") }
     }
 
-    /// Notes evaluators whose model cannot be used; `judge`: the model of the run.
+    /// Reports evaluators whose model cannot be used; `judge`: the run's judge model.
     pub fn check_judges(&self, judge: &Map<String, Value>, problems: &mut Vec<FieldError>) {
         for (place, evaluator) in self.workload.evaluators.iter().enumerate() {
             if let Some(problem) = evaluator.model_problem(judge) {
@@ -133,7 +133,7 @@ impl Start<'_> {
         }
     }
 
-    /// Whether an evaluator asks a model.
+    /// Whether any evaluator may call a model.
     #[must_use]
     pub fn asks_judges(&self) -> bool {
         let calls = |evaluator: &Evaluator| evaluator.calls(self.resolution).max != Some(0);
@@ -147,9 +147,9 @@ impl Start<'_> {
         found
     }
 
-    /// Notes what would count the cost, at `settings_at`, if the price of a model is not known: `budget.max_cost`, and
-    /// `objective.cost_penalty`, which counts cases alone. `evaluators`: those of the request; `models`: what proposes and what judges, as
-    /// fields of a node.
+    /// Reports settings below `settings_at` that need prices, if a model's price is unknown: `budget.max_cost`, and
+    /// `objective.cost_penalty`, which counts only cases. `evaluators`: as in the request; `models`: the proposing
+    /// and judging models, as node fields.
     pub fn check_prices(
         &self,
         (settings, objective): (&RunSettings, Option<&Objective>),
@@ -174,7 +174,8 @@ impl Start<'_> {
         }
     }
 
-    /// Notes that `fewshot` has no prompt to find demos for, and choices that `mipro` cannot compare, at `pointer`, where the prompts are.
+    /// Reports, at the prompts' `pointer`, that `fewshot` has no prompt with trainable demos, and choices that
+    /// `mipro` cannot compare.
     pub fn check_demos(
         optimizer: &Optimizer,
         trainable: &[TrainablePrompt],
@@ -199,7 +200,7 @@ fn names(mocks: Option<&Map<String, Value>>) -> BTreeSet<&str> {
     mocks.map(|mocks| mocks.keys().map(String::as_str).collect()).unwrap_or_default()
 }
 
-/// The model of a node, or of the body of a `for_each`. What the config has is taken from it.
+/// A node's (or `for_each` body's) model fields, with config references resolved.
 fn model_of(node: &Value, config: &Map<String, Value>) -> Option<Map<String, Value>> {
     let node = node.get("body").unwrap_or(node);
     node.get("model").filter(|model| model.is_string())?;
@@ -208,7 +209,7 @@ fn model_of(node: &Value, config: &Map<String, Value>) -> Option<Map<String, Val
     Some(fields.into_iter().filter_map(field).collect())
 }
 
-/// The value of a field that is only `{{ config.<name> }}`; others as they are.
+/// Resolves a field that is exactly `{{ config.<name> }}`; returns other fields unchanged.
 pub(crate) fn configured(field: &Value, config: &Map<String, Value>) -> Value {
     let inside = field.as_str().and_then(|text| text.trim().strip_prefix("{{")?.strip_suffix("}}"));
     let name = inside.and_then(|inside| inside.trim().strip_prefix("config."));

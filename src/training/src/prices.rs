@@ -1,4 +1,4 @@
-//! Which models a run may call, by its graphs, and whether their prices are known. Pure.
+//! The models that a run may call according to its graphs, and their prices. Pure.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +8,21 @@ use wire::FieldError;
 use crate::calls::{PricedModel, RunPrices};
 use crate::preflight::configured;
 
-/// The models of a graph with their endpoints. What the config has is taken from it; another template stays as it is.
+/// A graph's models with their endpoints. References to the config are resolved; other templates stay unchanged.
 pub(crate) fn models_of_graph(graph: &Value, config: &Map<String, Value>) -> BTreeSet<PricedModel> {
     let mut found = BTreeSet::new();
     graph.get("nodes").into_iter().for_each(|nodes| collect(nodes, config, &mut found));
     found
 }
 
-/// The models that the configs of evaluators name.
+/// The models that evaluator configs name.
 pub(crate) fn models_of_evaluators(evaluators: &Value) -> BTreeSet<PricedModel> {
     let mut found = BTreeSet::new();
     collect(evaluators, &Map::new(), &mut found);
     found
 }
 
-/// The model that fields of a node name.
+/// The model that node fields name.
 pub(crate) fn priced_model(fields: &Map<String, Value>, config: &Map<String, Value>) -> Option<PricedModel> {
     let text = |name: &str| {
         let field = fields.get(name).filter(|field| field.is_string())?;
@@ -34,11 +34,11 @@ pub(crate) fn priced_model(fields: &Map<String, Value>, config: &Map<String, Val
 fn collect(value: &Value, config: &Map<String, Value>, found: &mut BTreeSet<PricedModel>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect(item, config, found)),
-        // Such a config is not for us.
+        // Foreign evaluator configs are not read.
         Value::Object(fields) if is_foreign(fields) => {}
         Value::Object(fields) => {
             found.extend(priced_model(fields, config));
-            // Nodes inside of nodes, and evaluators inside of evaluators.
+            // Nested nodes and nested evaluators.
             for name in ["body", "tools", "node", "config", "evaluators", "evaluator"] {
                 fields.get(name).into_iter().for_each(|inside| collect(inside, config, found));
             }
@@ -47,12 +47,13 @@ fn collect(value: &Value, config: &Map<String, Value>, found: &mut BTreeSet<Pric
     }
 }
 
-/// Whether an entry is an evaluator that is not a built-in one.
+/// Whether an entry is an evaluator that is not built in.
 fn is_foreign(fields: &Map<String, Value>) -> bool {
     fields.get("entrypoint").and_then(Value::as_str).is_some_and(|name| !name.starts_with("builtin:"))
 }
 
-/// Notes models without a known price: what `field` of the request wants would not hold. `at`: of that field.
+/// Reports models without a known price, because `field` of the request would not count them. `at`: the pointer to
+/// that field.
 pub(crate) fn check_prices(
     models: &BTreeSet<PricedModel>,
     prices: &RunPrices,

@@ -1,4 +1,4 @@
-//! The prompts of a config: which of them a training may rewrite, and what a rewrite must keep.
+//! Config prompts: which ones a training may rewrite, and what a rewrite must keep.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +10,16 @@ use wire::FieldError;
 use crate::rewrite::{FrozenSpan, PromptRules, RewriteFault};
 use crate::warning::Warning;
 
-/// An example of what a node is asked and answers.
+/// A few-shot example: a node's input and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demo {
-    /// What it is asked: `user` if that is one text.
+    /// The input; a single text is the user message.
     pub inputs: Value,
-    /// What it answers.
+    /// The answer.
     pub output: Value,
 }
 
-/// The demos of a prompt in a config, without members that have no meaning; none if it has none.
+/// Reads a config prompt's demos and ignores invalid ones; empty without demos.
 #[must_use]
 pub fn read_demos(demos: Option<&Value>) -> Vec<Demo> {
     let demos = demos.and_then(Value::as_array).into_iter().flatten();
@@ -29,28 +29,28 @@ pub fn read_demos(demos: Option<&Value>) -> Vec<Demo> {
 /// A prompt that may be rewritten.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainablePrompt {
-    /// Its name in `config.prompts`.
+    /// The name in `config.prompts`.
     pub name: String,
-    /// Its text at the start.
+    /// The text at the start.
     pub seed: String,
-    /// What it is for, in the author's words.
+    /// The prompt's purpose, in the author's words.
     pub role: Option<String>,
-    /// What every rewrite must respect, in the author's words.
+    /// Constraints for every rewrite, in the author's words.
     pub constraints: Vec<String>,
-    /// What every rewrite must keep.
+    /// Rules that every rewrite must satisfy.
     pub rules: PromptRules,
-    /// Its demos at the start.
+    /// The demos at the start.
     pub demos: Vec<Demo>,
-    /// Whether it may get other demos, and instructions of a model read it.
+    /// Whether demos may be replaced, which requires that a model's instructions read the prompt.
     pub demos_trainable: bool,
-    /// Other texts of the author's, which `mipro` compares.
+    /// Alternative texts by the author, which `mipro` compares.
     pub choices: Vec<String>,
 }
 
-/// Choices of a prompt, at most.
+/// Maximum choices per prompt.
 const MOST_CHOICES: usize = 16;
 
-/// Notes choices that a rewrite would not be accepted as: `mipro` compares them. `at`: where the prompts are.
+/// Reports choices, which `mipro` compares, that would be rejected as rewrites. `at`: the pointer to the prompts.
 pub(crate) fn check_choices(trainable: &[TrainablePrompt], at: &str, problems: &mut Vec<FieldError>) {
     for prompt in trainable {
         let at = format!("{at}/{}/choices", prompt.name.replace('~', "~0").replace('/', "~1"));
@@ -70,8 +70,8 @@ pub(crate) fn check_choices(trainable: &[TrainablePrompt], at: &str, problems: &
     }
 }
 
-/// The prompts with `requires_grad` that a node of the plan may read, in the order of their names. One that no node reads is a
-/// warning; none at all is a problem at `pointer`, where the prompts are.
+/// The prompts with `requires_grad` that a plan node may read, sorted by name. Warns about a prompt that no node
+/// reads; it is a problem at `pointer`, the prompts' place, if none is left.
 pub fn trainable_prompts(
     plan: &Plan,
     config: &Map<String, Value>,
@@ -103,12 +103,12 @@ pub fn trainable_prompts(
     trainable
 }
 
-/// Whether a config has prompts that could be trained.
+/// Whether a config has trainable prompts.
 pub(crate) fn has_trainable(config: &Map<String, Value>) -> bool {
     prompts(config).any(|(_, prompt)| is_trainable(prompt))
 }
 
-/// The nodes that may read one of these prompts, in the order of the graph.
+/// The nodes that may read one of these prompts, in graph order.
 pub(crate) fn readers<'a>(plan: &'a Plan, trainable: &[TrainablePrompt]) -> Vec<&'a str> {
     let reads =
         |name: Option<&str>| name.is_none_or(|name| trainable.iter().any(|prompt| prompt.name == name));
@@ -125,7 +125,8 @@ fn is_trainable(prompt: &Map<String, Value>) -> bool {
     prompt.get("requires_grad") == Some(&Value::Bool(true))
 }
 
-/// The names of prompts that these uses read, also through the text of another prompt; `None` if any may be read.
+/// The names of the prompts that the wanted uses read, directly or through another prompt's text; `None` if any
+/// prompt may be read.
 fn named_prompts(
     plan: &Plan,
     config: &Map<String, Value>,
@@ -218,7 +219,7 @@ mod tests {
             found(&one, fixed),
             (vec![], vec!["/at no_trainable_prompt".into()], vec!["prompt_unread"])
         );
-        // Which prompt is read is known only when the template is filled.
+        // The prompt's name is known only when the template is filled.
         let any = plan(&[("a", "{{ config.prompts[inputs.name].text }}")]);
         assert_eq!(found(&any, json!({"b/c": trained("x")})), (names(&["b/c"]), vec![], vec![]));
         let whole = plan(&[("a", "{{ config | length }}")]);

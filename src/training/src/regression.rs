@@ -1,4 +1,4 @@
-//! A run as a case: what its nodes sent and read is replayed from its journal.
+//! Turns a run into a case: the data that its nodes sent and read is replayed from its journal.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use crate::mocks::{VISITS, full_name, names_of, visit_of};
 
-/// The results of the nodes of a run that send or read something outside, as `metadata.mocks` has them: with these, only models are called
-/// when the run is executed again. `outside`: these nodes, by their names in traces; a name stands for what is inside it, too.
+/// The results of a run's nodes that send or read outside, in the form of `metadata.mocks`: with them, a repeated run
+/// calls only models. `outside`: these nodes by their names in traces; a name includes nested nodes.
 ///
 /// # Errors
-/// The name of a node that has no result in one of its visits: it failed, which a result cannot repeat.
+/// The name of a node without a result in some visit: it failed, which a mock cannot repeat.
 pub fn recorded_mocks(steps: &[RecordedStep], outside: &[String]) -> Result<Map<String, Value>, String> {
-    // The results of each name by the visit.
+    // The results by name and visit.
     let mut found: BTreeMap<String, BTreeMap<u32, Option<&Value>>> = BTreeMap::new();
     for step in steps {
         let names = names_of(&step.node);
@@ -23,7 +23,7 @@ pub fn recorded_mocks(steps: &[RecordedStep], outside: &[String]) -> Result<Map<
         let visit = visit_of(&step.node, step.visit);
         let mut keep = |name: &str| {
             let known = found.entry(name.to_owned()).or_default().entry(visit).or_default();
-            // Of several attempts one has a result.
+            // Among several attempts, only one has a result.
             *known = step.result.as_ref().or(*known);
         };
         keep(&full_name(&step.node));
@@ -39,18 +39,18 @@ pub fn recorded_mocks(steps: &[RecordedStep], outside: &[String]) -> Result<Map<
     found.into_iter().map(result).collect()
 }
 
-/// Whether a name is that of a node, or of something inside it.
+/// Whether a name is the node itself or a node inside it.
 fn is_inside(name: &str, node: &str) -> bool {
     name.strip_prefix(node).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '.']))
 }
 
-/// One result, or one for each visit; `None` if a visit has none.
+/// A single result, or one per visit; `None` if any visit has none.
 fn mock(results: &BTreeMap<u32, Option<&Value>>) -> Option<Value> {
     let last = results.keys().next_back().copied()?;
     let result = |visit: u32| results.get(&visit).copied().flatten().cloned();
     let all: Vec<Value> = (1..=last).map(result).collect::<Option<_>>()?;
     match &all[..] {
-        // A result that looks like a list of visits is one.
+        // A single result that looks like a list of visits must be wrapped.
         [only] if only.get(VISITS).is_none() => Some(only.clone()),
         _ => Some(json!({VISITS: all})),
     }

@@ -1,4 +1,4 @@
-//! The score of a case, and of many.
+//! Scores of single cases and their summary.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use serde::Serialize;
 use crate::evaluators::{Evaluator, EvaluatorRole, Verdict};
 use crate::numbers::{Mean, mean};
 
-/// How the scores of a case's evaluators become one.
+/// Combines the evaluator scores of a case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Aggregate {
-    /// Their mean by their weights.
+    /// The weighted mean.
     #[default]
     WeightedMean,
-    /// The lowest.
+    /// The lowest score.
     Min,
-    /// Their product.
+    /// The product.
     Product,
 }
 
-/// What a case is worth.
+/// A case's score and pass result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CaseScore {
-    /// From 0 to 1; `None` if every evaluator has skipped the case.
+    /// From 0 to 1; `None` if every evaluator skipped the case.
     pub score: Option<f64>,
-    /// Whether each evaluator that is part of the score, and each guard, has passed.
+    /// Whether each scoring evaluator and each guard passed.
     pub passed: bool,
 }
 
-/// The score of a case by the verdicts of these evaluators, in their order.
+/// Scores a case by its verdicts, which are in evaluator order.
 #[must_use]
 pub fn case_score(evaluators: &[Evaluator], verdicts: &[Verdict], aggregate: Aggregate) -> CaseScore {
     let judged = || evaluators.iter().zip(verdicts).filter(|(_, verdict)| !verdict.skip);
@@ -50,26 +50,26 @@ pub fn case_score(evaluators: &[Evaluator], verdicts: &[Verdict], aggregate: Agg
 /// A judged case.
 #[derive(Debug, Clone)]
 pub struct Judged<'a> {
-    /// Its weight in means.
+    /// The weight in means.
     pub weight: f64,
-    /// Of its evaluators, in their order.
+    /// The verdicts in evaluator order.
     pub verdicts: &'a [Verdict],
 }
 
-/// What many cases are worth.
+/// The summary over many cases.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// The mean of each evaluator, by its id.
+    /// The mean score per evaluator id.
     pub summary: BTreeMap<String, f64>,
-    /// The mean score of the cases.
+    /// The mean case score.
     pub score: f64,
-    /// The share of cases that have passed.
+    /// The share of passed cases.
     pub pass_rate: f64,
-    /// How many cases there are.
+    /// The number of cases.
     pub n_cases: usize,
 }
 
-/// Adds up cases in the order of their places in the dataset. Its size does not depend on their number.
+/// Sums cases incrementally, in dataset order. Its memory does not grow with the case count.
 #[derive(Debug)]
 pub(crate) struct Sums<'e> {
     evaluators: &'e [Evaluator],
@@ -111,7 +111,7 @@ impl<'e> Sums<'e> {
     }
 }
 
-/// Sums up cases, in the order of their places in the dataset.
+/// Summarizes cases in dataset order.
 #[must_use]
 pub fn summary(evaluators: &[Evaluator], cases: &[Judged<'_>], aggregate: Aggregate) -> Summary {
     let mut sums = Sums::new(evaluators, aggregate);

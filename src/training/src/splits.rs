@@ -1,4 +1,4 @@
-//! Which cases are for training, which decide, and which are used once.
+//! Assigns cases to training, validation and test.
 
 use std::collections::BTreeMap;
 
@@ -6,47 +6,48 @@ use kernel::{Counter, Purpose};
 
 use crate::case::Case;
 
-/// Cases from which on a part of them is held out.
+/// Minimum cases to hold some out.
 const ENOUGH: usize = 20;
-/// The share of validation where the request names none.
+/// The validation share if the request names none.
 const VALIDATION: f64 = 0.4;
 
-/// How the test score is estimated.
+/// Method for estimating the test score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestEstimate {
-    /// By cases that nothing else has seen.
+    /// On cases used for nothing else.
     Split,
-    /// By folds of the stored scores: there are too few cases to set some aside.
+    /// By k-fold over the stored scores, because there are too few cases to hold out.
     KFold,
 }
 
-/// The cases by their places in the dataset, each list in order.
+/// Case positions in the dataset; each list is sorted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Splits {
-    /// What proposals are made from.
+    /// Cases to make proposals from.
     pub train: Vec<usize>,
-    /// What decides between candidates.
+    /// Cases that decide between candidates.
     pub val: Vec<usize>,
-    /// What is used once, at the end.
+    /// Cases used once, at the end.
     pub test: Vec<usize>,
-    /// `None`: the request asks for none.
+    /// `None`: the request wants no test estimate.
     pub test_estimate: Option<TestEstimate>,
-    /// Whether training and validation are the same cases although the optimizer would hold some out.
+    /// Whether training and validation share all cases although the optimizer would hold some out.
     pub overfit_risk: bool,
 }
 
-/// What the request says of splits.
+/// A request's split settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SplitSettings {
-    /// Whether all cases are for both, unless the request says otherwise: what the interface's request means.
+    /// Whether training and validation share all cases unless the request says otherwise, as the interface's request
+    /// means.
     pub shares: bool,
-    /// The share of validation.
+    /// The validation share.
     pub validation: Option<f64>,
-    /// The share of test.
+    /// The test share.
     pub test: Option<f64>,
 }
 
-/// Splits cases. `metadata.split` has precedence; if one case has it, the others are for training.
+/// Splits cases. `metadata.split` takes precedence; if any case has it, cases without it are for training.
 #[must_use]
 pub fn split(cases: &[Case], settings: SplitSettings, counter: &Counter) -> Splits {
     if cases.iter().any(|case| case.split().is_some()) {
@@ -72,7 +73,7 @@ pub fn split(cases: &[Case], settings: SplitSettings, counter: &Counter) -> Spli
         Some(share) => drawn(cases, &rest, share, 1, counter),
         None => (rest.clone(), rest.clone()),
     };
-    // A dataset of one or two cases cannot be divided.
+    // A dataset with one or two cases cannot be divided.
     let is_whole = val.is_empty() || train.is_empty();
     let (val, train) = if is_whole { (rest.clone(), rest) } else { (val, train) };
     let overfit_risk = !settings.shares && val == train;
@@ -88,7 +89,7 @@ fn as_said(cases: &[Case]) -> Splits {
     if val.is_empty() {
         val.clone_from(&train);
     }
-    // Without others, the cases of the test are all that there is.
+    // Without other cases, test cases serve all purposes.
     if val.is_empty() {
         val.clone_from(&test);
     }
@@ -99,7 +100,7 @@ fn as_said(cases: &[Case]) -> Splits {
     Splits { overfit_risk: val == train, train, val, test, test_estimate }
 }
 
-/// A share of the places, drawn from each group alike, and the rest; both in order.
+/// Draws a share of the positions, stratified by group, and returns it with the rest; both sorted.
 fn drawn(
     cases: &[Case],
     places: &[usize],
@@ -107,7 +108,8 @@ fn drawn(
     iteration: u64,
     counter: &Counter,
 ) -> (Vec<usize>, Vec<usize>) {
-    // In the order of their first drawn cases: the seed also decides between groups that are too small to be divided.
+    // Groups are ordered by their first drawn case, so the seed also decides between groups that are too small to
+    // divide.
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     let order = counter.shuffled(Purpose::Split, iteration, places.len());
@@ -121,7 +123,7 @@ fn drawn(
     }
     let (mut part, mut rest) = (Vec::new(), Vec::new());
     let (mut seen, mut taken) = (0_u32, 0_u32);
-    // The share holds over all groups, also if each is small.
+    // The share holds across all groups, even if each is small.
     for place in groups.into_iter().flatten() {
         seen += 1;
         if f64::from(taken) + 0.5 < f64::from(seen) * share {
@@ -216,7 +218,7 @@ mod tests {
         assert_eq!((first.train.len(), first.val.len()), (30, 20));
         assert_eq!(first, drawn(1));
         assert_ne!(first.val, second.val);
-        // Over many seeds each case is drawn about as often as any other.
+        // Over many seeds each case is drawn about equally often.
         let mut counts = [0_u32; 50];
         (0..200).flat_map(|seed| drawn(seed).val).for_each(|place| counts[place] += 1);
         assert!(counts.iter().all(|count| (45..115).contains(count)), "{counts:?}");

@@ -1,4 +1,4 @@
-//! What is stored of the result of a case and of a call, as JSON, and read again bit for bit.
+//! Stored case and call results as JSON, which round-trips bit for bit.
 
 use std::time::Duration;
 
@@ -12,42 +12,42 @@ use crate::calls::{Amount, Reply, Spent};
 use crate::evaluators::Verdict;
 use crate::runner::{CaseError, CaseRun, CaseStep};
 
-/// The result of a case, as its row has it.
+/// A case result as its row stores it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredResult {
-    /// The output of the graph.
+    /// The graph output.
     pub output: Value,
-    /// All its text.
+    /// The full output text.
     pub text: String,
-    /// Why it has no output.
+    /// The reason for a missing output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<StoredError>,
-    /// The nodes by super-step and name.
+    /// The executed nodes by super-step and name.
     pub trace: Vec<StoredStep>,
-    /// Of the evaluators, in their order.
+    /// The verdicts in evaluator order.
     pub verdicts: Vec<Verdict>,
-    /// Nanoseconds without the time in which calls waited.
+    /// Duration in nanoseconds, without the time in which calls waited.
     pub duration_ns: u64,
-    /// Nanodollars of its own calls, without those of its evaluators, if all prices are known.
+    /// Cost without the evaluators' calls, in nanodollars; `None` if a price is unknown.
     #[serde(default)]
     pub cost: Option<u64>,
-    /// What its calls have used, those of its evaluators included.
+    /// Usage in all its calls, including its evaluators.
     #[serde(default)]
     pub spent: StoredSpent,
 }
 
-/// What calls have used.
+/// Call usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredSpent {
-    /// Calls that were answered, with or without a request.
+    /// Answered calls, with or without a request.
     pub answered: u64,
-    /// Requests.
+    /// Requests sent.
     pub calls: u64,
-    /// Tokens that models have read.
+    /// Tokens that models read.
     pub input_tokens: u64,
-    /// Tokens that they have written.
+    /// Tokens that models wrote.
     pub output_tokens: u64,
-    /// Money, in nanodollars.
+    /// Cost in nanodollars.
     pub nanodollars: u64,
 }
 
@@ -65,63 +65,63 @@ impl From<StoredSpent> for Amount {
     }
 }
 
-/// Why a case has no output.
+/// The reason why a case has no output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredError {
-    /// As [`CaseError::code`] has it.
+    /// The code from [`CaseError::code`].
     pub code: String,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// The node that failed, or the key of the question.
+    /// The failed node, or the question's key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// Whether another attempt may go well.
+    /// Whether another attempt may succeed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retryable: bool,
 }
 
-/// One visit of a node.
+/// One visit to a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredStep {
-    /// The node.
+    /// The node name.
     pub node: String,
-    /// Its type; empty in results of earlier versions.
+    /// The node type; empty in results that earlier versions stored.
     #[serde(default, rename = "type")]
     pub node_type: String,
-    /// Which visit, from 1.
+    /// The visit number, from 1.
     pub visit: u32,
-    /// Which attempt, from 1.
+    /// The attempt number, from 1.
     pub attempt: u32,
-    /// Its result.
+    /// The node's result.
     #[serde(default)]
     pub output: Option<Value>,
-    /// Why it failed.
+    /// The reason for the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<StoredError>,
-    /// The prompts that it read, sorted.
+    /// The prompts that the node read, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts_read: Vec<String>,
-    /// Nanoseconds, with the waits of its calls.
+    /// Duration in nanoseconds, including the time in which its calls waited.
     #[serde(default)]
     pub duration_ns: u64,
-    /// What its model was asked, if that and its result can be a demo.
+    /// The model input, if input and result can form a demo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub example: Option<ExampleInputs>,
 }
 
-/// What a step was given and has asked models. It is stored beside the result: the operator may have it erased with the replies of
-/// models.
+/// A step's inputs and model calls. Stored apart from the result, because the operator may erase it together with the
+/// models' replies.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct StepDetails {
-    /// The fields of the node, filled.
+    /// The node's fields after filling its templates.
     #[serde(default)]
     pub inputs: Value,
-    /// Its answered calls of models.
+    /// Its answered model calls.
     #[serde(default)]
     pub llm: Vec<SeenCall>,
 }
 
-/// The details of a trace, one for each step; JSON. `None` if there are none.
+/// Serializes a trace's details as JSON, one entry per step. `None` if every step is without details.
 #[must_use]
 pub fn details_json(trace: &[CaseStep]) -> Option<String> {
     #[derive(Serialize)]
@@ -138,7 +138,7 @@ pub fn details_json(trace: &[CaseStep]) -> Option<String> {
 }
 
 impl StoredResult {
-    /// Of a result and its verdicts.
+    /// Builds a stored result from a run and its verdicts.
     #[must_use]
     pub fn of(run: &CaseRun, verdicts: Vec<Verdict>, spent: Spent) -> Self {
         Self {
@@ -153,7 +153,7 @@ impl StoredResult {
         }
     }
 
-    /// The trace with its `details`, if these are stored. Details that cannot be read are left out.
+    /// The trace, merged with its `details` if stored. Unreadable details are skipped.
     #[must_use]
     pub fn trace_with(&self, details: Option<&str>) -> Vec<CaseStep> {
         let details: Vec<StepDetails> =
@@ -163,7 +163,7 @@ impl StoredResult {
         steps.map(|step| step.into_step(details.next().unwrap_or_default())).collect()
     }
 
-    /// The result without the details of its trace, and its verdicts.
+    /// Splits into the case run, without trace details, and the verdicts.
     #[must_use]
     pub fn into_parts(self) -> (CaseRun, Vec<Verdict>) {
         let run = CaseRun {
@@ -190,7 +190,7 @@ impl StoredError {
 
     fn into_case(self) -> CaseError {
         let Self { code, message, at, retryable } = self;
-        // Each by the code that it has itself.
+        // Each variant is matched by its own code.
         let known = [
             CaseError::Timeout,
             CaseError::AnswerMissing { key: at.clone().unwrap_or_default() },
@@ -252,7 +252,7 @@ impl StoredStep {
     }
 }
 
-/// The answer of a call, as its row has it: `{answer}` or `{embeddings}`.
+/// A call reply as its row stores it: `{answer}` or `{embeddings}`.
 #[must_use]
 pub fn reply_json(reply: &Reply) -> Value {
     match reply {
@@ -261,7 +261,7 @@ pub fn reply_json(reply: &Reply) -> Value {
     }
 }
 
-/// The answer of a call that is stored; `None` if it is of another form.
+/// Reads a stored call reply; `None` if its shape is unknown.
 #[must_use]
 pub fn read_reply(stored: Value) -> Option<Reply> {
     let Value::Object(mut members) = stored else { return None };

@@ -1,13 +1,13 @@
-//! What a run tells its readers without failing: the event `training_warning`.
+//! Warnings that a run's readers see but that do not fail it: the event `training_warning`.
 
 use serde::Serialize;
 
 /// A warning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// A stable word, such as `prompt_unread`.
+    /// A stable code, such as `prompt_unread`.
     pub code: &'static str,
-    /// For people.
+    /// The message for people.
     pub message: String,
 }
 

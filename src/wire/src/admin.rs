@@ -9,15 +9,15 @@ use crate::Timestamp;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateServiceToken {
-    /// A label of at most 200 characters; need not be unique.
+    /// A label with at most 200 characters; need not be unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it grants; none that the creator lacks.
+    /// Scopes that it grants; the creator must have all of them.
     pub scopes: Vec<String>,
-    /// Ids or slugs of the workspaces it is good for; none means all.
+    /// Ids or slugs of its workspaces; empty: all.
     #[serde(default)]
     pub workspaces: Vec<String>,
-    /// Seconds from now until it expires, at least 1; unset means never.
+    /// Lifetime in seconds, at least 1; unset: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<i64>,
 }
@@ -30,31 +30,31 @@ pub struct ServiceTokenRecord {
     pub id: String,
     /// A label.
     pub name: Option<String>,
-    /// What it grants.
+    /// Scopes that it grants.
     pub scopes: Vec<String>,
-    /// Ids or slugs of the workspaces it is good for; none means all.
+    /// Ids or slugs of its workspaces; empty: all.
     pub workspaces: Vec<String>,
-    /// When it was made.
+    /// Creation time.
     pub issued: Timestamp,
-    /// When it expires.
+    /// Expiry.
     pub expires: Option<Timestamp>,
     /// `active`, `revoked` or `expired`.
     pub status: String,
-    /// Who made it, as `kind:id`.
+    /// The creator, as `kind:id`.
     pub created_by: String,
-    /// When it was last used, to the minute.
+    /// Last use, to the minute.
     pub last_used: Option<Timestamp>,
-    /// When it was revoked.
+    /// Revocation time.
     pub revoked: Option<Timestamp>,
-    /// Why it was revoked.
+    /// Reason for the revocation.
     pub revoked_reason: Option<String>,
 }
 
-/// A service token with its secret, which is shown this once.
+/// A service token with its secret, which is never shown again.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IssuedServiceToken {
-    /// `svc_…`: what goes behind `Bearer`.
+    /// `svc_…`, sent after `Bearer`.
     pub secret: String,
     /// The token.
     #[serde(flatten)]
@@ -68,7 +68,7 @@ pub struct CreatedServiceToken {
     /// The token with its secret.
     #[serde(flatten)]
     pub issued: IssuedServiceToken,
-    /// The change of the service's access, if this was its first credential; null otherwise.
+    /// The change in the service's access, if this was its first credential; null otherwise.
     #[serde(default)]
     pub access_change: Option<AccessChange>,
 }
@@ -77,7 +77,7 @@ pub struct CreatedServiceToken {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccessChange {
-    /// For people.
+    /// A message for people.
     pub message: String,
     /// A token with every scope, created first so that its creator keeps access; null if the requested token has every
     /// scope in all workspaces and does not expire.
@@ -89,7 +89,7 @@ pub struct AccessChange {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RotateServiceToken {
-    /// Seconds for which the secrets before this one stay good, 0 (unless given) to 604800.
+    /// Seconds for which the previous secrets stay valid, 0 (default) to 604800.
     #[serde(default)]
     pub overlap_seconds: i64,
 }
@@ -99,53 +99,53 @@ pub struct RotateServiceToken {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RevokeServiceToken {
-    /// Why; at most 500 characters.
+    /// The reason; at most 500 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Who did something.
+/// An audited action's actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditActor {
     /// `anonymous`, `bootstrap`, `service_token`, `jwt`, `user` or `system`.
     pub kind: String,
-    /// What tells one of the kind from others.
+    /// Distinguishes actors of the same kind.
     pub id: Option<String>,
 }
 
-/// What something was done to.
+/// An audited action's target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditObject {
     /// `service_token`, `workflow`, `workspace`, `route`, …
     pub kind: String,
-    /// Its id; of a route its method and pattern.
+    /// Its id; for a route, its method and pattern.
     pub id: String,
 }
 
-/// A row of the audit trail.
+/// An audit trail entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditRecord {
     /// UUIDv7.
     pub id: String,
-    /// When.
+    /// Action time.
     pub at: Timestamp,
-    /// Who.
+    /// The actor.
     pub actor: AuditActor,
-    /// What, as `noun.verb`.
+    /// The action, as `noun.verb`.
     pub action: String,
-    /// To what.
+    /// The target.
     pub target: Option<AuditObject>,
-    /// In which workspace.
+    /// The action's workspace.
     pub workspace_id: Option<String>,
     /// `success` or `denied`.
     pub outcome: String,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
     /// The client's address.
     pub address: Option<String>,
-    /// The request, as `X-Request-Id` named it.
+    /// The request's `X-Request-Id`.
     pub request_id: Option<String>,
 }

@@ -9,12 +9,12 @@ use crate::Timestamp;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateApp {
-    /// The first label of the app's host: 1 to 63 characters of a-z, 0-9 and `-`, which neither begin nor end with `-`; not a UUID,
-    /// not `www`; unique in the installation. It never changes.
+    /// The first label of the app's host: 1 to 63 characters of a-z, 0-9 and `-`, which neither begin nor end with `-`;
+    /// not a UUID, not `www`; unique in the installation. It never changes.
     pub alias: String,
-    /// Shown to people, at most 100 characters.
+    /// Display name, at most 100 characters.
     pub name: String,
-    /// Who can open the app (default: `members`).
+    /// The app's audience (default: `members`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AppAccess>,
 }
@@ -24,22 +24,22 @@ pub struct CreateApp {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateApp {
-    /// Shown to people, at most 100 characters.
+    /// Display name, at most 100 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Who can open the app. Changing it needs what publishing needs.
+    /// The app's audience. Changing it requires the right to publish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<AppAccess>,
 }
 
-/// Who can open an app.
+/// An app's audience.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AppAccess {
     /// Every visitor.
     Public,
-    /// Members of the workspace who are signed in.
+    /// Signed-in members of the workspace.
     #[default]
     Members,
 }
@@ -57,7 +57,7 @@ impl AppAccess {
         }
     }
 
-    /// The access with this name.
+    /// Parses a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Public, Self::Members].into_iter().find(|access| access.as_str() == name)
@@ -72,25 +72,25 @@ pub struct AppRecord {
     pub id: String,
     /// The first label of its host.
     pub alias: String,
-    /// Shown to people.
+    /// Display name.
     pub name: String,
     /// Its workspace.
     pub workspace_id: String,
-    /// Who can open it.
+    /// The app's audience.
     pub access: AppAccess,
-    /// Where it opens.
+    /// The app's address.
     pub url: String,
-    /// What visitors receive; null: nothing is published.
+    /// The release that visitors receive; null: nothing is published.
     pub active_release: Option<ActiveRelease>,
-    /// What the active release may do, as a digest; null: nothing is published.
+    /// The active release's permission digest; null: nothing is published.
     pub permission_revision: Option<String>,
-    /// When it was created.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When its name or access last changed.
+    /// Time of the last change to its name or access.
     pub updated_at: Timestamp,
 }
 
-/// The release that visitors of an app receive.
+/// The release that an app's visitors receive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ActiveRelease {
@@ -98,8 +98,8 @@ pub struct ActiveRelease {
     pub id: String,
     /// Its number within the app, from 1.
     pub number: i32,
-    /// The deployment whose files it serves.
+    /// The deployment with its files.
     pub deployment_id: String,
-    /// When it was published.
+    /// Publication time.
     pub created_at: Timestamp,
 }

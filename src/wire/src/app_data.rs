@@ -1,37 +1,37 @@
-//! Records of collections, as pages of apps read them.
+//! Collection records, as app pages read them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Timestamp;
 
-/// A record of a collection.
+/// A collection record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DataRecord {
     /// Its id.
     pub id: String,
-    /// Counts its changes, from 1.
+    /// Change counter, from 1.
     pub version: i64,
-    /// When it was created.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// What it contains.
+    /// The content.
     pub data: Map<String, Value>,
 }
 
-/// A record after a merge patch of a visitor who cannot read it: most of its data is not the visitor's.
+/// A record after a merge patch by a visitor who cannot read it. It has no data, most of which is not the visitor's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MergedRecord {
     /// Its id.
     pub id: String,
-    /// Counts its changes, from 1.
+    /// Change counter, from 1.
     pub version: i64,
-    /// When it was created.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
@@ -41,6 +41,6 @@ pub struct MergedRecord {
 pub struct DataPage {
     /// The records.
     pub items: Vec<DataRecord>,
-    /// For the next page; null: this is the last one.
+    /// The cursor of the next page; null: this is the last one.
     pub next_cursor: Option<String>,
 }

@@ -1,49 +1,49 @@
-//! Runs that pages of hosted apps have started, as owners of an app see them.
+//! Runs started by hosted app pages, as an app's owners see them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// A run that a page of an app has started.
+/// A run that an app page has started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AppRunRecord {
     /// UUIDv7, as in the list of runs.
     pub id: String,
-    /// The first 12 characters of the handle that its visitor has. The handle itself is not shown: it is the right to read the run.
+    /// The first 12 characters of its visitor's handle. The full handle is secret: it grants read access to the run.
     pub handle_prefix: String,
-    /// The name of the binding.
+    /// The binding's name.
     pub binding: String,
-    /// The state that its visitor sees, except that an output above the limit of the binding stays `succeeded`.
+    /// The state that its visitor sees, except that an output above the binding's limit stays `succeeded`.
     pub state: AppRunState,
     /// The release that froze the binding.
     pub release_id: String,
-    /// Who has started it.
+    /// The visitor who started it.
     pub visitor: AppVisitor,
-    /// When it was accepted.
+    /// Acceptance time.
     pub created_at: Timestamp,
-    /// When it ended.
+    /// End time.
     pub finished_at: Option<Timestamp>,
-    /// Why it failed or was cancelled.
+    /// Reason for a failure or cancellation.
     pub error: Option<AppRunError>,
 }
 
-/// The state of an app's run.
+/// An app run's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AppRunState {
     /// Accepted, not started.
     Queued,
-    /// Executes, or waits.
+    /// Executing or waiting.
     Running,
-    /// Ended with its output.
+    /// Ended with an output.
     Succeeded,
     /// Ended with an error.
     Failed,
-    /// Took longer than its binding allows.
+    /// Exceeded its binding's timeout.
     TimedOut,
-    /// Was cancelled.
+    /// Cancelled.
     Cancelled,
 }
 
@@ -51,7 +51,7 @@ impl AppRunState {
     /// Every state.
     pub const ALL: [Self; 6] =
         [Self::Queued, Self::Running, Self::Succeeded, Self::Failed, Self::TimedOut, Self::Cancelled];
-    /// The name of every state.
+    /// Every state's name.
     pub const NAMES: [&str; 6] = ["queued", "running", "succeeded", "failed", "timed_out", "cancelled"];
 
     /// Its name.
@@ -67,27 +67,27 @@ impl AppRunState {
         }
     }
 
-    /// The state with this name.
+    /// Parses a state name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == name)
     }
 
-    /// Whether no other state follows.
+    /// Whether no other state can follow.
     #[must_use]
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
     }
 }
 
-/// Who has started an app's run.
+/// The visitor who started an app run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AppVisitor {
     /// A visitor who was not signed in.
     Anonymous,
-    /// A member of the workspace.
+    /// A workspace member.
     Member,
 }
 
@@ -102,11 +102,11 @@ impl AppVisitor {
     }
 }
 
-/// Why an app's run failed or was cancelled.
+/// Reason for an app run's failure or cancellation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AppRunError {
-    /// The code of the run's error, as in the list of runs; visitors see another one.
+    /// The code of the run's error, as in the list of runs; visitors see a different code.
     pub code: String,
 }
 

@@ -1,25 +1,25 @@
-//! Actions of the audit trail.
+//! Audit trail actions.
 
 /// Declares the table; each row is `Variant, "noun.verb", "what happened"`.
 macro_rules! audit_actions {
     ($($variant:ident, $text:literal, $meaning:literal;)*) => {
-        /// What a row of the audit trail records.
+        /// An action in the audit trail.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum AuditAction {
             $(#[doc = $meaning] $variant,)*
         }
 
         impl AuditAction {
-            /// Every action, in the order of the table.
+            /// Every action, in table order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// As it is stored and sent.
+            /// The stored and sent name.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            /// What happened, in a sentence.
+            /// The action in a sentence.
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => $meaning,)* }

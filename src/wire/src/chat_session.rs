@@ -1,4 +1,4 @@
-//! Session tokens of the chat over HTTP. Source: `interface.md`, "Chat session".
+//! Chat session tokens over HTTP. Source: `interface.md`, "Chat session".
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ use crate::Timestamp;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateChatSession {
-    /// The one workflow that the token is for.
+    /// The token's only workflow.
     pub workflow_id: String,
-    /// Who the visitor is to the caller, at most 200 characters: tokens for the same user open the same threads. Unset, each
-    /// token has a visitor of its own.
+    /// The caller's id for the visitor, at most 200 characters: tokens for the same user open the same threads. If
+    /// unset, each token gets a new visitor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Scheme, host and port of the page that the token may be used from.
+    /// Scheme, host and port of the page that may use the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }
@@ -24,8 +24,8 @@ pub struct CreateChatSession {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChatSessionAnswer {
-    /// What goes behind `Bearer` on the chat's routes.
+    /// The token to send after `Bearer` on the chat's routes.
     pub client_secret: String,
-    /// When it ends; ask for the next one 30 seconds before.
+    /// Expiry; request the next token 30 seconds earlier.
     pub expires_at: Timestamp,
 }

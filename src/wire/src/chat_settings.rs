@@ -1,11 +1,11 @@
-//! What the chat of a workflow offers.
+//! A workflow's chat settings.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::workflow::stated;
 
-/// Changes of a chat's settings.
+/// Changes to chat settings.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -16,53 +16,54 @@ pub struct UpdateChatSettings {
     /// At most 50 objects `{id, label, description?, disabled?, default?}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<Value>>,
-    /// What becomes of a message while another is being answered in its thread.
+    /// Handling of a message that arrives during another turn in its thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<BusyThread>,
-    /// Whether files are accepted.
+    /// Whether the chat accepts files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uploads: Option<bool>,
     /// The model that transcribes recordings; null: none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "stated")]
     pub transcription: Option<Option<TranscriptionSettings>>,
-    /// How threads get their titles.
+    /// Thread title source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<ChatTitle>,
-    /// What the models may use each day.
+    /// Daily model usage limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<ChatLimits>,
-    /// Days after its last item until a thread is deleted, 1 to 3,650; 0: content is erased an hour after the last turn; null: never.
+    /// Days from a thread's last item until it is deleted, 1 to 3,650; 0: content is erased an hour after the last
+    /// turn; null: never.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "stated")]
     pub retention_days: Option<Option<u32>>,
 }
 
-/// What the models of a chat may use each UTC day; null: no limit.
+/// Limits for the chat's model usage per UTC day; null: unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChatLimits {
-    /// Input and output tokens of one session.
+    /// Input and output tokens per session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_tokens_per_day: Option<u64>,
-    /// US dollars of one session, by the price table.
+    /// US dollars per session, by the price table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_usd_per_day: Option<f64>,
-    /// Input and output tokens of the workflow's chat.
+    /// Input and output tokens of the workflow's chat, all sessions together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u64>,
-    /// US dollars of the workflow's chat, by the price table.
+    /// US dollars of the workflow's chat, all sessions together, by the price table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_per_day: Option<f64>,
 }
 
 impl ChatLimits {
-    /// Whether anything is limited.
+    /// Whether no limit is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What the models of a chat have used on a day.
+/// A chat's model usage on one day.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChatUsageRecord {
@@ -70,26 +71,26 @@ pub struct ChatUsageRecord {
     pub day: String,
     /// Sessions with usage.
     pub sessions: u64,
-    /// Turns that have ended, of versions that may use models.
+    /// Ended turns, for versions that may use models.
     pub turns: u64,
-    /// Calls that a model answered, or that were given up.
+    /// Calls that were answered or given up.
     pub calls: u64,
-    /// Tokens that the models read.
+    /// Tokens read by models.
     pub input_tokens: u64,
-    /// Tokens that the models wrote.
+    /// Tokens written by models.
     pub output_tokens: u64,
-    /// US dollars, of models with a price.
+    /// US dollars, for models with a price.
     pub usd: f64,
 }
 
-/// How the threads of a chat get their titles.
+/// A chat's thread title source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum ChatTitle {
-    /// `words`: from the first words of the first message.
+    /// `words`: from the first message's first words.
     Words(TitleByWords),
-    /// By a model, while the first turn executes; until then, and if it fails, by words.
+    /// Written by a model during the first turn; until then, and if it fails, by words.
     Model(TitleModel),
 }
 
@@ -104,20 +105,20 @@ impl Default for ChatTitle {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TitleByWords {
-    /// From the first words of the first message.
+    /// From the first message's first words.
     Words,
 }
 
-/// A model that a setting names.
+/// A model in a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelBinding {
     /// `<provider>/<model>`.
     pub model: String,
-    /// Name of the secret in the vault that is the endpoint's key.
+    /// Name of the vault secret with the endpoint's key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
-    /// Address of another endpoint than the operator's.
+    /// Address of an endpoint other than the operator's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
 }
@@ -129,7 +130,7 @@ pub struct TitleModel {
     /// The model and its endpoint.
     #[serde(flatten)]
     pub binding: ModelBinding,
-    /// What the model is to write, instead of a short title.
+    /// Instructions that replace the default, a short title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
 }
@@ -141,7 +142,7 @@ pub struct TranscriptionSettings {
     /// The model and its endpoint.
     #[serde(flatten)]
     pub binding: ModelBinding,
-    /// The language that is spoken, such as `en`.
+    /// The spoken language, such as `en`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// Words that the model may not know, such as names.
@@ -149,17 +150,17 @@ pub struct TranscriptionSettings {
     pub prompt: Option<String>,
 }
 
-/// What becomes of a message while another is being answered in its thread.
+/// Handling of a message that arrives during another turn in its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum BusyThread {
-    /// It waits for its turn.
+    /// The message waits for its turn.
     #[default]
     Enqueue,
-    /// It is refused.
+    /// The message is rejected.
     Reject,
-    /// The answer under way is stopped, and it is answered.
+    /// The current turn is stopped, and the new message is answered.
     Interrupt,
 }
 
@@ -178,32 +179,33 @@ impl BusyThread {
     }
 }
 
-/// The settings of a workflow's chat.
+/// A workflow's chat settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChatSettings {
-    /// Prompts to start with.
+    /// Suggested first prompts.
     #[serde(default)]
     pub start_prompts: Vec<Value>,
     /// Models to choose from.
     #[serde(default)]
     pub models: Vec<Value>,
-    /// What becomes of a message while another is being answered in its thread.
+    /// Handling of a message that arrives during another turn in its thread.
     #[serde(default)]
     pub busy: BusyThread,
-    /// Whether files are accepted.
+    /// Whether the chat accepts files.
     #[serde(default = "yes")]
     pub uploads: bool,
-    /// The model that transcribes recordings, if there is one.
+    /// The model that transcribes recordings, if any.
     #[serde(default)]
     pub transcription: Option<TranscriptionSettings>,
-    /// How threads get their titles.
+    /// Thread title source.
     #[serde(default)]
     pub title: ChatTitle,
-    /// What the models may use each day.
+    /// Daily model usage limits.
     #[serde(default)]
     pub limits: ChatLimits,
-    /// Days after its last item until a thread is deleted; 0: content is erased an hour after the last turn; null: never.
+    /// Days from a thread's last item until it is deleted; 0: content is erased an hour after the last turn; null:
+    /// never.
     #[serde(default)]
     pub retention_days: Option<u32>,
 }
@@ -227,23 +229,23 @@ impl Default for ChatSettings {
     }
 }
 
-/// What anyone may know of the chat of a published workflow.
+/// A published workflow's public chat settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublicChat {
-    /// Prompts to start with.
+    /// Suggested first prompts.
     #[serde(default)]
     pub start_prompts: Vec<Value>,
     /// Models to choose from.
     #[serde(default)]
     pub models: Vec<Value>,
-    /// What becomes of a message while another is being answered in its thread.
+    /// Handling of a message that arrives during another turn in its thread.
     #[serde(default)]
     pub busy: BusyThread,
-    /// Whether files are accepted.
+    /// Whether the chat accepts files.
     #[serde(default)]
     pub uploads: bool,
-    /// Whether recordings are transcribed.
+    /// Whether the chat transcribes recordings.
     #[serde(default)]
     pub dictation: bool,
 }

@@ -1,4 +1,4 @@
-//! Credentials over HTTP. Secrets go in and never come out.
+//! Credentials over HTTP. Secrets are written but never returned.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// Letters of the longest name.
+/// Maximum characters per name.
 pub const LONGEST_CREDENTIAL_NAME: usize = 64;
 
-/// Whether a graph can name a credential so, as `[[name]]`: a letter, then letters, digits, blanks, `_`, `.` and `-`, and
-/// no blank at its end. `true`, `false` and `null` are none: so nested lists stand in JSON.
+/// Whether a graph can name a credential this way, as `[[name]]`: a letter, then letters, digits, blanks, `_`, `.` and
+/// `-`, without a trailing blank. `true`, `false` and `null` are excluded, because nested JSON lists contain them.
 #[must_use]
 pub fn is_credential_name(name: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_alphanumeric() || b" _.-".contains(&byte);
@@ -26,35 +26,35 @@ pub fn is_credential_name(name: &str) -> bool {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateCredential {
-    /// How graphs name it, as `[[name]]`; unique in the workspace.
+    /// Name in graphs, as `[[name]]`; unique in the workspace.
     pub name: String,
-    /// The secret, at most 64 KiB of text.
+    /// The secret: text, at most 64 KiB.
     pub secret: String,
-    /// Whom it is for, such as `stripe`.
+    /// The provider that it is for, such as `stripe`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// For people.
+    /// A description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// `PATCH /api/credentials/{id}`: what is not given stays; `provider` and `description` that are null go.
+/// `PATCH /api/credentials/{id}`: absent fields stay; null removes `provider` and `description`.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateCredential {
-    /// The next secret.
+    /// The new secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// Whom it is for.
+    /// The provider that it is for.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub provider: Option<Option<String>>,
-    /// For people.
+    /// A description for people.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub description: Option<Option<String>>,
 }
 
-/// Tells null from absent.
+/// Distinguishes null from absent.
 fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Option<String>>, D::Error> {
     Option::<String>::deserialize(from).map(Some)
 }
@@ -77,17 +77,17 @@ impl fmt::Debug for UpdateCredential {
 pub struct CredentialRecord {
     /// UUIDv7.
     pub id: String,
-    /// How graphs name it.
+    /// Name in graphs.
     pub name: String,
-    /// Whom it is for.
+    /// The provider that it is for.
     pub provider: Option<String>,
-    /// For people.
+    /// A description for people.
     pub description: Option<String>,
-    /// The first three and last two letters of a secret that has letters to spare, else `…`.
+    /// The secret's first three and last two characters if it is long enough, else `…`.
     pub preview: String,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
@@ -95,21 +95,21 @@ pub struct CredentialRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VaultRotation {
-    /// Id of the key that everything will be under.
+    /// Id of the key to which all secrets move.
     pub active: String,
-    /// Secrets and keys that this request put under it.
+    /// Secrets and keys that this request rewrapped.
     pub rewrapped: u64,
-    /// How many are left under other keys; ask again until there are none.
+    /// Remaining ones under other keys; repeat the request until this is 0.
     pub remaining: u64,
 }
 
-/// Whether the credentials of a workflow's live version exist.
+/// Whether all credentials for a workflow's live version exist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Readiness {
-    /// Nothing is missing.
+    /// Whether nothing is missing.
     pub ready: bool,
-    /// Names of credentials that it uses and the workspace does not have.
+    /// Names of credentials that it uses and the workspace lacks.
     pub missing_credentials: Vec<String>,
     /// Warnings about the settings, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,4 @@
-//! Datasets: stored cases that trainings and evaluations use.
+//! Datasets: stored cases for trainings and evaluations.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,48 +6,48 @@ use serde_json::Value;
 use crate::Timestamp;
 use crate::chat::FeedbackKind;
 
-/// `POST /api/workflows/{ref}/datasets`: the cases, or where they come from.
+/// `POST /api/workflows/{ref}/datasets`: the cases or their origin.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateDataset {
     /// 1 to 128 characters, unique within the workflow; not a UUID.
     pub name: String,
-    /// `[{id?, inputs, expected_output?, metadata?}]`, at most 100,000 of at most 1 MiB; may be empty.
+    /// `[{id?, inputs, expected_output?, metadata?}]`, at most 100,000 with at most 1 MiB each; may be empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cases: Option<Vec<Value>>,
-    /// Where the cases come from instead.
+    /// The cases' origin, instead of `cases`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<DatasetOrigin>,
 }
 
-/// `POST /api/workflows/{ref}/datasets/{id}/versions`: the cases of the version, or where they come from.
+/// `POST /api/workflows/{ref}/datasets/{id}/versions`: the version's cases or their origin.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateDatasetVersion {
-    /// As in a new dataset.
+    /// Cases, as in a new dataset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cases: Option<Vec<Value>>,
-    /// Where the cases come from instead.
+    /// The cases' origin, instead of `cases`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<DatasetOrigin>,
 }
 
-/// Where cases come from; one of both.
+/// The origin of the cases: exactly one of these.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DatasetOrigin {
-    /// Feedback of visitors: one case for each that has a copy of its turn.
+    /// Visitors' feedback: one case for each that has a copy of its turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<FeedbackOrigin>,
-    /// Runs that have ended, newest first.
+    /// Ended runs, newest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<RunsOrigin>,
 }
 
-/// Which feedback becomes cases. Everything given must match.
+/// Filter for feedback that becomes cases. Every given condition must match.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -66,7 +66,7 @@ pub struct FeedbackOrigin {
     pub version: Option<i32>,
 }
 
-/// Which runs become cases. Everything given must match.
+/// Filter for runs that become cases. Every given condition must match.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -80,7 +80,7 @@ pub struct RunsOrigin {
     /// Created before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Timestamp>,
-    /// How many at most: 1 to 1,000 (default: 100).
+    /// Maximum cases: 1 to 1,000 (default: 100).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -97,17 +97,17 @@ pub struct DatasetRecord {
     pub name: String,
     /// The latest version, from 1.
     pub version: i32,
-    /// How many cases that version has.
+    /// Number of cases in that version.
     pub n_cases: i32,
-    /// SHA-256 over the digests of the cases in their order, hexadecimal: equal if the cases are equal.
+    /// SHA-256 over the case digests in order, hexadecimal: equal for equal cases.
     pub fingerprint: String,
-    /// When the dataset was made.
+    /// The dataset's creation time.
     pub created_at: Timestamp,
-    /// When the latest version was made.
+    /// The latest version's creation time.
     pub updated_at: Timestamp,
 }
 
-/// A dataset whose cases were given or collected.
+/// A dataset after its cases were stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SavedDataset {
@@ -116,39 +116,39 @@ pub struct SavedDataset {
     pub dataset: DatasetRecord,
     /// Feedback or runs that could not become cases: without a copy of the turn, erased, or too large.
     pub skipped: u32,
-    /// Whether a version was made; `false` if the latest one has exactly these cases.
+    /// Whether a version was created; `false` if the latest one has exactly these cases.
     pub is_new: bool,
-    /// How many of the cases the version before has, too; 0 for a new dataset.
+    /// Cases that the previous version also has; 0 for a new dataset.
     pub unchanged: usize,
 }
 
-/// A case of a dataset.
+/// A dataset case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DatasetCase {
     /// Its name within the version.
     pub id: String,
-    /// The inputs of a run.
+    /// A run's inputs.
     pub inputs: Value,
-    /// What a good run would return.
+    /// The expected output.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub expected_output: Value,
-    /// `{split?, weight?, group?, messages?, mocks?, answers?, human?}`, and what evaluators read.
+    /// `{split?, weight?, group?, messages?, mocks?, answers?, human?}`, and data for evaluators.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
-    /// Whether its content was erased with the data of a visitor: it is left out of runs.
+    /// Whether its content was erased with a visitor's data: runs leave it out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
 }
 
-/// `POST /api/runs/{id}/case`: keeps a run that has ended as a case.
+/// `POST /api/runs/{id}/case`: stores an ended run as a case.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KeepRunAsCase {
     /// Id or name of a dataset of the run's workflow.
     pub dataset: String,
-    /// What a good run would return; the run's output unless given.
+    /// The expected output (default: the run's output).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_output: Option<Value>,
     /// `train`, `val` or `test`.
@@ -156,7 +156,7 @@ pub struct KeepRunAsCase {
     pub split: Option<String>,
 }
 
-/// A run that is a case of a dataset.
+/// A run stored as a dataset case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KeptCase {
@@ -164,6 +164,6 @@ pub struct KeptCase {
     pub dataset_id: String,
     /// The version that has the case.
     pub version: i32,
-    /// The id of the case: that of the run.
+    /// The case id, equal to the run id.
     pub case_id: String,
 }

@@ -1,4 +1,4 @@
-//! Deployments of hosted apps over HTTP.
+//! Hosted app deployments over HTTP.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::{PermissionsRecord, Timestamp};
 
-/// Bindings that an app, or a manifest, can have.
+/// Maximum bindings per app and per manifest.
 pub const MAX_BINDINGS: usize = 100;
-/// Collections that an app, or a manifest, can have.
+/// Maximum collections per app and per manifest.
 pub const MAX_COLLECTIONS: usize = 32;
 
-/// A deployment as lists show it.
+/// A deployment in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeploymentSummary {
@@ -22,46 +22,48 @@ pub struct DeploymentSummary {
     pub app_id: String,
     /// SHA-256 of the archive, hexadecimal.
     pub digest: String,
-    /// Bytes of the archive.
+    /// Archive size in bytes.
     pub size: i64,
-    /// Bytes of its files.
+    /// Total size of its files in bytes.
     pub expanded_size: i64,
-    /// Number of its files.
+    /// Number of files.
     pub file_count: i32,
-    /// Whether its files are kept: those of the newest 50 deployments of an app are, and those that recent releases serve.
+    /// Whether its files are stored: those of an app's newest 50 deployments and of recent releases are.
     pub available: bool,
-    /// Whether unknown paths of pages show the index.
+    /// Whether unknown page paths show the index.
     pub spa: bool,
     /// Origins that can show the app in a frame.
     pub frame_ancestors: Vec<String>,
-    /// Whether a file is WebAssembly.
+    /// Whether it has a WebAssembly file.
     pub wasm: bool,
-    /// When it was uploaded.
+    /// Upload time.
     pub created_at: Timestamp,
     /// The caller who uploaded it; null if the service does not authenticate callers.
     pub created_by: Option<String>,
 }
 
-/// A deployment: a bundle that was accepted. It does not change.
+/// A deployment: an accepted bundle. Immutable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeploymentRecord {
-    /// What lists show.
+    /// The summary in lists.
     #[serde(flatten)]
     pub summary: DeploymentSummary,
-    /// Its files by path; empty after they were deleted.
+    /// Its files by path; empty after their deletion.
     pub files: Vec<DeploymentFileRecord>,
-    /// The workflows that its pages can run, by name: those of the manifest; without one those of the app at the upload.
+    /// The workflows that its pages can run, by name: from the manifest, or from the app at the upload if the manifest
+    /// has none.
     pub bindings: BTreeMap<String, AppBinding>,
-    /// The collections that its pages can use, by name: as for bindings.
+    /// The collections that its pages can use, by name; the same origin as for bindings.
     pub collections: BTreeMap<String, AppCollection>,
-    /// What it may do if it is published now; null: it cannot be published as it is, and `GET …/permissions` says why.
+    /// Permissions if it is published now; null: it cannot be published as it is, and `GET …/permissions` gives the
+    /// reason.
     pub permissions: Option<PermissionsRecord>,
-    /// Remarks of the check.
+    /// The check's remarks.
     pub report: DeploymentReport,
 }
 
-/// A file of a deployment.
+/// A deployment file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeploymentFileRecord {
@@ -82,11 +84,11 @@ pub struct DeploymentFileRecord {
 pub struct DeploymentReport {
     /// Files of desktop systems that are not served.
     pub dropped: Vec<String>,
-    /// What to expect.
+    /// Remarks about the files.
     pub notes: Vec<DeploymentNote>,
 }
 
-/// A remark that does not refuse a bundle.
+/// A remark that does not reject a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeploymentNote {
@@ -96,67 +98,67 @@ pub struct DeploymentNote {
     pub path: String,
     /// The line in the file, from 1.
     pub line: Option<u32>,
-    /// What to expect.
+    /// The remark.
     pub detail: String,
 }
 
-/// A workflow that the pages of an app can run under a name.
+/// A workflow that app pages can run under a name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AppBinding {
-    /// Handle or id of the workflow, in the app's workspace.
+    /// Handle or id of a workflow in the app's workspace.
     pub workflow: String,
     /// The version of the workflow.
     pub version: u32,
-    /// Who can run it.
+    /// Visitors who can run it.
     pub access_mode: BindingAccess,
-    /// A JSON Schema of the input.
+    /// A JSON Schema for the input.
     #[serde(default)]
     pub input_schema: Option<Value>,
-    /// What pages receive of the output.
+    /// The output fields that pages receive.
     #[serde(default)]
     pub output_projection: OutputProjection,
-    /// Whether pages receive output at all.
+    /// Whether pages receive any output.
     #[serde(default)]
     pub visitor_can_read_output: bool,
-    /// How much a run may take.
+    /// Limits per run.
     #[serde(default)]
     pub limits: BindingLimits,
 }
 
-/// Who can run a binding.
+/// Visitors who can run a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BindingAccess {
     /// Every visitor.
     Anonymous,
-    /// Members who are signed in.
+    /// Signed-in members.
     Authenticated,
 }
 
-/// What pages receive of the output of a run.
+/// A run's output fields that pages receive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OutputProjection {
-    /// Names of its top-level members.
+    /// Names of the output's top-level members.
     pub fields: Vec<String>,
 }
 
-/// How much the runs of a binding may take.
+/// Limits for a binding's runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct BindingLimits {
-    /// Seconds of a run: 1 to 3,600.
+    /// Timeout of a run in seconds: 1 to 3,600.
     pub timeout_seconds: u32,
-    /// Bytes of the output that pages receive: 1 to 1,048,576.
+    /// Maximum bytes of the output that pages receive: 1 to 1,048,576.
     pub output_max_bytes: u32,
-    /// Unfinished runs of all visitors: 1 to 10,000.
+    /// Maximum unfinished runs, all visitors together: 1 to 10,000.
     pub max_concurrent: u32,
-    /// Runs that one visitor starts in a minute: 1 to 1,000,000.
+    /// Maximum runs per visitor and minute: 1 to 1,000,000.
     pub per_visitor_per_minute: u32,
 }
 
@@ -171,21 +173,21 @@ impl Default for BindingLimits {
     }
 }
 
-/// Records that the pages of an app read and write.
+/// Records that app pages read and write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AppCollection {
-    /// Whose the records are.
+    /// Record ownership.
     pub kind: CollectionKind,
-    /// Who can do what.
+    /// Allowed operations.
     pub capabilities: CollectionCapabilities,
-    /// A JSON Schema of a record.
+    /// A JSON Schema for a record.
     #[serde(default)]
     pub schema: Option<Value>,
 }
 
-/// Whose the records of a collection are.
+/// Record ownership in a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -206,25 +208,25 @@ impl CollectionKind {
         }
     }
 
-    /// The kind with this name.
+    /// Parses a kind.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Shared, Self::User].into_iter().find(|kind| kind.as_str() == name)
     }
 }
 
-/// Who can do what with the records of a collection.
+/// Allowed operations on a collection's records.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CollectionCapabilities {
-    /// Visitors without a sign-in.
+    /// Operations for visitors without a sign-in.
     pub anonymous: Vec<CollectionVerb>,
-    /// Members who are signed in.
+    /// Operations for signed-in members.
     pub member: Vec<CollectionVerb>,
 }
 
-/// What can be done with a record.
+/// An operation on records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -240,7 +242,7 @@ pub enum CollectionVerb {
 }
 
 impl CollectionVerb {
-    /// As in JSON.
+    /// The name in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -252,17 +254,17 @@ impl CollectionVerb {
     }
 }
 
-/// A binding that applies to deployments whose manifests declare none.
+/// A binding for deployments whose manifests declare none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BindingRecord {
     /// Its name.
     pub name: String,
-    /// What it runs.
+    /// The workflow that it runs.
     pub binding: AppBinding,
-    /// When it was created.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it was last replaced.
+    /// Time of the last replacement.
     pub updated_at: Timestamp,
 }
 
@@ -271,31 +273,31 @@ pub struct BindingRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateCollection {
-    /// 1 to 64 characters of a-z, 0-9, `-` and `_`; unique among the collections of the app.
+    /// 1 to 64 characters of a-z, 0-9, `-` and `_`; unique among the app's collections.
     pub name: String,
-    /// Whose the records are.
+    /// Record ownership.
     pub kind: CollectionKind,
-    /// Who can do what.
+    /// Allowed operations.
     pub capabilities: CollectionCapabilities,
-    /// A JSON Schema of a record.
+    /// A JSON Schema for a record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
 }
 
-/// A collection that applies to deployments whose manifests declare none.
+/// A collection for deployments whose manifests declare none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CollectionRecord {
-    /// UUIDv7; another collection of the same name has another one.
+    /// UUIDv7; a later collection with the same name has a different one.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// Whose the records are.
+    /// Record ownership.
     pub kind: CollectionKind,
-    /// Who can do what.
+    /// Allowed operations.
     pub capabilities: CollectionCapabilities,
-    /// A JSON Schema of a record.
+    /// A JSON Schema for a record.
     pub schema: Option<Value>,
-    /// When it was created.
+    /// Creation time.
     pub created_at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! What differs between two versions.
+//! Differences between two versions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,11 +7,11 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VersionDiff {
-    /// The number of the version that is compared with; null for a draft.
+    /// The base version's number; null for a draft.
     pub base: Option<i32>,
-    /// The number of the version that is looked at; null for a draft.
+    /// The compared version's number; null for a draft.
     pub target: Option<i32>,
-    /// Every difference, always in the same order; empty when both do the same.
+    /// Every difference, always in the same order; empty if both versions are equivalent.
     pub changes: Vec<Change>,
 }
 
@@ -19,12 +19,12 @@ pub struct VersionDiff {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
-    /// The node; null for what belongs to the graph as a whole and for the runnable config.
+    /// The node; null for the graph as a whole and for the runnable config.
     pub node: Option<String>,
-    /// The field of the node, or the part of the graph; null when the whole node came or went.
+    /// The field of the node, or the part of the graph; null if the whole node was added or removed.
     pub field: Option<String>,
-    /// What stood there; null when there was nothing.
+    /// The old value, or null.
     pub before: Value,
-    /// What stands there now; null when there is nothing.
+    /// The new value, or null.
     pub after: Value,
 }

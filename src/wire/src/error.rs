@@ -1,18 +1,18 @@
-//! The shape of every error body.
+//! The error body format.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ErrorCode;
 
-/// `{"detail": {…}}`, the body of every answer that is not a success.
+/// `{"detail": {…}}`, the body of every error answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorBody {
-    /// What went wrong.
+    /// The error.
     pub detail: ErrorDetail,
 }
 
-/// What went wrong, for a person and for a program.
+/// An error, for people and programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorDetail {
@@ -20,24 +20,24 @@ pub struct ErrorDetail {
     pub message: String,
     /// The stable dotted code; see `docs/ERRORS.md`.
     pub code: String,
-    /// Every problem of a request that did not validate.
+    /// Every problem in an invalid request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
-    /// Of a bundle of an app that was refused: 1 to 50 reasons, the first by precedence first.
+    /// For a rejected app bundle: 1 to 50 reasons, the one with the highest precedence first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<BundleFinding>,
-    /// Of `item.not_pending`: the stream of the turn that continues with the answer.
+    /// For `item.not_pending`: the stream of the turn that continues with the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream_id: Option<String>,
-    /// Of `version_conflict`: the version of the record.
+    /// For `version_conflict`: the record's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_version: Option<i64>,
-    /// On a 5xx: the id under which the log has the cause.
+    /// For a 5xx: the id under which the log has the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// One reason why a bundle is refused.
+/// A reason for rejecting a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BundleFinding {
@@ -47,21 +47,21 @@ pub struct BundleFinding {
     pub path: Option<String>,
     /// The line in the file, from 1.
     pub line: Option<u32>,
-    /// What exactly is wrong.
+    /// The exact problem.
     pub detail: String,
 }
 
-/// One problem at one place of a request.
+/// A problem at one location in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FieldError {
-    /// JSON pointer (RFC 6901) to the place.
+    /// JSON pointer (RFC 6901) to the location.
     pub pointer: String,
-    /// A stable code of the problem.
+    /// The problem's stable code.
     pub code: String,
-    /// What is wrong there.
+    /// The problem.
     pub message: String,
-    /// What to write instead, where one can tell.
+    /// The value to use instead, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
 }
@@ -72,7 +72,7 @@ pub fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Enough of a text to recognise it by.
+/// A prefix long enough to recognise the text.
 #[must_use]
 pub fn shortened(text: &str) -> String {
     let mut short: String = text.chars().take(60).collect();
@@ -82,8 +82,7 @@ pub fn shortened(text: &str) -> String {
     short
 }
 
-/// Most problems that an answer lists. Who finds problems stops soon after, so that a small request makes no large
-/// answer.
+/// Maximum problems in an answer. Checks stop soon afterwards, so that a small request produces no large answer.
 pub const MOST_PROBLEMS: usize = 100;
 
 impl FieldError {

@@ -1,4 +1,4 @@
-//! Feedback of visitors, as the workflow's owner reads it.
+//! Visitors' feedback, as the workflow's owner reads it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,13 +6,14 @@ use serde_json::Value;
 use crate::Timestamp;
 use crate::chat::FeedbackKind;
 
-/// One visitor's feedback on an item. What the turn read and wrote was copied when the feedback was given.
+/// One visitor's feedback on an item. It contains a copy of the turn's input and output, taken when the feedback was
+/// given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FeedbackRecord {
     /// UUIDv7.
     pub id: String,
-    /// When it was given.
+    /// Feedback time.
     pub at: Timestamp,
     /// The rating.
     pub kind: FeedbackKind,
@@ -24,21 +25,21 @@ pub struct FeedbackRecord {
     pub item_id: String,
     /// The run that created the item; null for a visitor's message.
     pub run_id: Option<String>,
-    /// The version that ran; null for a draft, or without a copy.
+    /// The executed version; null for a draft, or without a copy.
     pub version: Option<i32>,
-    /// Who gave it.
+    /// The author.
     pub author: FeedbackAuthor,
     /// The run's inputs; null without a copy.
     pub inputs: Option<Value>,
-    /// The messages that the turn read: at most the newest 200, and 256 KiB; at least the newest one.
+    /// The messages that the turn read: at most the newest 200 and 256 KiB, but at least the newest one.
     pub messages: Option<Vec<Value>>,
-    /// The run's output; null if it had none yet, or failed.
+    /// The run's output; null if the run had none yet, or failed.
     pub output: Option<Value>,
-    /// All text of the turn.
+    /// The turn's whole text.
     pub output_text: Option<String>,
 }
 
-/// The author of a feedback.
+/// A feedback author.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FeedbackAuthor {
@@ -48,7 +49,7 @@ pub struct FeedbackAuthor {
     pub id: Option<String>,
 }
 
-/// A feedback as a case of a dataset: a line of `?format=jsonl`.
+/// A feedback as a dataset case: a line of `?format=jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FeedbackCase {
@@ -58,11 +59,11 @@ pub struct FeedbackCase {
     pub inputs: Value,
     /// The turn's text if the feedback is positive.
     pub expected_output: Option<String>,
-    /// What else is known.
+    /// Other data.
     pub metadata: FeedbackMetadata,
 }
 
-/// What a case that was a feedback carries besides inputs and output.
+/// A feedback case's data besides inputs and output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FeedbackMetadata {
@@ -74,17 +75,17 @@ pub struct FeedbackMetadata {
     pub run_id: Option<String>,
     /// The thread: the case is emptied with it. Null for callers who may not read threads.
     pub thread_id: Option<String>,
-    /// The version that ran.
+    /// The executed version.
     pub version: Option<i32>,
     /// The messages that the turn read.
     pub messages: Vec<Value>,
     /// The run's output.
     pub output: Option<Value>,
-    /// What a person decided.
+    /// The person's verdict.
     pub human: HumanVerdict,
 }
 
-/// The verdict of a person.
+/// A person's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HumanVerdict {

@@ -18,30 +18,31 @@ pub struct Health {
 pub struct ReadinessReport {
     /// `ready` or `not_ready`.
     pub status: String,
-    /// The state of each part: `database`, `vault`, `lanes`, `actors`, `lifecycle`, and `tls` if the service has a certificate.
+    /// Each part's state: `database`, `vault`, `lanes`, `actors`, `lifecycle`, and `tls` if the service has a
+    /// certificate.
     pub parts: BTreeMap<String, ReadyPart>,
 }
 
-/// An event of `GET /api/system/stream`.
+/// An event from `GET /api/system/stream`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TestEvent {
     /// Its number, from 1.
     pub event: u32,
-    /// The number of the last one.
+    /// The last event's number.
     pub of: u32,
 }
 
-/// The state of a part of the service.
+/// A service part's state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReadyPart {
     /// Whether it works.
     pub ready: bool,
-    /// Why it does not.
+    /// The reason if it does not work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What an operator should know although it works.
+    /// A note for the operator although it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A search index of a workspace.
+/// A workspace's search index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IndexRecord {
-    /// As `index_upsert` and `index_search` name it.
+    /// Its name in `index_upsert` and `index_search`.
     pub name: String,
-    /// How many documents it has.
+    /// Number of documents.
     pub documents: i64,
-    /// How many chunks these have.
+    /// Number of chunks.
     pub chunks: i64,
-    /// How many of them have a vector.
+    /// Number of chunks with a vector.
     pub vectors: i64,
-    /// Numbers of such a vector; null where none has one.
+    /// Vector dimensions; null without vectors.
     pub dimensions: Option<i32>,
 }

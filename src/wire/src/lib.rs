@@ -1,4 +1,4 @@
-//! What crosses the wire: requests, answers, events of both chat dialects, and the table of error codes.
+//! The wire format: requests, answers, events in both chat dialects, and the table of error codes.
 //!
 //! Source: `interface.md` and, for the chat, the public ChatKit protocol (openai-chatkit 1.6.5).
 

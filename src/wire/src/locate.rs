@@ -1,22 +1,22 @@
-//! In which line of a JSON text the place is that a pointer (RFC 6901) names.
+//! Maps JSON pointers (RFC 6901) to line numbers in a JSON text.
 
 use std::collections::HashMap;
 
-/// The line, from 1, of the place or of the nearest one around it that is there. The text has to be JSON.
+/// The line, from 1, of the location or of its nearest existing ancestor. The text must be JSON.
 #[must_use]
 pub fn line_of(text: &str, pointer: &str) -> usize {
     Lines::read(text).of(pointer)
 }
 
-/// The lines of all places of a JSON text: it is read once, whatever the number of places that are asked for.
+/// The lines of all locations in a JSON text, which is parsed once for any number of lookups.
 #[derive(Debug)]
 pub struct Lines(Vec<Place>);
 
 #[derive(Debug)]
 struct Place {
-    /// Where its name is, or it itself if it has none.
+    /// Line of its name, or of the value itself if it has no name.
     line: usize,
-    /// Where its value is.
+    /// Line of its value.
     value: usize,
     inner: Inner,
 }
@@ -29,7 +29,7 @@ enum Inner {
 }
 
 impl Lines {
-    /// Reads a text, which has to be JSON.
+    /// Parses a text, which must be JSON.
     #[must_use]
     pub fn read(text: &str) -> Self {
         let mut scan = Scan { text: text.as_bytes(), at: 0, line: 1, counted: 0 };
@@ -71,7 +71,7 @@ impl Lines {
         lines
     }
 
-    /// The line, from 1, of the place or of the nearest one around it that is there.
+    /// The line, from 1, of the location or of its nearest existing ancestor.
     #[must_use]
     pub fn of(&self, pointer: &str) -> usize {
         let Some(mut place) = self.0.first() else { return 1 };
@@ -111,7 +111,7 @@ struct Scan<'a> {
     text: &'a [u8],
     at: usize,
     line: usize,
-    /// Up to where lines were counted.
+    /// Position up to which lines are counted.
     counted: usize,
 }
 
@@ -123,7 +123,7 @@ impl Scan<'_> {
         self.line
     }
 
-    /// Skips the string, the number or the word that begins here, or the bracket.
+    /// Skips the string, number, word or bracket that begins here.
     fn skip(&mut self, first: u8) {
         self.at += 1;
         match first {

@@ -1,8 +1,8 @@
-//! The known name that a wrong one most likely means.
+//! Suggests the known name that a wrong one most likely means.
 
 use strsim::levenshtein;
 
-/// The known name that `name` most likely means: at most a third of its letters are wrong.
+/// The known name that `name` most likely means: at most a third of its characters are wrong.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A type of node: `GET /api/nodes/{type}`, and an entry of `GET /api/nodes`.
+/// A node type: `GET /api/nodes/{type}`, and an entry in `GET /api/nodes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeTypeRecord {
@@ -13,12 +13,12 @@ pub struct NodeTypeRecord {
     pub group: String,
     /// One line.
     pub summary: String,
-    /// What it does to the world: `pure`, `wait`, `speaks`, `model` or `nested`.
+    /// Its external effect: `pure`, `wait`, `speaks`, `model` or `nested`.
     pub effect: String,
-    /// JSON Schema of a whole node of this type.
+    /// JSON Schema for a whole node of this type.
     pub schema: Value,
-    /// What `results.<node>` is; Markdown.
+    /// The content of `results.<node>`; Markdown.
     pub result: String,
-    /// A node of this type.
+    /// An example node.
     pub example: Value,
 }

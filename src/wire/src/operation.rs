@@ -1,4 +1,4 @@
-//! What an operation of the HTTP interface is: a route, its access, its request and its answers.
+//! An HTTP operation: a route, its access, its request and its answers.
 
 mod shape;
 
@@ -36,20 +36,20 @@ impl Method {
     }
 }
 
-/// Who may call an operation.
+/// The callers who may call an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Callers with the scope, in the workspace of what the path names.
+    /// Callers with the scope, in the workspace of the object in the path.
     Scope(Scope),
     /// Callers with the scope in any workspace.
     Anywhere(Scope),
-    /// Signed-in users, by an access token or by the cookie of their browser.
+    /// Signed-in users, by an access token or their browser's cookie.
     User,
-    /// The operation has rules of its own.
+    /// The operation has its own rules.
     Own,
 }
 
-/// Declares operations, and the list of them.
+/// Declares operations and their list.
 macro_rules! operations {
     ($($name:ident = $operation:expr;)*) => {
         $(
@@ -57,14 +57,14 @@ macro_rules! operations {
             pub static $name: $crate::operation::Operation = $operation;
         )*
 
-        /// All of them, in the order of the documentation.
+        /// All operations, in documentation order.
         pub(crate) static ALL: &[&$crate::operation::Operation] = &[$(&$name,)*];
     };
 }
 
 pub(crate) use operations;
 
-/// The body of a request.
+/// A request body.
 #[derive(Clone, Copy)]
 pub struct Body {
     /// Its type.
@@ -78,7 +78,7 @@ pub struct Body {
 pub struct Answer {
     /// Its status.
     pub status: u16,
-    /// When the status is this one, if there are several.
+    /// The case for this status, if there are several.
     pub when: &'static str,
     /// Its body, if it has one.
     pub shape: Option<Shape>,
@@ -97,14 +97,14 @@ impl Answer {
         Self { status, when: "", shape: None }
     }
 
-    /// The same, with the case in which it is sent.
+    /// The same answer, with the case in which it is sent.
     #[must_use]
     pub const fn when(self, when: &'static str) -> Self {
         Self { when, ..self }
     }
 }
 
-/// The values of a query parameter.
+/// A query parameter's allowed values.
 #[derive(Debug, Clone, Copy)]
 pub enum Values {
     /// Any text.
@@ -123,51 +123,51 @@ pub enum Values {
     AnyOf(&'static [&'static str]),
 }
 
-/// A query parameter, which may always be absent.
+/// An optional query parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// Its effect.
     pub about: &'static str,
     /// Its values.
     pub values: Values,
 }
 
-/// One operation: a method and a path, and everything that a client has to know of them.
+/// One operation: a method, a path, and everything that a client must know.
 #[derive(Clone, Copy)]
 pub struct Operation {
-    /// The method. [`Method::Get`] stands for HEAD too, unless [`Operation::head`] is false.
+    /// The method. [`Method::Get`] also covers HEAD, unless [`Operation::head`] is false.
     pub method: Method,
     /// The path with its parameters in braces.
     pub path: &'static str,
     /// Its name in generated clients.
     pub id: &'static str,
-    /// What it does, in a sentence or two of Markdown, with links as in `docs/PROTOCOL.md`.
+    /// Its effect, in a sentence or two of Markdown, with links as in `docs/PROTOCOL.md`.
     pub about: &'static str,
-    /// Who may call it.
+    /// The callers who may call it.
     pub access: Access,
-    /// Whether HEAD is answered like GET.
+    /// Whether it answers HEAD like GET.
     pub head: bool,
-    /// Whether the header `Idempotency-Key` is honoured.
+    /// Whether it honours the header `Idempotency-Key`.
     pub repeatable: bool,
-    /// The parameters of the query.
+    /// The query parameters.
     pub query: &'static [Parameter],
-    /// The body of the request.
+    /// The request body.
     pub body: Option<Body>,
     /// The successful answers.
     pub answers: &'static [Answer],
-    /// The codes of refusals that only this operation has.
+    /// Refusal codes that only this operation has.
     pub errors: &'static [ErrorCode],
-    /// The codes of refusals that it shares with similar ones.
+    /// Refusal codes that it shares with similar operations.
     pub shared_errors: &'static [ErrorCode],
-    /// A refusal that has another status here than in the table of codes.
+    /// A refusal with a different status here than in the table.
     pub exception: Option<(ErrorCode, u16)>,
-    /// A refusal that may have this status besides its usual one.
+    /// A refusal with this possible status besides its usual one.
     pub also: Option<(ErrorCode, u16)>,
 }
 
-/// Refusals of every operation.
+/// Refusals for every operation.
 const EVERYWHERE: &[ErrorCode] = &[
     ErrorCode::InvalidHost,
     ErrorCode::InvalidRequest,
@@ -178,17 +178,17 @@ const EVERYWHERE: &[ErrorCode] = &[
     ErrorCode::StorageFull,
     ErrorCode::Internal,
 ];
-/// Refusals of operations that change something: they read a body, if only to refuse its members.
+/// Refusals for operations that change something: they read a body, if only to reject its members.
 const WITH_BODY: &[ErrorCode] = &[
     ErrorCode::InvalidJson,
     ErrorCode::TooLarge,
     ErrorCode::UnsupportedMediaType,
     ErrorCode::RequestTimeout,
 ];
-/// Refusals of operations that honour `Idempotency-Key`.
+/// Refusals for operations that honour `Idempotency-Key`.
 const REPEATABLE: &[ErrorCode] =
     &[ErrorCode::IdempotencyKeyInvalid, ErrorCode::IdempotencyKeyReused, ErrorCode::IdempotencyInProgress];
-/// Refusals of credentials.
+/// Refusals for credentials.
 pub(crate) const CREDENTIAL: &[ErrorCode] = &[
     ErrorCode::OriginMismatch,
     ErrorCode::HostMismatch,
@@ -202,7 +202,7 @@ pub(crate) const CREDENTIAL: &[ErrorCode] = &[
     ErrorCode::KeyUnavailable,
     ErrorCode::AuthRateLimited,
 ];
-/// Refusals of operations that need a scope, besides those of credentials.
+/// Refusals for operations that need a scope, besides those for credentials.
 const SCOPED: &[ErrorCode] = &[
     ErrorCode::MissingScope,
     ErrorCode::WorkspaceForbidden,
@@ -250,37 +250,37 @@ pub(crate) const fn delete(path: &'static str, id: &'static str, about: &'static
 }
 
 impl Operation {
-    /// For callers with the scope in the workspace of what the path names.
+    /// Restricts the operation to callers with the scope in the workspace of the object in the path.
     pub(crate) const fn needs(self, scope: Scope) -> Self {
         Self { access: Access::Scope(scope), ..self }
     }
 
-    /// For callers with the scope in any workspace.
+    /// Restricts the operation to callers with the scope in any workspace.
     pub(crate) const fn needs_anywhere(self, scope: Scope) -> Self {
         Self { access: Access::Anywhere(scope), ..self }
     }
 
-    /// For signed-in users.
+    /// Restricts the operation to signed-in users.
     pub(crate) const fn needs_user(self) -> Self {
         Self { access: Access::User, ..self }
     }
 
-    /// A refusal has another status here than in the table of codes.
+    /// Sets a different status for a refusal than in the table.
     pub(crate) const fn except(self, code: ErrorCode, status: u16) -> Self {
         Self { exception: Some((code, status)), ..self }
     }
 
-    /// A refusal may have this status besides its usual one.
+    /// Adds a possible status for a refusal besides its usual one.
     pub(crate) const fn also(self, code: ErrorCode, status: u16) -> Self {
         Self { also: Some((code, status)), ..self }
     }
 
-    /// HEAD is refused.
+    /// Disables HEAD.
     pub(crate) const fn without_head(self) -> Self {
         Self { head: false, ..self }
     }
 
-    /// A repetition with the same `Idempotency-Key` changes nothing more.
+    /// Honours `Idempotency-Key`: a repeated request changes nothing more.
     pub(crate) const fn repeatable(self) -> Self {
         Self { repeatable: true, ..self }
     }
@@ -309,7 +309,7 @@ impl Operation {
         Self { shared_errors, ..self }
     }
 
-    /// The codes of all its refusals, in the order of the table of codes.
+    /// All its refusal codes, in table order.
     #[must_use]
     pub fn codes(&self) -> Vec<ErrorCode> {
         let scoped = self.scope().is_some();
@@ -326,7 +326,7 @@ impl Operation {
         ErrorCode::ALL.iter().copied().filter(has).collect()
     }
 
-    /// The status of a refusal.
+    /// A refusal's status.
     #[must_use]
     pub fn status_of(&self, code: ErrorCode) -> u16 {
         match self.exception {
@@ -344,20 +344,20 @@ impl Operation {
         }
     }
 
-    /// The path with `*` in the place of each parameter.
+    /// The path with `*` for each parameter.
     #[must_use]
     pub fn pattern(&self) -> String {
         let segment = |one: &'static str| if one.starts_with('{') { "*" } else { one };
         self.path.split('/').map(segment).collect::<Vec<_>>().join("/")
     }
 
-    /// The names of the path's parameters, in their order.
+    /// The path parameter names, in order.
     pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
         let named = self.path.split('/').filter_map(|one| one.strip_prefix('{')?.strip_suffix('}'));
         named.map(|name| name.split_once(':').map_or(name, |(name, _)| name))
     }
 
-    /// The segments of the path, with these values in the place of its parameters.
+    /// The path segments, with these values for the parameters.
     #[must_use]
     pub fn segments<'a>(&self, values: &[&'a str]) -> Vec<&'a str>
     where

@@ -1,4 +1,4 @@
-//! Releases of hosted apps, and what they may do, over HTTP.
+//! Hosted app releases and their permissions, over HTTP.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{
     Timestamp,
 };
 
-/// A release as lists show it.
+/// A release in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReleaseSummary {
@@ -20,31 +20,31 @@ pub struct ReleaseSummary {
     pub app_id: String,
     /// Its number within the app, from 1.
     pub number: i32,
-    /// The deployment whose files it serves.
+    /// The deployment with its files.
     pub deployment_id: String,
     /// The release that a rollback repeats; null for a publish.
     pub source_release_id: Option<String>,
     /// Whether visitors receive it.
     pub active: bool,
-    /// What it may do, as a digest.
+    /// Its permission digest.
     pub permission_revision: String,
-    /// Whether unknown paths of pages show the index.
+    /// Whether unknown page paths show the index.
     pub spa: bool,
     /// Origins that can show the app in a frame.
     pub frame_ancestors: Vec<String>,
     /// Whether its pages may compile WebAssembly.
     pub wasm: bool,
-    /// When it was published.
+    /// Publication time.
     pub created_at: Timestamp,
     /// The caller who published it; null if the service does not authenticate callers.
     pub created_by: Option<String>,
 }
 
-/// A release: a deployment with everything that it runs and stores, frozen. It does not change.
+/// A release: a deployment with everything that it runs and stores, frozen. Immutable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReleaseRecord {
-    /// What lists show.
+    /// The summary in lists.
     #[serde(flatten)]
     pub summary: ReleaseSummary,
     /// The workflows that its pages can run, by name.
@@ -53,33 +53,33 @@ pub struct ReleaseRecord {
     pub collections: BTreeMap<String, FrozenCollection>,
 }
 
-/// A binding as a release froze it.
+/// A binding frozen in a release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrozenBinding {
     /// The workflow.
     pub workflow_id: String,
-    /// Its handle when the release was made.
+    /// The workflow's handle when the release was made.
     pub workflow_handle: String,
-    /// The number of its version.
+    /// The version's number.
     pub version: i32,
-    /// The id of its version.
+    /// The version's id.
     pub version_id: String,
-    /// SHA-256 of the graph of the version, hexadecimal.
+    /// The version graph's SHA-256, hexadecimal.
     pub digest: String,
-    /// Configuration of the version.
+    /// The version's configuration.
     pub runnable_config: Option<Value>,
-    /// Versions that the workflow runs as sub-workflows, in all depths.
+    /// Versions that the workflow runs as sub-workflows, at every depth.
     pub includes: Vec<FrozenInclude>,
-    /// Who can run it.
+    /// Visitors who can run it.
     pub access_mode: BindingAccess,
-    /// A JSON Schema of the input.
+    /// A JSON Schema for the input.
     pub input_schema: Option<Value>,
-    /// What pages receive of the output.
+    /// The output fields that pages receive.
     pub output_projection: OutputProjection,
-    /// Whether pages receive output at all.
+    /// Whether pages receive any output.
     pub visitor_can_read_output: bool,
-    /// How much a run may take.
+    /// Limits per run.
     pub limits: BindingLimits,
 }
 
@@ -89,45 +89,45 @@ pub struct FrozenBinding {
 pub struct FrozenInclude {
     /// The workflow.
     pub workflow_id: String,
-    /// The number of its version.
+    /// The version's number.
     pub version: i32,
-    /// The id of its version.
+    /// The version's id.
     pub version_id: String,
-    /// SHA-256 of the graph of the version, hexadecimal.
+    /// The version graph's SHA-256, hexadecimal.
     pub digest: String,
 }
 
-/// A collection as a release froze it.
+/// A collection frozen in a release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrozenCollection {
-    /// The id of the collection, which a later one of the same name does not have.
+    /// The collection's id; a later collection with the same name has a different one.
     pub id: String,
-    /// Whose the records are.
+    /// Record ownership.
     pub kind: CollectionKind,
-    /// Who can do what.
+    /// Allowed operations.
     pub capabilities: CollectionCapabilities,
-    /// A JSON Schema of a record.
+    /// A JSON Schema for a record.
     pub schema: Option<Value>,
 }
 
-/// What a deployment may do if it is published now.
+/// A deployment's permissions if it is published now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionsRecord {
-    /// SHA-256 of the RFC 8785 form of `permissions`, hexadecimal.
+    /// SHA-256 of `permissions` in RFC 8785 form, hexadecimal.
     pub permission_revision: String,
     /// Whether an administrator has acknowledged this revision for this app.
     pub acknowledged: bool,
-    /// What it may do.
+    /// The permissions.
     pub permissions: Permissions,
-    /// Names of the workflows, by id.
+    /// Workflow names, by id.
     pub workflows: BTreeMap<String, PermissionWorkflow>,
-    /// What differs from the active release.
+    /// Differences from the active release.
     pub changes: Vec<PermissionChange>,
 }
 
-/// What a release may do. Lists are sorted.
+/// A release's permissions. Lists are sorted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Permissions {
@@ -141,7 +141,7 @@ pub struct Permissions {
     pub wasm: bool,
 }
 
-/// What a binding may do.
+/// A binding's permissions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BindingPermissions {
@@ -149,23 +149,23 @@ pub struct BindingPermissions {
     pub workflow_id: String,
     /// Its version.
     pub version: i32,
-    /// Who can run it.
+    /// Visitors who can run it.
     pub access_mode: BindingAccess,
-    /// What pages receive of the output.
+    /// The output fields that pages receive.
     pub fields: Vec<String>,
-    /// Whether pages receive output at all.
+    /// Whether pages receive any output.
     pub visitor_can_read_output: bool,
-    /// How much a run may take.
+    /// Limits per run.
     pub limits: BindingLimits,
-    /// Nodes and tools that act outside of the service.
+    /// Nodes and tools that act outside the service.
     pub outbound: Vec<OutboundNode>,
-    /// Credentials that its workflows name.
+    /// Credentials named in its workflows.
     pub credentials: Vec<String>,
-    /// Collections that its workflows use.
+    /// Collections used in its workflows.
     pub data: Vec<DataAccess>,
 }
 
-/// A node that acts outside of the service, or a tool of an agent that does.
+/// A node, or an agent's tool, that acts outside the service.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutboundNode {
@@ -175,34 +175,34 @@ pub struct OutboundNode {
     pub version: i32,
     /// The node.
     pub node: String,
-    /// The type of the node or the tool.
+    /// The node's or tool's type.
     #[serde(rename = "type")]
     pub kind: String,
 }
 
-/// What the workflows of a binding do with a collection.
+/// The access of a binding's workflows to a collection.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DataAccess {
-    /// The name of the collection.
+    /// The collection's name.
     pub collection: String,
-    /// What they do with its records.
+    /// Their operations on its records.
     pub verbs: Vec<CollectionVerb>,
 }
 
-/// What visitors can do with a collection.
+/// Visitors' operations on a collection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CollectionPermissions {
-    /// Whose the records are.
+    /// Record ownership.
     pub kind: CollectionKind,
-    /// Visitors without a sign-in.
+    /// Operations for visitors without a sign-in.
     pub anonymous: Vec<CollectionVerb>,
-    /// Members who are signed in.
+    /// Operations for signed-in members.
     pub member: Vec<CollectionVerb>,
 }
 
-/// How people know a workflow.
+/// A workflow's handle and name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionWorkflow {
@@ -212,15 +212,15 @@ pub struct PermissionWorkflow {
     pub name: String,
 }
 
-/// A difference between the permissions of the active release and those of a deployment.
+/// A difference between the active release's permissions and a deployment's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionChange {
     /// JSON pointer into `permissions`.
     pub path: String,
-    /// What the active release has; null if it has nothing there.
+    /// The active release's value; null if it has none.
     pub before: Value,
-    /// What the deployment has; null if it has nothing there.
+    /// The deployment's value; null if it has none.
     pub after: Value,
 }
 
@@ -229,7 +229,7 @@ pub struct PermissionChange {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AcknowledgePermissions {
-    /// The revision that was read.
+    /// The revision that the caller has read.
     pub permission_revision: String,
 }
 
@@ -237,11 +237,11 @@ pub struct AcknowledgePermissions {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AcknowledgementRecord {
-    /// What was acknowledged.
+    /// The acknowledged revision.
     pub permission_revision: String,
-    /// When.
+    /// Acknowledgement time.
     pub acknowledged_at: Timestamp,
-    /// By which caller; null if the service does not authenticate callers.
+    /// The caller; null if the service does not authenticate callers.
     pub acknowledged_by: Option<String>,
 }
 
@@ -250,6 +250,6 @@ pub struct AcknowledgementRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RollBack {
-    /// The id of the release to repeat.
+    /// Id of the release to repeat.
     pub release: String,
 }

@@ -1,18 +1,18 @@
-//! How versions of a workflow become live: the gate and the canary.
+//! Rollouts: the gate and the canary decide when a workflow version becomes live.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::Timestamp;
 
-/// A version may be worse than the live one by this much, unless the gate says otherwise.
+/// Default for the allowed score drop below the live version.
 const MAX_DROP: f64 = 0.02;
 
 const fn max_drop() -> f64 {
     MAX_DROP
 }
 
-/// `PUT /api/workflows/{ref}/rollout`: what is absent or null is removed.
+/// `PUT /api/workflows/{ref}/rollout`: absent or null members are removed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -20,7 +20,7 @@ pub struct PutRollout {
     /// The evaluation that a new version must pass before it becomes live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<RolloutGate>,
-    /// The version that a part of the new threads uses.
+    /// The version for a share of new threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<RolloutCanary>,
 }
@@ -30,30 +30,30 @@ pub struct PutRollout {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RolloutGate {
-    /// Id or name of a dataset of the workflow.
+    /// Id or name of one of the workflow's datasets.
     pub dataset: String,
-    /// The version of the dataset. Absent or null in a request: the newest one at that time, which the response shows.
+    /// The dataset version. Absent or null in a request: the newest one at that time, which the response shows.
     #[serde(default)]
     pub dataset_version: Option<i32>,
-    /// As in an evaluation. The response shows the versions of workflows that judge, as `workflow:<handle>@<version>`: without one in the
-    /// request, the version that was live at that time.
+    /// Evaluators, as in an evaluation. The response shows the versions of judging workflows, as
+    /// `workflow:<handle>@<version>`: without one in the request, the version that was live at that time.
     pub evaluators: Vec<Value>,
-    /// The least score; from 0 to 1.
+    /// Minimum score; from 0 to 1.
     pub threshold: f64,
-    /// How much lower than the score of the live version the score may be; from 0 to 1.
+    /// Maximum drop below the live version's score; from 0 to 1.
     #[serde(default = "max_drop")]
     pub max_drop: f64,
-    /// The first cases only; null: all.
+    /// Only the first cases; null: all.
     #[serde(default)]
     pub max_cases: Option<i32>,
-    /// `{max_llm_calls, max_tokens, max_cost, max_seconds}` of each evaluation; null: no limits. An evaluation that its budget ends is a
-    /// failure.
+    /// `{max_llm_calls, max_tokens, max_cost, max_seconds}` of each evaluation; null: no limits. An evaluation that
+    /// exceeds its budget fails.
     #[serde(default)]
     pub budget: Option<Map<String, Value>>,
 }
 
 impl RolloutGate {
-    /// The object `evaluation` for this version of a dataset; `None`: the latest one.
+    /// The `evaluation` object for this dataset version; `None`: the latest one.
     #[must_use]
     pub fn evaluation(&self, dataset: &str, version: Option<i32>) -> Map<String, Value> {
         let mut of = Map::from_iter([("id".to_owned(), json!(dataset))]);
@@ -68,21 +68,21 @@ impl RolloutGate {
     }
 }
 
-/// The version that a part of the new threads uses.
+/// The version for a share of new threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RolloutCanary {
     /// Its number.
     pub version: i32,
-    /// The share of new threads, from 1 to 50.
+    /// Percentage of new threads, from 1 to 50.
     pub percent: i32,
-    /// It becomes live after this many turns; null: not by itself.
+    /// Turns after which it becomes live; null: not automatically.
     #[serde(default)]
     pub promote_after_turns: Option<i32>,
 }
 
-/// `GET /api/workflows/{ref}/rollout`: how versions become live.
+/// `GET /api/workflows/{ref}/rollout`: the gate, the canary and their state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rollout {
@@ -90,39 +90,39 @@ pub struct Rollout {
     pub live_version: Option<i32>,
     /// The evaluation that a new version must pass; null: it becomes live when it is saved.
     pub gate: Option<RolloutGate>,
-    /// The version that a part of the new threads uses; null: none.
+    /// The version for a share of new threads; null: none.
     pub canary: Option<RunningCanary>,
-    /// What the canary is judged by, since it started; null without a canary.
+    /// The counts since the canary started, by which it is judged; null without a canary.
     pub counts: Option<CanaryCounts>,
-    /// How the last canary ended; null: there was none.
+    /// The last canary's outcome; null: there was none.
     pub last_canary: Option<EndedCanary>,
 }
 
-/// A canary that is in use.
+/// A running canary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunningCanary {
     /// Its number.
     pub version: i32,
-    /// The share of new threads.
+    /// Percentage of new threads.
     pub percent: i32,
-    /// It becomes live after this many turns; null: not by itself.
+    /// Turns after which it becomes live; null: not automatically.
     pub promote_after_turns: Option<i32>,
-    /// When it was set.
+    /// Start time.
     pub started_at: Timestamp,
 }
 
-/// The counts of both versions.
+/// Both versions' counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CanaryCounts {
-    /// Of the canary.
+    /// Counts for the canary.
     pub canary: VersionCounts,
-    /// Of the live version.
+    /// Counts for the live version.
     pub live: VersionCounts,
 }
 
-/// What users made of a version.
+/// A version's usage counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VersionCounts {
@@ -136,27 +136,27 @@ pub struct VersionCounts {
     pub negative_ratings: u32,
 }
 
-/// How a canary ended.
+/// A canary that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndedCanary {
     /// Its number.
     pub version: i32,
-    /// The share of new threads that it had.
+    /// Its percentage of new threads.
     pub percent: i32,
-    /// What became of it.
+    /// The outcome.
     pub outcome: CanaryOutcome,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// When it was set.
+    /// Start time.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// End time.
     pub ended_at: Timestamp,
-    /// What it was judged by; null: it was not judged.
+    /// The counts by which it was judged; null: it was not judged.
     pub counts: Option<CanaryCounts>,
 }
 
-/// What became of a canary.
+/// A canary's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -171,25 +171,25 @@ pub enum CanaryOutcome {
     Removed,
 }
 
-/// What the gate has decided about a version.
+/// The gate's decision about a version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VersionGate {
     /// Whether it passed.
     pub status: GateStatus,
-    /// The evaluation; null: it could not be started.
+    /// The evaluation; null: it could not start.
     pub run_id: Option<String>,
     /// Its score; null: not yet, or it failed.
     pub score: Option<f64>,
-    /// The version that it is compared with; null: none was live, or it is not known yet.
+    /// The version to compare with; null: none was live, or it is not known yet.
     pub live_version: Option<i32>,
-    /// The score of that version on the same cases.
+    /// That version's score on the same cases.
     pub live_score: Option<f64>,
-    /// Why the gate failed; null if it did not.
+    /// The reason why the gate failed; null if it did not.
     pub error: Option<String>,
 }
 
-/// Whether a version passed its gate.
+/// Whether a version has passed its gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -198,12 +198,12 @@ pub enum GateStatus {
     Running,
     /// It passed.
     Passed,
-    /// It did not.
+    /// It failed.
     Failed,
 }
 
 impl GateStatus {
-    /// As it is stored and sent.
+    /// The stored and sent name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -213,7 +213,7 @@ impl GateStatus {
         }
     }
 
-    /// The status of this name.
+    /// Parses a status.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Running, Self::Passed, Self::Failed].into_iter().find(|status| status.as_str() == name)

@@ -1,4 +1,4 @@
-//! Runs of workflows: what starts one, its record, its events, its trace.
+//! Workflow runs: requests, records, events and traces.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,16 +11,16 @@ use crate::{Timestamp, WaitsFor};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateRun {
-    /// What the graph's `inputs` schema asks for; `{}` unless given.
+    /// Inputs according to the graph's `inputs` schema; `{}` by default.
     #[serde(default)]
     pub inputs: Option<Value>,
-    /// The version's number; the live version unless given.
+    /// The version's number (default: the live version).
     #[serde(default)]
     pub version: Option<i32>,
-    /// Laid over the version's runnable config; prompts one by one.
+    /// Overlay for the version's runnable config; prompts are merged one by one.
     #[serde(default)]
     pub config: Option<Map<String, Value>>,
-    /// Seconds until the run fails with `run.timeout`, from its start.
+    /// Seconds from the run's start until it fails with `run.timeout`.
     #[serde(default)]
     pub timeout_seconds: Option<f64>,
     /// For the caller's own use.
@@ -28,22 +28,22 @@ pub struct CreateRun {
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// State of a run.
+/// A run's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// Accepted, not begun.
+    /// Accepted, not started.
     Queued,
-    /// Under way.
+    /// Executing.
     Running,
-    /// Waits for a time or for an answer.
+    /// Waiting for a time or for an answer.
     Waiting,
-    /// Ended well.
+    /// Ended with an output.
     Succeeded,
     /// Ended with an error.
     Failed,
-    /// Stopped.
+    /// Cancelled.
     Cancelled,
 }
 
@@ -65,20 +65,20 @@ impl RunState {
         }
     }
 
-    /// The state of this name.
+    /// Parses a state name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == name)
     }
 
-    /// Whether nothing follows.
+    /// Whether no other state can follow.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
     }
 }
 
-/// Why a run failed or was stopped.
+/// Reason for a run's failure or cancellation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunProblem {
@@ -86,7 +86,7 @@ pub struct RunProblem {
     pub code: String,
     /// For people.
     pub message: String,
-    /// The node that failed, if one did: its whole path, as `outer/inner` in a sub-workflow and `outer[3]` for an item.
+    /// The node that failed, if any: its whole path, as `outer/inner` in a sub-workflow and `outer[3]` for an item.
     #[serde(default)]
     pub node: Option<String>,
 }
@@ -99,46 +99,46 @@ pub struct RunRecord {
     pub id: String,
     /// Its workflow.
     pub workflow_id: String,
-    /// The number of the version it runs; null for a draft.
+    /// Its version number; null for a draft.
     pub version: Option<i32>,
-    /// The id of the version or draft.
+    /// The id of its version or draft.
     pub version_id: String,
-    /// How it stands.
+    /// Its state.
     pub status: RunState,
-    /// What it was given.
+    /// Its inputs.
     pub inputs: Value,
-    /// What it came to, once it has succeeded.
+    /// Its output, after it has succeeded.
     pub output: Value,
-    /// Why it did not.
+    /// Reason for a failure or cancellation.
     pub error: Option<RunProblem>,
     /// `run.incomplete` with the node, if it succeeded although a join was not met or no branch reached END.
     #[serde(default)]
     pub warning: Option<RunProblem>,
-    /// What began it: `api`, `chat`, `websocket` or `rerun`.
+    /// Its origin: `api`, `chat`, `websocket` or `rerun`.
     pub trigger: String,
-    /// The run that it repeats from a step on, or whose turn it continues with an answer.
+    /// The run that it repeats from a step, or whose turn it continues with an answer.
     pub origin_run_id: Option<String>,
-    /// What it waits for from people.
+    /// The answers that it waits for.
     #[serde(default)]
     pub waits_for: Vec<WaitsFor>,
-    /// The run that has continued the turn of this one, which had ended with a question.
+    /// The run that continued this run's turn, which had ended with a question.
     #[serde(default)]
     pub continued_by: Option<String>,
-    /// When a waiting run resumes by itself: at the end of a delay, of a pause before another attempt, of a question or of its own
-    /// limit. Null if it does not wait, or for an answer alone.
+    /// Time at which a waiting run resumes automatically: after a delay, a retry pause, a question's expiry or the
+    /// run's own timeout. Null if it does not wait, or waits only for an answer.
     #[serde(default)]
     pub resumes_at: Option<Timestamp>,
     /// For the caller's own use.
     pub metadata: Map<String, Value>,
-    /// When it was accepted.
+    /// Acceptance time.
     pub created_at: Timestamp,
-    /// When it began.
+    /// Start time.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// End time.
     pub finished_at: Option<Timestamp>,
 }
 
-/// A run in a list of a workspace: without its inputs, output and metadata.
+/// A run in a workspace's list: without its inputs, output and metadata.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunSummary {
@@ -150,30 +150,30 @@ pub struct RunSummary {
     pub workflow_handle: String,
     /// The workflow's name.
     pub workflow_name: String,
-    /// The number of the version it runs; null for a draft.
+    /// Its version number; null for a draft.
     pub version: Option<i32>,
-    /// The id of the version or draft.
+    /// The id of its version or draft.
     pub version_id: String,
     /// Its state.
     pub status: RunState,
-    /// What started it: `api`, `app`, `chat`, `cron`, `webhook`, `websocket` or `rerun`.
+    /// Its origin: `api`, `app`, `chat`, `cron`, `webhook`, `websocket` or `rerun`.
     pub trigger: String,
-    /// Why it failed or was cancelled.
+    /// Reason for a failure or cancellation.
     pub error: Option<RunProblem>,
     /// As in the run's record.
     #[serde(default)]
     pub warning: Option<RunProblem>,
     /// Whether an open question waits for an answer.
     pub waits: bool,
-    /// The run that it repeats from a step on, or whose turn it continues with an answer.
+    /// The run that it repeats from a step, or whose turn it continues with an answer.
     pub origin_run_id: Option<String>,
-    /// The thread of a chat turn; null for callers who may not read threads.
+    /// A chat turn's thread; null for callers who may not read threads.
     pub thread_id: Option<String>,
-    /// When it was accepted.
+    /// Acceptance time.
     pub created_at: Timestamp,
-    /// When it started.
+    /// Start time.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// End time.
     pub finished_at: Option<Timestamp>,
 }
 
@@ -185,21 +185,21 @@ pub type RunInput = Value;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Rerun {
-    /// The super-step to start from, from 1; the results of earlier steps are copied. The failed step unless given.
+    /// The super-step to start from, from 1; the results of earlier steps are copied (default: the failed step).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_step: Option<u32>,
-    /// Values of channels of `state` from that step on.
+    /// Values for channels of `state` from that step on.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub patch: Map<String, Value>,
-    /// Inputs in place of those of the run; no result is copied.
+    /// Inputs that replace the run's inputs; no result is copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
-    /// The version in place of that of the run; no result is copied.
+    /// The version that replaces the run's version; no result is copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<RerunVersion>,
 }
 
-/// The version that a repeated run executes.
+/// The version for a repeated run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -210,12 +210,12 @@ pub enum RerunVersion {
     Live(Live),
 }
 
-/// The word for the live version.
+/// The keyword for the live version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Live {
-    /// The version that is live now.
+    /// The currently live version.
     Live,
 }
 
@@ -225,170 +225,170 @@ pub enum Live {
 pub struct Trace {
     /// The run.
     pub run: RunRecord,
-    /// What its models have used so far, in all of its attempts; null on later pages.
+    /// Model usage so far, all attempts included; null on later pages.
     pub usage: Option<RunUsage>,
-    /// A page of its journal, in the order of the steps' starts. Read a run that has not ended again from the start: attempts
-    /// that end later may have started before the last one of a page.
+    /// A page of its journal, in the order of the steps' starts. Read an unfinished run again from the start: attempts
+    /// that end later may have started before the last one on a page.
     pub steps: Vec<TraceStep>,
-    /// Where the next page starts; null: nothing follows.
+    /// The cursor of the next page; null: nothing follows.
     #[serde(default)]
     pub next_cursor: Option<String>,
-    /// Attempts that were in progress when a crash or a restart of the service cut the run off, the earliest first; what became of
-    /// each is in its step. On the first page, at most 1,000. Of chat turns, and of runs with more than 2,000 events, those of nodes
-    /// that store their start.
+    /// Attempts that a service crash or restart interrupted, the earliest first; each step shows its outcome. Only on
+    /// the first page, at most 1,000. Chat turns, and runs with more than 2,000 events, list only nodes that store
+    /// their start.
     #[serde(default)]
     pub interrupted: Vec<InterruptedAttempt>,
-    /// What its steps have left to be sent, in the order in which they left it; until seven days after each is over.
+    /// Deliveries that its steps have enqueued, in order; each is listed until seven days after its end.
     #[serde(default)]
     pub deliveries: Vec<DeliveryRecord>,
 }
 
-/// An attempt of a node that was in progress when a crash or a restart of the service cut its run off.
+/// A node attempt that a service crash or restart interrupted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptedAttempt {
     /// The node, as in [`TraceStep::node`].
     pub node: String,
-    /// Which visit of the node, from 1.
+    /// The node's visit number, from 1.
     pub visit: i32,
-    /// Which attempt of the visit, from 1.
+    /// The attempt number within the visit, from 1.
     pub attempt: i32,
-    /// When it began.
+    /// Start time.
     pub started_at: Timestamp,
-    /// When the run was taken up again.
+    /// Time at which the run resumed.
     pub noticed_at: Timestamp,
 }
 
-/// An event of `webhook_send` or a mail of `email_send`.
+/// An event from `webhook_send` or a mail from `email_send`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeliveryRecord {
-    /// As `delivery_id` in the step's result.
+    /// Its `delivery_id` in the step's result.
     pub id: String,
-    /// What has become of it.
+    /// Its state.
     pub status: DeliveryState,
-    /// How often it was tried.
+    /// Attempts so far.
     pub attempts: i32,
-    /// When its step was done.
+    /// Its step's completion time.
     pub created_at: Timestamp,
-    /// When it is tried next, or the attempt under way counts as lost; null once it is over.
+    /// Next attempt time, or time at which the current attempt counts as lost; null after the end.
     pub next_attempt_at: Option<Timestamp>,
-    /// When it was taken, or given up.
+    /// Time at which the receiver accepted it or the service gave up.
     pub finished_at: Option<Timestamp>,
-    /// Why the last attempt was not taken.
+    /// The last failed attempt's error.
     pub error: Option<String>,
 }
 
-/// What has become of a delivery.
+/// A delivery's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
     /// It waits for an attempt.
     Queued,
-    /// The receiver has taken it.
+    /// The receiver has accepted it.
     Sent,
-    /// It is not tried any more.
+    /// It has failed; the service gave up.
     Failed,
 }
 
-/// What the models of a run have used, failed attempts included.
+/// A run's model usage, failed attempts included.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunUsage {
-    /// Calls that were answered.
+    /// Answered calls.
     pub calls: u64,
-    /// Tokens that were sent; null if an endpoint did not count them.
+    /// Tokens sent; null if an endpoint did not count them.
     pub input_tokens: Option<u64>,
-    /// Tokens that were written; null if an endpoint did not count them.
+    /// Tokens received; null if an endpoint did not count them.
     pub output_tokens: Option<u64>,
-    /// What that costs by list prices; null if tokens or the price of a model are not known.
+    /// Cost by list prices; null if tokens or a model's price are unknown.
     pub cost_usd: Option<f64>,
 }
 
-/// An attempt of a node.
+/// A node attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TraceStep {
     /// The super-step, from 1.
     pub step: i32,
-    /// The node; `outer/inner` inside a sub-workflow, `outer[3]` for an item of a `for_each` and for a call of an agent's
-    /// model, `outer[3].tool[0]` for a tool that this call asked for.
+    /// The node; `outer/inner` inside a sub-workflow, `outer[3]` for a `for_each` item and for a model call by an
+    /// agent, `outer[3].tool[0]` for a tool that this call requested.
     pub node: String,
-    /// Which visit of the node, from 1.
+    /// The node's visit number, from 1.
     pub visit: i32,
-    /// Which attempt of the visit, from 1.
+    /// The attempt number within the visit, from 1.
     pub attempt: i32,
     /// `started`, `succeeded` or `failed`.
     pub status: String,
-    /// When it began.
+    /// Start time.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// End time.
     pub finished_at: Option<Timestamp>,
-    /// SHA-256 of what the node was given, lower-case hexadecimal.
+    /// The node input's SHA-256, lowercase hexadecimal.
     pub input_digest: String,
-    /// What it was given: its fields, filled again from the journal; without secrets. Null if that is not known any more, or if
-    /// the run is too large: more than 10,000 attempts or 16 MiB of results.
+    /// The node's input: its fields, refilled from the journal, without secrets. Null if no longer known, or if the run
+    /// is too large: more than 10,000 attempts or 16 MiB of results.
     #[serde(default)]
     pub input: Value,
-    /// The prompts of the config that its fields have read, sorted. Null where `input` is.
+    /// The config's prompts that its fields have read, sorted. Null if `input` is.
     #[serde(default)]
     pub prompts_read: Option<Vec<String>>,
     /// Its result.
     pub result: Value,
-    /// Why it failed.
+    /// Reason for a failure.
     pub error: Option<RunProblem>,
 }
 
-/// An event of a run, as SSE and the websocket send it.
+/// A run event, as SSE and the websocket send it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunFrame {
-    /// What happened: `type` and `payload`.
+    /// The event: `type` and `payload`.
     #[serde(flatten)]
     pub event: RunEvent,
     /// The run.
     pub run_id: String,
-    /// Counts from 1 without gaps.
+    /// Counter from 1 without gaps.
     pub seq: u64,
-    /// When.
+    /// Event time.
     pub at: Timestamp,
 }
 
-/// What happens in a run.
+/// An event in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
 pub enum RunEvent {
-    /// It begins, or resumes: after a wait, or after a restart of the service.
+    /// It has started or resumed: after a wait, or after a restart of the service.
     RunStarted {
         /// Its workflow.
         workflow_id: String,
-        /// The number of the version it runs; null for a draft.
+        /// Its version number; null for a draft.
         version: Option<i32>,
-        /// Whether an earlier life had begun it.
+        /// Whether it had started before.
         resumed: bool,
     },
-    /// An attempt of a node begins. The same attempt again, or the next one, makes void what it had put out.
+    /// A node attempt has started. If it repeats, or the next attempt starts, its earlier output is void.
     StepStarted {
         /// The node.
         node: String,
-        /// Which visit of the node, from 1.
+        /// The node's visit number, from 1.
         visit: u32,
-        /// Which attempt of the visit, from 1.
+        /// The attempt number within the visit, from 1.
         attempt: u32,
     },
     /// An attempt has a result.
     StepCompleted {
         /// The node.
         node: String,
-        /// Which visit of the node, from 1.
+        /// The node's visit number, from 1.
         visit: u32,
-        /// Which attempt of the visit, from 1.
+        /// The attempt number within the visit, from 1.
         attempt: u32,
-        /// The result; null where it is too large for an event, see `result_bytes` and the trace.
+        /// The result; null if too large for an event, see `result_bytes` and the trace.
         result: Value,
-        /// Bytes of a result that is too large for an event.
+        /// Result bytes, if the result is too large for an event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result_bytes: Option<usize>,
     },
@@ -396,11 +396,11 @@ pub enum RunEvent {
     StepFailed {
         /// The node.
         node: String,
-        /// Which visit of the node, from 1.
+        /// The node's visit number, from 1.
         visit: u32,
-        /// Which attempt of the visit, from 1.
+        /// The attempt number within the visit, from 1.
         attempt: u32,
-        /// Why.
+        /// The reason.
         error: RunProblem,
     },
     /// It waits for an answer: `POST /api/runs/{id}/inputs/{key}`.
@@ -409,17 +409,17 @@ pub enum RunEvent {
     OutputDelta {
         /// The node.
         node: String,
-        /// The text to append to what the node's current attempt has put out.
+        /// The text to append to the output of the node's current attempt.
         text: String,
     },
-    /// What the run is doing.
+    /// Run progress.
     Progress {
         /// One line.
         text: String,
     },
-    /// A message for the readers.
+    /// A message for readers.
     Notice {
-        /// How urgent.
+        /// The urgency.
         level: NoticeLevel,
         /// Markdown.
         message: String,
@@ -427,9 +427,9 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
-    /// It has ended well; nothing follows.
+    /// It has succeeded; nothing follows.
     RunCompleted {
-        /// What it came to.
+        /// Its output.
         output: Value,
         /// As in the run's record.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -437,12 +437,12 @@ pub enum RunEvent {
     },
     /// It has failed; nothing follows.
     RunFailed {
-        /// Why.
+        /// The reason.
         error: RunProblem,
     },
-    /// It was stopped; nothing follows.
+    /// It was cancelled; nothing follows.
     RunCancelled {
-        /// Why.
+        /// The reason.
         error: RunProblem,
     },
 }

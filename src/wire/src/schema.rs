@@ -1,9 +1,9 @@
-//! What the derived schemas lack.
+//! Additions to the derived schemas.
 
 use schemars::Schema;
 use serde_json::{Value, json};
 
-/// Adds the member `type` of a struct with a tag.
+/// Adds the `type` member to a tagged struct.
 pub(crate) fn tagged(tag: &'static str) -> impl Fn(&mut Schema) {
     move |schema| {
         let members = schema.ensure_object();

@@ -1,4 +1,4 @@
-//! What a caller may do: scopes, and sets of them.
+//! Scopes, the rights of callers, and sets of scopes.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ macro_rules! scopes {
         }
 
         impl Scope {
-            /// Every scope, in the order of the table.
+            /// Every scope, in table order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// As it stands in tokens.
+            /// The text in tokens.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
             }
 
-            /// What it grants, in a few words.
+            /// Its rights, in a few words.
             #[must_use]
             pub const fn grants(self) -> &'static str {
                 match self { $(Self::$variant => $grants,)* }
@@ -53,7 +53,7 @@ scopes! {
 }
 
 impl Scope {
-    /// The scope with this text.
+    /// Parses a scope.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|scope| scope.as_str() == text)
@@ -66,15 +66,15 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A set of scopes.
+/// A scope set.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScopeSet(u32);
 
 impl ScopeSet {
-    /// Nothing.
+    /// No scope.
     pub const NONE: Self = Self(0);
 
-    /// Everything.
+    /// Every scope.
     #[must_use]
     pub fn all() -> Self {
         Scope::ALL.iter().copied().collect()
@@ -86,36 +86,36 @@ impl ScopeSet {
         texts.iter().filter_map(|text| Scope::parse(text.as_ref())).collect()
     }
 
-    /// Whether the scope is among them.
+    /// Whether the set contains the scope.
     #[must_use]
     pub const fn contains(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
 
-    /// Those of the others that are missing here.
+    /// Those of `others` that this set lacks.
     #[must_use]
     pub const fn missing(self, others: Self) -> Self {
         Self(others.0 & !self.0)
     }
 
-    /// Both sets together.
+    /// The union of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether nothing is granted.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The scopes, in the order of the table.
+    /// The scopes, in table order.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.iter().copied().filter(move |scope| self.contains(*scope))
     }
 
-    /// The texts, in the order of the table.
+    /// The texts, in table order.
     #[must_use]
     pub fn texts(self) -> Vec<String> {
         self.iter().map(|scope| scope.as_str().to_owned()).collect()
@@ -135,7 +135,7 @@ impl fmt::Debug for ScopeSet {
 }
 
 impl fmt::Display for ScopeSet {
-    /// Separated by commas, as `Missing required scopes: a, b` names them.
+    /// A comma-separated list, as in `Missing required scopes: a, b`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.texts().join(", "))
     }

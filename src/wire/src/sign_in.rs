@@ -1,51 +1,51 @@
-//! Sign-in by e-mail. What holds a secret has no `Debug`.
+//! Sign-in by e-mail. Types with a secret have no `Debug`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// Asks for a mail with a link and a code.
+/// Requests a mail with a link and a code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StartSignIn {
-    /// Whose mail address.
+    /// The user's mail address.
     pub email: String,
-    /// A path of the service to go to afterwards.
+    /// A path on this service to open afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_to: Option<String>,
 }
 
-/// Agrees that a hosted app learns who the user is, and asks for an authorization code.
+/// Agrees that a hosted app learns the user's identity, and requests an authorization code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ApproveApp {
     /// `code`.
     pub response_type: String,
-    /// The alias of the app.
+    /// The app's alias.
     pub client_id: String,
-    /// `/__service/auth/callback` of the app.
+    /// The app's `/__service/auth/callback`.
     pub redirect_uri: String,
     /// SHA-256 of the verifier, base64url.
     pub code_challenge: String,
     /// `S256`.
     pub code_challenge_method: String,
-    /// Returned as it is.
+    /// Returned unchanged.
     pub state: String,
 }
 
-/// The same for every address.
+/// The answer to a sign-in request, identical for every address.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SignInStarted {
-    /// Goes with the code, where no cookie does. A secret of the caller.
+    /// Sent with the code, instead of a cookie. The caller's secret.
     pub challenge: String,
 }
 
-/// Shows the code.
+/// Presents the code.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VerifyCode {
-    /// What the start was answered with; absent where the cookie comes along.
+    /// The challenge in the start's answer; absent if the cookie is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub challenge: Option<String>,
     /// The same address again.
@@ -54,21 +54,21 @@ pub struct VerifyCode {
     pub code: String,
 }
 
-/// A user has signed in.
+/// The answer after a sign-in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SignedIn {
-    /// Goes into the header `Authorization`.
+    /// For the header `Authorization`.
     pub access_token: String,
-    /// Is worth one more of these answers.
+    /// Can be exchanged once for another such answer.
     pub refresh_token: String,
     /// `bearer`.
     pub token_type: String,
-    /// Seconds that the access token is good for.
+    /// Access token lifetime in seconds.
     pub expires_in: i64,
-    /// Who.
+    /// The user.
     pub user: UserRecord,
-    /// Behind a link: the path to go to.
+    /// The path to open after a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_to: Option<String>,
 }
@@ -77,13 +77,13 @@ pub struct SignedIn {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TerminalCode {
-    /// What `POST /api/auth/refresh` takes, once.
+    /// A code that `POST /api/auth/refresh` accepts once.
     pub code: String,
-    /// Seconds that it is good for.
+    /// Lifetime in seconds.
     pub expires_in: i64,
 }
 
-/// `POST /api/auth/token`, sent by a page of the service.
+/// `POST /api/auth/token`, sent by one of the service's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -92,25 +92,25 @@ pub struct RequestPageToken {
     pub active: bool,
 }
 
-/// An access token for a page of a signed-in browser.
+/// An access token for a page in a signed-in browser.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PageToken {
-    /// Goes into the header `Authorization`. It ends with the sign-in of the browser.
+    /// For the header `Authorization`. It ends with the browser's sign-in.
     pub access_token: String,
     /// `bearer`.
     pub token_type: String,
-    /// Seconds that the access token is good for.
+    /// Access token lifetime in seconds.
     pub expires_in: i64,
-    /// Who.
+    /// The user.
     pub user: UserRecord,
 }
 
-/// Puts a new pair of tokens in the place of the old one.
+/// Replaces a token pair with a new one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refresh {
-    /// The latest one.
+    /// The latest refresh token.
     pub refresh_token: String,
 }
 
@@ -122,24 +122,24 @@ pub struct UserRecord {
     pub id: String,
     /// Their mail address.
     pub email: Option<String>,
-    /// What they are called.
+    /// Their name.
     pub name: Option<String>,
 }
 
-/// Who the caller is.
+/// The caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Me {
     /// The person.
     pub user: UserRecord,
-    /// Where they belong.
+    /// Their workspaces.
     pub workspaces: Vec<WorkspaceRole>,
-    /// Their sign-ins that have not ended, the newest first.
+    /// Their active sign-ins, the newest first.
     #[serde(default)]
     pub sessions: Vec<SessionRecord>,
 }
 
-/// A sign-in of a person.
+/// A person's sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionRecord {
@@ -147,15 +147,15 @@ pub struct SessionRecord {
     pub id: String,
     /// `browser` keeps a cookie; `terminal` keeps tokens.
     pub kind: String,
-    /// What the client says it is.
+    /// The client's `User-Agent`.
     pub user_agent: Option<String>,
-    /// When it began.
+    /// Start time.
     pub created_at: Timestamp,
-    /// When it was last used, to the minute.
+    /// Last use, to the minute.
     pub last_used_at: Timestamp,
-    /// When it ends at the latest.
+    /// The latest possible end.
     pub expires_at: Timestamp,
-    /// Whether the request that asks belongs to it.
+    /// Whether the current request belongs to it.
     pub current: bool,
 }
 

@@ -1,81 +1,81 @@
-//! Messages of the workflow websocket. Events of runs go over it as they go over SSE, see [`crate::RunFrame`].
+//! Messages on the workflow websocket. Run events have the same form as over SSE, see [`crate::RunFrame`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{FieldError, Timestamp};
 
-/// What a client says.
+/// A client message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SocketRequest {
-    /// Is answered with `pong`.
+    /// Answered with `pong`.
     Ping {
-        /// Comes back with the answer.
+        /// Returned with the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
     },
-    /// Begins a run, whose events follow.
+    /// Starts a run, whose events follow.
     RunWorkflow {
-        /// A graph, which is stored as a draft; the live version unless given.
+        /// A graph, stored as a draft (default: the live version).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         graph_config: Option<Value>,
-        /// What the graph's `inputs` schema asks for; `{}` unless given.
+        /// Inputs according to the graph's `inputs` schema; `{}` by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         inputs: Option<Value>,
-        /// Laid over the version's runnable config; prompts one by one.
+        /// Overlay for the version's runnable config; prompts are merged one by one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         config: Option<Map<String, Value>>,
-        /// Comes back with every event.
+        /// Returned with every event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
     },
     /// Starts a training, whose events follow.
     TrainWorkflow {
-        /// A graph, which is stored as a draft; the live version unless given.
+        /// A graph, stored as a draft (default: the live version).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         graph_config: Option<Value>,
-        /// Inputs under those of each case.
+        /// Default inputs, overridden by each case's inputs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         inputs: Option<Value>,
-        /// Laid over the version's runnable config; prompts one by one.
+        /// Overlay for the version's runnable config; prompts are merged one by one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         runnable_config: Option<Map<String, Value>>,
-        /// What is done.
+        /// The training's settings.
         training: Map<String, Value>,
-        /// A UUIDv7 of the client's for the run.
+        /// The run's id, a UUIDv7 that the client chooses.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run_id: Option<String>,
-        /// Comes back with every event.
+        /// Returned with every event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
     },
     /// Starts an evaluation, whose events follow.
     EvaluateWorkflow {
-        /// A graph, which is stored as a draft; the live version unless given.
+        /// A graph, stored as a draft (default: the live version).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         graph_config: Option<Value>,
-        /// Inputs under those of each case.
+        /// Default inputs, overridden by each case's inputs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         inputs: Option<Value>,
-        /// Laid over the version's runnable config; prompts one by one.
+        /// Overlay for the version's runnable config; prompts are merged one by one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         runnable_config: Option<Map<String, Value>>,
-        /// What is done.
+        /// The evaluation's settings.
         evaluation: Map<String, Value>,
-        /// A UUIDv7 of the client's for the run.
+        /// The run's id, a UUIDv7 that the client chooses.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run_id: Option<String>,
-        /// Comes back with every event.
+        /// Returned with every event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
     },
-    /// Pauses a training or an evaluation at the next border between cases.
+    /// Pauses a training or an evaluation before its next case.
     Pause {
         /// The run.
         run_id: String,
-        /// Comes back with an error.
+        /// Returned with an error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
     },
@@ -83,61 +83,61 @@ pub enum SocketRequest {
     Resume {
         /// The run.
         run_id: String,
-        /// Comes back with an error.
+        /// Returned with an error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
     },
-    /// Asks for a run's events.
+    /// Subscribes to a run's events.
     Subscribe {
         /// The run.
         run_id: String,
-        /// The last event that was seen; none unless given.
+        /// The last event that the client has received; none by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after_seq: Option<u64>,
-        /// Comes back with every event.
+        /// Returned with every event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
     },
-    /// Stops a run.
+    /// Cancels a run.
     Cancel {
         /// The run.
         run_id: String,
-        /// Comes back with an error.
+        /// Returned with an error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
     },
 }
 
-/// What the service says that is no event of a run.
+/// A service message that is not a run event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketFrame {
     /// `type` and `payload`.
     #[serde(flatten)]
     pub message: SocketMessage,
-    /// The run that it is about.
+    /// The run that it concerns.
     pub run_id: Option<String>,
     /// Always 0: it does not count among a run's events.
     pub seq: u64,
-    /// When.
+    /// Message time.
     pub at: Timestamp,
-    /// As the client gave it.
+    /// The client's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// The answers.
+/// A service message by type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
 pub enum SocketMessage {
-    /// To `ping`.
+    /// The answer to `ping`.
     Pong {},
-    /// To what cannot be done. The socket stays open.
+    /// The answer to a failed request. The socket stays open.
     Error(SocketProblem),
 }
 
-/// What went wrong.
+/// An error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SocketProblem {
@@ -145,6 +145,6 @@ pub struct SocketProblem {
     pub message: String,
     /// The stable dotted code.
     pub code: String,
-    /// Every problem of a message that did not validate.
+    /// Every problem in an invalid message.
     pub errors: Vec<FieldError>,
 }

@@ -1,22 +1,22 @@
-//! Server-sent events as Callboard writes them: `id: <stream>.<seq>`, `data: <json>`, an empty line.
+//! Server-sent events in Callboard's format: `id: <stream>.<seq>`, `data: <json>`, an empty line.
 //!
-//! Frames are stored as the text that is sent, so a reader resumes by cutting a stored text at an event.
+//! Frames are stored as the sent text, so a reader resumes by cutting a stored text at an event.
 
 use std::fmt::{Display, Write as _};
 
 /// The comment that keeps an idle connection open.
 pub const PING: &str = ": ping\n\n";
 
-/// Where the live events of a stream begin, for readers of the dialect `chatkit`.
+/// Marks the start of a stream's live events for readers with the dialect `chatkit`.
 pub const LIVE_COMMENT: &str = ": live\n\n";
 
-/// The same for readers of the dialect `interface`: a frame without an id, with [`LIVE_DATA`].
+/// The same for readers with the dialect `interface`: a frame without an id, with [`LIVE_DATA`].
 pub const LIVE_FRAME: &str = "data: {\"type\":\"stream.live\"}\n\n";
 
 /// The data of [`LIVE_FRAME`].
 pub const LIVE_DATA: &str = r#"{"type":"stream.live"}"#;
 
-/// Appends one event. `json` must be a single line, as compact JSON is.
+/// Appends one event. `json` must be a single line, such as compact JSON.
 pub fn push_event(frame: &mut String, stream: impl Display, seq: u64, json: &str) {
     // Writing into a String cannot fail.
     let _ = write!(frame, "id: {stream}.{seq}\ndata: ");
@@ -24,7 +24,7 @@ pub fn push_event(frame: &mut String, stream: impl Display, seq: u64, json: &str
     frame.push_str("\n\n");
 }
 
-/// The sequence number of an event id `<stream>.<seq>`, if it names this stream.
+/// The sequence number in an event id `<stream>.<seq>`, if it names this stream.
 #[must_use]
 pub fn parse_event_id(id: &str, stream: &str) -> Option<u64> {
     let (named, seq) = id.trim().rsplit_once('.')?;
@@ -32,7 +32,7 @@ pub fn parse_event_id(id: &str, stream: &str) -> Option<u64> {
     (named == stream && digits).then(|| seq.parse().ok()).flatten()
 }
 
-/// The part of `frame` that follows event `after`. `first` is the sequence number of its first event.
+/// The part of `frame` after event `after`. `first` is the sequence number of its first event.
 #[must_use]
 pub fn split_after(frame: &str, first: u64, after: u64) -> &str {
     let mut rest = frame;

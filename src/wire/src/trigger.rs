@@ -1,4 +1,4 @@
-//! What begins runs of a workflow by itself.
+//! Triggers that start workflow runs automatically.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// What becomes of fires whose time has passed while no instance ran.
+/// Handling of fires that became due while no instance ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MissedFires {
-    /// They are left out; the next one is in the future.
+    /// They are skipped; the next fire is in the future.
     #[default]
     Skip,
-    /// One run makes up for all of them.
+    /// One run replaces all of them.
     Once,
 }
 
 impl MissedFires {
-    /// As it is stored and sent.
+    /// The stored and sent name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl MissedFires {
         }
     }
 
-    /// The policy of this name.
+    /// Parses a policy name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Skip, Self::Once].into_iter().find(|missed| missed.as_str() == text)
@@ -41,13 +41,13 @@ impl MissedFires {
 pub struct CronConfig {
     /// Five fields (minute, hour, day of the month, month, day of the week), or six with seconds first.
     pub expression: String,
-    /// An IANA name; `UTC` where it is not given.
+    /// An IANA name (default: `UTC`).
     #[serde(default = "utc")]
     pub timezone: String,
-    /// Whether a run is begun while the last one of this trigger has not ended.
+    /// Whether a run may start before the trigger's last run has ended.
     #[serde(default)]
     pub overlap: bool,
-    /// What becomes of fires that were missed.
+    /// Handling of missed fires.
     #[serde(default)]
     pub missed: MissedFires,
     /// Whether it fires.
@@ -63,25 +63,25 @@ fn yes() -> bool {
     true
 }
 
-/// A fire that began no run because it was not to.
+/// A fire that was skipped on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TriggerSkip {
-    /// The time that it stood for.
+    /// Its scheduled time.
     pub scheduled_for: Timestamp,
     /// `overlap`: the last run has not ended; `missed`: no instance ran.
     pub reason: String,
 }
 
-/// A fire that began no run though it was to.
+/// A fire that failed to start a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TriggerError {
-    /// The time that it stood for.
+    /// Its scheduled time.
     pub scheduled_for: Timestamp,
-    /// A code of the table.
+    /// An error code.
     pub code: String,
-    /// For people.
+    /// A message for people.
     pub message: String,
 }
 
@@ -89,42 +89,42 @@ pub struct TriggerError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CronRecord {
-    /// What it was told.
+    /// Its configuration.
     #[serde(flatten)]
     pub config: CronConfig,
-    /// When it fires next; null: it does not.
+    /// Next fire time; null: none.
     pub next_fire_at: Option<Timestamp>,
-    /// The time that its last run stood for.
+    /// Its last run's scheduled time.
     pub last_scheduled_for: Option<Timestamp>,
     /// Its last run.
     pub last_run_id: Option<String>,
-    /// The last fire that was left out.
+    /// The last skipped fire.
     pub last_skipped: Option<TriggerSkip>,
-    /// Why the last fire failed; null once one has begun a run again.
+    /// The last fire's error; null after a later fire has started a run.
     pub last_error: Option<TriggerError>,
-    /// When it was configured.
+    /// Configuration time.
     pub created_at: Timestamp,
-    /// When its configuration last changed.
+    /// Time of the last configuration change.
     pub updated_at: Timestamp,
 }
 
-/// What a signature is made of.
+/// The signed text and its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SignatureScheme {
-    /// `<timestamp>.<body>`, or the body alone.
+    /// `<timestamp>.<body>`, or only the body.
     #[default]
     Plain,
-    /// As Slack signs: `v0:<timestamp>:<body>`, behind `v0=`.
+    /// Slack's format: `v0:<timestamp>:<body>`, after `v0=`.
     Slack,
 }
 
-/// How many calls a webhook takes.
+/// A webhook's rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookRate {
-    /// So many at once, and then one for each part of the interval.
+    /// Maximum burst; after that, one call per `interval_seconds / limit` seconds.
     pub limit: u32,
     /// Seconds.
     pub interval_seconds: u32,
@@ -134,65 +134,65 @@ pub struct WebhookRate {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookConfig {
-    /// Verbs that begin a run.
+    /// Methods that start a run.
     pub allowed_methods: Vec<String>,
-    /// The header that holds the shared secret.
+    /// The header with the shared secret.
     pub shared_secret_header: Option<String>,
-    /// The header that holds the signature.
+    /// The header with the signature.
     pub hmac_header: Option<String>,
     /// `sha256`.
     pub hmac_algorithm: String,
-    /// The header that holds the timestamp, in Unix seconds.
+    /// The header with the timestamp, in Unix seconds.
     pub hmac_timestamp_header: Option<String>,
-    /// How far the timestamp may be away.
+    /// Maximum timestamp deviation.
     pub hmac_tolerance_seconds: u32,
-    /// The header in which the sender names a delivery, so that one that is sent again begins no second run; null:
+    /// The header with the sender's delivery id, so that a repeated delivery starts no second run; null:
     /// `Idempotency-Key`.
     pub delivery_id_header: Option<String>,
-    /// What the signature is made of.
+    /// The signed text and its format.
     pub signature_scheme: SignatureScheme,
-    /// Whether it takes calls of anybody.
+    /// Whether it accepts unsigned calls from anyone.
     pub allow_unsigned: bool,
-    /// Null: as many calls as come.
+    /// The rate limit; null: unlimited.
     pub rate_limit: Option<WebhookRate>,
 }
 
-/// `PUT /api/workflows/{ref}/triggers/webhook/config`. What is not given is as usual; a secret that is not given stays.
+/// `PUT /api/workflows/{ref}/triggers/webhook/config`. Absent members get their defaults; an absent secret stays.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct SetWebhook {
-    /// Verbs that begin a run; `POST` where none is given.
+    /// Methods that start a run (default: `POST`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_methods: Vec<String>,
-    /// The header that holds the shared secret.
+    /// The header with the shared secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared_secret_header: Option<String>,
     /// The shared secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared_secret: Option<String>,
-    /// The header that holds the signature.
+    /// The header with the signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hmac_header: Option<String>,
-    /// The secret that calls are signed with.
+    /// The secret that signs calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hmac_secret: Option<String>,
-    /// The header that holds the timestamp, in Unix seconds.
+    /// The header with the timestamp, in Unix seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hmac_timestamp_header: Option<String>,
-    /// How far the timestamp may be away; 300.
+    /// Maximum timestamp deviation (default: 300).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hmac_tolerance_seconds: Option<u32>,
-    /// The header in which the sender names a delivery; `Idempotency-Key`.
+    /// The header with the sender's delivery id (default: `Idempotency-Key`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_id_header: Option<String>,
-    /// What the signature is made of.
+    /// The signed text and its format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature_scheme: Option<SignatureScheme>,
-    /// Whether it takes calls of anybody.
+    /// Whether it accepts unsigned calls from anyone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_unsigned: Option<bool>,
-    /// How many calls it takes.
+    /// The rate limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<WebhookRate>,
 }
@@ -210,20 +210,20 @@ impl fmt::Debug for SetWebhook {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookRecord {
-    /// What it was told.
+    /// Its configuration.
     #[serde(flatten)]
     pub config: WebhookConfig,
     /// `********`, or null.
     pub shared_secret: Option<String>,
-    /// The same.
+    /// `********`, or null.
     pub hmac_secret: Option<String>,
-    /// When it was configured.
+    /// Configuration time.
     pub created_at: Timestamp,
-    /// When its configuration last changed.
+    /// Time of the last configuration change.
     pub updated_at: Timestamp,
 }
 
-/// Answer to a webhook's call.
+/// The answer to a webhook call that started a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebhookBegun {
@@ -233,16 +233,16 @@ pub struct WebhookBegun {
     pub status: crate::RunState,
 }
 
-/// Answer to a call of a webhook.
+/// The answer to a webhook call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum WebhookAnswer {
     /// The run.
     Begun(WebhookBegun),
-    /// The challenge of a verification.
+    /// The challenge from a verification call.
     Challenge {
-        /// As it was sent.
+        /// The received challenge.
         challenge: String,
     },
 }

@@ -1,5 +1,5 @@
-//! JSON whose objects have each member once. Programs disagree about repeated members, so what checks a text and what acts on
-//! it could read different values.
+//! JSON without repeated members. Programs disagree about repeated members, so a check and the code after it could read
+//! different values.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use serde_json::{Map, Number, Value};
 
 use crate::shortened;
 
-/// A value of which no object, at any depth, repeats a member; a text with one does not deserialize. Numbers are read as [`Value`] reads
-/// them.
+/// A value in which no object, at any depth, repeats a member; other texts do not deserialize. Numbers are parsed as in
+/// [`Value`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct UniqueJson(pub Value);
 

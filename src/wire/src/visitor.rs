@@ -1,31 +1,32 @@
-//! The data of a chat's visitors over HTTP: listed, changed, exported and erased. Source: `chat-protocol.md` 15.
+//! Chat visitors' data over HTTP: listed, changed, exported and erased. Source: `chat-protocol.md` 15.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::chat::{FeedbackKind, Thread, ThreadItem, ThreadStatus};
 
-/// A thread of a workflow, as its owner sees it.
+/// A workflow's thread, as its owner sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadRecord {
     /// Its id.
     pub id: String,
-    /// Whose it is: `visitor:`, `session:` or `user:`, and an id; null if everyone who knows the thread's id may read it.
+    /// The thread's owner: `visitor:`, `session:` or `user:`, and an id; null if everyone who knows the thread's id may
+    /// read it.
     pub visitor: Option<String>,
     /// Its title, once it has one.
     pub title: Option<String>,
     /// Whether it accepts messages.
     pub status: ThreadStatus,
-    /// When it was started.
+    /// Start time.
     pub created_at: Timestamp,
-    /// When its last item was added; null without items.
+    /// Time at which the last item was added; null without items.
     pub last_item_at: Option<Timestamp>,
-    /// Visible items.
+    /// Number of visible items.
     pub items: u64,
 }
 
-/// `PATCH /api/workflows/{ref}/chat/threads/{id}`. What is left out stays as it is.
+/// `PATCH /api/workflows/{ref}/chat/threads/{id}`. Absent members stay unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -33,7 +34,7 @@ pub struct UpdateThread {
     /// `active`, `locked` or `closed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Why it is locked or closed, shown to the visitor; at most 500 characters.
+    /// The reason for locking or closing it, shown to the visitor; at most 500 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Its title, 1 to 200 characters.
@@ -45,7 +46,7 @@ pub struct UpdateThread {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Erased {
-    /// Threads that this request has erased.
+    /// Threads erased by this request.
     pub threads: u64,
 }
 
@@ -57,18 +58,18 @@ pub struct Erasing {
     pub status: String,
 }
 
-/// A line of an export. An export without its last line, `end`, is incomplete.
+/// An export line. An export without its last line, `end`, is incomplete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ExportLine {
     /// The first line.
     Visitor {
-        /// Whose data follows.
+        /// The visitor whose data follows.
         visitor: String,
         /// The workflow.
         workflow_id: String,
-        /// When the export was made.
+        /// Export time.
         at: Timestamp,
     },
     /// A thread, without its items; they follow.
@@ -76,12 +77,12 @@ pub enum ExportLine {
         /// The thread.
         thread: Thread,
     },
-    /// An item of the last thread, in order.
+    /// An item in the last thread, in order.
     Item {
         /// The item.
         item: ThreadItem,
     },
-    /// Feedback of the visitor on an item of the last thread.
+    /// The visitor's feedback on an item in the last thread.
     Feedback {
         /// The thread.
         thread_id: String,
@@ -91,7 +92,7 @@ pub enum ExportLine {
         kind: FeedbackKind,
         /// The visitor's words.
         comment: Option<String>,
-        /// When it was given.
+        /// Feedback time.
         at: Timestamp,
     },
     /// A file; its bytes follow.
@@ -106,16 +107,16 @@ pub enum ExportLine {
         mime_type: String,
         /// Bytes.
         size: u64,
-        /// SHA-256 of the bytes in hex; null until they were uploaded.
+        /// SHA-256 of the bytes in hex; null before the upload.
         sha256: Option<String>,
-        /// When it was announced or uploaded.
+        /// Announcement or upload time.
         at: Timestamp,
     },
     /// Bytes of the last attachment: the next 256 KiB, or the rest.
     AttachmentChunk {
         /// The attachment.
         id: String,
-        /// From 0.
+        /// The chunk's number, from 0.
         number: u64,
         /// Standard base64 with padding.
         base64: String,

@@ -1,4 +1,4 @@
-//! What a run waits for.
+//! Answers that a run waits for.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,12 +6,12 @@ use serde_json::Value;
 use crate::Timestamp;
 use crate::chat::ItemBody;
 
-/// What asks for an answer.
+/// The node kind that waits for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WaitKind {
-    /// The node `wait_for_input`, or a step whose outcome is unknown.
+    /// The node `wait_for_input`, or a step with an unknown outcome.
     #[default]
     Input,
     /// The node `ask`.
@@ -21,7 +21,7 @@ pub enum WaitKind {
 }
 
 impl WaitKind {
-    /// Of the item that asks in a chat, if there is one.
+    /// The kind for a chat's pending item, if there is one.
     #[must_use]
     pub fn of(item: Option<&ItemBody>) -> Self {
         match item {
@@ -32,24 +32,24 @@ impl WaitKind {
     }
 }
 
-/// The answer that a run waits for; `POST /api/runs/{id}/inputs/{key}` gives it.
+/// An answer that a run waits for; send it with `POST /api/runs/{id}/inputs/{key}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitsFor {
-    /// By which an answer names it.
+    /// The key under which the answer is sent.
     pub key: String,
-    /// What asks.
+    /// The waiting node's kind.
     #[serde(default)]
     pub kind: WaitKind,
-    /// The pending item of the chat, once the turn has ended with it.
+    /// The chat's pending item, after the turn has ended with it.
     #[serde(default)]
     pub item_id: Option<String>,
-    /// What is asked, for people.
+    /// The question, for people.
     pub message: Option<String>,
-    /// JSON Schema that an answer has to fit.
+    /// JSON Schema for the answer.
     pub schema: Option<Value>,
-    /// Who may answer: `role:<role>` or mail addresses; empty: every caller who may execute the workflow.
+    /// Callers who may answer: `role:<role>` or mail addresses; empty: every caller who may execute the workflow.
     pub audience: Vec<String>,
-    /// When it is too late.
+    /// Expiry.
     pub expires_at: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! Workflows and versions over HTTP. Unset optional fields are `null`; unknown request fields are refused.
+//! Workflows and versions over HTTP. Unset optional fields are `null`; unknown request fields are rejected.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,45 +10,45 @@ use crate::{ChatSettings, FieldError, PublicChat, Readiness, Timestamp, UpdateCh
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateWorkflow {
-    /// Shown to people; 1 to 200 characters.
+    /// Display name; 1 to 200 characters.
     pub name: String,
-    /// `^[a-z0-9]+(?:-[a-z0-9]+)*$`, at most 64, no UUID; made from the name when absent.
+    /// `^[a-z0-9]+(?:-[a-z0-9]+)*$`, at most 64, not a UUID; derived from the name if absent.
     #[serde(default)]
     pub handle: Option<String>,
     /// At most 4,000 characters.
     #[serde(default)]
     pub description: Option<String>,
-    /// At most 32 tags of 64 characters.
+    /// At most 32 tags with 64 characters each.
     #[serde(default)]
     pub tags: Vec<String>,
 }
 
-/// `PUT /api/workflows/{ref}`: what is not said stays as it is.
+/// `PUT /api/workflows/{ref}`: absent members stay unchanged.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateWorkflow {
-    /// Shown to people; 1 to 200 characters.
+    /// Display name; 1 to 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// As where it is made.
+    /// As in a new workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
-    /// At most 4,000 characters; null takes it away.
+    /// At most 4,000 characters; null removes it.
     #[serde(default, deserialize_with = "stated", skip_serializing_if = "Option::is_none")]
     pub description: Option<Option<String>>,
-    /// At most 32 tags of 64 characters.
+    /// At most 32 tags with 64 characters each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// What the chat shows.
+    /// The chat settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<UpdateChatSettings>,
-    /// Most runs at the same time, the others wait for their turn; null: as many as there are.
+    /// Maximum concurrent runs, others are queued; null: unlimited.
     #[serde(default, deserialize_with = "stated", skip_serializing_if = "Option::is_none")]
     pub max_concurrent_runs: Option<Option<i32>>,
 }
 
-/// Null is something that is said.
+/// Distinguishes null from absent.
 pub(crate) fn stated<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
     member: D,
 ) -> Result<Option<Option<T>>, D::Error> {
@@ -63,21 +63,21 @@ pub struct WorkflowRecord {
     pub id: String,
     /// Unique within its workspace.
     pub handle: String,
-    /// Shown to people.
+    /// Display name.
     pub name: String,
-    /// What it does.
+    /// A description.
     pub description: Option<String>,
-    /// For finding it.
+    /// Tags for finding it.
     pub tags: Vec<String>,
-    /// Whose it is.
+    /// Its workspace.
     pub workspace_id: String,
     /// True for a published workflow.
     pub is_public: bool,
-    /// Whether the published chat asks for a login.
+    /// Whether the published chat requires a login.
     pub require_login: bool,
-    /// When it was published.
+    /// Publication time.
     pub published_at: Option<Timestamp>,
-    /// By whom.
+    /// The publisher.
     pub published_by: Option<String>,
     /// The page to share, while published.
     pub share_url: Option<String>,
@@ -87,47 +87,47 @@ pub struct WorkflowRecord {
     pub latest_version: Option<i32>,
     /// The number of the version that every request without a version runs.
     pub live_version: Option<i32>,
-    /// What the chat shows.
+    /// The chat settings.
     pub chat: ChatSettings,
-    /// Most runs at the same time, the others wait for their turn; null: as many as there are.
+    /// Maximum concurrent runs, others are queued; null: unlimited.
     pub max_concurrent_runs: Option<i32>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// `GET /api/workflows/{ref}`: the record, and whether it can run.
+/// `GET /api/workflows/{ref}`: the record, and the workflow's readiness.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShownWorkflow {
     /// The record.
     #[serde(flatten)]
     pub workflow: WorkflowRecord,
-    /// Readiness of the live version; absent where that names no credential.
+    /// The live version's readiness; absent if that version names no credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness: Option<Readiness>,
 }
 
-/// What anybody may know of a published workflow.
+/// A published workflow's public data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublicWorkflow {
     /// UUIDv7.
     pub id: String,
-    /// Shown to people.
+    /// Display name.
     pub name: String,
-    /// What it does.
+    /// A description.
     pub description: Option<String>,
-    /// Whether the chat asks for a login.
+    /// Whether the chat requires a login.
     pub require_login: bool,
     /// The page to share.
     pub share_url: String,
-    /// What the chat shows.
+    /// The chat settings.
     pub chat: PublicChat,
 }
 
-/// `GET /api/workflows/{ref}/uses`: what stops working when the workflow is archived.
+/// `GET /api/workflows/{ref}/uses`: everything that stops working when the workflow is archived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkflowUses {
@@ -135,23 +135,23 @@ pub struct WorkflowUses {
     pub is_public: bool,
     /// Its triggers: `cron`, `webhook`.
     pub triggers: Vec<String>,
-    /// Bindings of apps that run it.
+    /// App bindings that run it.
     pub apps: Vec<BindingUse>,
     /// Handles of other workflows whose live version runs it.
     pub workflows: Vec<String>,
 }
 
-/// A binding of an app.
+/// An app binding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BindingUse {
-    /// Alias of the app.
+    /// The app's alias.
     pub app: String,
-    /// Name of the binding.
+    /// The binding's name.
     pub binding: String,
 }
 
-/// `POST /api/workflows/{ref}/versions` of a draft.
+/// `POST /api/workflows/{ref}/versions` for a draft.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -161,13 +161,13 @@ pub struct PromoteDraft {
     /// For the caller's own use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// What is new.
+    /// The version's changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
 }
 
-/// `POST /api/workflows/{ref}/versions`: a checkpoint to save. The version has the graph of the checkpoint's run and the config of the
-/// checkpoint.
+/// `POST /api/workflows/{ref}/versions`: a checkpoint to save. The version has the graph of the checkpoint's run and
+/// the checkpoint's config.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -177,7 +177,7 @@ pub struct PromoteCheckpoint {
     /// For the caller's own use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// What is new.
+    /// The version's changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
 }
@@ -187,7 +187,7 @@ pub struct PromoteCheckpoint {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SetLive {
-    /// Also a version that has failed its gate.
+    /// Allows a version that has failed its gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
 }
@@ -197,15 +197,15 @@ pub struct SetLive {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateVersion {
-    /// A graph of format `graph/1`.
+    /// A graph in the format `graph/1`.
     pub graph: Value,
-    /// Prompts and settings of the run; null: those of the latest version are kept.
+    /// The run's prompts and settings; null: the latest version's are kept.
     #[serde(default)]
     pub runnable_config: Option<Map<String, Value>>,
     /// For the caller's own use.
     #[serde(default)]
     pub metadata: Option<Map<String, Value>>,
-    /// What is new.
+    /// The version's changes.
     #[serde(default)]
     pub notes: Option<String>,
 }
@@ -231,30 +231,30 @@ pub struct VersionRecord {
     pub id: String,
     /// Its workflow.
     pub workflow_id: String,
-    /// Counts from 1 within the workflow; null for a draft.
+    /// Counter from 1 within the workflow; null for a draft.
     pub version: Option<i32>,
-    /// Whether it is a draft: a graph that came with a request.
+    /// Whether it is a draft: a graph from a request.
     pub draft: bool,
-    /// SHA-256 of graph and runnable config, lower-case hexadecimal; of the graph alone in versions of older builds.
+    /// SHA-256 of graph and runnable config, lowercase hexadecimal; only of the graph in versions from older builds.
     pub digest: String,
     /// The graph.
     pub graph: Value,
-    /// Prompts and settings of the run.
+    /// The run's prompts and settings.
     pub runnable_config: Option<Map<String, Value>>,
     /// For the caller's own use.
     pub metadata: Map<String, Value>,
-    /// What is new.
+    /// The version's changes.
     pub notes: Option<String>,
-    /// Who saved it.
+    /// The creator.
     pub created_by: Option<String>,
-    /// When.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// What the gate has decided; absent for a version without one.
+    /// The gate's decision; absent for a version without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<VersionGate>,
 }
 
-/// Answer to saving a version.
+/// The answer after saving a version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SavedVersion {
@@ -263,10 +263,11 @@ pub struct SavedVersion {
     pub version: VersionRecord,
     /// The live version after the save.
     pub live: LiveAfterSave,
-    /// The number of the version whose runnable config was kept; absent if the request has one, or if there was none to keep.
+    /// The number of the version whose runnable config was kept; absent if the request has one, or if there was none to
+    /// keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_kept_from: Option<i32>,
-    /// What may be a mistake, and may be right later; absent when there is nothing.
+    /// Possible mistakes, which may be correct later; absent if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<FieldError>,
 }
@@ -277,11 +278,11 @@ pub struct SavedVersion {
 pub struct LiveAfterSave {
     /// Its number; null if no version is live.
     pub version: Option<i32>,
-    /// Why it is this version.
+    /// The reason.
     pub reason: LiveReason,
 }
 
-/// Why a version is live after a save.
+/// The reason for the live version after a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -301,26 +302,26 @@ pub enum LiveReason {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CheckVersion {
-    /// A graph of format `graph/1`.
+    /// A graph in the format `graph/1`.
     pub graph: Value,
-    /// Prompts and settings of the run.
+    /// The run's prompts and settings.
     #[serde(default)]
     pub runnable_config: Option<Map<String, Value>>,
 }
 
-/// What is wrong with a graph and its config.
+/// Problems in a graph and its config.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Checked {
-    /// Whether they would be saved.
+    /// Whether they could be saved.
     pub valid: bool,
-    /// Every mistake; pointers begin at the graph, or with `/runnable_config`.
+    /// Every error; pointers start at the graph, or with `/runnable_config`.
     pub errors: Vec<FieldError>,
-    /// What may be a mistake, and may be right later.
+    /// Possible mistakes, which may be correct later.
     pub warnings: Vec<FieldError>,
 }
 
-/// A version in a list: everything that is small. The whole is read by its number.
+/// A version in a list: only its small fields. Read the whole version by its number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VersionSummary {
@@ -328,31 +329,31 @@ pub struct VersionSummary {
     pub id: String,
     /// Its workflow.
     pub workflow_id: String,
-    /// Counts from 1 within the workflow; null for a draft.
+    /// Counter from 1 within the workflow; null for a draft.
     pub version: Option<i32>,
-    /// Whether it is a draft: a graph that came with a request.
+    /// Whether it is a draft: a graph from a request.
     pub draft: bool,
-    /// SHA-256 of graph and runnable config, lower-case hexadecimal; of the graph alone in versions of older builds.
+    /// SHA-256 of graph and runnable config, lowercase hexadecimal; only of the graph in versions from older builds.
     pub digest: String,
-    /// What is new.
+    /// The version's changes.
     pub notes: Option<String>,
-    /// Who saved it.
+    /// The creator.
     pub created_by: Option<String>,
-    /// When.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// What the gate has decided; absent for a version without one.
+    /// The gate's decision; absent for a version without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<VersionGate>,
 }
 
-/// A part of a list.
+/// A list page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "{T}List"))]
 pub struct Listed<T> {
     /// The entries.
     pub data: Vec<T>,
-    /// Given as `cursor`, it answers the next part; null at the end.
+    /// The `cursor` for the next page; null at the end.
     pub next_cursor: Option<String>,
 }
 
@@ -361,30 +362,30 @@ pub struct Listed<T> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PublishRequest {
-    /// Whether chatting asks for a login; absent: as it is, and not at the first publication.
+    /// Whether the chat requires a login; absent: unchanged, and false for the first publication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_login: Option<bool>,
 }
 
-/// Answer to publishing.
+/// The answer after publishing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
-    /// The workflow as it is now.
+    /// The published workflow.
     pub workflow: WorkflowRecord,
     /// The page to share; its last segment is the workflow's id.
     pub share_url: String,
 }
 
-/// Answer to stopping a stream.
+/// The answer to a request to stop a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StopAnswer {
-    /// How the turn stands.
+    /// The turn's status.
     pub status: StopStatus,
 }
 
-/// How a turn stands after a request to stop it.
+/// A turn's status after a request to stop it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -9,9 +9,9 @@ use crate::Timestamp;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateWorkspace {
-    /// How requests name it: words of a-z and 0-9 with hyphens between them, at most 64 characters, for good.
+    /// Name in requests: words of a-z and 0-9 with hyphens between them, at most 64 characters. It never changes.
     pub slug: String,
-    /// Shown to people, at most 100 characters; the slug where it is not given.
+    /// Display name, at most 100 characters (default: the slug).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -21,23 +21,23 @@ pub struct CreateWorkspace {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateWorkspace {
-    /// Shown to people, at most 100 characters.
+    /// Display name, at most 100 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What becomes of the replies of a training's calls after its end.
+    /// Retention of a training's model replies after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training_calls: Option<TrainingCalls>,
 }
 
-/// What becomes of the replies of a training's calls of models after its end.
+/// Retention of a training's model replies after its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TrainingCalls {
-    /// They stay as long as the run.
+    /// Keep them as long as the run.
     #[default]
     Keep,
-    /// They are erased.
+    /// Erase them.
     Drop,
 }
 
@@ -54,7 +54,7 @@ impl TrainingCalls {
         }
     }
 
-    /// The setting with this name.
+    /// Parses a setting's name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Keep, Self::Drop].into_iter().find(|setting| setting.as_str() == name)
@@ -67,31 +67,31 @@ impl TrainingCalls {
 pub struct WorkspaceRecord {
     /// UUIDv7.
     pub id: String,
-    /// How requests name it.
+    /// Name in requests.
     pub slug: String,
-    /// Shown to people.
+    /// Display name.
     pub name: String,
-    /// What the caller is there: `viewer`, `editor`, `admin` or `owner`; null for a caller who is no user.
+    /// The caller's role there: `viewer`, `editor`, `admin` or `owner`; null if the caller is not a user.
     pub role: Option<String>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// What becomes of the replies of a training's calls after its end.
+    /// Retention of a training's model replies after its end.
     #[serde(default)]
     pub training_calls: TrainingCalls,
-    /// What it keeps; null in lists, and before it was measured.
+    /// Its storage use; null in lists, and before the first measurement.
     #[serde(default)]
     pub storage: Option<WorkspaceStorage>,
 }
 
-/// What a workspace keeps.
+/// A workspace's storage use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkspaceStorage {
-    /// Bytes of its runs, events, messages and search indexes; about, where it is much.
+    /// Bytes of its runs, events, messages and search indexes; approximate if large.
     pub bytes: i64,
-    /// Bytes that it may keep; null: as many as there are.
+    /// Maximum bytes; null: unlimited.
     pub limit: Option<i64>,
-    /// When it was measured.
+    /// Measurement time.
     pub measured_at: Timestamp,
 }
 
@@ -115,22 +115,22 @@ pub struct UpdateMember {
     pub role: String,
 }
 
-/// A person who belongs to a workspace, or is invited to it.
+/// A workspace member, or a person invited to be one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberRecord {
-    /// Id of their account.
+    /// Their account's id.
     pub user_id: String,
-    /// Their mail address; null once they were erased.
+    /// Their mail address; null after their erasure.
     pub email: Option<String>,
-    /// What they are called, where they said so.
+    /// Their name, if they gave one.
     pub name: Option<String>,
     /// `viewer`, `editor`, `admin` or `owner`.
     pub role: String,
-    /// `active`; `invited` until they sign in for the first time; `expired` when they did not in time.
+    /// `active`; `invited` before the first sign-in; `expired` if they did not sign in on time.
     pub status: String,
-    /// Until when the invitation may be taken up; null for a member.
+    /// The invitation's expiry; null for a member.
     pub invited_until: Option<Timestamp>,
-    /// When they were added or last invited.
+    /// Time at which they were added or last invited.
     pub created_at: Timestamp,
 }

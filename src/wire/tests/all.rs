@@ -1,4 +1,4 @@
-//! Round trips of every variant, and the request parser against bad input.
+//! Round trips for every variant, and the request parser with bad input.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use serde_json::{Map, Value, json};
@@ -131,7 +131,7 @@ fn an_item_of_a_newer_build_is_read_and_not_shown() {
     assert!(item.is_hidden() && item.as_message().is_none());
 }
 
-/// Stored items are told apart by it (`USER_MESSAGE` in the store).
+/// The store distinguishes items by it (`USER_MESSAGE`).
 #[test]
 fn the_json_of_an_item_begins_with_its_type() {
     for item in items() {

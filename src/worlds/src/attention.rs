@@ -1,4 +1,4 @@
-//! The chances with which a task model meets rules, by what its prompt and its demos say.
+//! The probabilities that a task model meets rules, given its prompt and demos.
 
 use super::definition::{KINDS, World};
 use super::family::Family;
@@ -6,35 +6,35 @@ use super::random::float;
 use super::reading::{Reading, Statement};
 use super::words::word_set;
 
-/// Instructions from which on each further one weakens all.
+/// Above this number, each further instruction weakens all.
 const LIMIT: usize = 10;
-/// The factor of each further instruction.
+/// The factor per further instruction.
 const DILUTION: f64 = 0.99;
-/// The factor of each rule for the other kind of cases that a prompt of the family `niche` states.
+/// The factor per rule for the other niche that a prompt in the family `niche` states.
 const DISTRACTION: f64 = 0.99;
-/// The chance of a rule that is stated vaguely, or only shown by a demo.
+/// The probability for a rule that is stated vaguely, or only shown by a demo.
 const VAGUE: f64 = 0.5;
-/// The chance of a rule of the family `null_flat`.
+/// The probability for a rule in the family `null_flat`.
 const FLAT: f64 = 0.5;
-/// The chance of a rule of the family `demo` by the number of demos that show its kind: none, one, more.
+/// The probability for a rule in the family `demo` if its kind has no demo, one, or more.
 const SHOWN: [f64; 3] = [0.35, 0.85, 0.95];
-/// The chance of a requirement of the format that is not stated.
+/// The probability for an unstated format requirement.
 const HABIT: f64 = 0.25;
 
-/// An example: what a user writes, and the answer.
+/// An example: a user message and the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demo {
-    /// The text of the user message.
+    /// The user message.
     pub user: String,
-    /// The text of the answer.
+    /// The answer.
     pub assistant: String,
 }
 
-/// What the demos of a prompt show.
+/// The rules that a prompt's demos show.
 #[derive(Debug, Clone)]
 pub(super) struct Shown {
     rules: Vec<bool>,
-    /// Of each kind of rules: correct examples less wrong ones.
+    /// Correct minus wrong examples per kind of rules.
     kinds: [i32; KINDS],
 }
 
@@ -57,7 +57,7 @@ impl Shown {
     }
 }
 
-/// The chances under a prompt with its demos.
+/// The probabilities under a prompt with its demos.
 pub(super) struct Attention<'w> {
     world: &'w World,
     reading: Reading,
@@ -66,19 +66,19 @@ pub(super) struct Attention<'w> {
 }
 
 impl<'w> Attention<'w> {
-    /// Of the prompt at this place.
+    /// Reads the prompt at this place.
     pub(super) fn of(world: &'w World, place: usize, text: &str, demos: &[Demo]) -> Self {
         let reading = Reading::of(world, place, text);
         let excess = float(reading.instructions.saturating_sub(LIMIT));
         Self { world, shown: Shown::by(world, demos), dilution: DILUTION.powf(excess), reading }
     }
 
-    /// Whether the model works at all in a case of this desk: a prompt without its placeholder breaks it.
+    /// Whether the model works at all in a case for this desk: a prompt without its placeholder breaks it.
     pub(super) fn works(&self, desk: Option<&str>) -> bool {
         self.world.family == Family::NullFlat || desk.is_none_or(|desk| self.reading.names(desk))
     }
 
-    /// The chance that the model meets a rule that applies; from 0 to 1.
+    /// The probability that the model meets an applicable rule; from 0 to 1.
     pub(super) fn chance(&self, rule: usize) -> f64 {
         let Some(meant) = self.world.rules.get(rule) else { return 0.0 };
         let base = match self.world.family {
@@ -101,7 +101,7 @@ impl<'w> Attention<'w> {
         base * self.dilution * DISTRACTION.powf(float(foreign.count()))
     }
 
-    /// The chance that the model meets a requirement of the format; from 0 to 1.
+    /// The probability that the model meets a format requirement; from 0 to 1.
     pub(super) fn gate(&self, gate: usize) -> f64 {
         match self.reading.gates.get(gate) {
             Some(Statement::Precise) => 1.0,

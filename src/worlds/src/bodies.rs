@@ -1,4 +1,4 @@
-//! The JSON that the service receives: graph, config, evaluators and requests.
+//! JSON bodies for the service: graph, config, evaluators and requests.
 
 use serde_json::{Map, Value, json};
 
@@ -7,23 +7,24 @@ use super::family::{Family, Scoring, Sizes};
 use super::phrases::NOTHING;
 use super::task::{DRAFT, INPUT, STEP};
 
-/// What a request may have besides the world's own settings.
+/// Request options in addition to the world's own settings.
 #[derive(Debug, Clone, Default)]
 pub struct RequestOptions {
-    /// The address of the simulated server, which ends in `/v1`; without it the operator's endpoint is called.
+    /// The simulated server's URL, which ends in `/v1`; without it the operator's endpoint is called.
     pub base_url: Option<String>,
-    /// Members of `training.optimizer` or of `evaluation`, such as `{"name": "gepa", "budget": {"max_llm_calls": 500}}`.
+    /// Members of `training.optimizer` or of `evaluation`, such as
+    /// `{"name": "gepa", "budget": {"max_llm_calls": 500}}`.
     pub settings: Value,
-    /// Numbers of cases; those of the family unless given.
+    /// Case counts; default the family's.
     pub sizes: Option<Sizes>,
-    /// Prompts can get demos, in families whose rules texts teach, too.
+    /// Whether prompts can get demos, also in families whose rules texts can teach.
     pub demos: bool,
-    /// The simulated judge scores in place of the built-in evaluator.
+    /// Whether the simulated judge scores instead of the built-in evaluator.
     pub judged: bool,
 }
 
 impl World {
-    /// The graph, format `graph/1`: one `llm` node for each prompt, one after the other. Its output is the text of the last node.
+    /// The graph, format `graph/1`: a chain with one `llm` node per prompt. Its output is the last node's text.
     #[must_use]
     pub fn graph(&self, base_url: Option<&str>) -> Value {
         let names = self.prompt_names();
@@ -54,7 +55,8 @@ impl World {
         json!({"format": "graph/1", "nodes": nodes, "edges": edges, "output": output})
     }
 
-    /// `runnable_config` with the seed prompts: `{prompts: {<name>: {text, requires_grad, type, metadata, model_kwargs}}}`.
+    /// `runnable_config` with the seed prompts:
+    /// `{prompts: {<name>: {text, requires_grad, type, metadata, model_kwargs}}}`.
     #[must_use]
     pub fn runnable_config(&self) -> Value {
         self.runnable_config_with(self.family == Family::Demo)
@@ -74,7 +76,7 @@ impl World {
         json!({"prompts": prompts})
     }
 
-    /// `evaluators` of a request: the built-in evaluator of the family, with the id `met`.
+    /// `evaluators` of a request: the family's built-in evaluator, with the id `met`.
     #[must_use]
     pub fn evaluators(&self) -> Value {
         let entrypoint = match self.family.scoring() {
@@ -99,7 +101,7 @@ impl World {
         json!({"cases": cases.iter().map(|case| case.json(self.family)).collect::<Vec<_>>()})
     }
 
-    /// The message `train_workflow`: `{type, graph_config, runnable_config, training}`. Over HTTP it is sent without `type`.
+    /// The message `train_workflow`: `{type, graph_config, runnable_config, training}`. HTTP requests omit `type`.
     #[must_use]
     pub fn train_workflow(&self, options: &RequestOptions) -> Value {
         let training = self.workload("optimizer", options);
@@ -123,7 +125,7 @@ impl World {
         message
     }
 
-    /// Dataset, evaluators and settings; the settings are in the member of this name, or beside the others if it is empty.
+    /// Dataset, evaluators and settings; the settings are inside `member`, or next to the others if it is empty.
     fn workload(&self, member: &str, options: &RequestOptions) -> Value {
         let evaluators = if options.judged { self.judge_evaluators() } else { self.evaluators() };
         let mut settings = options.settings.as_object().cloned().unwrap_or_default();
@@ -144,7 +146,7 @@ impl World {
         Value::Object(work)
     }
 
-    /// The fields of a model with this role: `task`, `reflect` or `judge`.
+    /// The model fields for a role: `task`, `reflect` or `judge`.
     fn model(&self, role: &str, base_url: Option<&str>) -> Map<String, Value> {
         let mut fields = Map::new();
         fields.insert("model".to_owned(), json!(format!("openai/{}/{role}", self.name())));

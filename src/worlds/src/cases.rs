@@ -7,21 +7,21 @@ use super::family::{Family, Scoring, Sizes};
 use super::random::Draw;
 use super::words::{ticket, word_set};
 
-/// Words without meaning in an input.
+/// Minimum and maximum distractor words per input.
 const DISTRACTORS: (usize, usize) = (2, 4);
-/// Cases with one of the two triggers of a rule, in parts of all.
+/// The probability that an input has only one trigger from a rule with two.
 const HALF_TRIGGERS: f64 = 0.25;
-/// How the words of an input are connected.
+/// Connections between the words in an input.
 const LINKS: [&str; 4] = ["came with", "asks about", "was sent to", "waits for"];
 
-/// What a case is for.
+/// A case's purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Split {
-    /// To learn from.
+    /// Training.
     Train,
-    /// To decide between candidates.
+    /// Decides between candidates.
     Val,
-    /// For the end.
+    /// The final test.
     Test,
 }
 
@@ -40,34 +40,35 @@ impl Split {
 /// A case of a world.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// Unique in the world.
+    /// The id, unique in the world.
     pub id: String,
     /// `None` in a world without splits.
     pub split: Option<Split>,
-    /// The kind of the case: 0, or 1 in the family `niche`.
+    /// The case's niche: 0, or 1 in the family `niche`.
     pub niche: usize,
     /// `inputs.message`: ticket, desk and words.
     pub message: String,
-    /// `inputs.desk`, which the placeholder of every prompt names.
+    /// `inputs.desk`, which every prompt's placeholder names.
     pub desk: String,
-    /// A token that only this case has; in val and test cases it is the canary.
+    /// A token unique to this case; in val and test cases it is the canary.
     pub ticket: String,
-    /// The rules that apply, ascending.
+    /// The applicable rules, ascending.
     pub rules: Vec<usize>,
-    /// The required words, in the order of the rules; one that no rule explains is last.
+    /// The required words in rule order; a word that no rule explains is last.
     pub expected: Vec<String>,
-    /// `expected_output`: a list, a text or an object, as the evaluator of the family wants it.
+    /// `expected_output`: a list, a text or an object, as the family's evaluator wants it.
     pub expected_output: Value,
 }
 
 impl Case {
-    /// The token that must never reach the reflector; `None` for a case to learn from.
+    /// The token that must never reach the reflector; `None` for a training case.
     #[must_use]
     pub fn canary(&self) -> Option<&str> {
         matches!(self.split, Some(Split::Val | Split::Test)).then_some(&self.ticket)
     }
 
-    /// The case as an entry of `training.dataset.cases`: `{id, inputs: {message, desk}, expected_output, metadata: {split?, group?}}`.
+    /// The case as an entry of `training.dataset.cases`:
+    /// `{id, inputs: {message, desk}, expected_output, metadata: {split?, group?}}`.
     #[must_use]
     pub fn json(&self, family: Family) -> Value {
         let mut metadata = Map::new();
@@ -85,13 +86,13 @@ impl Case {
 }
 
 impl World {
-    /// The cases in the numbers of the family, train first.
+    /// The cases in the family's default counts, train first.
     #[must_use]
     pub fn cases(&self) -> Vec<Case> {
         self.cases_of(self.family.sizes())
     }
 
-    /// The cases in these numbers, train first. A larger number extends a split: its first cases stay the same.
+    /// The cases in the given counts, train first. A larger count extends a split: its first cases stay the same.
     #[must_use]
     pub fn cases_of(&self, sizes: Sizes) -> Vec<Case> {
         let has_splits = sizes.has_splits();
@@ -102,13 +103,13 @@ impl World {
         splits.into_iter().flat_map(of).map(case).collect()
     }
 
-    /// Whether a text contains a token of a val or test case.
+    /// Whether a text contains a val or test token.
     #[must_use]
     pub fn has_canary(&self, text: &str) -> bool {
         text.contains(&self.canary_prefix)
     }
 
-    /// A case of a purpose: the name of a split, or another one.
+    /// Draws a case for a purpose: a split name or another one.
     pub(super) fn case(&self, purpose: &str, index: usize, split: Option<Split>) -> Case {
         let (shape, draw) = (self.family.shape(), self.drawn("cases").of(purpose).at(index));
         let first = (index + self.drawn("first").of(purpose).below(self.rules.len())) % self.rules.len();
@@ -155,7 +156,7 @@ impl World {
         }
     }
 
-    /// One of the two triggers of a rule for these cases, sometimes.
+    /// Sometimes returns one trigger from a rule with two in this niche.
     fn half_trigger(&self, niche: usize, draw: Draw) -> Option<String> {
         let halves = self.rules.iter().filter(|rule| rule.triggers.len() > 1 && rule.niche == niche);
         let halves: Vec<&String> = halves.flat_map(|rule| rule.triggers.get(draw.below(2))).collect();

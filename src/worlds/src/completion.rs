@@ -1,20 +1,20 @@
-//! Chat completions of the OpenAI protocol: what a request says, and how a response is written. Pure.
+//! Chat completions in the OpenAI protocol: reads requests and writes responses. Pure.
 
 use serde_json::{Value, json};
 
 use super::attention::Demo;
 use super::random::Draw;
 
-/// The parts of a streamed text, in characters.
+/// Characters per streamed piece.
 const PIECE: usize = 12;
 
-/// A request for a completion.
+/// A completion request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) model: String,
     /// `(role, content)`, in order.
     pub(super) messages: Vec<(String, String)>,
-    /// 0 if the request has none.
+    /// 0 without a seed in the request.
     pub(super) seed: u64,
 }
 
@@ -41,7 +41,7 @@ impl Asked {
         found.map(|(_, content)| content.as_str()).unwrap_or_default()
     }
 
-    /// Pairs of a user and an assistant message.
+    /// User and assistant message pairs.
     pub(super) fn demos(&self) -> Vec<Demo> {
         let pair = |pair: &[(String, String)]| match pair {
             [(user, said), (assistant, answered)] if user == "user" && assistant == "assistant" => {
@@ -52,13 +52,13 @@ impl Asked {
         self.messages.windows(2).filter_map(pair).collect()
     }
 
-    /// Bytes of all messages.
+    /// Total message bytes.
     pub(super) fn bytes(&self) -> usize {
         self.messages.iter().map(|(_, content)| content.len()).sum()
     }
 }
 
-/// Content is a text, or a list of parts of which some are text.
+/// Content is a text, or a list with text parts.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -67,7 +67,7 @@ fn text_of(content: &Value) -> String {
     }
 }
 
-/// Tokens of a text: a quarter of its bytes, at least 1.
+/// Tokens for a text: a quarter of its bytes, at least 1.
 pub(super) fn tokens(bytes: usize) -> usize {
     (bytes / 4).max(1)
 }
@@ -86,14 +86,15 @@ pub(super) fn written(asked: &Asked, text: &str) -> Value {
     })
 }
 
-/// The body of an error response.
+/// An error response body.
 pub(super) fn error(kind: &str, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": kind}})
 }
 
-/// The frames of a streamed response, each with its blank line: pieces of the text, the finish reason, the usage, `[DONE]`.
+/// The streamed response's frames, each with its blank line: text pieces, the finish reason, the usage, `[DONE]`.
 ///
-/// `completion`: the body of a [`Reply`](super::Reply) with status 200. A cut response ends after the first half of its frames.
+/// `completion`: the body of a [`Reply`](super::Reply) with status 200. A cut response ends after the first half of
+/// its frames.
 #[must_use]
 pub fn stream_events(completion: &Value) -> Vec<String> {
     let choice = completion.pointer("/choices/0");

@@ -1,4 +1,4 @@
-//! The definition of a world: its rules, its vocabulary and its prompts.
+//! World definitions: rules, vocabulary and prompts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -10,29 +10,29 @@ use super::random::{Draw, float};
 use super::rates::Rates;
 use super::words::Vocabulary;
 
-/// Rules with two triggers, in parts of all.
+/// The share of rules with two triggers.
 const TWO_TRIGGERS: f64 = 0.25;
-/// Kinds of cases in the family `niche`.
+/// Niches in the family `niche`.
 const NICHES: usize = 2;
-/// Kinds of rules that a demo teaches together, in the family `demo`.
+/// Rule kinds in the family `demo`; a demo teaches a kind as a whole.
 pub(super) const KINDS: usize = 3;
-/// Words without meaning, unpredictable words, and desks.
+/// Distractor words, unpredictable words, and desks.
 const DISTRACTORS: usize = 40;
 const UNPREDICTABLE: usize = 30;
 const DESKS: usize = 6;
 
-/// A rule: if the input has all triggers, the output must have the action.
+/// A rule: if the input contains all triggers, the output must contain the action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// One or two words of the input.
+    /// One or two input words.
     pub triggers: Vec<String>,
-    /// A word of the output.
+    /// An output word.
     pub action: String,
-    /// The place of the prompt that owns the rule, from 0.
+    /// The position, from 0, of the prompt that owns the rule.
     pub prompt: usize,
-    /// The kind of cases it occurs in: 0, or 1 in the family `niche`.
+    /// The niche in which it occurs: 0, or 1 in the family `niche`.
     pub niche: usize,
-    /// Rules of one kind are taught by the same demos.
+    /// Rules with the same kind are taught by the same demos.
     pub(super) kind: usize,
 }
 
@@ -44,7 +44,7 @@ impl Rule {
     }
 }
 
-/// A simulated world. Two worlds of the same family and seed are equal.
+/// A simulated world. Worlds with the same family and seed are equal.
 #[derive(Debug, Clone)]
 pub struct World {
     pub(super) family: Family,
@@ -54,15 +54,15 @@ pub struct World {
     pub(super) distractors: Vec<String>,
     pub(super) unpredictable: Vec<String>,
     pub(super) desks: Vec<String>,
-    /// How the tickets of val and test cases begin, and those of other cases.
+    /// The ticket prefixes: for val and test cases, and for other cases.
     pub(super) canary_prefix: String,
     pub(super) ticket_prefix: String,
-    /// Fresh cases, drawn at the first use.
+    /// Fresh cases, drawn at first use.
     pub(super) fresh: OnceLock<Vec<Case>>,
 }
 
 impl World {
-    /// Draws the world of a family and a seed.
+    /// Draws the world for a family and a seed.
     #[must_use]
     pub fn draw(family: Family, seed: u64) -> Self {
         let shape = family.shape();
@@ -94,14 +94,14 @@ impl World {
         }
     }
 
-    /// The world with this name, `<family>-<seed>`; `None` if it is not a valid name.
+    /// The world with this name, `<family>-<seed>`; `None` if the name is invalid.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let (family, seed) = name.rsplit_once('-')?;
         Some(Self::draw(Family::parse(family)?, seed.parse().ok()?))
     }
 
-    /// The same world with models that have other habits.
+    /// The same world with other model rates.
     #[must_use]
     pub fn with_rates(mut self, rates: Rates) -> Self {
         self.rates = rates;
@@ -132,13 +132,13 @@ impl World {
         &self.rules
     }
 
-    /// The names of the prompts, in the order of the pipeline.
+    /// The prompt names in pipeline order.
     #[must_use]
     pub const fn prompt_names(&self) -> &'static [&'static str] {
         self.family.shape().prompts
     }
 
-    /// The prompts at the start, by their names.
+    /// The initial prompts by name.
     #[must_use]
     pub fn seed_prompts(&self) -> BTreeMap<String, String> {
         let stated = (float(self.rules.len()) * self.family.shape().stated).round();
@@ -153,8 +153,8 @@ impl World {
         self.prompts(&chosen, false)
     }
 
-    /// Prompts that state every rule precisely, by their names. Those of `null_opt` and `null_flat` are the seed's, and those of `demo`
-    /// too: its demos are [`World::oracle_demos`](Self::oracle_demos).
+    /// Prompts that state every rule precisely, by name. Those for `null_opt` and `null_flat` equal the seed's, and
+    /// also those for `demo`, whose demos are [`World::oracle_demos`](Self::oracle_demos).
     #[must_use]
     pub fn oracle_prompts(&self) -> BTreeMap<String, String> {
         match self.family {
@@ -163,12 +163,12 @@ impl World {
         }
     }
 
-    /// The place of the prompt with this name; the first prompt's if no prompt has it.
+    /// The position of the prompt with this name; 0 if unknown.
     pub(super) fn place_of(&self, name: &str) -> usize {
         self.prompt_names().iter().position(|known| *known == name).unwrap_or_default()
     }
 
-    /// The general sentences of a prompt.
+    /// A prompt's general sentences.
     pub(super) fn general(&self, place: usize) -> Vec<String> {
         let names = self.prompt_names();
         let step = names.get(place).filter(|_| names.len() > 1);
@@ -184,7 +184,7 @@ impl World {
         self.rules.iter().position(|rule| rule.action == action)
     }
 
-    /// The draws of the world for a purpose.
+    /// The world's draws for a purpose.
     pub(super) fn drawn(&self, purpose: &str) -> Draw {
         Draw::new(self.seed, self.family.as_str()).of(purpose)
     }

@@ -1,15 +1,15 @@
-//! The families of worlds, and what their worlds have in common.
+//! World families and their shapes.
 
-/// A family of worlds.
+/// A world family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     /// One prompt.
     One,
-    /// A pipeline of two prompts.
+    /// A pipeline with two prompts.
     Pair,
     /// One prompt; a case scores all or nothing.
     Strict,
-    /// A pipeline of four prompts.
+    /// A pipeline with four prompts.
     Quad,
     /// The seed is optimal, and some expected words cannot be predicted.
     NullOpt,
@@ -17,7 +17,7 @@ pub enum Family {
     NullFlat,
     /// Few cases, without splits.
     Tiny,
-    /// Two kinds of cases; rules of one kind distract from the other.
+    /// Two niches; rules for one distract from the other.
     Niche,
     /// The output must be a JSON object without other text.
     Format,
@@ -25,27 +25,27 @@ pub enum Family {
     Demo,
 }
 
-/// How the output of a case is scored; each is a built-in evaluator.
+/// The scoring method for outputs; each is a built-in evaluator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scoring {
-    /// `contains_all`: the share of the expected words.
+    /// `contains_all`: the share of expected words.
     Share,
-    /// `set_f1`: F1 of the expected and the written words.
+    /// `set_f1`: F1 between expected and written words.
     F1,
     /// `exact_match`: all or nothing.
     Exact,
-    /// `json_equal`: the share of the members of a JSON object.
+    /// `json_equal`: the share of equal JSON object members.
     Json,
 }
 
-/// Numbers of cases. Without `val` and `test`, the cases have no splits and no canaries.
+/// Case counts. Without `val` and `test`, cases have no splits and no canaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Cases to learn from.
+    /// Training cases.
     pub train: usize,
     /// Cases that decide between candidates.
     pub val: usize,
-    /// Cases for the end.
+    /// Final test cases.
     pub test: usize,
 }
 
@@ -61,14 +61,14 @@ impl Sizes {
     }
 }
 
-/// What the worlds of a family have in common.
+/// The shape that a family's worlds share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// The names of the prompts and of their nodes, in the order of the pipeline.
+    /// The prompt names, which are also node names, in pipeline order.
     pub(super) prompts: &'static [&'static str],
-    /// Least and most rules.
+    /// Minimum and maximum rules.
     pub(super) rules: (usize, usize),
-    /// Least and most rules that a case is drawn for.
+    /// Minimum and maximum rules per case.
     pub(super) per_case: (usize, usize),
     pub(super) sizes: Sizes,
     pub(super) scoring: Scoring,
@@ -103,7 +103,7 @@ impl Family {
         Self::Demo,
     ];
 
-    /// The name of the family, as the names of its worlds begin.
+    /// The family name, with which its worlds' names begin.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -132,13 +132,13 @@ impl Family {
         !matches!(self, Self::NullOpt | Self::NullFlat)
     }
 
-    /// How outputs are scored.
+    /// The scoring method for outputs.
     #[must_use]
     pub const fn scoring(self) -> Scoring {
         self.shape().scoring
     }
 
-    /// The numbers of cases that [`World::cases`](super::World::cases) draws.
+    /// The case counts that [`World::cases`](super::World::cases) uses.
     #[must_use]
     pub const fn sizes(self) -> Sizes {
         self.shape().sizes

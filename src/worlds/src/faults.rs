@@ -2,26 +2,26 @@
 
 use super::random::Draw;
 
-/// Rates of faults, from 0 to 1; their sum is at most 1. Which request has a fault depends on seed and number of the request.
+/// Fault rates, from 0 to 1; their sum is at most 1. Seed and request number determine the fault.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Faults {
     /// The seed of the draws.
     pub seed: u64,
     /// Responses with status 429.
     pub rate_limited: f64,
-    /// `Retry-After` of these, in seconds.
+    /// `Retry-After` for these, in seconds.
     pub retry_after_seconds: u64,
     /// Responses with status 500.
     pub failed: f64,
-    /// Responses that end in the middle.
+    /// Responses that break off in the middle.
     pub cut: f64,
     /// Responses that are delayed.
     pub slow: f64,
-    /// The delay of these, in milliseconds.
+    /// The delay for these, in milliseconds.
     pub delay_ms: u64,
 }
 
-/// A fault of one request.
+/// A request's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     RateLimited,
@@ -31,7 +31,7 @@ pub(super) enum Fault {
 }
 
 impl Faults {
-    /// The fault of the request with this number, from 0.
+    /// The fault for the request with this number, from 0.
     pub(super) fn of(&self, request: u64) -> Option<Fault> {
         let drawn = Draw::new(self.seed, "faults").number(request).unit();
         let rates = [

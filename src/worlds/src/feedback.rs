@@ -1,36 +1,36 @@
-//! What a request to the reflector contains.
+//! Parses requests to the reflector.
 
 use super::phrases::OTHER_CAUSE;
 
-/// Failing records that the reflector looks at.
+/// Maximum failing records that the reflector reads.
 const SEEN: usize = 6;
-/// How the current text of a prompt begins; the name is an attribute.
+/// Starts a prompt's current text; the name is an attribute.
 const PROMPT: &str = "<prompt";
-/// How a case begins that says nothing of how a prompt did.
+/// Starts an example case, which says nothing about a prompt's result.
 pub(super) const EXAMPLE: &str = "Example input: ";
-/// The lines of a record.
+/// The lines in a record.
 const FIELDS: [&str; 4] = ["Input: ", "Expected: ", "Got: ", "Feedback: "];
 
 /// A request to the reflector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Request {
-    /// The name of the prompt.
+    /// The prompt name.
     pub(super) name: String,
-    /// Its current text.
+    /// The current text.
     pub(super) text: String,
     /// The first failing records, at most six.
     pub(super) failing: Vec<Record>,
-    /// Whether a critique is asked for, and not a prompt.
+    /// Whether it requests a critique instead of a prompt.
     pub(super) is_critique: bool,
-    /// Characters that the new prompt may have.
+    /// Maximum characters in the new prompt.
     pub(super) max_chars: Option<usize>,
-    /// The request names a placeholder that the last answer has lost.
+    /// Whether the request names a placeholder that the last answer lost.
     pub(super) warns_of_placeholder: bool,
-    /// Parts that must stay as they are.
+    /// Parts that must stay unchanged.
     pub(super) kept: Vec<String>,
 }
 
-/// How the prompt did in a case.
+/// A prompt's result in a case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) input: String,
@@ -40,13 +40,13 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Whether a critique says that another prompt is the cause.
+    /// Whether a critique blames another prompt.
     pub(super) fn has_other_cause(&self) -> bool {
         self.feedback.contains(OTHER_CAUSE)
     }
 }
 
-/// Reads messages of `(role, content)`; `None` if they contain no prompt.
+/// Parses messages, each `(role, content)`; `None` if they contain no prompt.
 pub(super) fn read(messages: &[(&str, &str)]) -> Option<Request> {
     let users = || messages.iter().filter(|(role, _)| *role == "user").map(|(_, content)| *content);
     let first = users().find(|content| content.contains(PROMPT))?;
@@ -69,7 +69,7 @@ pub(super) fn read(messages: &[(&str, &str)]) -> Option<Request> {
     })
 }
 
-/// The records of a request. Each begins with its input.
+/// The records in a request. Each begins with its input.
 fn records(text: &str) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
     for line in text.lines() {
@@ -94,7 +94,7 @@ fn records(text: &str) -> Vec<Record> {
     records
 }
 
-/// A field; a text of several lines is written as a JSON string.
+/// A field; a text with several lines is a JSON string.
 fn decoded(value: &str) -> String {
     let value = value.trim();
     serde_json::from_str::<String>(value).unwrap_or_else(|_| value.to_owned())

@@ -6,14 +6,16 @@ use super::definition::World;
 use super::random::{Draw, float};
 use super::words::{is_action, word_set, words};
 
-/// The error of a judgement that slips.
+/// The error of a wrong judgement.
 const SLIP: f64 = 0.25;
 
 impl World {
-    /// The reply of the judge to messages of `(role, content)`: the JSON object `{reasoning, score, feedback}`, with a score from 0 to 1.
+    /// The judge's reply to messages, each `(role, content)`: a JSON object `{reasoning, score, feedback}`, with a
+    /// score from 0 to 1.
     ///
-    /// It is a function of messages and seed. The user message has `Input:`, `Expected:` and `Answer:`, as the node `judge` writes them.
-    /// The score is the share of the required words in the answer: those of `Expected:`, else those of the rules that apply to `Input:`.
+    /// A function of messages and seed. The user message has `Input:`, `Expected:` and `Answer:`, as the node `judge`
+    /// writes them. The score is the share of required words in the answer: those in `Expected:`, else those of the
+    /// rules that apply to `Input:`.
     #[must_use]
     pub fn judge(&self, messages: &[(&str, &str)], seed: u64) -> String {
         let user = messages
@@ -57,7 +59,7 @@ impl World {
     }
 }
 
-/// Input, expected output and answer of a request.
+/// Splits a request into input, expected output and answer.
 fn sections(user: &str) -> (&str, Option<&str>, &str) {
     let (before, answer) = user.rsplit_once("Answer:").unwrap_or(("", user));
     let (input, expected) = match before.rsplit_once("Expected:") {

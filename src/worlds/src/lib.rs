@@ -1,8 +1,9 @@
-//! The simulated world of the training tests: rules in nonce vocabulary, and a server that plays all models of a run.
+//! Simulated worlds for training tests: rules in a nonce vocabulary, and a server that plays all models in a run.
 //!
-//! A [`World`] is drawn from a [`Family`] and a seed. It has cases, a graph, seed prompts and evaluators; it plays the task model, the
-//! reflector and the judge; and it knows the true score of any prompts. A [`Simulator`] routes requests of the OpenAI protocol to the
-//! worlds that their models name. A [`Reference`] is a published algorithm that runs on a world directly. Everything is a function of seeds: no clock, no sockets, no other randomness.
+//! A [`World`] is drawn from a [`Family`] and a seed. It has cases, a graph, seed prompts and evaluators; it plays
+//! the task model, the reflector and the judge; and it knows the true score of any prompts. A [`Simulator`] routes
+//! OpenAI requests to the worlds that their models name. A [`Reference`] is a published algorithm that runs directly
+//! on a world. Everything is a function of seeds: no clock, no sockets, no other randomness.
 
 mod attention;
 mod bodies;

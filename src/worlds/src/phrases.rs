@@ -5,12 +5,12 @@ use super::random::Draw;
 
 /// The placeholder of every prompt.
 pub(super) const PLACEHOLDER: &str = "{{ inputs.desk }}";
-/// What a rewrite has in the place of a placeholder that it loses.
+/// The text that replaces a lost placeholder.
 pub(super) const LOST: &str = "the desk";
-/// What a task model writes if a case requires nothing.
+/// The task model's output if a case requires nothing.
 pub(super) const NOTHING: &str = "nothing";
 
-/// What the format requires of every case of the family `format`: a JSON object, and nothing around it.
+/// The format requirements in the family `format`: a JSON object, and nothing around it.
 pub(super) const GATES: [Gate; 2] = [
     Gate {
         precise: "Answer with one JSON object in which each required word is a member with the value true.",
@@ -26,7 +26,7 @@ pub(super) const GATES: [Gate; 2] = [
     },
 ];
 
-/// Sentences that change no chance of any rule.
+/// Sentences that do not affect any rule.
 pub(super) const FILLERS: [&str; 4] = [
     "Work carefully.",
     "Read the whole note before you answer.",
@@ -34,17 +34,17 @@ pub(super) const FILLERS: [&str; 4] = [
     "Keep calm.",
 ];
 
-/// A requirement of the format.
+/// A format requirement.
 pub(super) struct Gate {
     pub(super) precise: &'static str,
     pub(super) vague: &'static str,
-    /// What a sentence contains that states it precisely.
+    /// The mark in a sentence that states it precisely.
     pub(super) precise_mark: &'static str,
-    /// What a sentence contains that states it vaguely.
+    /// The marks in sentences that state it vaguely.
     pub(super) vague_marks: &'static [&'static str],
 }
 
-/// The general sentences of a prompt, which state no rule. `step`: the name of the prompt in a pipeline.
+/// A prompt's general sentences, which state no rule. `step`: the prompt name in a pipeline.
 pub(super) fn general(step: Option<&str>, is_json: bool) -> Vec<String> {
     match (step, is_json) {
         (Some(step), _) => vec![
@@ -63,7 +63,7 @@ pub(super) fn general(step: Option<&str>, is_json: bool) -> Vec<String> {
     }
 }
 
-/// A sentence that names the triggers and the action of a rule.
+/// A sentence that names a rule's triggers and action.
 pub(super) fn precise(rule: &Rule, draw: Draw) -> String {
     let (triggers, action) = (quoted(&rule.triggers), &rule.action);
     match draw.below(3) {
@@ -73,7 +73,7 @@ pub(super) fn precise(rule: &Rule, draw: Draw) -> String {
     }
 }
 
-/// A sentence that names the triggers or the action of a rule, but not both.
+/// A sentence that names a rule's triggers or its action, but not both.
 pub(super) fn vague(rule: &Rule, draw: Draw) -> String {
     match draw.below(2) {
         0 => format!("Pay attention to {}.", quoted(&rule.triggers)),
@@ -91,9 +91,9 @@ pub(super) fn critique(rule: &Rule) -> String {
     format!("The prompt does not say that {} calls for \"{}\".", quoted(&rule.triggers), rule.action)
 }
 
-/// A critique of a case that another prompt failed.
+/// The critique if another prompt caused the failure.
 pub(super) const OTHER_CAUSE: &str = "Another step is the cause of this failure.";
-/// A critique of a case that shows nothing.
+/// The critique if a case shows no cause.
 pub(super) const NO_CAUSE: &str = "The record does not show what the prompt leaves out.";
 
 fn quoted(triggers: &[String]) -> String {

@@ -1,34 +1,34 @@
-//! Draws that are functions of a seed and a place. They have no state.
+//! Stateless draws: functions of a seed and a place.
 
 /// Source: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators" (splitmix64).
 const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A place at which numbers are drawn: a seed, narrowed by purposes and indices. Draws at different places are independent.
+/// A place for draws: a seed, narrowed by purposes and indices. Draws at different places are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Draw(u64);
 
 impl Draw {
-    /// The draws of a seed for a purpose.
+    /// The draws for a seed and a purpose.
     pub(super) fn new(seed: u64, purpose: &str) -> Self {
         Self(mix(seed.wrapping_add(GAMMA))).of(purpose)
     }
 
-    /// The place below this one with this index.
+    /// The sub-place with this index.
     pub(super) fn at(self, index: usize) -> Self {
         self.number(u64::try_from(index).unwrap_or(u64::MAX))
     }
 
-    /// The place below this one with this number.
+    /// The sub-place with this number.
     pub(super) const fn number(self, number: u64) -> Self {
         Self(mix(self.0.rotate_left(23) ^ mix(number.wrapping_add(GAMMA))))
     }
 
-    /// The place below this one with this text.
+    /// The sub-place with this text.
     pub(super) fn of(self, text: &str) -> Self {
         self.number(digest(text))
     }
 
-    /// A number from 0 to below 1, with 53 bits.
+    /// A number in [0, 1), with 53 bits.
     pub(super) fn unit(self) -> f64 {
         let bits = mix(self.0 ^ GAMMA) >> 11;
         let (high, low) = (u32::try_from(bits >> 32), u32::try_from(bits & 0xFFFF_FFFF));
@@ -41,7 +41,7 @@ impl Draw {
         self.unit() < probability
     }
 
-    /// A whole number below `limit`; 0 if that is 0.
+    /// A whole number below `limit`; 0 if `limit` is 0.
     pub(super) fn below(self, limit: usize) -> usize {
         let wide = u128::from(mix(self.0 ^ GAMMA)) * u128::try_from(limit).unwrap_or_default();
         usize::try_from(wide >> 64).unwrap_or_default()
@@ -52,12 +52,12 @@ impl Draw {
         range.0 + self.below(range.1.saturating_sub(range.0) + 1)
     }
 
-    /// One of these; `None` of an empty list.
+    /// Chooses an item; `None` from an empty list.
     pub(super) fn choose<T>(self, list: &[T]) -> Option<&T> {
         list.get(self.below(list.len()))
     }
 
-    /// The list in a random order.
+    /// Shuffles the list.
     pub(super) fn shuffle<T>(self, list: &mut [T]) {
         for last in (1..list.len()).rev() {
             list.swap(last, self.at(last).below(last + 1));
@@ -70,7 +70,7 @@ impl Draw {
     }
 }
 
-/// The finalizer of splitmix64.
+/// The splitmix64 finalizer.
 const fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -88,7 +88,7 @@ pub(super) fn float(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-/// The mean; 0 of nothing.
+/// The mean; 0 without values.
 pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0_usize), |(sum, count), value| (sum + value, count + 1));
     if count == 0 { 0.0 } else { sum / float(count) }

@@ -1,27 +1,27 @@
-//! How often the simulated models make mistakes.
+//! Error rates for the simulated models.
 
-/// Probabilities from 0 to 1 of the models' habits.
+/// Probabilities from 0 to 1 for the models' habits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
-    /// A failing record makes the reflector notice a rule that the record shows.
+    /// The reflector notices a rule that a failing record shows.
     pub notices: f64,
     /// The same if a critique in the record's feedback names the rule.
     pub notices_critiqued: f64,
-    /// A rule that the reflector writes down is vague.
+    /// The reflector writes a rule vaguely.
     pub vague: f64,
     /// The same if a critique names the rule.
     pub vague_critiqued: f64,
-    /// A rewrite drops a rule that the prompt has and the records do not show; drawn for each rule.
+    /// A rewrite drops a rule of the prompt that the records do not show; drawn per rule.
     pub forgets: f64,
-    /// The reflector writes a rule of another prompt into this one, if it notices the rule.
+    /// The reflector writes another prompt's rule into this one, if it notices the rule.
     pub misattributes: f64,
-    /// A request without records makes the reflector state one rule, or a requirement of the format, by chance.
+    /// On a request without records, the reflector states one rule or format requirement by chance.
     pub guesses: f64,
-    /// The reply has text around the prompt; a quarter of these has a fence instead of the tag.
+    /// The reply has text around the prompt; a quarter of these use a fence instead of the tag.
     pub chatter: f64,
     /// The reply is a refusal.
     pub refuses: f64,
-    /// The rewrite has no placeholder.
+    /// The rewrite loses the placeholder.
     pub loses_placeholder: f64,
     /// A judgement is wrong by 0.25.
     pub judge_slips: f64,

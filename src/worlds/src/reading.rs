@@ -1,17 +1,17 @@
-//! What the text of a prompt says: which rules it states, how precisely, and how many instructions it has.
+//! Reads a prompt text: the rules that it states, how precisely, and its instruction count.
 
 use super::definition::World;
 use super::phrases::{GATES, PLACEHOLDER};
 use super::words::word_set;
 
-/// Actions of one sentence up to which each of its rules is precise.
+/// Maximum actions in a sentence whose rules still count as precise.
 const LEGIBLE: usize = 2;
 
-/// How a text states a rule.
+/// The precision with which a text states a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Statement {
     Absent,
-    /// It names the triggers or the action.
+    /// The text names the triggers or the action.
     Vague,
     /// A sentence names all triggers and the action.
     Precise,
@@ -20,18 +20,18 @@ pub(super) enum Statement {
 /// A text as a task model understands it.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
-    /// Of each rule of the world.
+    /// One statement per world rule.
     pub(super) rules: Vec<Statement>,
-    /// Of each requirement of the format.
+    /// One statement per format requirement.
     pub(super) gates: [Statement; 2],
-    /// Sentences besides the general ones of the seed; a sentence about several rules counts as several.
+    /// Sentences besides the seed's general ones; a sentence about several rules counts as several.
     pub(super) instructions: usize,
     text: String,
     has_placeholder: bool,
 }
 
 impl Reading {
-    /// Of the text of the prompt at this place, with or without its placeholder filled.
+    /// Reads the text of the prompt at this place, with or without a filled placeholder.
     pub(super) fn of(world: &World, place: usize, text: &str) -> Self {
         let general = world.general(place);
         let mut reading = Self {
@@ -73,13 +73,13 @@ impl Reading {
         reading
     }
 
-    /// Whether the text names the desk, by its placeholder or by its name.
+    /// Whether the text names the desk, by placeholder or by name.
     pub(super) fn names(&self, desk: &str) -> bool {
         self.has_placeholder || self.text.contains(desk)
     }
 }
 
-/// The sentences of a text: lines, and parts of lines up to a full stop, semicolon, question or exclamation mark.
+/// The sentences of a text: lines, split at full stops, semicolons, question and exclamation marks.
 pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .flat_map(|line| line.split_inclusive(". "))
@@ -88,7 +88,7 @@ pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
         .filter(|part| !part.is_empty())
 }
 
-/// Whether a sentence is a general one, whatever desk fills its placeholder.
+/// Whether a sentence is a general one, with any desk in its placeholder.
 fn is_same(general: &str, sentence: &str) -> bool {
     match general.split_once(PLACEHOLDER) {
         Some((before, after)) => sentence.starts_with(before) && sentence.ends_with(after),

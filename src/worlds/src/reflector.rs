@@ -5,21 +5,21 @@ use super::feedback;
 use super::random::Draw;
 use super::rewriting::{criticize, rewrite};
 
-/// Replies with text around the prompt that have a fence instead of the tag, in parts of all of them.
+/// The share of replies with text around the prompt that use a fence instead of the tag.
 const FENCED: f64 = 0.25;
 const REFUSAL: &str = "I'm sorry, but I can't help with that.";
-/// What a model says of the cases of a world; it names no rule.
+/// A model's summary of a world's cases; it names no rule.
 const SUMMARY: &str = "The inputs are short notes for a desk. The answers are words that a note requires; which ones depends on the words of the \
                        note.";
 const WITHOUT_PROMPT: &str = "I cannot find a prompt in the request.";
 
 impl World {
-    /// The reply of the reflector to messages of `(role, content)`.
+    /// The reflector's reply to messages, each `(role, content)`.
     ///
-    /// It is a function of messages and seed. A request with `<prompt name="…">` and `<new_prompt>` gets a new prompt in that tag, with
-    /// the mistakes of [`Rates`](super::Rates); one without `<new_prompt>` gets a sentence of critique. Of the records, the first six that
-    /// failed are read. Scores of earlier texts and examples without a result teach nothing; examples without a prompt get a summary that
-    /// names no rule.
+    /// A function of messages and seed. A request with `<prompt name="…">` and `<new_prompt>` gets a new prompt in
+    /// that tag, with the mistakes from [`Rates`](super::Rates); one without `<new_prompt>` gets a one-sentence
+    /// critique. The reflector reads the first six failing records. Scores of earlier texts and examples without a
+    /// result teach nothing; examples without a prompt get a summary that names no rule.
     #[must_use]
     pub fn reflect(&self, messages: &[(&str, &str)], seed: u64) -> String {
         let draw = self.reflection(messages, seed);
@@ -45,7 +45,7 @@ impl World {
         format!("Sure! Here is the improved prompt:\n\n{written}\n\nI stated what the records show.")
     }
 
-    /// The draws of a request.
+    /// The draws for a request.
     fn reflection(&self, messages: &[(&str, &str)], seed: u64) -> Draw {
         let draw = self.drawn("reflect").number(seed);
         messages.iter().fold(draw, |draw, (role, content)| draw.of(role).of(content))

@@ -1,4 +1,4 @@
-//! How the reflector writes what records teach into a prompt.
+//! Rewrites a prompt by the lessons from records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,21 @@ use super::random::Draw;
 use super::rates::Rates;
 use super::words::{is_action, word_set, words};
 
-/// Chance to state a word that the reflector cannot explain.
+/// The probability that the reflector states a word that it cannot explain.
 const SPECULATES: f64 = 0.5;
 
-/// What the reflector has learnt from records.
+/// Lessons from records.
 #[derive(Debug, Default)]
 struct Lessons {
     /// Rules to state, and whether a critique names them.
     rules: BTreeMap<usize, bool>,
-    /// Requirements of the format to state.
+    /// Format requirements to state.
     gates: BTreeSet<usize>,
     /// Expected words without an explanation.
     unexplained: BTreeSet<String>,
 }
 
-/// A new text of the prompt of a request.
+/// A new text for a request's prompt.
 pub(super) fn rewrite(world: &World, request: &Request, draw: Draw) -> String {
     let lessons = match request.failing.as_slice() {
         [] => guess(world, request, draw),
@@ -66,7 +66,7 @@ pub(super) fn rewrite(world: &World, request: &Request, draw: Draw) -> String {
     if loses { text.replace(PLACEHOLDER, LOST) } else { text }
 }
 
-/// One sentence of critique about the record of a request.
+/// A one-sentence critique about the record in a request.
 pub(super) fn criticize(world: &World, request: &Request, draw: Draw) -> String {
     let place = world.place_of(&request.name);
     let missing = |record: &Record| -> Vec<usize> {
@@ -85,7 +85,7 @@ pub(super) fn criticize(world: &World, request: &Request, draw: Draw) -> String 
     }
 }
 
-/// The expected words that were not written, with the rules that explain them.
+/// The missing expected words, with the rules that explain them.
 fn missing(world: &World, record: &Record) -> Vec<(String, Option<usize>)> {
     let (input, got) = (word_set(&record.input), word_set(&record.got));
     let expected = words(&record.expected).filter(|word| is_action(word) && !got.contains(word));
@@ -100,7 +100,7 @@ fn missing(world: &World, record: &Record) -> Vec<(String, Option<usize>)> {
 fn lessons(world: &World, request: &Request, records: &[Record], draw: Draw) -> Lessons {
     let place = world.place_of(&request.name);
     let mut lessons = Lessons::default();
-    // Stated if nothing is noticed: a model that is asked for a better prompt finds something.
+    // Used if nothing is noticed: a model that should improve a prompt always finds something.
     let mut first = None;
     for (at, record) in records.iter().enumerate() {
         lessons.gates.extend(missing_gate(world, record));
@@ -132,7 +132,7 @@ fn lessons(world: &World, request: &Request, records: &[Record], draw: Draw) -> 
     lessons
 }
 
-/// The requirement of the format that a record shows.
+/// The format requirement that a record shows.
 fn missing_gate(world: &World, record: &Record) -> Option<usize> {
     let is_object =
         |text: &str| serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
@@ -142,7 +142,7 @@ fn missing_gate(world: &World, record: &Record) -> Option<usize> {
     }
 }
 
-/// What a model writes without records: sometimes a rule that happens to be right.
+/// Lessons without records: sometimes a rule that happens to be right.
 fn guess(world: &World, request: &Request, draw: Draw) -> Lessons {
     let Rates { guesses, .. } = world.rates;
     let place = world.place_of(&request.name);
@@ -178,7 +178,7 @@ fn is_replaced(world: &World, lessons: &Lessons, line: &str) -> bool {
     lessons.rules.keys().any(names) || lessons.gates.iter().any(states)
 }
 
-/// A variation that teaches nothing: adds a sentence, or removes it.
+/// A variation without a lesson: adds a sentence, or removes it if present.
 fn vary(lines: &mut Vec<String>, draw: Draw) {
     let Some(filler) = draw.choose(&FILLERS) else { return };
     match lines.iter().position(|line| line == filler) {
@@ -187,7 +187,7 @@ fn vary(lines: &mut Vec<String>, draw: Draw) {
     }
 }
 
-/// Drops new lines, the last first, until the text has its length.
+/// Drops new lines, the last first, until the text fits.
 fn shorten(lines: &mut Vec<String>, new: usize, max_chars: Option<usize>) {
     let length = |lines: &[String]| lines.iter().map(|line| line.chars().count() + 1).sum::<usize>();
     while max_chars.is_some_and(|most| length(lines) > most) && lines.len() > new {

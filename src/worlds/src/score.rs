@@ -1,4 +1,4 @@
-//! Scores: of an output, and the true score of prompts.
+//! Output scores, and true prompt scores.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::family::{Family, Scoring};
 use super::random::{float, mean};
 use super::words::word_set;
 
-/// Fresh cases of a true score.
+/// Fresh cases per true score.
 const FRESH: usize = 600;
-/// Demos of the oracle.
+/// Maximum oracle demos.
 const DEMOS: usize = 4;
 
 impl World {
-    /// The score of an output, from 0 to 1, as the evaluator of the family gives it.
+    /// Scores an output, from 0 to 1, like the family's evaluator.
     #[must_use]
     pub fn score(&self, output: &str, case: &Case) -> f64 {
         let words = word_set(output);
@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    /// The expected score of prompts on fresh cases, from 0 to 1, without demos. Prompts that are absent are those of the seed.
+    /// The expected prompt score on fresh cases, from 0 to 1, without demos. Missing prompts default to the seed's.
     ///
     /// The expectation over the answers is exact; the 600 fresh cases are the same in every call.
     #[must_use]
@@ -44,7 +44,7 @@ impl World {
         self.true_score_with(prompts, &BTreeMap::new())
     }
 
-    /// The expected score of prompts with demos, both by the names of prompts.
+    /// The expected score for prompts with demos, both by prompt name.
     #[must_use]
     pub fn true_score_with(
         &self,
@@ -64,19 +64,19 @@ impl World {
         mean(fresh.iter().map(|case| self.expected_score(case, &attentions)))
     }
 
-    /// The true score of the seed prompts.
+    /// The seed prompts' true score.
     #[must_use]
     pub fn seed_score(&self) -> f64 {
         self.true_score(&self.seed_prompts())
     }
 
-    /// The true score of prompts that state everything, with the demos that help.
+    /// The true score for prompts that state everything, with helpful demos.
     #[must_use]
     pub fn oracle_score(&self) -> f64 {
         self.true_score_with(&self.oracle_prompts(), &self.oracle_demos())
     }
 
-    /// Correct examples from the cases to learn from, by the names of prompts: up to four that show the most kinds of rules. Empty
+    /// Correct examples from training cases, by prompt name: up to four that show the most kinds of rules. Empty
     /// except in the family `demo`.
     #[must_use]
     pub fn oracle_demos(&self) -> BTreeMap<String, Vec<Demo>> {
@@ -134,12 +134,12 @@ impl World {
     }
 }
 
-/// The correct example of a case.
+/// The correct example for a case.
 fn example(case: &Case) -> Demo {
     Demo { user: case.message.clone(), assistant: case.expected.join(", ") }
 }
 
-/// The distribution of the number of successes: the probability of each count, from 0 to the number of chances.
+/// The success count distribution: a probability for each count from 0 to `chances.len()`.
 fn counts(chances: &[f64]) -> Vec<f64> {
     let mut distribution = vec![1.0];
     for chance in chances {
@@ -156,7 +156,7 @@ fn counts(chances: &[f64]) -> Vec<f64> {
     distribution
 }
 
-/// The entries of an output, as `set_f1` counts them.
+/// The entries in an output, as `set_f1` counts them.
 fn written(output: &str) -> usize {
     output.split(['\n', ',', ';']).filter(|entry| !entry.trim().is_empty()).count()
 }

@@ -1,4 +1,4 @@
-//! A server without sockets: routes requests of the OpenAI protocol to worlds, and counts them.
+//! A server without sockets: routes OpenAI requests to worlds, and counts them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,15 +15,16 @@ use super::words::desk_in;
 /// A response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// The status.
+    /// The status code.
     pub status: u16,
     /// The header `Retry-After`, in seconds.
     pub retry_after_seconds: Option<u64>,
-    /// The time to wait before the first byte, in milliseconds.
+    /// The delay before the first byte, in milliseconds.
     pub delay_ms: u64,
-    /// The connection ends after the first half of the body.
+    /// Whether the connection ends after the first half of the body.
     pub is_cut: bool,
-    /// A `chat.completion` with `usage`, or an `error`. [`stream_events`](super::stream_events) has it as a stream.
+    /// A `chat.completion` with `usage`, or an `error`. [`stream_events`](super::stream_events) converts it to a
+    /// stream.
     pub body: Value,
 }
 
@@ -33,7 +34,7 @@ impl Reply {
     }
 }
 
-/// The part that a simulated model plays.
+/// The role that a simulated model plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Task,
@@ -43,8 +44,8 @@ enum Role {
 
 /// A simulated server for all worlds.
 ///
-/// The model `<family>-<seed>/task`, `…/reflect` or `…/judge` of a request names world and role. An answer is a function of the request;
-/// a fault is one of the number of the request.
+/// The request's model, `<family>-<seed>/task`, `…/reflect` or `…/judge`, names world and role. An answer is a
+/// function of the request; a fault is a function of the request number.
 #[derive(Debug, Default)]
 pub struct Simulator {
     state: Mutex<State>,
@@ -65,14 +66,14 @@ impl Simulator {
         Self { state: Mutex::new(State { faults, ..State::default() }) }
     }
 
-    /// Uses this world for its name, with its own rates. Others are drawn when a request names them.
+    /// Registers this world under its name, with its own rates. Other worlds are drawn when a request names them.
     pub fn insert(&self, world: World) -> Arc<World> {
         let world = Arc::new(world);
         self.lock().worlds.insert(world.name(), Arc::clone(&world));
         world
     }
 
-    /// Injects these faults from the next request.
+    /// Injects these faults from the next request on.
     pub fn set_faults(&self, faults: Faults) {
         self.lock().faults = faults;
     }
@@ -83,13 +84,13 @@ impl Simulator {
         self.lock().tally.clone()
     }
 
-    /// The counts since the last time, which start again from 0.
+    /// Returns the counts since the last call and resets them.
     #[must_use]
     pub fn take_tally(&self) -> Tally {
         std::mem::take(&mut self.lock().tally)
     }
 
-    /// The response to the body of `POST …/chat/completions`.
+    /// The response to a `POST …/chat/completions` body.
     #[must_use]
     pub fn reply(&self, body: &Value) -> Reply {
         let Some(asked) = Asked::read(body) else {
@@ -138,7 +139,7 @@ impl Simulator {
         }
     }
 
-    /// World and role of a model.
+    /// A model's world and role.
     fn route(&self, model: &str) -> Option<(Arc<World>, Role)> {
         let model = model.strip_prefix("openai/").unwrap_or(model);
         let (name, role) = model.rsplit_once('/')?;
@@ -240,7 +241,7 @@ mod tests {
     }
 
     impl Reply {
-        /// The same from a model of another name; the id depends on it.
+        /// The same from a model with another name; the id depends on it.
         fn with_model(mut self, model: &str) -> Self {
             self.body["model"] = json!(model);
             let asked = Asked { model: model.to_owned(), messages: Vec::new(), seed: 5 };

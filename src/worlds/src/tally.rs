@@ -1,19 +1,19 @@
-//! What a simulated server has received.
+//! Request counts in a simulated server.
 
-/// Requests of one role.
+/// Requests in one role.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallCount {
-    /// Requests, those with a fault included.
+    /// Requests, including those with a fault.
     pub received: u64,
-    /// Requests whose response was whole.
+    /// Requests with a complete response.
     pub answered: u64,
-    /// Tokens of the messages of answered requests.
+    /// Message tokens in answered requests.
     pub input_tokens: u64,
-    /// Tokens of the answers.
+    /// Answer tokens.
     pub output_tokens: u64,
 }
 
-/// Counts of a server since its start.
+/// Server counts since its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Requests to task models.
@@ -22,19 +22,19 @@ pub struct Tally {
     pub reflect: CallCount,
     /// Requests to judges.
     pub judge: CallCount,
-    /// Requests that no model answers: another model name, or a body without messages.
+    /// Requests that no model answers: an unknown model name, or a body without messages.
     pub refused: u64,
     /// Responses with status 429.
     pub rate_limited: u64,
     /// Responses with status 500.
     pub failed: u64,
-    /// Responses that ended in the middle.
+    /// Responses that broke off in the middle.
     pub cut: u64,
-    /// Responses that were delayed.
+    /// Delayed responses.
     pub slow: u64,
-    /// Requests to a reflector that contain a canary of a val or test case, with the name of the world: must stay empty.
+    /// World names for reflector requests that contain a val or test canary: must stay empty.
     pub canaries: Vec<String>,
-    /// Requests to task models whose prompt has lost its placeholder.
+    /// Requests to task models whose prompt lost its placeholder.
     pub without_placeholder: u64,
 }
 

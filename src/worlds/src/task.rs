@@ -1,4 +1,4 @@
-//! The task model: what a node answers.
+//! The task model: answers for workflow nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +10,23 @@ use super::definition::World;
 use super::phrases::{NOTHING, PLACEHOLDER};
 use super::words::{desk_in, word_set};
 
-/// How the user message of a node in a pipeline begins the lines that name the step and the draft.
+/// Line prefixes in a pipeline node's user message.
 pub(super) const STEP: &str = "Step: ";
 pub(super) const INPUT: &str = "Input: ";
 pub(super) const DRAFT: &str = "Draft: ";
 
 impl World {
-    /// The answer of the task model to a system and a user message, without demos.
+    /// The task model's answer to a system and a user message, without demos.
     ///
-    /// It is a function of system, user and seed. `user`: the input, or the lines `Step: `, `Input: ` and `Draft: ` of a pipeline. The answer
-    /// lists actions, in the order of the rules: those of the draft, and those of the step's own rules that apply and are met.
+    /// A function of system, user and seed. `user`: the input, or the lines `Step: `, `Input: ` and `Draft: ` in a
+    /// pipeline. The answer lists actions in rule order: those in the draft, and those from the step's own rules that
+    /// apply and are met.
     #[must_use]
     pub fn answer(&self, system: &str, user: &str, seed: u64) -> String {
         self.answer_with(system, &[], user, seed)
     }
 
-    /// The answer of the task model with demos before the user message.
+    /// The task model's answer with demos before the user message.
     #[must_use]
     pub fn answer_with(&self, system: &str, demos: &[Demo], user: &str, seed: u64) -> String {
         let step = line_of(user, STEP).unwrap_or_default();
@@ -47,7 +48,8 @@ impl World {
         self.written(&actions, gates)
     }
 
-    /// The output of the workflow for a case, without a service: node by node. Prompts that are absent are those of the seed.
+    /// Executes the workflow for a case without a service, node by node, and returns its output. Missing prompts
+    /// default to the seed's.
     #[must_use]
     pub fn execute(
         &self,
@@ -73,7 +75,7 @@ impl World {
         draft
     }
 
-    /// An output. `gates`: whether it is a JSON object, and whether it is without other text.
+    /// Writes an output. `gates`: whether it is a JSON object, and whether it has no other text.
     fn written(&self, actions: &[&str], gates: [bool; 2]) -> String {
         if !self.is_json() {
             return if actions.is_empty() { NOTHING.to_owned() } else { actions.join(", ") };
@@ -89,19 +91,19 @@ impl World {
         }
     }
 
-    /// The places of rules that apply to an input.
+    /// The positions of rules that apply to an input.
     pub(super) fn applying(&self, words: &BTreeSet<String>) -> Vec<usize> {
         let rules = self.rules.iter().enumerate();
         rules.filter(|(_, rule)| rule.applies(words)).map(|(at, _)| at).collect()
     }
 }
 
-/// The rest of the first line that begins so.
+/// The rest of the first line with this prefix.
 fn line_of<'t>(text: &'t str, begin: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(begin)).map(str::trim)
 }
 
-/// A prompt as the service fills it for a case of this desk.
+/// A prompt as the service fills it for this desk.
 fn filled(text: &str, desk: &str) -> String {
     let mut filled = String::new();
     let mut rest = text;

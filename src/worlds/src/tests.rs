@@ -1,4 +1,4 @@
-//! Tests of the whole: a simple search in the worlds.
+//! Tests the whole package: a simple search in the worlds.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::phrases::PLACEHOLDER;
 use super::random::{Draw, float};
 use super::{Case, Demo, Family, Simulator, World};
 
-/// Cases of a proposal.
+/// Cases per proposal.
 const MINIBATCH: usize = 6;
 
-/// How a search proposes and accepts.
+/// The search behavior.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mode {
     /// Accepts a proposal if its true score is higher.
@@ -50,7 +50,7 @@ impl Greedy {
         }
     }
 
-    /// One rewrite of one prompt.
+    /// Rewrites one prompt.
     fn step(&mut self) {
         self.proposals += 1;
         let names = self.world.prompt_names();
@@ -76,7 +76,7 @@ impl Greedy {
         }
     }
 
-    /// The record of a case, if it fails.
+    /// A case's record, if it fails.
     fn record(&self, case: &Case) -> Option<String> {
         let got = self.world.execute(&self.prompts, &BTreeMap::new(), case, 7);
         let expected = match case.expected_output.as_str() {
@@ -106,7 +106,7 @@ fn request(name: &str, text: &str, records: &[String]) -> String {
     parts.join("\n\n")
 }
 
-/// The prompt of a reply: in the tag, else in a fence.
+/// Extracts the prompt from a reply: in the tag, else in a fence.
 fn new_prompt(reply: &str) -> Option<String> {
     let inside =
         |begin: &str, end: &str| Some(reply.split_once(begin)?.1.split_once(end)?.0.trim().to_owned());
@@ -168,7 +168,7 @@ fn instructions_do_not_teach_what_demos_teach() {
     assert!(search.score <= search.world.seed_score() + 1e-9);
     let (seed, oracle) = (search.world.seed_score(), search.world.oracle_score());
     assert!(oracle > seed + 0.4, "{seed} {oracle}");
-    // Demos from executions whose score is full, as an optimizer finds them.
+    // Demos from executions with a full score, as an optimizer finds them.
     let (world, prompts) = (&search.world, search.world.seed_prompts());
     let passing = search.train.iter().filter_map(|case| {
         let assistant = world.execute(&prompts, &BTreeMap::new(), case, 1);

@@ -1,24 +1,24 @@
-//! Nonce vocabulary, and the words of a text.
+//! Nonce vocabulary, and word splitting.
 
 use std::collections::BTreeSet;
 
 use super::random::Draw;
 
 const CONSONANTS: &[u8] = b"bdfgklmnprstv";
-/// Consonants in the middle of every nonce word: English words with them are rare.
+/// Middle consonants of every nonce word: English words with them are rare.
 const MIDDLE: &[u8] = b"zxj";
 const VOWELS: &[u8] = b"aeiou";
-/// Letters of tickets: without vowels, so that a ticket is not another nonce word.
+/// Ticket letters: without vowels, so that a ticket never equals a nonce word.
 const TICKET: &[u8] = b"bcdfghklmnprstvw";
 
-/// The words of a text in lower case, without marks.
+/// The words of a text in lowercase, without punctuation.
 pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
 }
 
-/// Each word of a text once.
+/// The distinct words of a text.
 pub(super) fn word_set(text: &str) -> BTreeSet<String> {
     words(text).collect()
 }
@@ -47,22 +47,22 @@ impl Vocabulary {
         Self { draw, made: 0, known: BTreeSet::new() }
     }
 
-    /// A word of five letters for triggers and for words without meaning.
+    /// A five-letter word for triggers and distractors.
     pub(super) fn trigger(&mut self) -> String {
         self.make(&[CONSONANTS, VOWELS, MIDDLE, VOWELS, CONSONANTS])
     }
 
-    /// A word of six letters that an output must contain.
+    /// A six-letter word that an output must contain.
     pub(super) fn action(&mut self) -> String {
         self.make(&[CONSONANTS, VOWELS, MIDDLE, VOWELS, CONSONANTS, VOWELS])
     }
 
-    /// The name of a desk: `desk-` and four letters.
+    /// A desk name: `desk-` and four letters.
     pub(super) fn desk(&mut self) -> String {
         format!("{DESK}{}", self.make(&[CONSONANTS, VOWELS, MIDDLE, VOWELS]))
     }
 
-    /// The first six letters of a kind of tickets.
+    /// The six-letter prefix for one ticket kind.
     pub(super) fn ticket_prefix(&mut self) -> String {
         self.make(&[TICKET; 6])
     }
@@ -82,10 +82,10 @@ impl Vocabulary {
     }
 }
 
-/// How the name of a desk begins.
+/// The desk name prefix.
 const DESK: &str = "desk-";
 
-/// The first name of a desk in a text.
+/// The first desk name in a text.
 pub(super) fn desk_in(text: &str) -> Option<&str> {
     let from = text.find(DESK)?;
     let rest = text.get(from..)?;
@@ -94,7 +94,7 @@ pub(super) fn desk_in(text: &str) -> Option<&str> {
     rest.get(..DESK.len() + length).filter(|_| length > 0)
 }
 
-/// A unique ticket: the prefix of its kind, its index and two letters against guessing.
+/// A unique ticket: the prefix, an index and two letters against guessing.
 pub(super) fn ticket(prefix: &str, index: usize, draw: Draw) -> String {
     let letter = |number: usize| TICKET.get(number % TICKET.len()).map_or('b', |letter| char::from(*letter));
     let mut written = prefix.to_owned();

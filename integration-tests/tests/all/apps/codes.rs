@@ -1,4 +1,4 @@
-//! Codes that no other test provokes over HTTP.
+//! Error codes that no other test provokes over HTTP.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use serde_json::json;
 use super::{ZIP, app, archive, upload};
 
 const PAGE: (&str, &[u8]) = ("index.html", b"<p>Hi");
-/// Of a header in the directory of an archive.
+/// The signature of a header in an archive's directory.
 const CENTRAL: &[u8] = b"PK\x01\x02";
-/// Of the end record.
+/// The signature of the end record.
 const END: &[u8] = b"PK\x05\x06";
 
 fn find(bytes: &[u8], part: &[u8]) -> usize {
     bytes.windows(part.len()).position(|window| window == part).unwrap()
 }
 
-/// Puts another value into both headers of `a.js`, or only into that of the directory.
+/// Replaces a value in both headers of `a.js`, or only in the directory's header.
 fn changed(mut bytes: Vec<u8>, local: Option<usize>, central: usize, value: &[u8]) -> Vec<u8> {
     let name = b"a.js";
     let first = find(&bytes, name) - 30;
@@ -31,7 +31,7 @@ fn changed(mut bytes: Vec<u8>, local: Option<usize>, central: usize, value: &[u8
     bytes
 }
 
-/// Puts other bytes for each of these.
+/// Replaces all occurrences of some bytes.
 fn replaced(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
     for at in 0..bytes.len() - from.len() {
         if bytes[at..].starts_with(from) {
@@ -53,7 +53,7 @@ fn listed_twice() -> Vec<u8> {
     twice
 }
 
-/// An archive whose directory has more than 8 MiB.
+/// An archive with a directory larger than 8 MiB.
 fn large_directory() -> Vec<u8> {
     let names: Vec<String> = (0..130).map(|number| format!("{number}.js")).collect();
     let mut files = vec![PAGE];
@@ -102,7 +102,7 @@ async fn each_code_of_a_bundle_is_answered() {
         ("name_not_utf8", replaced(script(), b"a.js", b"\xff.js")),
         ("path_collision", archive(&[PAGE, ("a.js", b"1"), ("A.js", b"2")])),
         ("path_not_normalized", {
-            // The bit that says that names are UTF-8.
+            // The flag for UTF-8 names.
             let bytes = changed(with("a.js\u{e9}", b"1"), Some(6), 8, &[0, 8]);
             let decomposed = "e\u{301}s\u{e9}";
             replaced(bytes, "a.js\u{e9}".as_bytes(), decomposed.as_bytes())

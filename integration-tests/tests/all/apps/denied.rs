@@ -1,4 +1,4 @@
-//! Refusals of changes of apps in the audit trail.
+//! Denied app changes in the audit trail.
 
 use integration_tests::{AnswerExt, TestService};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ async fn auditors_of_an_app_read_who_was_kept_from_changing_it() {
     let refused = async |token: &str, method: &str, path: &str, body: Value| {
         t.bearer(token).json(method, path, &body).await.refusal()
     };
-    // The scope, by alias and by id; the administrator; the workspace; and who has neither.
+    // Denials for the scope, by alias and by id; the administrator; the workspace; and a caller with neither.
     let scope = "403 auth.missing_scope";
     assert_eq!(refused(&reads, "PATCH", "/api/apps/desk", json!({"name": "x"})).await, scope);
     assert_eq!(refused(&reads, "POST", &format!("/api/apps/{id}/rollback"), json!({})).await, scope);
@@ -52,7 +52,7 @@ async fn auditors_of_an_app_read_who_was_kept_from_changing_it() {
     ];
     assert_eq!(rows(&t.bearer(&auditor).get(AUDIT).await.value()), expected);
 
-    // Texts that name no app stay outside, and so does the path.
+    // Texts that name no app are not recorded, and neither is the path.
     for name in ["my-secret-plan", "0198c310-2b40-7e11-8a52-6d5c4b3a2918", "a%00b", "%3Cscript%3E"] {
         assert_eq!(refused(&stranger, "DELETE", &format!("/api/apps/{name}"), json!({})).await, scope);
     }

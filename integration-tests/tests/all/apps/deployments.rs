@@ -1,4 +1,4 @@
-//! Deployments: uploaded, shown, repeated, kept.
+//! Deployments: upload, reads, repeats, retention.
 
 use integration_tests::{AnswerExt, TestService};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ async fn a_bundle_becomes_a_deployment_with_its_files_and_its_report() {
     let notes = record["report"]["notes"].as_array().unwrap();
     let codes: Vec<&str> = notes.iter().map(|note| note["code"].as_str().unwrap()).collect();
     assert!(codes.contains(&"external_url") && codes.contains(&"wasm"), "{codes:?}");
-    // The content of each file is stored once, whole, and kept by a use.
+    // The content of each file is stored once, complete, and retained while used.
     let stored = "SELECT count(*) FROM app_files f JOIN blobs b ON b.digest = f.digest AND b.size = f.size
         WHERE f.size = (SELECT coalesce(sum(length(bytes)), 0) FROM blob_chunks c WHERE c.digest = f.digest)
             AND f.digest = sha256(coalesce((SELECT string_agg(bytes, ''::bytea ORDER BY number) FROM blob_chunks c
@@ -83,7 +83,7 @@ async fn a_bundle_becomes_a_deployment_with_its_files_and_its_report() {
     let next = page["next_cursor"].as_str().unwrap();
     let page = t.get(&format!("{}?limit=1&cursor={next}", deployments("desk"))).await.value();
     assert_eq!((&page["data"][0]["id"], &page["next_cursor"]), (&record["id"], &Value::Null));
-    // Nothing is published by that.
+    // The upload publishes nothing.
     let alias = t.raw().await.request("GET", "/", &[("host", "desk.apps.localhost")], "").await;
     assert_eq!(alias.whole().await.status, 404);
 }
@@ -108,7 +108,7 @@ async fn a_repeated_upload_is_the_same_deployment_however_it_is_sent() {
     assert_eq!(upload(&t, "desk", &keyed, &other).await.refusal(), "422 idempotency.key_reused");
     let bad = upload(&t, "desk", &[ZIP, ("idempotency-key", "")], PAGE.as_bytes()).await;
     assert_eq!(bad.refusal(), "400 idempotency.key_invalid");
-    // A refusal leaves the key free.
+    // A rejection leaves the key free.
     let keyed = [ZIP, ("idempotency-key", "two")];
     assert_eq!(upload(&t, "desk", &keyed, b"no archive").await.refusal(), "422 not_a_zip");
     assert_eq!(upload(&t, "desk", &keyed, PAGE.as_bytes()).await.status, 201);
@@ -147,7 +147,7 @@ async fn another_instance_shows_the_deployment_and_repeats_its_answer() {
     assert_eq!(shown.value(), first.value());
     let again = upload(&other, "desk", &keyed, PAGE.as_bytes()).await;
     assert_eq!((again.status, again.text()), (201, first.text()));
-    // Both store the same files at once.
+    // Both store the same files concurrently.
     let bundle =
         archive(&[("index.html", b"<p>At once"), ("a.js", &[b'a'; 600_000]), ("b.js", &[b'b'; 600_000])]);
     let (one, two) =
@@ -197,7 +197,7 @@ async fn the_newest_fifty_deployments_keep_their_files_and_a_deleted_app_none() 
     t.restart().await;
     assert_eq!(t.get(&path).await.value(), first);
     let last = upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await.value();
-    // The new one is older than those with ids of the far future, and the oldest is no longer among the newest.
+    // The new deployment is older than those with far-future ids, and the oldest is beyond the newest fifty.
     let old = t.get(&path).await.value();
     assert_eq!(
         (&old["available"], &old["files"], &old["file_count"], &old["digest"]),

@@ -1,4 +1,4 @@
-//! TLS of the service itself, with the authority of `callboard dev-tls`, and a browser that trusts it.
+//! The service's own TLS, with the authority of `callboard dev-tls`, and a browser that trusts it.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use integration_tests::Browser;
 use tempfile::TempDir;
 
-/// Certificates for hosts of apps, and the port of the service that has them.
+/// Certificates for app hosts, and the port of the service that uses them.
 pub(super) struct DevTls {
     folder: TempDir,
     port: u16,
@@ -27,17 +27,17 @@ impl DevTls {
             .output()
             .unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        // The address is part of the configuration, so the port is chosen before.
+        // The address is part of the configuration, so the port is chosen first.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         Self { folder, port }
     }
 
-    /// The address of the central host.
+    /// The URL of the central host.
     pub(super) fn central(&self) -> String {
         format!("https://localhost:{}", self.port)
     }
 
-    /// The address of a path of an app.
+    /// The URL of a path in an app.
     pub(super) fn app(&self, alias: &str, path: &str) -> String {
         format!("https://{alias}.apps.localhost:{}{path}", self.port)
     }

@@ -129,7 +129,7 @@ async fn they_apply_to_deployments_whose_manifests_declare_none() {
     assert_eq!(deploy(Some(json!({"schema_version": 1, "bindings": {}}))).await, (none.clone(), notes));
     let nothing = json!({"schema_version": 1, "bindings": {}, "collections": {}});
     assert_eq!(deploy(Some(nothing)).await, (none.clone(), none));
-    // They are checked like those of a manifest.
+    // They are checked like the manifest's bindings.
     let wrong = binding("missing").to_string();
     assert_eq!(t.send("PUT", "/api/apps/desk/bindings/wrong", &JSON, &wrong).await.status, 201);
     let refused = upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await;

@@ -25,12 +25,12 @@ pub(crate) use integration_tests::apps::archive;
 use integration_tests::{Answer, TestService};
 use serde_json::{Value, json};
 
-/// An archive with a page, which is also text.
+/// An archive with one page; the archive is also text.
 pub(crate) const PAGE: &str = "PK\x03\x04\x14\0\0\0\0\0\0\0!\\gP_z\x08\0\0\0\x08\0\0\0\n\0\0\0index.html<p>Hi 16\
     PK\x01\x02\x14\x03\x14\0\0\0\0\0\0\0!\\gP_z\x08\0\0\0\x08\0\0\0\n\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0index.html\
     PK\x05\x06\0\0\0\0\x01\0\x01\08\0\0\x000\0\0\0\0\0";
 
-/// What an archive is sent with.
+/// The content type of an archive.
 const ZIP: (&str, &str) = ("content-type", "application/zip");
 
 fn hex(digest: &[u8]) -> String {
@@ -45,7 +45,7 @@ fn sha256(bytes: &[u8]) -> String {
     hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
 }
 
-/// Creates an app of an open service.
+/// Creates an app on an open service.
 async fn app(t: &TestService, alias: &str) -> Value {
     let body = json!({"alias": alias, "name": alias, "access": "public"}).to_string();
     let made = t.post("/api/apps", &body).await;
@@ -57,12 +57,12 @@ fn deployments(app: &str) -> String {
     format!("/api/apps/{app}/deployments")
 }
 
-/// Uploads an archive to an app of an open service.
+/// Uploads an archive to an app on an open service.
 async fn upload(t: &TestService, app: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
     t.anonymous().send("POST", &deployments(app), headers, body.to_vec()).await.unwrap()
 }
 
-/// The files that wait for their check.
+/// Number of uploaded files that wait for their check.
 fn waiting(t: &TestService) -> usize {
     let folder = std::path::Path::new(&t.variables()["SERVICE_DATA_DIR"]).join("uploads");
     folder.read_dir().unwrap().count()

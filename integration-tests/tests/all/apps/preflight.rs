@@ -1,11 +1,11 @@
-//! Whether the workflows that a manifest binds can run for an app.
+//! Preflight: whether the workflows that a manifest binds can run for an app.
 
 use integration_tests::{AnswerExt, TestService, graphs};
 use serde_json::{Value, json};
 
 use super::{ZIP, app, archive, upload};
 
-/// An archive whose manifest binds workflows and versions to names.
+/// An archive whose manifest binds names to workflow versions.
 fn binding(bindings: &[(&str, &str, u64)]) -> Vec<u8> {
     let binding = |(name, workflow, version): &(&str, &str, u64)| {
         let binding = json!({"workflow": workflow, "version": version, "access_mode": "anonymous"});
@@ -16,7 +16,7 @@ fn binding(bindings: &[(&str, &str, u64)]) -> Vec<u8> {
     archive(&[("index.html", b"<p>Hi"), ("service.app.json", manifest.as_bytes())])
 }
 
-/// The details of the findings of a refused archive.
+/// The details of a rejected archive's findings.
 async fn details(t: &TestService, bundle: &[u8]) -> Vec<String> {
     let answer = upload(t, "desk", &[ZIP], bundle).await;
     assert_eq!(answer.refusal(), "422 workflow_preflight_failed", "{}", answer.text());
@@ -59,7 +59,7 @@ async fn a_binding_names_a_version_that_can_run() {
             format!("Binding 'c': the workflow '{}' is archived.", archived.id),
         ]
     );
-    // One of another workspace does not exist here.
+    // A workflow in another workspace does not exist here.
     assert_eq!(t.post("/api/workspaces", "{\"slug\": \"other\"}").await.status, 201);
     let headers = [("content-type", "application/json"), ("x-workspace", "other")];
     let there = t.send("POST", "/api/workflows", &headers, "{\"name\": \"There\"}").await.value();
@@ -106,7 +106,7 @@ async fn what_waits_for_a_person_or_is_not_fixed_is_found_at_every_level() {
     assert_eq!(answer.status, 201, "{}", answer.text());
     let deep = details(&t, &binding(&[("run", &levels[8], 1)])).await;
     assert!(deep.len() == 1 && deep[0].contains("more than 8 levels deep"), "{deep:?}");
-    // A shorter way to the same version hides no longer one.
+    // A shorter path to the same version does not hide a longer one.
     let both = [("long", &levels[7]), ("short", &levels[6])].map(
         |(name, workflow)| json!({"name": name, "type": "sub_workflow", "workflow": workflow, "version": 1}),
     );
@@ -118,7 +118,7 @@ async fn what_waits_for_a_person_or_is_not_fixed_is_found_at_every_level() {
     let many: Vec<(&str, &str, u64)> =
         names.iter().map(|name| (name.as_str(), levels[2].as_str(), 1)).collect();
     assert_eq!(upload(&t, "desk", &[ZIP], &binding(&many)).await.status, 201);
-    // The credential was there when the version was saved.
+    // The credential existed when the version was saved.
     let made = t.post("/api/credentials", "{\"name\": \"shop\", \"secret\": \"s\"}").await;
     assert_eq!(made.status, 201, "{}", made.text());
     let call = json!({"name": "call", "type": "http_request", "url": "https://example.org", "headers": {"authorization": "[[shop]]"}});

@@ -1,4 +1,4 @@
-//! Apps: created, listed, changed and deleted; their aliases; who may do what.
+//! Apps: creation, lists, changes and deletion; their aliases; permissions.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn delete(by: &Bearer<'_>, app: &str) -> u16 {
     by.send("DELETE", &format!("{APPS}/{app}"), &[], "").await.status
 }
 
-/// Actions of the audit trail about apps, newest first.
+/// Audit trail actions on apps, newest first.
 async fn audited(t: &TestService) -> Vec<String> {
     let trail = t.root().get("/api/admin/audit?limit=200").await.value();
     let rows = trail["data"].as_array().unwrap().iter();
@@ -90,7 +90,7 @@ async fn only_labels_of_hosts_are_aliases() {
         let problem = &refused.value()["detail"]["errors"][0];
         assert_eq!((&problem["pointer"], &problem["code"]), (&json!("/alias"), &json!("format")), "{alias}");
     }
-    // What is not published is answered as if it did not exist.
+    // An unpublished app gets the same response as an unknown one.
     let headers = [("host", "api.apps.localhost")];
     let answer = t.raw().await.request("GET", "/", &headers, "").await;
     let unknown = t.raw().await.request("GET", "/", &[("host", "unknown.apps.localhost")], "").await;
@@ -114,7 +114,7 @@ async fn an_alias_stays_taken_for_thirty_days_after_the_deletion() {
     assert_eq!(t.root().send("POST", APPS, &there, &again).await.refusal(), "409 alias_taken");
     t.advance(Duration::from_secs(60));
     assert_eq!(t.root().send("POST", APPS, &there, &again).await.status, 201);
-    // With a workspace its apps are deleted, and hold their aliases.
+    // Deleting a workspace deletes its apps, which keep their aliases.
     assert_eq!(t.root().send("DELETE", "/api/workspaces/other", &[], "").await.status, 204);
     assert_eq!(t.root().get(&format!("{APPS}/desk")).await.refusal(), "404 app_not_found");
     assert_eq!(
@@ -167,7 +167,7 @@ async fn members_read_admins_write_and_other_workspaces_are_closed() {
             assert_eq!(answer.refusal().trim(), expected, "{role}");
         }
     }
-    // Who can open an app is decided by those who may publish.
+    // Only callers who may publish decide who can open an app.
     let writes = t.root().token(&["apps:read", "apps:write"], &["default"]).await;
     let writes = t.bearer(&writes);
     assert_eq!(writes.json("PATCH", &path, &change).await.status, 200);

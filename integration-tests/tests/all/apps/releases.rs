@@ -50,7 +50,7 @@ async fn a_deployment_is_acknowledged_and_published() {
     for body in [json!({}), json!({"permission_revision": null}), json!({"permission_revision": 1})] {
         assert_eq!(acknowledge(body).await.refusal(), "422 request.invalid");
     }
-    // An empty body lacks it, too; a body that repeats a member is refused as JSON.
+    // An empty body lacks it, too; a body with a duplicate member is rejected as JSON.
     for path in [format!("{at}/acknowledge"), app.path("/rollback")] {
         assert_eq!(t.post(&path, "").await.refusal(), "422 request.invalid", "{path}");
         let unknown = t.post(&path, r#"{"x": 1, "\u0078": 1}"#).await;

@@ -1,4 +1,4 @@
-//! What a release keeps, and what happens to two changes of an app at once.
+//! Retained data of a release, and concurrent changes to an app.
 
 use integration_tests::{AnswerExt, TestService, graphs};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ async fn a_rollback_repeats_what_was_frozen_also_of_an_archived_workflow() {
     assert_eq!(t.get(&foreign).await.refusal(), "404 release_not_found");
     let foreign = other.path(&format!("/deployments/{first}/publish"));
     assert_eq!(t.post(&foreign, "").await.refusal(), "404 deployment_not_found");
-    // Without its bytes a deployment serves nothing.
+    // A deployment without its bytes cannot be served.
     t.execute("UPDATE app_deployments SET available = false").await;
     let stale = t.post(&app.path(&format!("/deployments/{second}/publish")), "").await;
     assert_eq!(stale.refusal(), "409 deployment_stale");
@@ -146,7 +146,7 @@ async fn collections_of_a_manifest_are_made_once_and_keep_their_ids() {
     let new = t.post(&other, "").await;
     assert_eq!(new.status, 201, "{}", new.text());
     assert_ne!(new.value()["collections"]["notes"]["id"], id);
-    // The 33rd one.
+    // The 33rd collection.
     for number in 1..32 {
         let body = json!({"name": format!("c{number}"), "kind": "shared", "capabilities": {"anonymous": [], "member": []}});
         assert_eq!(t.post(&app.path("/collections"), &body.to_string()).await.status, 201);
@@ -182,14 +182,14 @@ async fn without_a_manifest_those_of_the_app_apply_as_they_are_now() {
         read["permissions"]["bindings"]["ask"]["outbound"],
         json!([{"workflow_id": inner.id, "version": 1, "node": "get", "type": "http_request"}])
     );
-    // Drafts do not reach what is published.
+    // Draft changes do not affect published releases.
     t.as_publisher("DELETE", &app.path("/bindings/ask"), "").await;
     let shown = t.get(&app.path(&format!("/releases/{}", one["id"].as_str().unwrap()))).await.value();
     assert_eq!(shown["bindings"], one["bindings"]);
     let read = t.get(&app.path(&format!("/deployments/{deployment}/permissions"))).await.value();
     assert_eq!((&read["permissions"]["bindings"], &read["acknowledged"]), (&json!({}), &json!(false)));
     assert_eq!(read["changes"][0]["path"], "/bindings/ask");
-    // Together they have the limits of a manifest.
+    // Bindings and collections together have the limits of a manifest.
     let long = "x".repeat(60_000);
     for number in 0..5 {
         let binding = json!({"workflow": outer.handle, "version": 1, "access_mode": "anonymous", "input_schema": {"description": long}});

@@ -1,11 +1,11 @@
-//! The runs of an app, as its owners list them.
+//! The run list of an app, for its owners.
 
 use integration_tests::{AnswerExt, TestService, graphs};
 use serde_json::{Value, json};
 
 use super::runs::{Published, answers, slow};
 
-/// An app with a binding for each way in which a run ends.
+/// An app with one binding for each way a run can end.
 async fn desk(t: &TestService) -> Published<'_> {
     let failing = json!({"name": "no", "type": "assert", "when": "false", "message": "a secret"});
     let mut bindings = json!({});

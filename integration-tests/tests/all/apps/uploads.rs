@@ -1,4 +1,4 @@
-//! Hostile and unlucky uploads: each is refused with its code, noted in the audit trail, and leaves no file.
+//! Hostile and unlucky uploads: each is rejected with its code, recorded in the audit trail, and leaves no file.
 
 use integration_tests::{AnswerExt, TestService, noise, until};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn part(name: &str, content: &str) -> String {
     format!("--b\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{content}\r\n")
 }
 
-/// Reasons of the refused uploads in the audit trail, newest first.
+/// Reasons for the rejected uploads in the audit trail, newest first.
 async fn refused(t: &TestService) -> Vec<String> {
     let rows = "SELECT coalesce(string_agg(reason, ' ' ORDER BY id DESC), '') FROM audit_log
         WHERE action = 'app.deploy_refused' AND outcome = 'denied' AND target_kind = 'app'";
@@ -87,7 +87,7 @@ async fn limits_are_those_of_the_configuration() {
     ] {
         assert_eq!(upload(&t, "desk", &[ZIP], &archive(&files)).await.refusal(), code);
     }
-    // The archive itself, at the limit and over it: declared, and as it comes.
+    // The archive itself, at the limit and over it: by its declared length, and as it arrives.
     let filled = |size: usize| {
         let page = archive(&[("index.html", b"<p>Hi")]);
         [page.as_slice(), vec![0; size - page.len()].as_slice()].concat()
@@ -149,7 +149,7 @@ async fn a_form_has_exactly_one_part_and_other_types_are_refused() {
     assert_eq!(waiting(&t), 0);
 }
 
-/// The head of an upload that announces so many bytes.
+/// The head of an upload that announces this body length.
 fn head(length: usize) -> String {
     format!(
         "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/zip\r\nContent-Length: {length}\r\n\r\n",
@@ -181,7 +181,7 @@ async fn a_slow_upload_is_refused_and_keeps_no_other_upload_waiting() {
     let mut slow = t.raw().await;
     slow.write(format!("{}PK", head(1000))).await;
     until("the file", async || waiting(&t) == 1).await;
-    // The time of the first one stands still.
+    // The clock of the first upload is stopped.
     let second = upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await;
     assert_eq!(second.status, 201, "{}", second.text());
     assert_eq!(waiting(&t), 1);
@@ -217,7 +217,7 @@ async fn a_full_workspace_accepts_no_bundle() {
     let data = noise(200_000);
     let bundle = archive(&[("index.html", b"<p>Hi"), ("data.txt", data.as_bytes())]);
     assert_eq!(upload(&t, "desk", &[ZIP], &bundle).await.status, 201);
-    // Full is what was over the limit twice.
+    // A workspace is full after two measurements over the limit.
     t.measure().await;
     t.measure().await;
     until("the workspace to be full", async || {

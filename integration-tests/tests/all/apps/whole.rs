@@ -1,9 +1,10 @@
-//! From a bundle to a visitor: an app is published through the control plane, its page opens, runs a workflow that stores a record, and reads it.
+//! From a bundle to a visitor: an app is published through the control plane, its page opens, runs a workflow that
+//! stores a record, and reads the record.
 
 use integration_tests::{Answer, AnswerExt, TestService, graphs, until};
 use serde_json::{Value, json};
 
-/// Sends what a page of the app sends.
+/// Sends a request like a page of the app.
 async fn send(t: &TestService, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
     let host = format!("guests.apps.localhost:{}", t.address().port());
     let origin = format!("http://{host}");
@@ -38,7 +39,7 @@ async fn a_bundle_becomes_an_app_that_runs_its_workflow_and_keeps_its_records() 
     let workflow = t.workflow().named("Guest book").graph(graph).create().await;
     let notes = json!({"notes": {"kind": "shared", "capabilities": {"anonymous": ["read"], "member": []}}});
 
-    // Without the collection that its workflow names, the bundle is refused.
+    // The bundle is rejected without the collection that its workflow names.
     let builder = t.app("guests").manifest(&manifest(1, &json!({})));
     let app = builder.create().await;
     let refused = t.as_publisher("POST", &app.path("/deployments"), builder.bundle()).await;
@@ -68,7 +69,7 @@ async fn a_bundle_becomes_an_app_that_runs_its_workflow_and_keeps_its_records() 
     let listed = get(&t, "/__service/data/notes").await.value();
     assert_eq!(listed["items"][0]["data"], json!({"text": "Hej"}), "{listed}");
 
-    // What changes later does not reach the release.
+    // Later changes do not affect the release.
     t.as_publisher("DELETE", &format!("/api/workflows/{}", workflow.id), "").await;
     let again = send(
         &t,
@@ -83,7 +84,7 @@ async fn a_bundle_becomes_an_app_that_runs_its_workflow_and_keeps_its_records() 
     let publish = app.path(&format!("/deployments/{first}/publish"));
     assert_eq!(t.as_publisher("POST", &publish, "").await.refusal(), "422 workflow_preflight_failed");
 
-    // A deleted collection is gone for the release; the app is gone at once.
+    // A deleted collection is gone for the release; a deleted app is gone at once.
     assert_eq!(t.as_publisher("DELETE", &app.path("/collections/notes"), "").await.status, 204);
     assert_eq!(get(&t, "/__service/data/notes").await.refusal(), "410 collection_gone");
     assert_eq!(t.as_publisher("DELETE", &app.path(""), "").await.status, 204);

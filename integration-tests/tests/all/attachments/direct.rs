@@ -1,4 +1,4 @@
-//! Direct uploads: what is accepted, what is refused, and what is left of it.
+//! Direct uploads: accepted files, rejected files, and cleanup.
 
 use image::ImageFormat;
 use integration_tests::{AnswerExt, TestService, until};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{BOUNDARY, form, form_type, id_of, part, picture, red, upload, uploaded};
 
-/// Nothing is left of refused uploads.
+/// Waits until rejected uploads have left nothing.
 async fn nothing_is_stored(t: &TestService) {
     let left = "SELECT (SELECT count(*) FROM upload_chunks) + (SELECT count(*) FROM attachments)
                 + (SELECT count(*) FROM blob_uses) + (SELECT count(*) FROM upload_days)";

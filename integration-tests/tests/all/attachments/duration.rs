@@ -1,4 +1,4 @@
-//! How long an upload may take in total.
+//! The total timeout of an upload.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use integration_tests::{Answer, AnswerExt, TestService, Workflow, until};
 
 use super::{form, form_type};
 
-/// Bytes of a chunk, which is stored as soon as it is complete.
+/// Bytes per chunk; a complete chunk is stored at once.
 const CHUNK: usize = 256 << 10;
-/// Chunks that are sent with nine seconds after each: 594 seconds.
+/// Chunks, each followed by nine seconds: 594 seconds in total.
 const CHUNKS: usize = 66;
 
-/// Sends a file fast enough for 594 seconds, and its last chunk so many seconds later.
+/// Sends a file fast enough for 594 seconds, and its last chunk `later` seconds after that.
 async fn upload(t: &TestService, workflow: &Workflow, later: u64) -> Answer {
     let mut connection = t.raw().await;
     let body = form("a.txt", &vec![b'a'; CHUNK * (CHUNKS + 1)]);
@@ -25,7 +25,7 @@ async fn upload(t: &TestService, workflow: &Workflow, later: u64) -> Answer {
     connection.write(head).await;
     let mut sent = 0;
     for number in 1..=CHUNKS {
-        // The head of the part has less than 1,024 bytes.
+        // The head of the part is shorter than 1,024 bytes.
         let end = number * CHUNK + 1_024;
         connection.write(&body[sent..end]).await;
         sent = end;

@@ -1,4 +1,4 @@
-//! Images that a workflow shows: those of a message, and those that it makes.
+//! Images that a workflow shows: from messages, and its own.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{id_of, message, picture, red, said, uploaded};
 
-/// Shows an image of `inputs.metadata`.
+/// Shows an image from `inputs.metadata`.
 async fn gallery(t: &TestService, image: &Value) -> Workflow {
     let show = json!({"name": "show", "type": "show", "kind": "image", "image": image});
     t.workflow().graph(graphs::chain(&[show], None)).published().create().await
@@ -50,7 +50,7 @@ const KEPT: &str = "SELECT concat_ws(' ', a.name, a.mime_type, a.size, a.width, 
 async fn an_image_that_a_workflow_makes_is_kept_with_its_thread() {
     let mut t = TestService::with_manual_clock().await;
     let workflow = gallery(&t, &json!("{{ inputs.metadata }}")).await;
-    // Larger than a preview may be: it is served as it is.
+    // Larger than a preview may be: it is served unchanged.
     let large = picture(ImageFormat::Jpeg, 1_600, 1_200, [0, 0, 255]);
     let (thread, events) = asked(&t, &workflow, base64(&large)).await;
     let shown = image(&events);

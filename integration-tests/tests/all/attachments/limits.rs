@@ -1,4 +1,4 @@
-//! How much, how many at once, and how slowly.
+//! Upload limits: size, concurrency and rate.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn a_network_has_ten_times_the_daily_limit_and_is_refused_before_the_bytes
     t.execute("UPDATE upload_days SET bytes = 0 WHERE session NOT LIKE 'network:%'").await;
     t.execute("UPDATE upload_days SET bytes = 4999999 WHERE session LIKE 'network:%'").await;
     uploaded(&t, &workflow, "b.txt", b"b").await;
-    // The rest of the body never comes.
+    // The rest of the body is never sent.
     let answer = started_upload(&t, &workflow, 400_000).await.answer().await.whole().await;
     assert_eq!(answer.refusal(), "429 chat.rate_limited.uploads");
     assert_eq!(t.scalar("SELECT count(*) FROM upload_chunks").await, "0");
@@ -148,7 +148,7 @@ async fn a_full_workspace_accepts_no_file() {
     let workflow = t.workflow().echo().published().create().await;
     t.measured().await;
     uploaded(&t, &workflow, "a.txt", noise(200_000).as_bytes()).await;
-    // Full is what was over the limit twice.
+    // A workspace is full after two measurements over the limit.
     t.measure().await;
     t.measure().await;
     until("the workspace to be full", async || {

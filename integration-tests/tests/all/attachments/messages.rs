@@ -1,4 +1,4 @@
-//! Messages with attachments: what is stored, what graphs receive, and how long files are kept.
+//! Messages with attachments: storage, graph inputs, and file retention.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{answer_text, id_of, message, red, said, uploaded, users_message};
 
-/// Says what a turn receives.
+/// Prints this part of a turn's input.
 fn telling(what: &str) -> Value {
     graphs::reply(&format!("{{{{ {what} | tojson }}}}"))
 }
@@ -21,7 +21,7 @@ async fn a_message_contains_its_attachments() {
         uploaded(&t, &workflow, "notes.txt", b"Buy milk.").await,
     );
     let (image_id, text_id) = (id_of(&image), id_of(&text));
-    // As a client may send them: the whole object, and one twice.
+    // Forms that a client may send: a whole object, and a duplicate.
     let mut request = message(&workflow, None, "look", &[&image_id, &text_id, &text_id]);
     request["params"]["input"]["attachments"][1] =
         json!({"id": text_id, "name": "forged.exe", "thread_id": "thr_1"});

@@ -1,4 +1,4 @@
-//! Attachments: uploads, messages with files, what models see of them.
+//! Attachments: uploads, messages with files, and their use by models.
 
 mod direct;
 mod duration;
@@ -43,7 +43,7 @@ async fn upload(t: &TestService, workflow: &Workflow, name: &str, bytes: &[u8]) 
     t.send("POST", &path, &[("content-type", &form_type())], form(name, bytes)).await
 }
 
-/// The same; returns the attachment.
+/// Like [`upload`], but returns the attachment.
 async fn uploaded(t: &TestService, workflow: &Workflow, name: &str, bytes: &[u8]) -> Value {
     let answer = upload(t, workflow, name, bytes).await;
     assert_eq!(answer.status, 200, "{name}: {}", answer.text());
@@ -54,19 +54,19 @@ fn id_of(attachment: &Value) -> String {
     attachment["id"].as_str().unwrap().to_owned()
 }
 
-/// An image of one colour, encoded.
+/// An encoded image of one colour.
 fn picture(format: ImageFormat, width: u32, height: u32, colour: [u8; 3]) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     RgbImage::from_pixel(width, height, Rgb(colour)).write_to(&mut bytes, format).unwrap();
     bytes.into_inner()
 }
 
-/// A red PNG of 64 by 48 pixels.
+/// A red PNG, 64 by 48 pixels.
 pub(crate) fn red() -> Vec<u8> {
     picture(ImageFormat::Png, 64, 48, [220, 20, 20])
 }
 
-/// A message with attachments; `thread`: the one that it continues.
+/// A message with attachments; `thread`: the thread to continue.
 fn message(workflow: &Workflow, thread: Option<&str>, text: &str, attachments: &[&str]) -> Value {
     let content = if text.is_empty() { json!([]) } else { json!([{"type": "input_text", "text": text}]) };
     let input = json!({"content": content, "attachments": attachments, "inference_options": {}});
@@ -92,7 +92,7 @@ fn users_message(events: &[Value]) -> Value {
     events.iter().find(is_users).unwrap()["item"].clone()
 }
 
-/// The text of the answer.
+/// The text of the reply.
 fn answer_text(events: &[Value]) -> String {
     let items = events.iter().filter(|event| event["type"] == "thread.item.done");
     let mut texts = items.filter_map(|event| event["item"]["content"][0]["text"].as_str());

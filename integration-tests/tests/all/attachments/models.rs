@@ -1,4 +1,4 @@
-//! What models see of attachments.
+//! Attachments as models receive them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -91,7 +91,7 @@ async fn documents_are_read_from_attachments_of_the_own_thread() {
     let (_, events) = said(&t, &message(&workflow, None, "", &[&text])).await;
     let told: Value = serde_json::from_str(&answer_text(&events)).unwrap();
     assert_eq!(told[0], json!({"text": "a,b\n1,2\n", "name": "a.csv"}), "{told}");
-    // Named by its id from another thread.
+    // The attachment's id, used from another thread.
     let read = json!({"name": "text", "type": "document_read", "attachment": "{{ inputs.message }}"});
     let spy = t.workflow().graph(graphs::chain(&[read], None)).published().create().await;
     let answer = t.chat(&message(&spy, None, &text, &[])).await;

@@ -1,4 +1,4 @@
-//! Who may upload, and whose attachments are whose.
+//! Upload permissions and attachment owners.
 
 use client::Client;
 use integration_tests::{Answer, AnswerExt, BOOTSTRAP, TestService, Workflow, chat, events};
@@ -13,7 +13,7 @@ async fn send(t: &TestService, query: &str, headers: &[(&str, &str)]) -> Answer 
     t.send("POST", &format!("/api/chat/upload{query}"), &all, form("a.txt", b"hello")).await
 }
 
-/// The visitor's cookie that an answer sets.
+/// The visitor's cookie from a response.
 fn cookie(answer: &Answer) -> String {
     let set = answer.header("set-cookie").unwrap();
     set.split(';').next().unwrap().to_owned()
@@ -82,7 +82,7 @@ async fn without_a_workflow_a_credential_or_a_cookie_is_needed() {
     assert_eq!(send(&t, "", &[("authorization", "Bearer wrong")]).await.refusal(), "401 auth.invalid_token");
     let by_token = send(&t, "", &[("authorization", &bearer)]).await;
     assert_eq!(by_token.status, 200, "{}", by_token.text());
-    // The first message that names it takes it.
+    // The first message that names it becomes its owner.
     let used = say(&t, &workflow, &id_of(&by_token.value()), &[]).await;
     assert_eq!(used.status, 200, "{}", used.text());
     let hello = || chat::create(&workflow, "hi");

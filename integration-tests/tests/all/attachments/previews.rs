@@ -1,4 +1,4 @@
-//! Previews of images.
+//! Image previews.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Uploads in two phases: announced in the chat, then sent to a signed address.
+//! Two-phase uploads: announced in the chat, then sent to a signed URL.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn announced(t: &TestService, workflow: &Workflow, name: &str, size: usize
     answer.value()
 }
 
-/// The path and the query of the address for the bytes.
+/// The path and query of the upload URL.
 fn address(t: &TestService, attachment: &Value) -> String {
     let url = attachment["upload_descriptor"]["url"].as_str().unwrap();
     url.strip_prefix(&format!("http://{}", t.address())).unwrap().to_owned()

@@ -21,7 +21,7 @@ fn lines(answer: &Value) -> Vec<String> {
     answer["data"].as_array().unwrap().iter().map(line).collect()
 }
 
-/// Every operation of an administrator, done and denied.
+/// Every administrator operation, allowed and denied.
 #[tokio::test]
 async fn what_administrators_do_and_are_kept_from_has_a_row() {
     let t = TestService::builder().with_bootstrap_token().start().await;
@@ -91,7 +91,7 @@ async fn a_row_falls_with_its_change_and_reading_needs_its_scope() {
     assert_eq!(t.scalar(rows).await, "0");
     let weak = t.root().token(&["admin:tokens:write"], &[]).await;
     assert_eq!(t.bearer(&weak).get(AUDIT).await.refusal(), "403 auth.missing_scope");
-    // Who is restricted to workspaces sees what happened in them.
+    // A caller restricted to workspaces sees only their events.
     let local = t.root().token(&["admin:tokens:read"], &["default"]).await;
     let other = t.workflow().published().create().await;
     let seen = t.bearer(&local).get(AUDIT).await.value();
@@ -99,7 +99,7 @@ async fn a_row_falls_with_its_change_and_reading_needs_its_scope() {
         lines(&seen),
         [
             "bootstrap workflow.published workflow success -",
-            // Its own, which is good for nothing but this workspace.
+            // The token's own creation, because it is restricted to this workspace.
             "bootstrap service_token.created service_token success -",
             "bootstrap workflow.archived workflow success -",
         ]

@@ -1,5 +1,5 @@
-//! A secret of every kind is used at trace level, in the right place and in wrong ones, and looked for where it must not be:
-//! in the log, in the answers to others, in the database.
+//! Uses a secret of every kind at trace level, in the right place and in wrong ones, and searches for it where it must
+//! not appear: in the log, in responses to others, in the database.
 
 use std::process::Stdio;
 
@@ -14,18 +14,18 @@ use tokio::process::Command;
 
 use super::support::{seconds_from_now, sign};
 
-/// 32 characters that stand nowhere else.
+/// A unique text with 32 characters.
 fn canary(kind: &str) -> String {
     let mut random = [0; 16];
     SystemRandom::new().fill(&mut random).unwrap();
     format!("canary-{kind}-{}", URL_SAFE_NO_PAD.encode(random))
 }
 
-/// What was sent as a secret or given as one, by kind.
+/// Sent and issued secrets, by kind.
 #[derive(Default)]
 struct Secrets(Vec<(String, String)>);
 
-/// Codes that sign in. Six digits stand in every log by chance; all of several do not.
+/// Sign-in codes. Six digits may appear in any log by chance; all of several codes do not.
 #[derive(Default)]
 struct Codes(Vec<String>);
 
@@ -55,7 +55,7 @@ impl Secrets {
         self.keep(kind, &secret)
     }
 
-    /// The kinds that stand in a text, in any form that somebody would read them from.
+    /// The kinds of secrets that a text contains, in any readable form.
     fn found_in(&self, text: &str) -> Vec<&str> {
         let stands = |secret: &str| {
             let percent: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
@@ -78,7 +78,7 @@ struct Service {
 }
 
 impl Service {
-    /// Sends it; what is answered is looked at in the end, unless it is where a secret is handed out.
+    /// Sends a request; its response is checked at the end, unless it hands out a secret.
     async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut all = vec![("connection", "close")];
         if !body.is_empty() {
@@ -193,7 +193,7 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
     }
 }
 
-/// Codes that are shown by who did not ask for them, badly, and then well.
+/// Uses codes without their challenge, incorrectly, and then correctly.
 async fn use_codes(t: &Service, mail: &MailServer) -> Codes {
     let mut codes = Codes::default();
     for number in 0..3 {
@@ -217,7 +217,7 @@ async fn use_codes(t: &Service, mail: &MailServer) -> Codes {
     codes
 }
 
-/// Secrets of the vault go to a server that repeats them in every form, in an answer, in a refusal and to another try.
+/// Vault secrets go to a server that repeats them in every form: in a response, in an error, and in a retry.
 async fn use_vault(t: &Service, secrets: &mut Secrets, bootstrap: &str, echo: &Echo) {
     let (first, second) = (secrets.make("vault secret"), secrets.make("second vault secret"));
     let root = |method, path: String, body: Value| async move {
@@ -272,7 +272,7 @@ async fn use_vault(t: &Service, secrets: &mut Secrets, bootstrap: &str, echo: &E
     assert!(sent.contains(&first) && sent.contains(&second), "the server was told");
 }
 
-/// There and back, with everything that is secret on the way.
+/// A complete OIDC sign-in, with all its secrets.
 async fn use_provider(t: &Service, secrets: &mut Secrets, provider: &Provider) {
     let there = t.send("GET", "/api/auth/oidc/start", &[], "").await;
     t.seen.borrow_mut().pop();
@@ -299,7 +299,7 @@ async fn use_provider(t: &Service, secrets: &mut Secrets, provider: &Provider) {
     }
 }
 
-/// Uses every secret where it belongs and where it does not, and keeps those that come up on the way.
+/// Uses every secret where it belongs and where it does not, and collects the secrets that appear meanwhile.
 async fn use_them(t: &Service, secrets: &mut Secrets, bootstrap: &str, jwt_secret: &str, mail: &MailServer) {
     let root = format!("Bearer {bootstrap}");
     let root = [("authorization", root.as_str()), ("idempotency-key", "a-key-of-the-canary-test")];
@@ -364,10 +364,10 @@ async fn use_them(t: &Service, secrets: &mut Secrets, bootstrap: &str, jwt_secre
         t.hands_out("POST", "/api/auth/refresh", &[], &json!({"refresh_token": refresh})).await.value();
     secrets.keep("second refresh token", text(&renewed["refresh_token"]));
     secrets.keep("second own access token", text(&renewed["access_token"]));
-    // The second time is somebody else's.
+    // The second use counts as another party's.
     t.send("POST", "/api/auth/refresh", &[], &json!({"refresh_token": refresh}).to_string()).await;
 
-    // Everything that is a secret, everywhere a caller might put it.
+    // Every secret, everywhere a caller might put it.
     let all: Vec<String> = secrets.0.iter().map(|(_, secret)| secret.clone()).collect();
     for secret in all {
         let bearer = format!("Bearer {secret}");

@@ -1,4 +1,4 @@
-//! How much of the chat one address, one workflow and one session may have.
+//! Chat limits per address, workflow and session.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ async fn requests_are_limited_by_address_workflow_and_session() {
     ] {
         let t = TestService::builder().set(variable, "2").manual_clock().start().await;
         let workflow = t.workflow().published().create().await;
-        // One more request of the first thread's: all three have it in common.
+        // One more request in the first thread, which all three share.
         let first = t.chat(&chat::create(&workflow, "hi")).await;
         let thread = events(&first.text())[0]["thread"]["id"].as_str().unwrap().to_owned();
         let more = async || t.chat(&chat::add(&workflow, &thread, "hi")).await;
@@ -56,12 +56,12 @@ async fn a_session_reads_only_so_many_streams_at_a_time() {
     };
     stop(&ended).await;
     other.whole().await;
-    // The first had no cookie yet, and so no session.
+    // The first request had no cookie yet, and so no session.
     let second = t.open("GET", &path, &headers, "").await;
     let third = t.open("GET", &path, &headers, "").await;
     let refused = t.send("GET", &elsewhere, &headers, "").await;
     assert_eq!(refused.refusal(), "429 chat.rate_limited.streams");
-    // Of the same stream the oldest reader would be replaced instead.
+    // On the same stream, the oldest reader would be replaced instead.
     let rows = t.scalar("SELECT count(*) FROM runs").await;
     assert_eq!(t.send("POST", "/api/chat", &turn, &body).await.status, 429);
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, rows, "no turn has begun");

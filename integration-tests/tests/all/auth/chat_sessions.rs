@@ -1,4 +1,4 @@
-//! Session tokens of the chat.
+//! Chat session tokens.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The table of failures: status, message, code, and what the answer asks for.
+//! The table of failures: status, message, code, and response headers.
 
 use insta::assert_snapshot;
 use integration_tests::{AnswerExt, TestService};
@@ -106,7 +106,7 @@ async fn a_bootstrap_token_has_the_scopes_it_is_given() {
 
 #[tokio::test]
 async fn without_a_key_set_nobody_is_believed() {
-    // Nothing listens there.
+    // No server listens there.
     let t = TestService::builder().set("SERVICE_AUTH_JWKS_URL", "http://127.0.0.1:9/jwks").start().await;
     let token = sign(&json!({"alg": "RS256", "kid": "a"}), &json!({"sub": "me"}), SECRET);
     let answer = t.bearer(&token).get(LIST).await;

@@ -1,4 +1,4 @@
-//! Access tokens of others, over HTTP. What each may be like is tested in `auth`.
+//! Access tokens from other issuers, over HTTP. The `auth` package tests their validation in detail.
 
 use integration_tests::{AnswerExt, TestService, until};
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ async fn failures_count_against_a_subject_only_when_the_signature_is_good() {
 /// A service token, an access JWT and a chat JWT, each where it does not belong.
 #[tokio::test]
 async fn tokens_are_good_for_their_own_purpose_alone() {
-    // The same secret for both: only the purpose keeps them apart.
+    // The same secret for both: only the purpose distinguishes them.
     let t = TestService::builder()
         .set("SERVICE_AUTH_JWT_SECRET", SECRET)
         .set("CHAT_TOKEN_SIGNING_KEY", SECRET)
@@ -95,13 +95,13 @@ async fn tokens_are_good_for_their_own_purpose_alone() {
     assert_eq!((api(&access).await.as_str(), chat(&access).await.as_str()), ("200", refused));
     assert_eq!(chat(&session).await, "200");
     assert_eq!(t.bearer(&session).get(LIST).await.status, 401);
-    // A browser's cookie, whatever it says, is nothing to the API.
+    // The API ignores browser cookies.
     let cookie = format!("__Host-svc_session={service_token}; callboard_visitor={access}");
     let answer = t.send("GET", LIST, &[("cookie", &cookie)], "").await;
     assert_eq!(answer.refusal(), "401 auth.missing_token");
 }
 
-/// A key set on a port of its own, which counts how often it is asked for.
+/// A key set on a free port that counts its requests.
 async fn key_set(body: Value) -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/jwks", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! The limit of failed sign-ins.
+//! The limit on failed sign-ins.
 
 use std::time::Duration;
 
@@ -120,7 +120,7 @@ async fn another_instance_knows_who_is_blocked() {
     until("the other to refuse good credentials too", seen).await;
 }
 
-/// A route for people alone refuses a service token, and that is no attempt to guess it.
+/// A user-only route rejects a service token, which does not count as a guess.
 #[tokio::test]
 async fn a_good_token_at_the_wrong_door_is_good_at_the_right_one() {
     let t = limited(0, 3).start().await;

@@ -1,4 +1,4 @@
-//! Every operation with every kind of caller: who may call it is what its declaration says.
+//! Every operation with every kind of caller: the declarations decide who may call it.
 
 use auth::scope::Scope;
 use integration_tests::{AnswerExt, MailServer, TestService};
@@ -7,7 +7,7 @@ use wire::operation::Access;
 
 use super::support::{SECRET, browser, jwt, other_workspace, seconds_from_now, sign_in};
 
-/// What the paths name.
+/// The resources that paths name.
 struct Things {
     workflow: String,
     run: String,
@@ -28,7 +28,7 @@ struct Things {
 
 impl Things {
     async fn of(t: &TestService, path: &str) -> Self {
-        // Of one name there are a hundred handles.
+        // A name has at most a hundred handles.
         let mut workflow = t.workflow().named(path).published();
         if path.contains("/inputs/") {
             let asks = json!({"name": "asks", "type": "wait_for_input", "key": "1"});
@@ -49,7 +49,7 @@ impl Things {
         let slug = format!("of-{}", text(&token["id"]).split_once('-').unwrap().1);
         let workspace = t.root().post("/api/workspaces", &json!({"slug": slug})).await.value();
         let mut member = json!({"user_id": ""});
-        // An inviter has so many invitations a day.
+        // Invitations per inviter and day are limited.
         if path.contains("/members/") {
             let invited = json!({"email": format!("{slug}@example.org"), "role": "viewer"});
             member = t.root().post(&format!("/api/workspaces/{slug}/members"), &invited).await.value();
@@ -65,7 +65,7 @@ impl Things {
         let mut checkpoint = json!("");
         if path.contains("/trainer/") {
             let trainer = format!("/api/workflows/{}/trainer", workflow.id);
-            // One that is under way can be paused, and one that has ended has a checkpoint.
+            // A running training can be paused, and an ended one has a checkpoint.
             let model = if path.contains("/checkpoints") || path.ends_with("/rescore") {
                 "practice/classify"
             } else {
@@ -140,7 +140,7 @@ impl Things {
             let at = format!("{uploads}/{}", deployment.as_str().unwrap());
             let read = t.root().get(&format!("{at}/permissions")).await;
             revision = read.value()["permission_revision"].clone();
-            // A deployment of a release cannot be deleted.
+            // A released deployment cannot be deleted.
             if !path.ends_with("/acknowledge") && path != "/api/apps/*/deployments/*" {
                 let body = json!({"permission_revision": revision});
                 assert_eq!(t.root().post(&format!("{at}/acknowledge"), &body).await.status, 200);
@@ -167,7 +167,7 @@ impl Things {
         }
     }
 
-    /// The path with these things in it, and a body that does.
+    /// The path filled with these resources, and a matching body.
     fn request(&self, method: &str, path: &str) -> (String, Value) {
         let thing = match path {
             path if path.starts_with("/api/runs/") => &self.run,
@@ -233,7 +233,7 @@ impl Things {
     }
 }
 
-/// What a bundle is sent with.
+/// The content type of a bundle.
 const ZIP: [(&str, &str); 1] = [("content-type", "application/zip")];
 
 #[tokio::test]
@@ -257,7 +257,7 @@ async fn every_route_judges_every_kind_of_caller() {
     let subject =
         json!({"sub": "somebody", "exp": seconds_from_now(600), "scopes": texts, "workspace_ids": []});
     let nowhere = jwt(&subject);
-    // Somebody who owns another workspace.
+    // An owner of another workspace.
     let bob = json!({"email": "bob@example.org", "role": "owner"});
     assert_eq!(t.root().post("/api/workspaces/other/members", &bob).await.status, 201);
     let bob = sign_in(&t, &mail, "bob@example.org").await;
@@ -278,10 +278,10 @@ async fn every_route_judges_every_kind_of_caller() {
         let plain = t.send(method, &address, &content, &body_text).await;
         let (scope, bound) = match operation.access {
             Access::User | Access::Own => {
-                // An upload that names no workflow needs a credential, too.
+                // An upload that names no workflow requires a credential, too.
                 let asks = operation.access == Access::User || path == "/api/chat/upload";
                 assert_eq!(plain.code() == "auth.missing_token", asks, "{row}");
-                // A file of this name does not exist; a webhook may refuse the method itself.
+                // A file with this name does not exist; a webhook may reject the method itself.
                 let routed =
                     !["request.not_found", "request.method_not_allowed"].contains(&plain.code().as_str());
                 assert!(
@@ -304,7 +304,7 @@ async fn every_route_judges_every_kind_of_caller() {
         assert_eq!(lacking.message(), format!("Missing required scopes: {scope}"), "{row}");
         for (who, token) in [("nowhere", &nowhere), ("elsewhere", &elsewhere), ("bob", &bob)] {
             let own = match path {
-                // Whatever is made goes to the caller's own workspace, which is the other one here.
+                // Created resources go to the caller's own workspace, which here is the other one.
                 "/api/workflows" | "/api/credentials" | "/api/indexes" | "/api/indexes/*" | "/api/runs"
                 | "/api/apps" => who != "nowhere",
                 // Users may have more workspaces.
@@ -327,7 +327,7 @@ async fn every_route_judges_every_kind_of_caller() {
         if row == "POST /api/apps" {
             body_text = json!({"alias": format!("right-{}", things.run), "name": "Another"}).to_string();
         }
-        // Only who may go anywhere makes and takes away workspaces, and changes the vault's key.
+        // Only unrestricted callers create and delete workspaces, and rotate the vault key.
         let everywhere = ["POST /api/workspaces", "DELETE /api/workspaces/*", "POST /api/admin/vault/rotate"];
         let everywhere = everywhere.contains(&row.as_str());
         let places = ["default", things.workspace.as_str()];

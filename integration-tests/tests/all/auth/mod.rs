@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Authentication and authorization.
 
 mod audit;
 mod canary;

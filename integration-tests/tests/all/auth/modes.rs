@@ -1,4 +1,4 @@
-//! Whom the service asks for a credential.
+//! The authentication modes of a service.
 
 use integration_tests::{AnswerExt, TestService, until};
 use serde_json::json;
@@ -50,7 +50,7 @@ async fn unset_asks_everybody_once_a_credential_is_configured() {
 async fn the_first_stored_token_turns_authentication_on_and_the_last_one_off() {
     let t = TestService::start().await;
     assert_eq!(t.get(LIST).await.status, 200);
-    // A key of our own counts for nothing.
+    // A self-made token is not accepted.
     assert_eq!(t.bearer(&good_jwt("somebody", "workflows:read")).get(LIST).await.status, 401);
     let made = t
         .post(

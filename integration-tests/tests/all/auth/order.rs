@@ -1,4 +1,4 @@
-//! Which refusal comes first, and who learns what by it.
+//! The order of refusals, and what they reveal.
 
 use integration_tests::{AnswerExt, MailServer, TestService};
 use serde_json::json;
@@ -27,7 +27,7 @@ async fn scope_then_path_then_workspace_then_request() {
     }
 }
 
-/// Members of a workspace: editors write, and do not open or close what the public sees.
+/// Workspace members: editors write, but do not change what the public sees.
 #[tokio::test]
 async fn an_editor_does_not_publish_and_does_not_archive_what_is_public() {
     let mail = MailServer::start().await;
@@ -61,7 +61,7 @@ async fn an_editor_does_not_publish_and_does_not_archive_what_is_public() {
     assert!(rows[0]["workspace_id"].is_string());
 }
 
-/// Whatever changes nothing leaves no row, and of two who do the same at once one does it.
+/// Requests without a change leave no row; of two identical concurrent requests, one makes the change.
 #[tokio::test]
 async fn a_publication_is_noted_once_for_each_change() {
     let t = TestService::builder().with_bootstrap_token().start().await;

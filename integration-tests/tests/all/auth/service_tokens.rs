@@ -52,7 +52,7 @@ async fn a_token_is_made_shown_once_and_stored_as_a_digest() {
     assert_eq!(replayed.header("idempotency-replayed"), Some("true"));
     let stored = t.scalar(tables).await;
     for value in [&made, &again.value()] {
-        // Behind the id; underscores are among its characters.
+        // The random part after the id; its characters include underscores.
         let random = secret(value)[37..].to_owned();
         assert!(!stored.contains(&random[..20]), "a secret is stored");
     }

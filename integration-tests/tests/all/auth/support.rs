@@ -1,4 +1,4 @@
-//! Tokens as somebody else would make them.
+//! Tokens as other issuers would make them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,7 +17,7 @@ pub(super) fn jwt(claims: &Value) -> String {
     sign(&json!({"alg": "HS256", "typ": "JWT"}), claims, SECRET)
 }
 
-/// Any header, any claims, any secret.
+/// Signs any header and claims with any secret.
 pub(super) fn sign(header: &Value, claims: &Value, secret: &str) -> String {
     let encode = |part: &Value| URL_SAFE_NO_PAD.encode(part.to_string());
     let signed = format!("{}.{}", encode(header), encode(claims));
@@ -25,12 +25,12 @@ pub(super) fn sign(header: &Value, claims: &Value, secret: &str) -> String {
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag))
 }
 
-/// Seconds since 1970, from now on.
+/// A Unix timestamp this many seconds from now.
 pub(super) fn seconds_from_now(seconds: i64) -> i64 {
     SystemClock::new().now().timestamp() + seconds
 }
 
-/// A good token of this subject with these scopes.
+/// A valid token for this subject with these scopes.
 pub(super) fn good_jwt(subject: &str, scopes: &str) -> String {
     jwt(&json!({"sub": subject, "exp": seconds_from_now(600), "scope": scopes}))
 }
@@ -41,12 +41,12 @@ pub(super) async fn other_workspace(t: &TestService) {
     assert_eq!(made.status, 201, "{}", made.text());
 }
 
-/// The access token of somebody who signs in by mail.
+/// The access token after a sign-in by mail.
 pub(crate) async fn sign_in(t: &TestService, mail: &MailServer, email: &str) -> String {
     signed_in(&t.visitor(), mail, email).await["access_token"].as_str().unwrap().to_owned()
 }
 
-/// The browser of somebody who has signed in by mail.
+/// A browser after a sign-in by mail.
 pub(crate) async fn browser(t: &TestService, mail: &MailServer, email: &str) -> Client {
     let browser = t.visitor();
     signed_in(&browser, mail, email).await;
@@ -59,7 +59,7 @@ async fn signed_in(client: &Client, mail: &MailServer, email: &str) -> Value {
     let post =
         async |path: &str, body: Value| client.send("POST", path, &headers, body.to_string()).await.unwrap();
     post("/api/auth/email/start", json!({"email": email})).await;
-    // An invitation may come in between.
+    // An invitation may arrive in between.
     let is_code = |mail: &&Mail| mail.to == [email] && mail.header("subject").unwrap().starts_with("Sign in");
     let found = || mail.mails().iter().skip(before).find(is_code).map(Mail::code);
     until("a code in the mail", async || found().is_some()).await;

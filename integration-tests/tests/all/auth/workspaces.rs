@@ -1,4 +1,4 @@
-//! Which workspace a request works in, and who may be there.
+//! The workspace of a request, and access to it.
 
 use integration_tests::{AnswerExt, MailServer, TestService};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ async fn the_header_says_which_workspace() {
     assert_eq!(t.bearer(&both).get(&path).await.status, 200, "the workflow's own counts");
 }
 
-/// Somebody's role in one workspace says nothing of another.
+/// A role in one workspace gives no rights in another.
 #[tokio::test]
 async fn an_administrator_of_one_workspace_is_none_in_another() {
     let mail = MailServer::start().await;
@@ -111,7 +111,7 @@ async fn an_administrator_of_one_workspace_is_none_in_another() {
     let listed = bob.get("/api/admin/service-tokens").await.value();
     let ids: Vec<&Value> = listed["data"].as_array().unwrap().iter().map(|token| &token["id"]).collect();
     assert_eq!(ids, [&here["id"]]);
-    // What happens there is not his to read, what happens here is.
+    // He cannot read events of the other workspace, but those of this one.
     let headers = [("x-workspace", "other"), ("content-type", "application/json")];
     let made = root.send("POST", LIST, &headers, &json!({"name": "There"}).to_string()).await.value();
     let publish = format!("{LIST}/{}/publish", made["id"].as_str().unwrap());

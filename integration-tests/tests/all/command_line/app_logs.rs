@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use super::terminal::Terminal;
 use crate::apps::runs::{Published, answers, frozen, slow};
 
-/// An app with a binding that answers and one that is busy.
+/// An app with one binding that responds and one that stays busy.
 async fn app(t: &TestService) -> Published<'_> {
     let form = frozen(t, answers(), json!({})).await;
     let busy = frozen(t, slow(60.0), json!({"limits": {"timeout_seconds": 60}})).await;
     Published::new(t, "notes", &[("form", form), ("busy", busy)]).await
 }
 
-/// Starts a run and waits for its end; returns the beginning of its handle.
+/// Starts a run and waits for its end; returns the prefix of its handle.
 async fn ended(app: &Published<'_>, key: &str) -> String {
     let handle = app.handle("form", key, &json!({"text": "a"})).await;
     app.ended(&handle).await;
@@ -98,7 +98,7 @@ async fn runs_are_followed_over_a_restart_of_the_service_until_ctrl_c() {
     let app = Published::known(&t, "notes", id);
     let third = ended(&app, "4").await;
     follow.until(&third).await;
-    // A run that is older than the last line ends.
+    // The end of a run that is older than the last line is printed, too.
     assert_eq!(t.post(&format!("/api/runs/{run}/cancel"), "").await.status, 200);
     follow.until(&busy).await;
     follow.until(r#""state":"cancelled""#).await;

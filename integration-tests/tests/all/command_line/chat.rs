@@ -8,7 +8,7 @@ use super::proxy::{Break, Proxy};
 use super::slow_echo;
 use super::terminal::Terminal;
 
-/// What the models are told of the conversation.
+/// The conversation as models receive it.
 const HISTORY: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}|{% endfor %}";
 
 async fn reply_of(t: &TestService) -> String {
@@ -26,7 +26,7 @@ async fn a_reply_goes_to_standard_output_and_the_thread_goes_on() {
     assert_eq!((first.status, first.out.as_str()), (Some(0), "user: one|\n"), "{}", first.err);
     let thread = first.err.trim_end().rsplit(' ').next().unwrap().to_owned();
     assert_eq!(first.err, format!("To continue: callboard chat {} --thread {thread}\n", workflow.handle));
-    // By the id of the workflow too, and with a message of several lines on standard input.
+    // With the workflow's id, too, and with a multi-line message on standard input.
     let more = ["chat", &workflow.id, "--thread", &thread];
     let second = terminal.type_in(&more, "two\n\nand more\n").await;
     assert_eq!(second.out, "user: one|assistant: user: one||user: two\n\nand more|\n", "{}", second.err);
@@ -194,7 +194,7 @@ async fn at_a_terminal_one_is_asked_until_one_leaves() {
     chat.press("\u{3}").await;
     chat.until("Stopped; the text so far is kept.").await;
     chat.until("you ›").await;
-    // The thread goes on behind what was stopped.
+    // The thread continues after the stopped reply.
     chat.press("last\r").await;
     chat.until(" short").await;
     chat.until("you ›").await;

@@ -1,4 +1,4 @@
-//! `callboard dataset …`, and what trainings do with a dataset and tell of it.
+//! `callboard dataset …`, and trainings that use a dataset.
 
 use integration_tests::TestService;
 use serde_json::Value;

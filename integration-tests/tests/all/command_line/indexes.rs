@@ -1,4 +1,4 @@
-//! `callboard index …`, and `callboard workspace show`: what a workspace keeps, and how it keeps less.
+//! `callboard index …`, and `callboard workspace show`: a workspace's usage, and how to reduce it.
 
 use integration_tests::{AnswerExt, BOOTSTRAP, TestService, graphs, until};
 use serde_json::{Value, json};

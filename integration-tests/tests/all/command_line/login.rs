@@ -1,4 +1,4 @@
-//! `callboard login`, `logout` and `whoami`, and sign-ins that are renewed by whoever uses them.
+//! `callboard login`, `logout` and `whoami`, and the renewal of sign-ins by other commands.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -29,14 +29,14 @@ fn profile(terminal: &Terminal) -> String {
     std::fs::read_to_string(terminal.path(FILE)).unwrap()
 }
 
-/// A member of the only table that has it.
+/// A field of the profile table; only one table has it.
 fn member(terminal: &Terminal, name: &str) -> Option<String> {
     let profile = profile(terminal);
     let value = profile.lines().find_map(|line| line.strip_prefix(&format!("{name} = ")))?.to_owned();
     Some(value.trim_matches('"').to_owned())
 }
 
-/// The tokens of a profile, which nothing that is printed may hold.
+/// A profile's tokens, which must never be printed.
 fn secrets(terminal: &Terminal) -> [String; 2] {
     ["access_token", "refresh_token"].map(|name| member(terminal, name).unwrap())
 }
@@ -47,13 +47,13 @@ fn silent(ran: &Ran, secrets: &[String]) {
     }
 }
 
-/// The access token is over, as far as this machine knows.
+/// Expires the access token, as far as this machine knows.
 fn let_it_end(terminal: &Terminal) {
     let end = member(terminal, "access_expires").unwrap();
     terminal.file(FILE, profile(terminal).replace(&end, "2026-01-01T00:00:00Z"));
 }
 
-/// Signs in with the code of the next mail.
+/// Signs in with the next mail's code.
 async fn sign_in(terminal: &Terminal, mail: &MailServer, more: &[&str]) -> Ran {
     let before = mail.mails().len();
     let arguments: Vec<&str> = ["login", ADA, "--code-stdin"].iter().chain(more).copied().collect();
@@ -103,11 +103,11 @@ async fn somebody_signs_in_is_known_and_leaves_again() {
     );
     let made = terminal.does(&[&everywhere[..], &["--workspace", "default"]].concat()).await;
     assert!(made.starts_with("svc_"), "an owner makes tokens");
-    // Another service is shown nothing of it.
+    // Nothing of it is sent to another service.
     let elsewhere = terminal.run(&["whoami", "--api-url", "http://127.0.0.1:1"]).await;
     assert_eq!(elsewhere.status, Some(3), "{}", elsewhere.err);
 
-    // Signing in again ends what was before.
+    // A new sign-in ends the previous one.
     let again = sign_in(&terminal, &mail, &["--output", "json"]).await;
     let told = json_of(&again.out);
     assert_eq!((&told["user"]["email"], &told["profile"]), (&ADA.into(), &"default".into()));
@@ -132,7 +132,7 @@ async fn somebody_signs_in_is_known_and_leaves_again() {
 async fn a_sign_in_is_renewed_once_by_however_many_commands() {
     let (t, mail) = service().await;
     let terminal = Terminal::of(&t);
-    // A link to the file stays one.
+    // A link to the file stays a link.
     terminal.file("real.toml", "");
     std::fs::create_dir_all(terminal.path("config/callboard")).unwrap();
     symlink(terminal.path("real.toml"), terminal.path(FILE)).unwrap();
@@ -154,7 +154,7 @@ async fn a_sign_in_is_renewed_once_by_however_many_commands() {
     let rights = std::fs::metadata(terminal.path("real.toml")).unwrap().permissions().mode();
     assert_eq!(rights & 0o777, 0o600);
 
-    // A token that was used elsewhere ends the sign-in, and the profile forgets it.
+    // A token that was used elsewhere ends the sign-in, and the profile drops it.
     let stolen = secrets(&terminal);
     let_it_end(&terminal);
     terminal.does(&["whoami"]).await;
@@ -203,7 +203,7 @@ async fn a_sign_in_that_cannot_be_kept_or_ended_stays_what_it_was() {
     assert_eq!(terminal.run(&["workflow", "list"]).await.status, Some(4));
     let_it_end(&terminal);
     t.start_again().await;
-    // A folder in the place of the lock: nothing can be written, so nothing is asked for.
+    // A folder in place of the lock: nothing can be written, so no mail is requested.
     let lock = terminal.path("config/callboard/config.toml.lock");
     std::fs::remove_file(&lock).unwrap();
     std::fs::create_dir(&lock).unwrap();
@@ -233,7 +233,7 @@ async fn the_code_is_asked_for_at_a_terminal_until_it_is_right() {
     asked.press(&format!("{} {}\n", &code[..3], &code[3..])).await;
     asked.until(&format!("Signed in at {} as {ADA}.", terminal.address())).await;
     assert_eq!(asked.end().await.status, Some(0));
-    // A token is typed without being shown.
+    // A typed token is not displayed.
     let mut asked = terminal.with_token("").start_at_a_terminal("login --token --profile robot");
     asked.until("Service token (hidden): ").await;
     asked.press(&format!("{BOOTSTRAP}\n")).await;
@@ -268,7 +268,7 @@ async fn a_service_token_is_kept_and_taken_out_again() {
         me.contains("\nfrom       SERVICE_SERVICE_TOKEN\nstatus     active\nscopes     admin:tokens:read\n")
     );
 
-    // Who is somebody already is told so, before any mail.
+    // A profile with a token is reported before any mail.
     let taken = terminal.run(&["login", ADA, "--code-stdin"]).await;
     assert_eq!(taken.status, Some(2));
     assert!(taken.err.contains("the profile [default] has a service token"), "{}", taken.err);
@@ -331,7 +331,7 @@ async fn what_makes_no_sense_is_told_before_anything_is_sent() {
     mail.mail(2).await;
 }
 
-/// Whoever signs in by a provider has a browser that is signed in; its page shows a code for the terminal.
+/// A user of an OIDC provider has a signed-in browser; its page shows a code for the terminal.
 #[tokio::test]
 async fn a_browser_that_is_signed_in_signs_in_a_terminal() {
     let (t, mail) = service().await;
@@ -350,7 +350,7 @@ async fn a_browser_that_is_signed_in_signs_in_a_terminal() {
     silent(&ran, std::slice::from_ref(&first));
     assert!(terminal.does(&["whoami"]).await.starts_with(ADA));
     assert_ne!(member(&terminal, "refresh_token").unwrap(), first, "the code is worth nothing any more");
-    // A second time, as garbage, and not at all.
+    // A second use, garbage, and empty input.
     let other = Terminal::of(&t);
     for (input, status, said) in
         [("not-a-code\n", 3, "valid once, for 10 minutes"), ("", 2, "standard input is empty")]

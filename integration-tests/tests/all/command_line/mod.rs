@@ -1,4 +1,4 @@
-//! The client commands of the real binary, as somebody at a terminal or a script meets them.
+//! The real binary's client commands, as used by people at a terminal and by scripts.
 
 mod app_logs;
 mod apps;
@@ -18,7 +18,7 @@ mod triggers;
 mod workflows;
 mod workspaces;
 
-/// Says back what it is told, with a pause before each word.
+/// Repeats the message, with a pause before each word.
 fn slow_echo(pause_ms: u64) -> serde_json::Value {
     integration_tests::graphs::words("You said: {{ inputs.message }}", pause_ms)
 }

@@ -1,4 +1,4 @@
-//! Where the address and the token come from, and what the status says.
+//! The sources of the address and the token, and exit codes.
 
 use integration_tests::{TestService, within};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::terminal::{Ran, Terminal};
 
-/// Something that answers an empty list and keeps what it was asked.
+/// A listener that responds with an empty list and records its requests.
 struct Listener {
     listener: TcpListener,
     base: String,
@@ -20,7 +20,7 @@ impl Listener {
         Self { listener, base }
     }
 
-    /// The bearer of the next request; empty when it has none.
+    /// The next request's bearer token, or an empty text.
     async fn bearer(&self) -> String {
         let (mut stream, _) = within("a request", self.listener.accept()).await.unwrap();
         let mut head = Vec::new();
@@ -34,7 +34,7 @@ impl Listener {
         bearer.unwrap_or_default().to_owned()
     }
 
-    /// The bearer that a command sends here.
+    /// The bearer token that a command sends here.
     async fn hears(&self, command: impl Future<Output = Ran>) -> String {
         let (bearer, ran) = tokio::join!(self.bearer(), command);
         assert_eq!(ran.status, Some(0), "{}", ran.err);
@@ -70,7 +70,7 @@ async fn a_flag_wins_over_the_environment_and_that_over_the_profile() {
     assert_eq!(flag.hears(with(&named)).await, "of-flag");
     let outside = ["--api-url", &other.base, "workflow", "list", "--api-url", &flag.base];
     assert_eq!(flag.hears(with(&outside)).await, "of-environment", "what stands behind the command wins");
-    // The .env file of a folder that a command happens to run in says nothing: it is the service's.
+    // The .env file in a command's working folder is ignored: it is for the service.
     terminal.file(".env", format!("SERVICE_API_URL={}\nSERVICE_SERVICE_TOKEN=of-file\n", other.base));
     let mut unset = terminal.command(&["workflow", "list"]);
     let (bearer, output) = tokio::join!(default.bearer(), unset.env_remove("SERVICE_API_URL").output());
@@ -171,7 +171,7 @@ async fn colours_are_for_terminals_and_for_those_who_ask() {
     assert!(seen.out.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m"), "{:?}", seen.out);
 }
 
-/// What is kept for one service is nothing to another one.
+/// A token stored for one service is not sent to another one.
 #[tokio::test]
 async fn a_kept_token_goes_to_its_own_service_alone() {
     let (own, other) = (

@@ -1,4 +1,4 @@
-//! A way to the service on which connections break.
+//! A proxy that breaks connections to the service.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What breaks.
+/// The connections to break.
 #[derive(Clone, Copy)]
 pub(super) enum Break {
-    /// Each stream of events after so many bytes.
+    /// Each event stream, after this many bytes.
     StreamsAfter(usize),
-    /// The first answer to a request with this method and beginning of a path, before any byte of it.
+    /// The first response to a request with this method and path prefix, before its first byte.
     FirstAnswerTo(&'static str),
-    /// Requests that begin so never arrive, and nobody says so.
+    /// Requests with this prefix never arrive, without an error.
     Swallows(&'static str),
 }
 
@@ -43,13 +43,13 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// How many connections broke.
+    /// Number of broken connections.
     pub(super) fn broken(&self) -> usize {
         self.broken.load(Ordering::SeqCst)
     }
 }
 
-/// Passes bytes both ways until it is time to break.
+/// Passes bytes both ways until it is time to break the connection.
 async fn pass(mut from: TcpStream, mut to: TcpStream, what: Break, broken: &AtomicUsize) {
     let (mut asked, mut answered) = (Vec::new(), Vec::new());
     let (mut up, mut down) = ([0; 4096], [0; 256]);

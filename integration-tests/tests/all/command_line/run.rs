@@ -10,7 +10,7 @@ use super::proxy::{Break, Proxy};
 use super::slow_echo;
 use super::terminal::Terminal;
 
-/// Answers its inputs.
+/// Returns its inputs.
 fn mirror() -> Value {
     let set = json!({"name": "keep", "type": "set", "values": {"inputs": "{{ inputs }}"}});
     let mut graph = graphs::chain(&[set], Some(json!("{{ inputs }}")));

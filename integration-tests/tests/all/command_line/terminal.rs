@@ -1,4 +1,4 @@
-//! Where commands are typed: a home of its own, and the binary.
+//! Runs commands: a temporary home, and the binary.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -9,14 +9,14 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// A home with the settings of a user, and the address of a service.
+/// A home with a user's settings, and a service's address.
 pub(super) struct Terminal {
     home: Arc<TempDir>,
     address: String,
     token: Option<String>,
 }
 
-/// What a command came to.
+/// The result of a command.
 pub(super) struct Ran {
     pub(super) status: Option<i32>,
     pub(super) out: String,
@@ -32,23 +32,23 @@ impl Terminal {
         Self { home: Arc::new(TempDir::new().unwrap()), address: address.to_owned(), token: None }
     }
 
-    /// Another one with the same home whose environment holds this token.
+    /// Another terminal with the same home and this token in its environment.
     pub(super) fn with_token(&self, token: &str) -> Self {
         let (home, address) = (Arc::clone(&self.home), self.address.clone());
         Self { home, address, token: Some(token.to_owned()) }
     }
 
-    /// Where the service is.
+    /// The service's address.
     pub(super) fn address(&self) -> &str {
         &self.address
     }
 
-    /// A file of the home.
+    /// A path in the home.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
-    /// Writes a file into the working folder; answers its name.
+    /// Writes a file into the working folder; returns its name.
     pub(super) fn file(&self, name: &str, text: impl ToString) -> String {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -75,33 +75,33 @@ impl Terminal {
         finish(self.command(arguments)).await
     }
 
-    /// With a text on standard input.
+    /// Runs a command with this text on standard input.
     pub(super) async fn type_in(&self, arguments: &[&str], text: &str) -> Ran {
         self.type_later(arguments, async { text.to_owned() }).await
     }
 
-    /// With a text on standard input that is known only when the command is under way. A command that does not wait for it
-    /// may have left.
+    /// Runs a command whose standard input becomes known only after its start. A command that does not wait for input
+    /// may have ended by then.
     pub(super) async fn type_later(&self, arguments: &[&str], text: impl Future<Output = String>) -> Ran {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
         let _ = child.stdin.take().unwrap().write_all(text.await.as_bytes()).await;
         ended(child).await
     }
 
-    /// It has to succeed; answers standard output.
+    /// Runs a command that must succeed; returns its standard output.
     pub(super) async fn does(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments).await;
         assert_eq!(ran.status, Some(0), "{arguments:?}: {}", ran.err);
         ran.out
     }
 
-    /// A command that is under way.
+    /// Starts a command.
     pub(super) fn start(&self, arguments: &[&str]) -> Started {
         Started::of(self.command(arguments), &self.home)
     }
 
-    /// A command at a terminal with keys; `script` lends it one. Without `exec` some shells stay between the two and answer
-    /// Ctrl-C with a status of their own.
+    /// Starts a command at a terminal with keys; `script` provides it. Without `exec`, some shells stay in between and
+    /// return their own status after Ctrl-C.
     pub(super) fn start_at_a_terminal(&self, arguments: &str) -> Started {
         let plain = self.command(&[]);
         let mut command = Command::new("script");
@@ -120,14 +120,14 @@ impl Terminal {
     }
 }
 
-/// A command that is under way.
+/// A running command.
 pub(super) struct Started {
     child: Child,
     output: ChildStdout,
     seen: Vec<u8>,
-    /// As far as was looked.
+    /// The end of the examined output.
     looked: usize,
-    /// Where it works, which has to be there as long as it does.
+    /// The working folder, which must exist as long as the command runs.
     _home: Arc<TempDir>,
 }
 
@@ -138,7 +138,7 @@ impl Started {
         Self { child, output, seen: Vec::new(), looked: 0, _home: Arc::clone(home) }
     }
 
-    /// Reads standard output until this stands behind what was read until before.
+    /// Reads standard output until this text follows the earlier output.
     pub(super) async fn until(&mut self, text: &str) {
         let mut bytes = [0; 1024];
         loop {
@@ -163,7 +163,7 @@ impl Started {
         self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).await.unwrap();
     }
 
-    /// Closes the reading end of standard output, and waits for the end.
+    /// Closes the reading end of standard output, and waits for the command's end.
     pub(super) async fn without_reader(self) -> Ran {
         drop(self.output);
         ended(self.child).await

@@ -1,4 +1,4 @@
-//! `callboard token …`, `callboard audit`, and who may publish.
+//! `callboard token …`, `callboard audit`, and permission to publish.
 
 use integration_tests::{BOOTSTRAP, TestService, graphs};
 use serde_json::Value;
@@ -15,7 +15,7 @@ fn json_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A token that a command has made: its id and its secret.
+/// A token from a command's output: its id and its secret.
 fn issued(ran: &Ran) -> (String, String) {
     assert_eq!(ran.status, Some(0), "{}", ran.err);
     let secret = ran.out.strip_suffix('\n').unwrap();
@@ -243,7 +243,7 @@ async fn who_may_publish_publishes_with_a_login_and_closes_it_again() {
         (&record["is_public"], &record["require_login"], &record["share_url"]),
         (&true.into(), &true.into(), &published.out.trim_end().into())
     );
-    // What is not said stays as it is.
+    // Options that are not given stay unchanged.
     let again = terminal.does(&["workflow", "publish", "desk", "--output", "json"]).await;
     assert_eq!(json_of(&again)["workflow"]["require_login"], true);
     terminal.does(&["workflow", "publish", "desk", "--require-login=false"]).await;

@@ -35,7 +35,7 @@ async fn a_workflow_is_given_a_schedule_and_a_webhook() {
     assert!(open.contains("webhook    PUT ") && open.contains("5 calls in 60 s"), "{open}");
     let shown = terminal.does(&["trigger", "show", &workflow]).await;
     assert!(shown.contains("schedule   ") && shown.ends_with(&open), "{shown}");
-    // What its last runs came to.
+    // The results of its last runs.
     let path = format!("/api/workflows/{workflow}/triggers/webhook");
     let called = t.send("PUT", &path, &[("content-type", "application/json")], "{}".to_owned()).await;
     assert_eq!(called.status, 202, "{}", called.text());

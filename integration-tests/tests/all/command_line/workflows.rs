@@ -116,7 +116,7 @@ async fn problems_of_a_graph_are_told_with_their_line() {
         checked.err.lines().skip(1).collect::<Vec<_>>(),
         refused.err.lines().skip(1).collect::<Vec<_>>()
     );
-    // Wrapped, and from standard input.
+    // Wrapped in an object, and from standard input.
     let wrapped = format!("{{\"notes\": \"n\",\n \"graph\":\n{BROKEN}}}");
     let piped = alone.type_in(&["workflow", "check", "-", "--output", "json"], &wrapped).await;
     assert_eq!((piped.status, json_of(&piped.out)["valid"].as_bool()), (Some(1), Some(false)));
@@ -162,7 +162,7 @@ async fn the_config_is_checked_in_the_file_where_it_stands() {
         (&version["runnable_config"]["model"], &version["notes"]),
         (&json!("m"), &json!("From the file."))
     );
-    // What is shown of a version can be saved again.
+    // The output for a version can be saved again.
     let shown = terminal.does(&["workflow", "show", "one", "--version", "1"]).await;
     let saved = terminal.type_in(&["workflow", "upload", "one", "-"], &shown).await;
     assert_eq!(saved.out, "Nothing changed: version 1 of one is identical.\n");
@@ -331,7 +331,7 @@ async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
     terminal.does(&["workflow", "rename", "desk", "Other"]).await;
 }
 
-/// `archive` names what uses the workflow, and asks.
+/// `archive` lists the users of a workflow, and asks for confirmation.
 #[tokio::test]
 async fn archiving_names_the_users_of_a_workflow_and_asks() {
     let t = TestService::start().await;

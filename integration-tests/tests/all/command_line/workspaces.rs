@@ -1,4 +1,4 @@
-//! `callboard workspace …`, and commands that work in one of several.
+//! `callboard workspace …`, and commands that work in one of several workspaces.
 
 use integration_tests::{BOOTSTRAP, MailServer, TestService, graphs};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ async fn who_belongs_to_several_says_where() {
     assert!(listed.contains("Desk"), "{listed}");
     let listed = terminal.run(&["workflow", "list", "--workspace", "default"]).await;
     assert!(!listed.out.contains("Desk"), "{}", listed.out);
-    // The profile may say it once for all.
+    // The profile may set the workspace for all commands.
     let url = t.client().base();
     terminal.file(
         "config/callboard/config.toml",
@@ -89,7 +89,7 @@ async fn who_belongs_to_several_says_where() {
     assert!(!there.out.contains("Desk"), "the flag wins: {}", there.out);
 }
 
-/// A handle may stand in several workspaces; what is chatted with is the one that was said.
+/// Several workspaces may use the same handle; the chat uses the given workspace.
 #[tokio::test]
 async fn a_chat_is_with_the_workflow_of_the_workspace_that_was_said() {
     let t = TestService::builder().with_bootstrap_token().start().await;

@@ -1,4 +1,4 @@
-//! `kill -9` around what changes threads: retries, titles, deletions.
+//! `kill -9` around thread changes: retries, titles, deletions.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::oracle::Oracle;
 use super::service::Service;
 use super::{folder, workflows};
 
-/// Longer than a turn takes, by far.
+/// Much longer than a turn takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
 async fn ask(client: &Client, workflow: &str, operation: ChatOperation) -> ResumingChat {
@@ -32,7 +32,8 @@ async fn texts(client: &Client, workflow: &str, thread: &str) -> Vec<String> {
     items.iter().map(|item| item.as_message().unwrap().1).collect()
 }
 
-/// Killed while it waits, and again while it is said; the cut with its start and the one with its beginning stand.
+/// The service is killed while the retry waits, and again during its reply; the cuts from its request and from its
+/// start persist.
 #[tokio::test]
 async fn a_retry_and_what_it_takes_out_survive_kills() {
     let database = TestDatabase::create().await;
@@ -78,7 +79,7 @@ async fn a_retry_and_what_it_takes_out_survive_kills() {
     service.stop();
 }
 
-/// What was answered is stored, and the next process keeps to it.
+/// Acknowledged changes are stored, and the next process keeps them.
 #[tokio::test]
 async fn a_title_and_a_deletion_survive_a_kill() {
     let database = TestDatabase::create().await;
@@ -98,7 +99,7 @@ async fn a_title_and_a_deletion_survive_a_kill() {
     running.next().await.unwrap().expect("the thread");
     let thread =
         database.scalar("SELECT 'thr_' || replace(id::text, '-', '') FROM threads WHERE title = 'hi'").await;
-    // The process dies once the deletion is stored, whether or not the turn has ended by then.
+    // The process dies after the deletion is stored, whether or not the turn has ended by then.
     let deleting = {
         let (client, slow, thread) = (client.clone(), slow.clone(), thread.clone());
         tokio::spawn(async move { client.delete_thread(&slow, &thread).await })
@@ -108,7 +109,7 @@ async fn a_title_and_a_deletion_survive_a_kill() {
     service.kill();
     let _ = integration_tests::within("an answer or none", deleting).await.unwrap();
     oracle.starting(false, || service.start());
-    // Without the connections of before.
+    // A new client, without the old connections.
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
     assert_eq!(client.thread(&quick, &kept).await.unwrap().title.as_deref(), Some("Another title"));
     let gone = client.thread(&slow, &thread).await.err().unwrap();

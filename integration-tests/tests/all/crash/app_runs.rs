@@ -1,6 +1,6 @@
-//! Starts of apps' runs, each sent many times at once to two instances that are killed meanwhile: one run for each key, and one handle.
+//! Starts app runs, each many times at once on two instances that are killed meanwhile: one run and one handle per key.
 //!
-//! `CALLBOARD_CRASH_APP_KEYS` (24; 200 for the whole test) chooses how many keys.
+//! `CALLBOARD_CRASH_APP_KEYS` (24; 200 for the complete test) sets the number of keys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use super::service::Service;
 use super::{SLOW_DISK, folder, moment, number, seed, suspects_end};
 use crate::apps::runs::release;
 
-/// Requests with the same key at the same time.
+/// Concurrent requests with the same key.
 const DUPLICATES: usize = 16;
-/// Keys that are sent at the same time.
+/// Keys sent concurrently.
 const TOGETHER: usize = 8;
-/// How long a request may take, and a run to end.
+/// The timeouts for a request, and for the end of a run.
 const LIMIT: Duration = Duration::from_secs(20);
 const ENDED: Duration = Duration::from_secs(120);
 
@@ -39,7 +39,7 @@ async fn kills_of_two_instances_leave_one_run_and_one_handle_for_each_key() {
     let random = SeededRandom::new(seed);
     let mut instances = ["one", "two"].map(|name| {
         let mut service = Service::new(&folder, Some(database.dsn())).named(name);
-        // All clients have one address.
+        // All clients share one address.
         for limit in
             ["ANONYMOUS_RUNS_PER_MINUTE", "ANONYMOUS_RUNS_PER_DAY", "ANONYMOUS_CONCURRENT", "RUNS_PER_DAY"]
         {
@@ -109,7 +109,7 @@ async fn kills_of_two_instances_leave_one_run_and_one_handle_for_each_key() {
         ("SELECT count(*) FROM runs WHERE status = 'succeeded'", keys),
         ("SELECT count(*) FROM app_runs a JOIN runs r ON r.id = a.run_id", keys),
         ("SELECT count(DISTINCT inputs) FROM runs", keys),
-        // Each node has executed to its end once.
+        // Each node has executed completely once.
         ("SELECT count(*) FROM run_steps WHERE node = 'say' AND status = 'succeeded'", keys),
     ] {
         assert_eq!(database.scalar(sql).await, expected.to_string(), "{sql}");
@@ -124,7 +124,7 @@ async fn kills_of_two_instances_leave_one_run_and_one_handle_for_each_key() {
     }
 }
 
-/// An app whose page runs a workflow of these nodes.
+/// Publishes an app whose page runs a workflow with these nodes.
 pub(super) async fn publish(base: &str, database: &TestDatabase, nodes: &[Value], answer: &str) {
     let client = Client::builder(base).keep_cookies(false).build().unwrap();
     let new = CreateWorkflow { name: "say".into(), handle: None, description: None, tags: Vec::new() };
@@ -145,13 +145,13 @@ pub(super) async fn publish(base: &str, database: &TestDatabase, nodes: &[Value]
     database.execute(&release(app["id"].as_str().unwrap(), 1, 1, &bindings, &json!({}))).await.unwrap();
 }
 
-/// The handles of equal requests, half of them to each instance.
+/// The handles from equal requests, half of them sent to each instance.
 async fn duplicates(addresses: &[String; 2], key: usize) -> Vec<String> {
     let all = (0..DUPLICATES).map(|n| start(&addresses[n % 2], key));
     futures_util::future::join_all(all).await
 }
 
-/// Sends a start until it is answered.
+/// Repeats a start until it gets a response.
 pub(super) async fn start(address: &str, key: usize) -> String {
     let body = json!({"n": key}).to_string();
     loop {
@@ -159,14 +159,14 @@ pub(super) async fn start(address: &str, key: usize) -> String {
             ask(address, "POST", "/__service/workflows/form/runs", &format!("key-{key}"), &body).await;
         match asked {
             Some((202, answer)) => return answer["handle"].as_str().unwrap().to_owned(),
-            // Killed, or on its way down or up.
+            // The instance is killed, shutting down, or starting.
             None | Some((503, _)) => pause(50).await,
             Some((status, answer)) => panic!("{status} {answer}"),
         }
     }
 }
 
-/// Status and body of an answer; `None` if the connection breaks.
+/// Status and body of a response; `None` if the connection breaks.
 pub(super) async fn ask(
     address: &str,
     method: &str,

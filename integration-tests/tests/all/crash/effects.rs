@@ -1,5 +1,5 @@
-//! `kill -9` at random moments of runs that change something outside: a server of the test counts what reaches it. Every
-//! run ends, what has completed is not done again, and what must not be done twice is done once at most.
+//! `kill -9` at random moments of runs with external effects: a test server counts the requests that reach it. Every
+//! run ends, completed steps are not repeated, and non-idempotent calls are made at most once.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,12 +22,12 @@ use super::oracle::Oracle;
 use super::service::Service;
 use super::{SLOW_DISK, folder, kill_on, number, seed};
 
-/// Runs begun by each client at the same time.
+/// Clients that start runs concurrently.
 const CLIENTS: usize = 4;
-/// Longer than any of the runs takes, restarts included.
+/// Longer than any run takes, including restarts.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What has reached the outside: its path, its key and when it came.
+/// A request that has reached the outside: its path, its key and its time.
 #[derive(Debug, Clone)]
 struct Hit {
     path: String,
@@ -37,7 +37,7 @@ struct Hit {
 
 type Hits = Arc<Mutex<Vec<Hit>>>;
 
-/// A server that takes every request, and its time over it.
+/// A server that accepts every request, and is slow to respond.
 async fn outside() -> (SocketAddr, Hits) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, hits) = (listener.local_addr().unwrap(), Hits::default());
@@ -51,7 +51,7 @@ async fn outside() -> (SocketAddr, Hits) {
     (address, hits)
 }
 
-/// Takes one request; `None` when the connection has ended.
+/// Serves one request; `None` after the connection has ended.
 async fn serve(stream: &mut TcpStream, hits: &Hits) -> Option<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -73,7 +73,7 @@ async fn serve(stream: &mut TcpStream, hits: &Hits) -> Option<()> {
     stream.write_all(answer).await.ok()
 }
 
-/// Four calls one after the other; what becomes of each is the output.
+/// Four calls in sequence; the output has the outcome of each.
 fn graph(outside: SocketAddr) -> Value {
     let call = |name: &str, method: &str, idempotent: bool| {
         json!({"name": name, "type": "http_request", "method": method, "idempotent": idempotent, "on_error": "continue",
@@ -140,7 +140,7 @@ async fn kills_repeat_nothing_outside_that_has_completed_and_every_run_ends() {
     service.stop();
 }
 
-/// Begins one run after the other, each under a key, until it is acknowledged whatever is killed meanwhile.
+/// Starts one run after another, each with a key, and repeats each start until it is acknowledged, despite kills.
 async fn keep_beginning(client: &Client, workflow: &str, number: usize, over: &AtomicBool) -> Vec<String> {
     let mut runs = Vec::new();
     for count in 0.. {
@@ -160,7 +160,8 @@ async fn keep_beginning(client: &Client, workflow: &str, number: usize, over: &A
     runs
 }
 
-/// Compares a run's end with what has reached the outside; says of how many calls it was not known whether they were made.
+/// Compares a run's end with the requests that reached the outside; returns the number of calls with an unknown
+/// outcome.
 async fn judge(client: &Client, run: &str, hits: &Hits) -> usize {
     let ended = kernel::timeout(&SystemClock::new(), LIMIT, async {
         loop {

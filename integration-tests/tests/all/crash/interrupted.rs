@@ -1,4 +1,4 @@
-//! The trace of a run whose attempt a kill has interrupted.
+//! The trace of a run with an attempt that a kill interrupted.
 
 use client::{Client, RunOptions};
 use integration_tests::until;
@@ -20,7 +20,7 @@ async fn an_attempt_that_a_kill_cuts_off_is_in_the_trace() {
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
     let new = CreateWorkflow { name: "slow".into(), handle: None, description: None, tags: Vec::new() };
     let workflow = client.create_workflow(&new).await.unwrap().id;
-    // One whose start is stored, and one whose start only the events tell.
+    // One attempt whose start is stored, and one whose start is only in the events.
     let nodes = [
         json!({"name": "first", "type": "template", "template": "1"}),
         json!({"name": "wait", "type": "delay", "seconds": 60}),
@@ -38,7 +38,7 @@ async fn an_attempt_that_a_kill_cuts_off_is_in_the_trace() {
     until("both begin", async || database.scalar(begun).await == "true").await;
     service.kill();
     oracle.starting(false, || service.start());
-    // Without the connections of before.
+    // A new client, without the old connections.
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
     let trace = async || client.trace(&run).await.unwrap().interrupted;
     until("the run goes on", async || !trace().await.is_empty()).await;

@@ -1,4 +1,5 @@
-//! `kill -9` at every event of a turn that sends items: each reader's items are the stored ones, and none is sent twice.
+//! `kill -9` at every event of a turn that sends items: each reader's items equal the stored ones, and none is sent
+//! twice.
 
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use super::oracle::Oracle;
 use super::service::Service;
 use super::{folder, workflows};
 
-/// Longer than a turn takes, by far.
+/// Much longer than a turn takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Items among texts, with a commit between each two.
+/// Items between texts, with a commit after each.
 pub(super) fn nodes() -> Vec<Value> {
     let wait = |name: &str| json!({"name": name, "type": "delay", "seconds": 0.15});
     let say = |name: &str, text: &str| json!({"name": name, "type": "reply", "text": text});
@@ -60,11 +61,11 @@ pub(super) fn nodes() -> Vec<Value> {
     ]
 }
 
-/// What a reader has.
+/// The state that a reader has built from the events.
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) items: Vec<ThreadItem>,
-    /// Its states.
+    /// The thread states received.
     pub(super) threads: Vec<Thread>,
 }
 
@@ -130,7 +131,7 @@ async fn a_kill_at_any_event_of_a_turn_doubles_and_loses_no_item() {
         let thread = reader.items[0].thread_id.clone();
         let mut head = client.thread(&workflow, &thread).await.unwrap();
         let stored = std::mem::take(&mut head.items).data;
-        // Created, titled by its first words, and by the workflow.
+        // Created, titled by its first words, then titled by the workflow.
         assert_eq!(
             (reader.threads.len(), reader.threads.last()),
             (3, Some(&head)),

@@ -1,4 +1,4 @@
-//! Runs that end the process again and again: they fail, and the others survive.
+//! Runs that repeatedly end the process: they fail, and the others survive.
 
 use client::{ChatOptions, Client, RunOptions};
 use integration_tests::{graphs, until};
@@ -13,10 +13,10 @@ use super::service::Service;
 use super::{folder, workflows};
 use crate::training;
 
-/// Takes a minute, and stores nothing meanwhile.
+/// A model that takes a minute, and stores nothing meanwhile.
 const SLOW: &str = "practice/rewrite@10000ms";
 
-/// A service that is killed, and what its database holds.
+/// A service that is killed, and its database.
 struct Loop {
     service: Service,
     database: TestDatabase,
@@ -43,7 +43,7 @@ impl Loop {
         ready(&self.service.base()).await;
     }
 
-    /// A number that a query finds.
+    /// A row count.
     async fn count(&self, of: &str) -> usize {
         self.database.scalar(&format!("SELECT count(*) FROM {of}")).await.parse().unwrap()
     }
@@ -75,7 +75,7 @@ fn slow() -> Value {
     json!({"name": "model", "type": "llm", "model": SLOW, "user": "a b c d e f"})
 }
 
-/// Begins a turn whose model is slow.
+/// Starts a turn whose model is slow.
 async fn turn(client: &Client) {
     let say = json!({"name": "say", "type": "reply", "text": "{{ results.model.text }}"});
     let workflow = workflows::publish(client, "chat", &[slow(), say]).await;
@@ -85,7 +85,7 @@ async fn turn(client: &Client) {
     stream.next().await.unwrap().expect("the user's message");
 }
 
-/// Begins an evaluation whose model is slow; returns the path of its record.
+/// Starts an evaluation whose model is slow; returns the path of its record.
 async fn evaluation(client: &Client) -> String {
     let workflow = training::kills::workflow(client, SLOW).await;
     let body = training::evaluation(2, json!({"case_timeout_seconds": 300}));
@@ -111,7 +111,7 @@ async fn runs_of_every_kind_that_survive_no_life_fail_one_by_one() {
     let steps = format!("run_steps WHERE run_id = '{survivor}' AND finished_at IS NOT NULL");
     let mut failed = 0;
     for life in 1.. {
-        // A run that stores a row in each life is never to blame.
+        // A run that stores a row in each life is never blamed.
         let before = t.count(&steps).await;
         until("a row", async || t.count(&steps).await > before).await;
         let suspect = if life > 2 { Some(t.suspect().await) } else { None };

@@ -1,8 +1,9 @@
-//! `kill -9` of the real binary at random moments of streaming turns, while an outside process compares what was
-//! acknowledged with what is stored and resumed: nothing lost, nothing twice, ready again within five seconds.
+//! `kill -9` of the real binary at random moments of streaming turns, while an outside process compares acknowledged
+//! data with stored and resumed data: nothing lost, nothing repeated, ready again within five seconds.
 //!
-//! `CALLBOARD_CRASH_KILLS` (30), `CALLBOARD_CRASH_CLIENTS` (8) and `CALLBOARD_CRASH_SEED` choose how much and which.
-//! The history, the tables and the service's log stay in the target folder, `tmp/crash-*`.
+//! `CALLBOARD_CRASH_KILLS` (30), `CALLBOARD_CRASH_CLIENTS` (8) and `CALLBOARD_CRASH_SEED` set the numbers of kills and
+//! clients, and the random seed. The history, the tables and the service's log stay in the target folder,
+//! `tmp/crash-*`.
 #![allow(clippy::print_stdout, reason = "the seed and the figures, for whoever reads the test's output")]
 
 mod again;
@@ -34,16 +35,16 @@ use service::Service;
 use store::testing::TestDatabase;
 use tables::Tables;
 
-/// A kill comes so many milliseconds after the service was ready.
+/// Milliseconds from readiness to a kill.
 const MOMENTS: std::ops::RangeInclusive<u64> = 50..=2_000;
-/// Enough time for each run to store a row, also beside other tests.
+/// Enough time for each run to store a row, even with other tests in parallel.
 const LATE: Duration = Duration::from_secs(5);
-/// The longest time from the start of a process to its readiness, beside other tests and builds: 0.4 s is usual, and a start that waits
-/// for the lease of the killed process would take ten.
+/// Maximum seconds from the start of a process to its readiness, with other tests and builds in parallel: 0.4 s is
+/// usual, and a start that waits for the killed process's lease would take ten.
 const READY: f64 = 9.0;
 
-/// Commits that take as long as on a real disk, so that kills hit requests before their answer. The tests' cluster may
-/// be in memory.
+/// Makes commits as slow as on a real disk, so that kills hit requests before their response. The tests' cluster may be
+/// in memory.
 const SLOW_DISK: &str = "DO $$ BEGIN
     EXECUTE format('ALTER DATABASE %I SET commit_delay = 8000', current_database());
     EXECUTE format('ALTER DATABASE %I SET commit_siblings = 0', current_database());
@@ -70,7 +71,7 @@ async fn kills_lose_nothing_with_the_embedded_database() {
     let service = Service::new(&folder, None);
     let data = service.data_dir().to_owned();
     let tables = || Tables::new(service::embedded_dsn(&data).expect("the embedded database runs"));
-    // The database is taken over where it lives on, and recovers where it died too.
+    // The next process attaches to a running database, and recovers one that died too.
     let with_it = |kill: u64| {
         if kill % 2 == 1 {
             service::kill_postmaster(&data);
@@ -80,7 +81,8 @@ async fn kills_lose_nothing_with_the_embedded_database() {
     assert_eq!(service::embedded_dsn(&data), None, "the orphan that was taken over outlived an orderly stop");
 }
 
-/// Chats, kills, and compares. `tables` is asked once the database runs, `also` does what else a kill takes.
+/// Chats, kills, and compares. `tables` is called once the database runs; `also` performs the additional part of a
+/// kill.
 async fn play(
     mut service: Service,
     folder: &Path,
@@ -113,12 +115,12 @@ async fn play(
     let stored = tables().settled().await;
     service.stop();
     oracle::audit(folder, &stored, snapshot.as_deref().unwrap_or("[]"));
-    // Where the machine itself is slow, the quickest is too.
+    // On a slow machine, even the quickest start is slow.
     let limit = READY.max(10.0 * quickest);
     assert!(slowest <= limit, "ready only after {slowest:.2} s, and once after {quickest:.2} s");
 }
 
-/// Kills at random moments while other tasks of the test go on.
+/// Kills at random moments while the test's other tasks continue.
 fn kill_on(kills: u64, random: &SeededRandom, service: &mut Service, oracle: &mut Oracle) {
     let mut moments = Moments::default();
     for _ in 0..kills {
@@ -128,7 +130,8 @@ fn kill_on(kills: u64, random: &SeededRandom, service: &mut Service, oracle: &mu
     }
 }
 
-/// Random moments, of which no two in a row are early: a run that stores nothing in three lives would fail with `run.crashed`.
+/// Random moments, never two early ones in a row: a run that stores nothing in three lives would fail with
+/// `run.crashed`.
 #[derive(Default)]
 struct Moments {
     was_early: bool,
@@ -143,7 +146,7 @@ impl Moments {
     }
 }
 
-/// Waits for runs that have seen two ends without progress: one more, and they would fail with `run.crashed`.
+/// Waits for runs that have survived two kills without progress: after one more, they would fail with `run.crashed`.
 async fn suspects_end(database: &TestDatabase) {
     let suspects = "SELECT count(*) FROM run_crashes c JOIN runs r ON r.id = c.run_id WHERE c.ends > 1 AND r.finished_at IS NULL";
     until("every suspect has ended", async || database.scalar(suspects).await == "0").await;
@@ -169,7 +172,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
     }
 }
 
-/// A fresh folder for what a run leaves, so that a failure can be looked into.
+/// A new folder for a run's files, so that failures can be investigated.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash-{name}"));
     let _ = std::fs::remove_dir_all(&folder);

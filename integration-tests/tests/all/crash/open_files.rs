@@ -1,4 +1,4 @@
-//! The service at its limit of open files.
+//! The service at its open-file limit.
 
 use std::net::SocketAddr;
 

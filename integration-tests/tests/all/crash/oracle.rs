@@ -27,7 +27,7 @@ pub(super) fn self_test() {
     succeeds(script().arg("self-test"), "the oracle's self-test");
 }
 
-/// Compares what is stored with the history of a run.
+/// Compares stored data with the history of a run.
 pub(super) fn audit(folder: &Path, stored: &str, snapshot: &str) {
     let (dump, middle) = (folder.join("stored.json"), folder.join("middle.json"));
     std::fs::write(&dump, stored).unwrap();
@@ -78,8 +78,8 @@ impl Oracle {
         Self { process, answers, folder: folder.to_owned() }
     }
 
-    /// Has a process started and waits until the oracle finds it ready; yields the seconds. The first one makes its
-    /// database, which is no measure.
+    /// Starts a process and waits until the oracle finds it ready; returns the seconds. The first start also creates
+    /// the database, so it is not measured.
     pub(super) fn starting(&mut self, first: bool, start: impl FnOnce()) -> f64 {
         self.tell(if first { "starting cold" } else { "starting" });
         start();
@@ -91,7 +91,7 @@ impl Oracle {
         })
     }
 
-    /// Lets the clients chat with these workflows.
+    /// Starts the clients' chats with these workflows.
     pub(super) fn go(&mut self, chosen: &Value) {
         let file = workflows(&self.folder);
         std::fs::write(&file, chosen.to_string()).unwrap();
@@ -99,13 +99,13 @@ impl Oracle {
         self.answer();
     }
 
-    /// A snapshot of the tables follows.
+    /// Announces a snapshot of the tables.
     pub(super) fn mark(&mut self, name: &str) {
         self.tell(&format!("mark {name}"));
         self.answer();
     }
 
-    /// Lets every turn come to its end; yields what the oracle has to say.
+    /// Waits for the end of every turn; returns the oracle's report.
     pub(super) fn finish(&mut self) -> Value {
         self.tell("finish");
         let report = self.answer();

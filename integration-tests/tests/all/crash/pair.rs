@@ -1,5 +1,5 @@
-//! `kill -9` of either of two instances behind a balancer, under chats, runs of every shape and turns and runs that wait
-//! for a person: what is acknowledged is kept, and no reply is cut while it has a reader on either.
+//! `kill -9` of either of two instances behind a balancer, with chats, all run shapes, and turns and runs that
+//! wait for a person: acknowledged data persists, and no reply is cut while it has a reader on either instance.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,15 +20,16 @@ use super::service::Service;
 use super::tables::Tables;
 use super::{Moments, SLOW_DISK, folder, moment, number, seed, workflows};
 
-/// Each kind's clients, each with one chat or run at a time.
+/// Clients of each kind, each with one chat or run at a time.
 const CLIENTS: usize = 3;
-/// Longer than anything here takes. What is killed again right after its adoption waits for the next one: with a kill
-/// every few seconds, several in a row.
+/// Longer than anything here takes. A run that is killed again right after its adoption waits for the next one: with a
+/// kill every few seconds, several times in a row.
 const LIMIT: Duration = Duration::from_secs(300);
-/// Longer than a lease and a slow machine's way to notice its end: the other instance has adopted what the killed one executed.
+/// Longer than a lease plus the time until a slow machine notices its end: the other instance has adopted the killed
+/// one's runs.
 const ADOPTED: Duration = Duration::from_secs(40);
 
-/// A message that waits for a person, and what must have become of it.
+/// A message that waits for a person, for the final check.
 struct Asked {
     thread: String,
     message: String,
@@ -91,7 +92,7 @@ async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
             std::thread::sleep(wait);
             instances[hit].kill();
         });
-        // Now and then the other is left alone until it has adopted what the killed one executed, which may have been nothing.
+        // Sometimes the other instance has time to adopt the killed one's runs, of which there may be none.
         let before = adoptions(&instances);
         if kill % 4 == 1 || kill % 4 == 3 && before == 0 {
             let adopting = async {
@@ -102,7 +103,7 @@ async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
             let _ = kernel::timeout(&SystemClock::new(), ADOPTED, adopting).await;
         }
         tokio::task::block_in_place(|| oracle.starting(false, || instances[hit].start()));
-        // Most of the time both are there; the balancer's answer is that of either.
+        // Usually both are alive; the balancer's response would be from either.
         if kill % 4 != 3 {
             let own = Client::builder(&instances[hit].base()).keep_cookies(false).build().unwrap();
             until("the instance is ready", async || {
@@ -146,7 +147,7 @@ async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
     oracle::audit(&folder, &stored, "[]");
 }
 
-/// How often an instance has adopted runs of the other.
+/// Number of times that an instance has adopted the other one's runs.
 fn adoptions(instances: &[Service]) -> usize {
     let adopts = |line: &&str| line.contains("adopted orphaned runs") && !line.contains("taken=0");
     instances.iter().map(|service| service.logged().lines().filter(adopts).count()).sum()
@@ -179,7 +180,7 @@ async fn waiting_run(client: &Client) -> String {
     workflow.id
 }
 
-/// Begins runs that wait for a person, one after the other; returns each with its input.
+/// Starts runs that wait for a person, one after another; returns each with its input.
 async fn keep_waiting(
     client: &Client,
     workflow: &str,
@@ -206,7 +207,7 @@ async fn keep_waiting(
     begun
 }
 
-/// Chats with a workflow that waits for a person, one turn after the other, and reads each to its end.
+/// Chats with a workflow that waits for a person, one turn after another, and reads each to its end.
 async fn keep_asking(client: &Client, workflow: &str, number: usize, over: &AtomicBool) -> Vec<Asked> {
     let mut asked = Vec::new();
     for count in 0.. {
@@ -239,7 +240,7 @@ fn said(message: &str) -> String {
     format!("Asking. You may {message}: yes it is.")
 }
 
-/// The person: answers whatever waits, until `done`. Returns how many answers were taken after another one.
+/// The person: answers all open questions until `done`. Returns the number of answers accepted after another one.
 async fn answer_all(client: Client, workflows: [String; 2], done: Arc<AtomicBool>) -> usize {
     let mut taken = std::collections::HashSet::new();
     let mut twice = 0;
@@ -263,7 +264,7 @@ async fn answer_all(client: Client, workflows: [String; 2], done: Arc<AtomicBool
     twice
 }
 
-/// What a kill does to a request: no connection, a broken one, or 503 of an instance that starts.
+/// Asserts that an error is due to a kill: no connection, a broken one, or 503 from a starting instance.
 fn passing(error: &client::ClientError) {
     assert!(error.status().is_none_or(|status| status == 503), "{error:?}");
 }

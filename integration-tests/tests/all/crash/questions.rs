@@ -14,9 +14,9 @@ use super::oracle::Oracle;
 use super::service::Service;
 use integration_tests::until;
 
-/// Kills, each around another answer.
+/// Kills, each at a different answer.
 const KILLS: usize = 12;
-/// The latest moment of a kill after the answer was sent, milliseconds.
+/// Maximum milliseconds between sending an answer and the kill.
 const LATEST: u64 = 120;
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn an_answer_around_a_kill_continues_its_turn_once_or_is_not_stored() {
         json!({"name": "said", "type": "reply", "text": "Done: {{ results.confirm.answers.q['values'] | join }}.", "new_message": true}),
     ];
     let graph = integration_tests::graphs::chain(&nodes, None);
-    // Without the connections of before.
+    // A new client, without the old connections.
     let fresh = || Client::builder(&service.base()).build().unwrap();
     let client = fresh();
     let new = CreateWorkflow { name: "desk".into(), handle: None, description: None, tags: Vec::new() };
@@ -67,7 +67,7 @@ async fn an_answer_around_a_kill_continues_its_turn_once_or_is_not_stored() {
         let mut bytes = [0_u8; 8];
         SystemRandom::new().fill(&mut bytes).unwrap();
         let moment = Duration::from_millis(u64::from_le_bytes(bytes) % LATEST);
-        // What the client hears does not matter here: the answer is stored or not.
+        // The client's result does not matter here: the answer is stored or not.
         let heard = kernel::timeout(&SystemClock::new(), moment, async { sending.await.map(drop) }).await;
         service.kill();
         drop(heard);

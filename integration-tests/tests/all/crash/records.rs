@@ -1,6 +1,6 @@
-//! Runs that store records, killed again and again: each run has created one record and changed it once.
+//! Runs that store records, killed repeatedly: each run creates one record and changes it once.
 //!
-//! `CALLBOARD_CRASH_RECORDS` (16) chooses how many runs.
+//! `CALLBOARD_CRASH_RECORDS` (16) sets the number of runs.
 
 use client::Client;
 use futures_util::future::join_all;
@@ -15,7 +15,7 @@ use super::service::Service;
 use super::{SLOW_DISK, folder, moment, number, seed, suspects_end};
 use crate::apps::runs::release;
 
-/// An app whose page runs a workflow that creates a record, changes it, and takes a moment around that.
+/// An app whose page runs a workflow that creates a record and changes it, with pauses around both.
 async fn publish(base: &str, database: &TestDatabase) {
     let client = Client::builder(base).keep_cookies(false).build().unwrap();
     let new = CreateWorkflow { name: "keep".into(), handle: None, description: None, tags: Vec::new() };

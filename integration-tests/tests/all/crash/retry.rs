@@ -1,4 +1,4 @@
-//! A key whose first request died before its turn was stored, and a second death right after the retry.
+//! A key whose first request died before its turn was stored, and a second kill right after the retry.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use super::oracle::Oracle;
 use super::service::Service;
 use super::{folder, workflows};
 
-/// Longer than a turn takes, by far.
+/// Much longer than a turn takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What the first request leaves when it dies between its key and its turn: the key alone.
+/// The state after a first request that died between its key and its turn: only the key.
 const ONLY_THE_KEY: &str =
     "DELETE FROM runs; DELETE FROM run_steps; DELETE FROM streams; DELETE FROM stream_events;
     DELETE FROM thread_items; DELETE FROM threads";
 
-/// The retry's run has the id that was reserved with the key, which may be older than anything the lease still reaches.
+/// The retry's run has the id that was reserved with the key, which may be older than the range that the lease covers.
 #[tokio::test]
 async fn a_retried_key_is_recovered_like_any_turn() {
     let database = TestDatabase::create().await;
@@ -40,7 +40,7 @@ async fn a_retried_key_is_recovered_like_any_turn() {
     service.kill();
     database.execute(ONLY_THE_KEY).await.unwrap();
     oracle.starting(false, || service.start());
-    // Its lease is renewed at the start, and says that nothing older is unfinished.
+    // The lease is renewed at the start, and states that nothing older is unfinished.
     std::thread::sleep(Duration::from_millis(500));
     let mut again = client.follow(&workflow, &request, &options).await.unwrap();
     again.next().await.unwrap().expect("the user's message");

@@ -1,5 +1,5 @@
-//! `kill -9` in the middle of workflow runs of every shape: all that were acknowledged end as they would have ended
-//! without, and no completed step is done again.
+//! `kill -9` during workflow runs of every shape: all acknowledged runs end as they would without kills, and no
+//! completed step is repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use super::oracle::Oracle;
 use super::service::Service;
 use super::{SLOW_DISK, folder, kill_on, number, seed};
 
-/// Runs begun by each client at the same time.
+/// Clients that start runs concurrently.
 const CLIENTS: usize = 6;
-/// Runs judged at the same time.
+/// Runs checked concurrently.
 const JUDGED: usize = 8;
-/// Longer than any of the runs takes, restarts included.
+/// Longer than any run takes, including restarts.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
-/// A shape with what it comes to for the input `n`.
+/// A graph shape with its expected output for the input `n`.
 pub(super) struct Shape {
     name: &'static str,
     graph: Value,
@@ -146,7 +146,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     ]
 }
 
-/// A run that was acknowledged.
+/// An acknowledged run.
 pub(super) struct Acknowledged {
     pub(super) shape: usize,
     n: u64,
@@ -203,8 +203,8 @@ pub(super) async fn create(client: &Client) -> Vec<String> {
     ids
 }
 
-/// Begins one run after the other, each under a key, until it is acknowledged whatever is killed meanwhile; `rest`:
-/// milliseconds in between.
+/// Starts one run after another, each with a key, and repeats each start until it is acknowledged, despite kills;
+/// `rest`: milliseconds in between.
 pub(super) async fn keep_beginning(
     client: &Client,
     workflows: &[String],
@@ -235,7 +235,7 @@ pub(super) async fn keep_beginning(
     acknowledged
 }
 
-/// A run's record once it has ended, whatever is killed meanwhile.
+/// Waits until a run has ended, despite kills, and returns its record.
 pub(super) async fn ended(client: &Client, run: &str, limit: Duration) -> Value {
     let path = format!("/api/runs/{run}");
     let mut last = Value::Null;
@@ -256,7 +256,7 @@ pub(super) async fn ended(client: &Client, run: &str, limit: Duration) -> Value 
     ended.unwrap_or_else(|| panic!("run {run} does not end: {last}"))
 }
 
-/// Judges several at a time; returns how many were resumed.
+/// Checks several at a time; returns the number of resumed runs.
 pub(super) async fn judge_all(client: &Client, runs: &[Acknowledged]) -> usize {
     let shapes = shapes();
     let judged =
@@ -264,7 +264,7 @@ pub(super) async fn judge_all(client: &Client, runs: &[Acknowledged]) -> usize {
     judged.fold(0, async |resumed, run| resumed + run).await
 }
 
-/// Compares a run's end, trace and events with what they have to be; says how many lives went on with it.
+/// Compares a run's end, trace and events with the expected ones; returns the number of lives that resumed it.
 async fn judge(client: &Client, run: &Acknowledged, shape: &Shape) -> usize {
     let at = format!("run {} ({}, n = {})", run.id, shape.name, run.n);
     let ended = ended(client, &run.id, LIMIT).await;

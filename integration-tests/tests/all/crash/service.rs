@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// An orderly stop takes at most 25 s.
+/// A graceful shutdown takes at most 25 s.
 const STOP: Duration = Duration::from_secs(25);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -27,13 +27,13 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// A service that is not started yet; without a DSN it has its own database.
+    /// A service that is not started yet; without a DSN it uses an embedded database.
     pub(crate) fn new(folder: &Path, dsn: Option<&str>) -> Self {
         let binary = std::env::var_os("CALLBOARD_BIN");
         let binary =
             binary.expect("CALLBOARD_BIN is not set: run `cargo xtask test`, which builds the binary");
         let home = TempDir::new().unwrap();
-        // As root the embedded database runs as another user, who has to get through.
+        // As root, the embedded database runs as another user, who needs access.
         std::fs::set_permissions(home.path(), Permissions::from_mode(0o711)).unwrap();
         Self {
             binary: binary.into(),
@@ -48,7 +48,7 @@ impl Service {
         }
     }
 
-    /// Beside others of the same folder: gives its log a name of its own.
+    /// Names the log, for several services in the same folder.
     pub(crate) fn named(mut self, name: &str) -> Self {
         self.log.set_file_name(format!("{name}.log"));
         self
@@ -59,12 +59,12 @@ impl Service {
         self.more.push((name, value));
     }
 
-    /// Limits the files that it may have open.
+    /// Limits its open files.
     pub(crate) fn limit_open_files(&mut self, limit: u32) {
         self.open_files = Some(limit);
     }
 
-    /// Everything that it has logged.
+    /// Its complete log.
     pub(crate) fn logged(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -99,7 +99,7 @@ impl Service {
         }
         command.arg("serve").current_dir(self.home.path());
         command.env("SERVICE_HOST", host).env("SERVICE_PORT", port).env("SERVICE_DATA_DIR", &self.data_dir);
-        // All clients have one address and some of them are quick.
+        // All clients share one address and some of them are fast.
         for limit in ["IP", "WORKFLOW", "SESSION"] {
             command.env(format!("SERVICE_CHAT_RATE_LIMIT_{limit}"), "0");
         }
@@ -120,12 +120,12 @@ impl Service {
         process.wait().unwrap();
     }
 
-    /// SIGTERM, and an exit in time with status 0.
+    /// Sends SIGTERM, and expects an exit in time with status 0.
     pub(crate) fn stop(mut self) {
         self.shut_down();
     }
 
-    /// The same; it may be started again.
+    /// Like [`Self::stop`]; the service may be started again.
     pub(crate) fn shut_down(&mut self) {
         self.terminate();
         let status = self.ended(STOP);
@@ -137,7 +137,7 @@ impl Service {
         signal("TERM", self.process.as_ref().unwrap().id());
     }
 
-    /// The status with which it ends within `limit`.
+    /// The exit status, which must arrive within `limit`.
     pub(crate) fn ended(&mut self, limit: Duration) -> ExitStatus {
         let mut process = self.process.take().unwrap();
         let mut waited = Duration::ZERO;
@@ -168,24 +168,24 @@ impl Drop for Service {
     }
 }
 
-/// SIGKILL for the embedded database itself.
+/// Sends SIGKILL to the embedded database itself.
 pub(crate) fn kill_postmaster(data_dir: &Path) {
     let (pid, _) = postmaster(data_dir).expect("the embedded database runs");
     signal("KILL", pid);
 }
 
-/// SIGSTOP for the embedded database: it ends at no signal but SIGKILL until it continues.
+/// Sends SIGSTOP to the embedded database: only SIGKILL ends it until it continues.
 pub(crate) fn suspend_postmaster(data_dir: &Path) {
     let (pid, _) = postmaster(data_dir).expect("the embedded database runs");
     signal("STOP", pid);
 }
 
-/// The shell has it on every machine.
+/// Sends a signal through the shell, which every machine has.
 fn signal(name: &str, pid: u32) {
     let _ = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).status();
 }
 
-/// How to reach the embedded database of a data folder, while it runs.
+/// The DSN of a data folder's embedded database, while it runs.
 pub(crate) fn embedded_dsn(data_dir: &Path) -> Option<String> {
     postmaster(data_dir).map(|(_, dsn)| dsn)
 }
@@ -197,8 +197,8 @@ fn postmaster(data_dir: &Path) -> Option<(u32, String)> {
     Some((pid.trim().parse().ok()?, format!("host={socket} port={port} user=callboard dbname=callboard")))
 }
 
-/// A port that stays ours over restarts: below those that outgoing connections are given, or a client that looks for
-/// the service while it is down could take its place.
+/// A port that stays ours over restarts: below the range for outgoing connections, otherwise a client that tries to
+/// connect during the downtime could occupy it.
 fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let begin = std::process::id().wrapping_mul(64);

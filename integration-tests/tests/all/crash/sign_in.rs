@@ -1,4 +1,4 @@
-//! `kill -9` between the commit of a sign-in and the sending of its mail: the mail comes, and nothing of it is in the log.
+//! `kill -9` between the commit of a sign-in and its mail: the mail arrives, and none of its content is in the log.
 
 use client::Client;
 use integration_tests::{MailServer, until};

@@ -1,7 +1,7 @@
-//! Streams of all kinds of items through a proxy that cuts connections at random bytes, with kills of two instances: each reader's
-//! final state is the stored one, in both dialects.
+//! Streams with all kinds of items through a proxy that cuts connections at random bytes, with kills of two instances:
+//! each reader's final state equals the stored one, in both dialects.
 //!
-//! `CALLBOARD_CRASH_STREAMS` (60) chooses how many.
+//! `CALLBOARD_CRASH_STREAMS` (60) sets the number of streams.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,14 +21,14 @@ use super::oracle::Oracle;
 use super::service::Service;
 use super::{SLOW_DISK, folder, moment, number, seed, workflows};
 
-/// Streams that are read at the same time.
+/// Concurrently read streams.
 const READERS: u64 = 20;
-/// A connection is cut after at most so many bytes; a whole stream has more.
+/// Maximum bytes before a connection is cut; a complete stream has more.
 const CUT_WITHIN: u64 = 6_000;
 /// Longer than a stream takes, with kills of both instances.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// All kinds of items that a turn may send, among those of [`nodes`].
+/// All kinds of items that a turn may send, in addition to [`nodes`].
 fn all_kinds() -> Vec<Value> {
     let mut nodes = nodes();
     nodes.push(json!({"name": "thought", "type": "show", "kind": "task", "task": {"type": "thought", "content": "why"}}));
@@ -125,7 +125,7 @@ async fn cuts_at_any_byte_and_kills_lose_and_double_nothing() {
     }
 }
 
-/// The items without addresses of images, which depend on the reader's host.
+/// The items without image URLs, which depend on the reader's host.
 fn without_addresses(items: &[ThreadItem]) -> Vec<ThreadItem> {
     let mut items = items.to_vec();
     for item in &mut items {
@@ -144,7 +144,7 @@ fn message(stream: u64) -> String {
     format!("case {stream}")
 }
 
-/// Starts a turn and reads it to its end, over cuts and kills.
+/// Starts a turn and reads it to its end, despite cuts and kills.
 async fn follow(client: &Client, workflow: &str, stream: u64) -> (u64, Reader) {
     let input = UserMessageInput::text(message(stream));
     let request = ChatRequest { operation: ChatOperation::CreateThread { input }, metadata: Map::new() };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use store::testing;
 
-/// What was begun comes to its end within this time, once the clients are quiet.
+/// The time within which all started work must end after the clients stop.
 const SETTLE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
 
@@ -22,7 +22,7 @@ const EVENTS: &str = "SELECT coalesce(json_agg(json_build_object(
 
 pub(super) struct Tables {
     dsn: String,
-    /// Stands before each query: nothing, or tables of the same names with a part of the rows.
+    /// The prefix of each query: nothing, or subsets of the tables under the same names.
     part: String,
 }
 
@@ -31,7 +31,7 @@ impl Tables {
         Self { dsn, part: String::new() }
     }
 
-    /// Only what belongs to these workflows.
+    /// Restricts the audit to these workflows.
     pub(super) fn of(self, workflows: &[&str]) -> Self {
         let part = format!(
             "WITH runs AS (SELECT * FROM runs WHERE workflow_id::text IN ('{}')),
@@ -47,12 +47,12 @@ impl Tables {
         testing::scalar(&self.dsn, &format!("{}{sql}", self.part)).await
     }
 
-    /// The thread items, now.
+    /// The current thread items.
     pub(super) async fn items(&self) -> String {
         self.read(ITEMS).await
     }
 
-    /// Everything, once no run is unfinished. One that never finishes is the audit's to report.
+    /// All tables, once no run is unfinished. A run that never finishes is left for the audit to report.
     pub(super) async fn settled(&self) -> String {
         let mut waited = Duration::ZERO;
         while waited < SETTLE {

@@ -1,11 +1,11 @@
-//! What the clients chat with: small graphs whose answer to a message is known.
+//! The workflows for the clients: small graphs with a known reply to each message.
 
 use client::Client;
 use integration_tests::graphs::chain;
 use serde_json::{Value, json};
 use wire::{CreateVersion, CreateWorkflow, PublishRequest};
 
-/// Each with what it answers, `{message}` being the message.
+/// Graphs with their replies; `{message}` is replaced by the message.
 fn graphs() -> Vec<(&'static str, Vec<Value>, &'static str)> {
     let words = |name: &str, text: &str, pause_ms: u64| json!({"name": name, "type": "reply", "text": text, "pieces": "words", "pause_ms": pause_ms});
     let quoted = json!({"name": "quoted", "type": "template", "template": "«{{ inputs.message }}»"});
@@ -33,7 +33,7 @@ fn graphs() -> Vec<(&'static str, Vec<Value>, &'static str)> {
     ]
 }
 
-/// Makes and publishes them; yields what the oracle is told of them.
+/// Creates and publishes them; returns their description for the oracle.
 pub(super) async fn create(base: &str) -> Value {
     let client = Client::builder(base).keep_cookies(false).build().unwrap();
     let mut known = Vec::new();
@@ -44,7 +44,7 @@ pub(super) async fn create(base: &str) -> Value {
     Value::Array(known)
 }
 
-/// Makes and publishes a workflow of nodes that follow each other; yields its id.
+/// Creates and publishes a workflow with these nodes in sequence; returns its id.
 pub(super) async fn publish(client: &Client, name: &str, nodes: &[Value]) -> String {
     let new = CreateWorkflow { name: name.into(), handle: None, description: None, tags: Vec::new() };
     let workflow = client.create_workflow(&new).await.unwrap();

@@ -1,4 +1,4 @@
-//! Instances that go away behind HAProxy.
+//! Failing instances behind HAProxy.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 use super::front::Engine;
 use super::proxies::Setting;
 
-/// An instance that is ready, and closes the connection of each other request without an answer.
+/// An instance that is ready, but closes the connection of every request other than readiness checks without a
+/// response.
 struct Dying {
     gets: Arc<AtomicUsize>,
     posts: Arc<AtomicUsize>,

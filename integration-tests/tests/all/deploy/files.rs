@@ -1,4 +1,4 @@
-//! Files of `deploy/` whose engines are not started by a test: judged by the checkers of their engines.
+//! Files in `deploy/` whose programs no test starts: validated by the programs' own checkers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,14 +12,14 @@ fn the_unit_of_systemd_is_valid_and_little_exposed() {
     let folder = tempfile::tempdir().unwrap();
     let unit = folder.path().join("callboard.service");
     let mut text = text_of("callboard.service");
-    // The verification wants the program to be there.
+    // The verification requires the program to exist.
     put(&mut text, "/usr/local/bin/callboard", "/bin/true");
     fs::write(&unit, &text).unwrap();
     let told = run(Command::new("systemd-analyze").arg("verify").arg("--man=no").arg(&unit));
     assert_eq!(told, "", "{told}");
-    // Fails above 4.0.
+    // Fails for an exposure above 4.0.
     run(Command::new("systemd-analyze").args(["security", "--offline=true", "--threshold=40"]).arg(&unit));
-    // What the workers of the sandbox need (decision 11) is not filtered.
+    // The system calls that sandbox workers need (decision 11) are allowed.
     let allowed = allowed_calls();
     for call in ["seccomp", "prctl", "setrlimit", "prlimit64", "setpriority", "clone", "clone3", "execve"] {
         assert!(allowed.contains(call), "{call}");
@@ -29,7 +29,7 @@ fn the_unit_of_systemd_is_valid_and_little_exposed() {
     }
 }
 
-/// The system calls that the unit's filter lets through.
+/// The system calls that the unit's filter allows.
 fn allowed_calls() -> BTreeSet<String> {
     let mut allowed = BTreeSet::new();
     for line in text_of("callboard.service").lines() {
@@ -46,7 +46,7 @@ fn allowed_calls() -> BTreeSet<String> {
     allowed
 }
 
-/// A call, or those of a set.
+/// A call, or the calls in a set.
 fn calls_of(name: &str) -> Vec<String> {
     if !name.starts_with('@') {
         return vec![name.to_owned()];
@@ -60,7 +60,7 @@ fn calls_of(name: &str) -> Vec<String> {
 #[test]
 fn the_compose_file_is_valid_and_names_every_secret_that_it_needs() {
     need("docker-compose");
-    // Its folders are relative to its own.
+    // Its paths are relative to its own folder.
     let folder = tempfile::tempdir().unwrap();
     for part in ["deploy", "target/image"] {
         fs::create_dir_all(folder.path().join(part)).unwrap();

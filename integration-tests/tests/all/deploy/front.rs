@@ -1,4 +1,4 @@
-//! A proxy with the configuration of `deploy/`, in which only ports, certificates and servers are replaced.
+//! A proxy with the configuration in `deploy/`, with only ports, certificates and servers replaced.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::tunnel::speaks_tls;
 use super::{need, put, text_of};
 
-/// The host of the service and the domain of apps, as the shipped files have them.
+/// The service's host and the app domain, as in the shipped files.
 pub(super) const HOST: &str = "desk.example.com";
 pub(super) const APPS: &str = "apps.example.net";
 
@@ -22,19 +22,19 @@ pub(super) enum Engine {
     Caddy,
 }
 
-/// A running proxy before the service and an instance that refuses connections.
+/// A running proxy in front of the service and an instance that refuses connections.
 pub(super) struct Front {
     pub(super) http: SocketAddr,
     pub(super) https: SocketAddr,
     /// The address of the instance that refuses connections.
     pub(super) refusing: SocketAddr,
-    /// The authority of its certificates, PEM.
+    /// The authority for its certificates, PEM.
     pub(super) authority: Vec<u8>,
     process: Child,
     folder: TempDir,
 }
 
-/// Where the proxy gets what the shipped file leaves to its operator.
+/// The values that the shipped file leaves to its operator.
 struct Site<'a> {
     folder: &'a Path,
     http: SocketAddr,
@@ -68,7 +68,7 @@ impl Front {
             let ended = front.process.try_wait().unwrap();
             let log = || fs::read_to_string(front.folder.path().join("log")).unwrap_or_default();
             assert!(ended.is_none(), "{engine:?}: {ended:?}: {}", log());
-            // Caddy makes its authority and the certificate after it has begun to listen.
+            // Caddy creates its authority and the certificate after it has begun to listen.
             let authority = match engine {
                 Engine::Caddy => fs::read(&root).unwrap_or_default(),
                 Engine::Nginx | Engine::Haproxy => certificate.clone(),
@@ -103,7 +103,8 @@ impl Site<'_> {
         fs::write(self.folder.join("site.conf"), site).unwrap();
         let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|kind| format!("{kind}_temp_path {folder}/{kind};"));
-        // As root, its processes would take a user who cannot read the folder. One process, so that none outlives the test.
+        // As root, its processes would change to a user who cannot read the folder. One process, so that none outlives
+        // the test.
         let user = if folder_is_roots(self.folder) { "user root;" } else { "" };
         let main = format!(
             "{user} daemon off; master_process off; pid {folder}/pid; error_log stderr; events {{}}\n\
@@ -165,13 +166,14 @@ fn folder_is_roots(folder: &Path) -> bool {
     folder.metadata().unwrap().uid() == 0
 }
 
-/// Ports that are free now.
+/// Ports that are currently free.
 fn free_ports() -> [SocketAddr; 3] {
     let listeners = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     listeners.map(|listener| listener.local_addr().unwrap())
 }
 
-/// A certificate for the names of the shipped files, as files for the proxies that do not make their own; returns what clients trust.
+/// Writes a certificate for the names in the shipped files, for the proxies that do not create their own; returns the
+/// certificate for clients to trust.
 fn certificate(folder: &Path) -> Vec<u8> {
     let names = vec![HOST.to_owned(), format!("*.{APPS}")];
     let made = rcgen::generate_simple_self_signed(names).unwrap();

@@ -1,4 +1,4 @@
-//! The container image: built without an engine's daemon, and its root folder started as its user.
+//! The container image: built without a daemon, and its root folder started as the image's user.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -22,7 +22,7 @@ fn the_image_has_the_binary_its_libraries_and_a_user_without_rights() {
     need("buildah");
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    // Small, and with a library: what is copied does not depend on what the program does.
+    // A small program with a library: the copied files do not depend on what the program does.
     assemble(Path::new("/bin/true"), &at("context"));
     let buildah = |arguments: &[&str]| {
         let mut command = Command::new("buildah");
@@ -78,7 +78,7 @@ fn a_folder_of_someone_else_is_not_replaced() {
     assert_eq!(std::fs::read_to_string(folder.path().join("mine")).unwrap(), "mine");
 }
 
-/// The service in the root folder of the image, as the image's user.
+/// The service in the image's root folder, as the image's user.
 struct Contained(Child);
 
 impl Contained {
@@ -95,7 +95,7 @@ impl Contained {
         Self(command.spawn().unwrap())
     }
 
-    /// The address that it prints, or what it says instead.
+    /// The printed address, or the error message.
     fn address(&mut self) -> Result<SocketAddr, String> {
         let mut output = BufReader::new(self.0.stdout.take().unwrap());
         let mut line = String::new();
@@ -128,7 +128,7 @@ async fn the_root_folder_of_the_image_is_enough_for_the_service() {
     let context = folder.path().join("context");
     let binary = std::env::var("CALLBOARD_BIN").expect("CALLBOARD_BIN is not set: run `cargo xtask test`");
     assemble(Path::new(&binary), &context);
-    // What an engine makes: the folder of processes, the device, and the volume.
+    // The parts that a container engine creates: the process folder, the device, and the volume.
     let root = context.join("root");
     std::fs::create_dir(root.join("proc")).unwrap();
     std::fs::create_dir(root.join("dev")).unwrap();
@@ -144,7 +144,7 @@ async fn the_root_folder_of_the_image_is_enough_for_the_service() {
         ("SERVICE_PORT", "0".to_owned()),
         ("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", BOOTSTRAP.to_owned()),
     ]);
-    // Without a database of others it says which variable to set.
+    // Without an external database, it names the variable to set.
     let told = Contained::start(&root, &variables).address().unwrap_err();
     assert!(told.contains("SERVICE_POSTGRES_DSN"), "{told}");
 
@@ -153,7 +153,7 @@ async fn the_root_folder_of_the_image_is_enough_for_the_service() {
     let address = contained.address().unwrap();
     let token = BOOTSTRAP.to_owned().into();
     let client = Client::builder(&format!("http://{address}")).service_token(token).build().unwrap();
-    // Code of workflows runs in the sandbox there.
+    // Workflow code runs in the sandbox there.
     let body = json!({"name": "Twice", "handle": "twice"}).to_string();
     let json = [("content-type", "application/json")];
     assert_eq!(client.send("POST", "/api/workflows", &json, body).await.unwrap().status, 201);
@@ -167,7 +167,7 @@ async fn the_root_folder_of_the_image_is_enough_for_the_service() {
     assert_eq!(ran.value()["output"], json!({"n": 42}), "{}", ran.text());
 }
 
-/// A way over TCP to a database that is reached by a socket: the folder of the socket is outside of the root folder.
+/// A TCP DSN for a database that listens on a socket: the socket's folder is outside of the root folder.
 async fn over_tcp(dsn: &str) -> String {
     let value =
         |name: &str| dsn.split(' ').find_map(|pair| pair.strip_prefix(name)).unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! The files of `deploy/`: started where the engine can be had, else judged by its own checker.
+//! The files in `deploy/`: started if their program is available, otherwise validated by its checker.
 
 mod failover;
 mod files;
@@ -10,23 +10,23 @@ mod tunnel;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// A file of `deploy/`.
+/// The path of a file in `deploy/`.
 fn shipped(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(name)
 }
 
-/// The text of a file of `deploy/`.
+/// The text of a file in `deploy/`.
 fn text_of(name: &str) -> String {
     std::fs::read_to_string(shipped(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Replaces what must be there.
+/// Replaces a text that must occur.
 fn put(text: &mut String, shipped: &str, other: &str) {
     assert!(text.contains(shipped), "not in the file: {shipped}");
     *text = text.replace(shipped, other);
 }
 
-/// Panics with the command that gets a program, if it is missing.
+/// Panics with the command that installs a program, if it is missing.
 fn need(name: &str) {
     let variable = format!("CALLBOARD_MISSING_{}", name.to_uppercase().replace('-', "_"));
     if let Ok(line) = std::env::var(variable) {
@@ -34,7 +34,7 @@ fn need(name: &str) {
     }
 }
 
-/// Runs a program that must succeed; returns what it printed.
+/// Runs a program that must succeed; returns its output.
 fn run(command: &mut Command) -> String {
     let Output { status, stdout, stderr } =
         command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));

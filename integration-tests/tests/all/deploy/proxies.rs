@@ -1,4 +1,4 @@
-//! The service behind each proxy of `deploy/`, over TLS.
+//! The service behind each proxy in `deploy/`, over TLS.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,7 +11,7 @@ use super::tunnel::{Tunnel, speaks_tls};
 const JSON: (&str, &str) = ("content-type", "application/json");
 const LARGEST_BUNDLE: usize = 104_857_600;
 
-/// The service, the proxy before it, and a client.
+/// The service, the proxy in front of it, and a client.
 pub(super) struct Setting {
     pub(super) t: TestService,
     pub(super) front: Front,
@@ -102,12 +102,12 @@ async fn a_chat_arrives_piece_by_piece(setting: &Setting) {
     let body = chat::create(&workflow, "hi").to_string();
     let mut answer = setting.send(2, "POST", "/api/chat", &[JSON], &body).await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")));
-    // The clock stands still: what has come came before the rest was written.
+    // The clock is stopped: these bytes arrived before the rest was written.
     let begun = answer.until("one").await;
     assert!(!begun.contains("two"), "{begun}");
     let rest = t.while_time_passes(answer.rest()).await;
     assert!(rest.contains("two") && rest.contains("thread.item.done"), "{rest}");
-    // A reader who leaves is gone for the service, too.
+    // The service notices readers who disconnect.
     let path = "/api/system/stream?events=3";
     let mut left = setting.get(path).await;
     assert_eq!(left.until("\n\n").await, "data: {\"event\":1,\"of\":3}\n\n");
@@ -129,7 +129,7 @@ async fn a_websocket_runs_a_workflow(setting: &Setting) {
 async fn the_scheme_is_that_of_the_client(setting: &Setting) {
     let workflow = setting.t.workflow().echo().create().await;
     let bearer = format!("Bearer {BOOTSTRAP}");
-    // What the client claims of itself does not count.
+    // The client's own forwarding headers do not count.
     let headers = [
         ("authorization", bearer.as_str()),
         ("x-forwarded-proto", "http"),
@@ -163,7 +163,7 @@ async fn large_uploads_reach_the_service(setting: &Setting) {
     let headers = [("host", HOST), ("content-type", "application/zip"), ("authorization", bearer.as_str())];
     let raw = Raw::connect(tunnel.address).await;
     let answer = raw.request("POST", "/api/apps/notes/deployments", &headers, vec![0; LARGEST_BUNDLE]).await;
-    // It has received every byte, and found that they are not an archive.
+    // The service has received every byte, and rejected them as not an archive.
     assert_eq!(answer.status, 422, "{:?}", setting.engine);
     assert!(answer.whole().await.text().contains("not_a_zip"));
 }
@@ -211,11 +211,11 @@ async fn hosts_of_apps_reach_the_service(setting: &Setting) {
         let text = answer.whole().await.text();
         assert_eq!(text.contains("The desk"), status == 200, "{text}");
     }
-    // `notes` exists, and nothing of it is published.
+    // `notes` exists, but is not published.
     for alias in ["notes", "other"] {
         let host = format!("{alias}.{APPS}");
         match setting.engine {
-            // Caddy asks the service for which hosts it may get a certificate.
+            // Caddy asks the service for permission to get a host's certificate.
             Engine::Caddy => {
                 let trusts = &setting.front.authority;
                 assert!(!speaks_tls(setting.front.https, &host, trusts).await, "{host} has a certificate");

@@ -1,4 +1,4 @@
-//! A way to a proxy over TLS for clients that speak plain HTTP.
+//! A tunnel to a TLS proxy for clients that speak plain HTTP.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
-/// Connects to a proxy for one client: from an address, under a name, with the authority that it trusts.
+/// Connects one client to a proxy: from an address, under a server name, with a trusted authority.
 pub(super) struct Tunnel {
     pub(super) address: SocketAddr,
 }
@@ -38,9 +38,9 @@ impl Tunnel {
     }
 }
 
-/// Whether a proxy speaks TLS under a name.
+/// Whether a proxy speaks TLS for a server name.
 pub(super) async fn speaks_tls(proxy: SocketAddr, name: &str, authority: &[u8]) -> bool {
-    // The file may be written only in part.
+    // The file may be incomplete.
     if CertificateDer::from_pem_slice(authority).is_err() {
         return false;
     }

@@ -1,4 +1,4 @@
-//! The attribute `base` of the element: it calls the service there, wherever its script comes from.
+//! The element's `base` attribute: the element calls the service at that URL, wherever its script comes from.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{messages, replied, say};
 
-/// Where the site has its own copy of the script: three folders below its origin, as the service has it.
+/// The site's own copy of the script: three folders below its origin, like the service's.
 const SCRIPT: &str = "/assets/of/shop/chat.js";
 
-/// A page of another site, which serves the element's script itself. It is `localhost`, where the service is `127.0.0.1`.
+/// A page on another site that serves the element's script itself. It is `localhost`, and the service is `127.0.0.1`.
 struct Site {
     port: u16,
     files: Files,
 }
 
-/// Media types and bodies by their paths.
+/// Media types and bodies by path.
 type Files = Arc<Mutex<BTreeMap<String, (&'static str, String)>>>;
 
 impl Site {
@@ -41,7 +41,7 @@ impl Site {
         format!("http://localhost:{}", self.port)
     }
 
-    /// A service that this site may embed.
+    /// A service that allows this site to embed it.
     async fn service(&self) -> TestService {
         let origins = json!([self.origin()]).to_string();
         TestService::builder().set("SERVICE_CORS_ALLOW_ORIGINS", origins).start().await
@@ -64,7 +64,7 @@ impl Site {
     }
 }
 
-/// Answers one request with the file of its path. A browser may open a connection that it does not use.
+/// Responds to one request with the file at its path. A browser may open a connection that it does not use.
 async fn answer(mut stream: TcpStream, files: Files) {
     let mut buffer = vec![0; 8_192];
     let _ = stream.read(&mut buffer).await;
@@ -77,7 +77,7 @@ async fn answer(mut stream: TcpStream, files: Files) {
     let _ = stream.write_all(format!("{head}\r\nconnection: close\r\n\r\n{body}").as_bytes()).await;
 }
 
-/// Waits for the chat in the frame, and talks there.
+/// Waits for the chat in the frame, and chats there.
 async fn talk(browser: &Browser, t: &TestService, text: &str) {
     browser.enter_frame("callboard-chat iframe").await;
     browser.until("document.querySelector('#callboard-message')").await;

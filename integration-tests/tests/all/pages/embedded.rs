@@ -1,4 +1,4 @@
-//! The chat on a page of another site, in a real browser.
+//! The chat on another site's page, in a real browser.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use super::{messages, replied, say};
 
-/// A page of another site: `localhost`, where the service is `127.0.0.1`.
+/// A page on another site: `localhost`, where the service is `127.0.0.1`.
 struct Site {
     port: u16,
     page: Arc<Mutex<String>>,
@@ -43,7 +43,7 @@ impl Site {
         format!("http://localhost:{}", self.port)
     }
 
-    /// The page: one tag for the script, the element, and a script of its own.
+    /// The page: one script tag, the element, and the page's own script.
     fn shows(&self, t: &TestService, workflow: &Workflow, script: &str) {
         *self.page.lock() = format!(
             "<!doctype html><html lang=en><title>Shop</title><link rel=icon href=data:,>\
@@ -64,7 +64,7 @@ async fn service(site: &Site) -> TestService {
         .await
 }
 
-/// A browser in the frame on the page.
+/// A browser that has entered the frame on the page.
 async fn open(site: &Site) -> Browser {
     let browser = Browser::start().await;
     browser.goto(&site.origin()).await;

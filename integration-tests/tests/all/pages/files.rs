@@ -1,4 +1,4 @@
-//! Files in the chat: attached, shown, refused; and actions of widgets.
+//! Files in the chat: attached, shown, rejected; and widget actions.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{idle, open, replied, say};
 use crate::attachments::red;
 
-/// Chooses files, as with the picker: `[name, base64]` each.
+/// Chooses files like the file picker: `[name, base64]` each.
 async fn attach(browser: &Browser, files: &Value) {
     let choose = format!(
         "const input = document.querySelector('input[type=file]'), chosen = new DataTransfer();
@@ -23,7 +23,7 @@ async fn attach(browser: &Browser, files: &Value) {
     browser.js(&choose).await;
 }
 
-/// How the files of the next message stand.
+/// The upload states of the next message's files.
 async fn states(browser: &Browser) -> Value {
     browser.js("return [...document.querySelectorAll('.uploads .file-chip')].map((chip) => chip.dataset.state).join(' ')").await
 }

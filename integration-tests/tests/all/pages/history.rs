@@ -5,7 +5,7 @@ use integration_tests::{Browser, TestService, chat, graphs};
 
 use super::{address, failed, idle, messages, open, replied, say};
 
-/// Longer than the list is wide.
+/// A title wider than the list.
 const PEARS: &str = "About pears, and about everything else that grows on the trees behind the harbour";
 
 #[tokio::test]
@@ -13,7 +13,7 @@ async fn conversations_are_listed_opened_renamed_and_deleted() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let browser = open(&t, &workflow).await;
-    // Its text comes with the list.
+    // The list shows a hint while it is empty.
     browser.until("document.querySelector('.history > .quiet')?.textContent === 'Your conversations will be listed here.'").await;
     say(&browser, "About apples").await;
     replied(&browser, "apples").await;
@@ -160,7 +160,7 @@ async fn a_visitor_downloads_and_erases_everything() {
     say(&browser, "a secret").await;
     replied(&browser, "a secret").await;
     idle(&browser).await;
-    // What is downloaded is what the page makes a file of.
+    // Captures the text from which the page makes the downloaded file.
     browser
         .js("const make = URL.createObjectURL; URL.createObjectURL = (blob) => { blob.text().then((text) => { window.file = text; }); return make(blob); };")
         .await;

@@ -1,11 +1,11 @@
-//! The page with the hosted widget, in a real browser, with a CDN of its own.
+//! The page with the hosted widget, in a real browser, with a test CDN.
 
 use integration_tests::{Browser, Cdn, TestService, until};
 use serde_json::json;
 
 use super::{address, messages, replied, say};
 
-/// A widget that shows its options and says things with the page's `fetch`.
+/// A widget that shows its options and sends messages with the page's `fetch`.
 const WIDGET: &str = "
 customElements.define('openai-chatkit', class extends HTMLElement {
   setOptions(options) { this.options = options; }
@@ -60,7 +60,7 @@ async fn the_hosted_widget_has_its_page_and_policy() {
     let said = browser.js_async("return await document.querySelector('openai-chatkit').say('hello')").await;
     assert!(said.as_str().unwrap().contains("thread.item.done"), "{said}");
     assert_eq!(t.scalar("SELECT workflow_id::text FROM threads").await, workflow.id);
-    // Scripts of the CDN run, those of another origin do not.
+    // The CDN's scripts run; scripts from another origin do not.
     let other = Cdn::start("window.evil = true;").await;
     let runs = format!(
         "const script = (src) => new Promise((done) => {{ const tag = document.createElement('script');

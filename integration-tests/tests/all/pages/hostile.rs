@@ -1,4 +1,4 @@
-//! Replies, names and titles that would like to be more than text.
+//! Replies, names and titles that try to be more than text.
 
 use integration_tests::{Browser, TestService, graphs};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What runs here and where to go next; and the page of a chat that is not there.
+//! The landing page with its next steps; and the page for a missing chat.
 
 use integration_tests::{Browser, TestService};
 

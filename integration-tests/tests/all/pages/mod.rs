@@ -21,10 +21,10 @@ use std::time::Duration;
 
 use integration_tests::{Browser, TestService, Workflow};
 
-/// Steps of the clock in hand that leave a browser the time to look at what comes meanwhile.
+/// Clock steps that leave a browser time to render in between.
 const SLOWLY: Duration = Duration::from_millis(2);
 
-/// A browser on the share page of a workflow.
+/// Opens a browser on a workflow's share page.
 async fn open(t: &TestService, workflow: &Workflow) -> Browser {
     let browser = Browser::start().await;
     browser.goto(&address(t, workflow)).await;
@@ -36,7 +36,7 @@ fn address(t: &TestService, workflow: &Workflow) -> String {
     format!("http://{}/chat/{}", t.address(), workflow.id)
 }
 
-/// Says something, as somebody would.
+/// Sends a message like a user.
 async fn say(browser: &Browser, text: &str) {
     let before = browser.js("return document.querySelectorAll('.bubble').length").await;
     browser.write("#callboard-message", text).await;
@@ -44,7 +44,7 @@ async fn say(browser: &Browser, text: &str) {
     browser.until(&format!("document.querySelectorAll('.bubble').length > {before}")).await;
 }
 
-/// Waits until no reply is on its way.
+/// Waits until no reply is pending.
 async fn idle(browser: &Browser) {
     browser.until("document.querySelector('callboard-chat').dataset.phase === 'idle'").await;
 }
@@ -59,12 +59,12 @@ async fn replied(browser: &Browser, text: &str) {
         .await;
 }
 
-/// What was said and answered, in order.
+/// Messages and replies, in order.
 async fn messages(browser: &Browser) -> Vec<String> {
     browser.texts(".bubble, .assistant .markdown").await
 }
 
-/// Waits until the page says that something failed, and what.
+/// Waits until the page shows this failure.
 async fn failed(browser: &Browser, text: &str) {
     let quoted = serde_json::Value::from(text);
     browser

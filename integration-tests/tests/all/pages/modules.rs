@@ -1,4 +1,4 @@
-//! The modules that know nothing of a page, tested where they are quick to test: in Node.
+//! The modules without page access, tested where tests are fast: in Node.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! People who use a keyboard, a screen reader, a phone, a dark room, or write from right to left.
+//! Users with a keyboard, a screen reader, a phone, a dark theme, or right-to-left text.
 
 use fantoccini::key::Key;
 use integration_tests::{Browser, TestService, Workflow, graphs};
@@ -87,7 +87,7 @@ async fn a_keyboard_is_enough() {
             break;
         }
     }
-    // Between the last and the first stands the browser itself.
+    // Between the last and the first element, the focus is on the browser itself.
     reached.dedup();
     assert_eq!(
         reached,
@@ -115,7 +115,7 @@ async fn a_keyboard_is_enough() {
             "callboard-message"
         ]
     );
-    // Rename, by keys alone.
+    // Renames using keys only.
     browser.js("document.querySelector('.new').focus()").await;
     for _ in 0..3 {
         browser.key(Key::Tab).await;

@@ -1,4 +1,4 @@
-//! Signing in by a provider, as somebody does it.
+//! Signing in through a provider, as a user does it.
 
 use integration_tests::{Browser, MailServer, Provider, TestService};
 
@@ -22,13 +22,13 @@ async fn a_chat_behind_a_login_is_reached_by_the_provider_and_left_again() {
     let workflow = t.workflow().echo().published().require_login().create().await;
     let mut browser = Browser::start().await;
     browser.network_may_fail();
-    // By another name than the provider's: a port alone makes no other site.
+    // A host name other than the provider's: another port alone is not another site.
     browser.goto(&address(&t, &workflow).replace("127.0.0.1", "localhost")).await;
     browser.until("document.querySelector('#provider a')").await;
     assert_eq!(browser.texts("h1, h2, a.button, form, button").await, ["Sign in", "Continue with 127.0.0.1"]);
     browser.assert_accessible("the page with a provider alone").await;
 
-    // The cookie comes along when the other site sends the browser back.
+    // The browser sends the cookie when the other site redirects it back.
     browser.click("#provider a").await;
     browser.until("document.querySelector('callboard-chat textarea')").await;
     assert_eq!(browser.js("return location.pathname").await, format!("/chat/{}", workflow.id));

@@ -1,11 +1,11 @@
-//! Questions and tools of the page, over reloads, from another window, with a keyboard alone.
+//! Questions and page tools: over reloads, from another window, with only a keyboard.
 
 use integration_tests::{Browser, TestService, graphs, until};
 use serde_json::json;
 
 use super::{address, idle, open, replied, say};
 
-/// Asks, then calls a tool of the page, then answers.
+/// Asks, then calls a page tool, then replies.
 fn desk() -> serde_json::Value {
     graphs::chain(
         &[
@@ -36,7 +36,7 @@ async fn a_form_is_answered_after_a_reload_and_a_tool_runs() {
     asked(&browser).await;
     idle(&browser).await;
     browser.assert_accessible("a form").await;
-    // What was entered survives a reload.
+    // Entered text survives a reload.
     browser.click("fieldset.question input[type=radio]").await;
     browser.write("textarea.question-text", "broken").await;
     browser.reload().await;
@@ -50,7 +50,7 @@ async fn a_form_is_answered_after_a_reload_and_a_tool_runs() {
     idle(&browser).await;
     assert_eq!(browser.texts(".questions-answers dd").await, ["yes", "broken"]);
     browser.assert_accessible("answers and a call").await;
-    // The same after a reload, from what is stored.
+    // The same after a reload, from stored data.
     browser.reload().await;
     replied(&browser, "yes in place true").await;
     assert_eq!(browser.texts(".questions-answers dd").await, ["yes", "broken"]);
@@ -85,7 +85,7 @@ async fn on_a_touch_screen_enter_begins_a_new_line_and_the_button_sends() {
     let workflow = t.workflow().echo().published().create().await;
     let browser = open(&t, &workflow).await;
     let key = "return document.querySelector('#callboard-message').enterKeyHint";
-    // A narrow page shows the hint to screen readers alone.
+    // A narrow page shows the hint to screen readers only.
     let begins =
         |text: &str| format!("document.querySelector('#callboard-hint').textContent.startsWith('{text}')");
     assert_eq!(browser.js(key).await, "send");
@@ -124,7 +124,7 @@ async fn a_question_for_a_person_is_answered_on_the_page_by_those_who_may() {
     idle(&browser).await;
     assert_eq!(browser.js("return document.querySelector('.run-questions').hidden").await, true);
     browser.finish().await;
-    // A caller who knows the thread alone may not answer.
+    // A caller who only knows the thread may not answer.
     let mut t = TestService::builder().with_bootstrap_token().start().await;
     t.leave_work();
     let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;

@@ -1,4 +1,4 @@
-//! How pages and their files are served.
+//! Serving pages and their files.
 
 use insta::{allow_duplicates, assert_snapshot};
 use integration_tests::{AnswerExt, TestService};
@@ -18,7 +18,7 @@ async fn a_page_says_what_it_may_do() {
         let answer = t.get(&path).await;
         let header = |name: &str| answer.header(name).unwrap_or_default().to_owned();
         assert_eq!(header("content-type"), "text/html; charset=utf-8", "{path}");
-        // Widgets show images of other hosts.
+        // Widgets show images from other hosts.
         let policy = match path == format!("/chat/{}", workflow.id) {
             true => {
                 header("content-security-policy").replace("img-src 'self' data: https:;", "img-src 'self';")

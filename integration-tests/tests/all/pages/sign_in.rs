@@ -1,4 +1,4 @@
-//! Signing in, as somebody does it.
+//! Signing in, as a user does it.
 
 use integration_tests::{Browser, MailServer, TestService};
 
@@ -28,7 +28,7 @@ async fn a_chat_behind_a_login_is_reached_by_a_code_and_left_again() {
     let (t, mail) = service().await;
     let workflow = t.workflow().echo().published().require_login().create().await;
     let mut browser = Browser::start().await;
-    // Refusals are told on the console as well.
+    // The console reports rejections as well.
     browser.network_may_fail();
     browser.goto(&address(&t, &workflow)).await;
     shows(&browser, "address-form").await;

@@ -1,4 +1,4 @@
-//! Saying something, reading the reply as it comes, stopping it, and asking for another one.
+//! Sending messages, reading replies as they arrive, stopping them, and asking for another one.
 
 use integration_tests::{TestService, graphs, pause, until};
 use serde_json::json;
@@ -47,18 +47,18 @@ async fn stop_stops_at_once_and_keeps_what_was_said() {
     assert_eq!(messages(&browser).await, ["Go", "So far."]);
     assert_eq!(browser.texts(".assistant .state").await, ["Stopped"]);
     browser.assert_accessible("a reply that was stopped").await;
-    // A reader who comes back later sees it, too.
+    // A reader who returns later sees it, too.
     browser.reload().await;
     browser.until("document.querySelector('.assistant .state')?.textContent === 'Stopped'").await;
     browser.until("document.querySelectorAll('.ways:not([hidden]) button').length === 2").await;
     until("the run to be stopped", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
-    // The next message is a turn of its own, and the Escape key stops it.
+    // The next message starts a new turn, and the Escape key stops it.
     say(&browser, "Once more").await;
     browser.until("document.querySelectorAll('.assistant').length === 2").await;
     browser.press("\u{E00C}").await;
     idle(&browser).await;
     assert_eq!(messages(&browser).await, ["Go", "So far.", "Once more", "So far."]);
-    // Both ways on: the reply is asked for again, or continued.
+    // Both options: requesting the reply again, or continuing it.
     browser.click(".ways:not([hidden]) [data-action=again]").await;
     browser.until("document.querySelector('.send').ariaLabel === 'Stop the reply'").await;
     browser.click(".send").await;
@@ -82,7 +82,7 @@ async fn a_parked_turn_leaves_the_page_free_and_is_shown_when_it_is_answered() {
     assert_eq!(browser.texts(".doing").await, ["Refund 40?"]);
     assert_eq!(browser.js("return document.querySelector('.send').ariaLabel").await, "Send");
     browser.assert_accessible("a turn that waits for a person").await;
-    // Another message is answered meanwhile, and then the page waits on.
+    // Another message gets its reply meanwhile, and then the page continues to wait.
     say(&browser, "hello").await;
     browser.until("document.querySelector('main').textContent.includes('You said: hello')").await;
     browser.until(parked).await;
@@ -92,7 +92,7 @@ async fn a_parked_turn_leaves_the_page_free_and_is_shown_when_it_is_answered() {
     assert_eq!(answer(&t, &run, "ok", json!("yes")).await.status, 202);
     idle(&browser).await;
     assert_eq!(messages(&browser).await, ["refund", "Checking. Decided: yes.", "hello", "You said: hello"]);
-    // The Escape key stops one that waits.
+    // The Escape key stops a waiting turn.
     say(&browser, "refund").await;
     browser.until(parked).await;
     browser.press("\u{E00C}").await;
@@ -110,7 +110,7 @@ async fn a_reply_that_was_stopped_can_be_asked_for_again() {
     browser.until("document.querySelector('.send').ariaLabel === 'Stop the reply'").await;
     browser.click(".send").await;
     idle(&browser).await;
-    // Stopped before its first word, which a notice says; a reload knows only of the message.
+    // Stopped before its first word, which a notice reports; after a reload, only the message is shown.
     assert_eq!(browser.texts(".notice-body").await, ["The answer was stopped."]);
     let button = "document.querySelector('.user [aria-label=\"Ask for an answer\"]:not([hidden])')";
     browser.until(button).await;
@@ -133,7 +133,7 @@ async fn a_reply_that_was_stopped_can_be_asked_for_again() {
         begun
     })
     .await;
-    // With a word said, the reply offers it.
+    // After the first word, the reply offers it.
     browser.click(".assistant [data-action=again]").await;
     browser.until("document.querySelector('.assistant[data-status=streaming]')").await;
     browser.click(".send").await;
@@ -392,12 +392,12 @@ async fn a_locked_thread_says_why_and_a_closed_one_takes_no_message() {
     let state = "return [...document.querySelectorAll('.text:disabled, .box:not([hidden]), .actions [aria-label^=Ask]:not([hidden])')].map((e) => e.className).join()";
     assert_eq!(browser.js(state).await, "box,text", "no other answer can be asked for");
     browser.assert_accessible("a locked thread").await;
-    // It was opened again elsewhere.
+    // It was reopened elsewhere.
     t.execute("UPDATE threads SET status = 'active', status_reason = NULL").await;
     browser.reload().await;
     replied(&browser, "Done.").await;
     browser.until("document.querySelector('.box:not([hidden]) .text:not(:disabled)')").await;
-    // And is closed in another tab while this one is open.
+    // It is closed in another tab while this one is open.
     t.execute("UPDATE threads SET status = 'closed'").await;
     say(&browser, "more").await;
     browser
@@ -407,6 +407,6 @@ async fn a_locked_thread_says_why_and_a_closed_one_takes_no_message() {
         .await;
     browser.until("document.querySelector('.box[hidden]')").await;
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
-    // No `finish`: the refused message is on the console.
+    // No `finish`: the rejected message is on the console.
     browser.assert_accessible("a closed thread").await;
 }

@@ -1,4 +1,4 @@
-//! The page of a workflow's trainings.
+//! The page for a workflow's trainings.
 
 use integration_tests::{AnswerExt, Browser, Cable, MailServer, TestService, until};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ const SEED: &str = "Sort the message into shipping, billing or account.";
 const HOSTILE: &str = r#"</script><script>window.bad = 1</script><img src=x onerror="window.bad = 2">"#;
 const BADGE: &str = "document.querySelector('.title .badge')?.innerText";
 
-/// Runs of a workflow over the API.
+/// The API path of a workflow's trainings.
 fn runs(workflow: &str) -> String {
     format!("/api/workflows/{workflow}/trainer/runs")
 }
@@ -36,7 +36,7 @@ async fn points(browser: &Browser) -> u64 {
     browser.js("return document.querySelectorAll('.curve .point').length").await.as_u64().unwrap()
 }
 
-/// Light and dark, wide and narrow, in this order; nothing is wider than a phone.
+/// Asserts accessibility light and dark, wide and narrow, in this order; nothing is wider than a phone.
 async fn assert_accessible_everywhere(browser: &Browser, what: &str) {
     browser.assert_accessible(what).await;
     browser.be_dark().await;
@@ -50,7 +50,7 @@ async fn assert_accessible_everywhere(browser: &Browser, what: &str) {
 async fn a_training_is_followed_live_over_a_lost_connection_and_controlled() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(sorting("practice/classify@60ms")).config(prompts(SEED)).create().await;
-    // One proposal in each epoch.
+    // One proposal per epoch.
     let optimizer = json!({"epochs": 8, "minibatch_size": 24, "max_concurrency": 2});
     let run = start(&t, &workflow.id, &training(optimizer)).await;
     let cable = Cable::to(t.address()).await;
@@ -118,7 +118,7 @@ async fn an_ended_training_shows_what_it_has_found_and_a_checkpoint_becomes_a_ve
     let facts = browser.text("#candidates .entry:has([data-kind=added]) .entry-facts").await;
     assert!(facts.contains(" cases") && facts.contains("from "), "{facts}");
 
-    // The failed ones come first; opened, one shows all of itself.
+    // Failed cases come first; an opened entry shows all its details.
     browser.until("document.querySelector('#cases .entry')").await;
     let shown = browser.texts("#cases .entry .badge").await;
     assert!(shown.iter().all(|text| text == "Failed"), "{shown:?}");
@@ -154,7 +154,7 @@ async fn an_ended_training_shows_what_it_has_found_and_a_checkpoint_becomes_a_ve
     browser.finish().await;
 }
 
-/// Types an address, then the code of the mail.
+/// Types an address, then the mailed code.
 async fn sign_in(browser: &Browser, mail: &MailServer, email: &str) {
     let before = mail.mails().len();
     browser.write("#address", email).await;

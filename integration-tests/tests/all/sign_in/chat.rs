@@ -1,4 +1,4 @@
-//! Chats that ask for a login.
+//! Chats that require a login.
 
 use integration_tests::{AnswerExt, Client, Workflow, chat};
 use serde_json::{Value, json};
@@ -40,10 +40,10 @@ async fn a_chat_behind_a_login_is_for_whoever_is_signed_in_and_a_thread_for_its_
     assert_eq!(ada.threads(&workflow.id, &PageRequest::default()).await.unwrap().data.len(), 1);
     assert_eq!(bob.threads(&workflow.id, &PageRequest::default()).await.unwrap().data.len(), 0);
 
-    // What was said behind a login stays there when the workflow asks for none any more.
+    // Messages sent with a login stay private when the workflow stops requiring it.
     t.client().publish(&workflow.id, &PublishRequest { require_login: Some(false) }).await.unwrap();
     assert_eq!(post(&t.anonymous(), "/api/chat", &more).await.refusal(), "404 thread.not_found");
-    // It is still its user's.
+    // They still belong to their user.
     assert_eq!(post(&ada, "/api/chat", &more).await.status, 200);
     assert_eq!(post(&bob, "/api/chat", &more).await.refusal(), "404 thread.not_found");
     assert_eq!(get(&ada, &streams).await.status, 200);
@@ -51,7 +51,7 @@ async fn a_chat_behind_a_login_is_for_whoever_is_signed_in_and_a_thread_for_its_
         client.threads(&workflow.id, &PageRequest::default()).await.unwrap().data.len()
     };
     assert_eq!((listed(&ada).await, listed(&bob).await), (1, 0));
-    // What is begun now is the browser's, and stands beside it.
+    // New threads belong to the browser, and are listed separately.
     assert_eq!(say(&ada, &workflow).await.status, 200);
     assert_eq!((listed(&ada).await, listed(&bob).await), (2, 0));
     let foreign = [("content-type", "application/json"), ("origin", "https://evil.example")];
@@ -81,7 +81,7 @@ async fn a_page_of_another_origin_does_not_speak_for_whoever_is_signed_in() {
     }
     assert_eq!(send(&[("content-type", "text/plain")]).await, "415 request.unsupported_media_type");
     assert_eq!(send(&[json]).await, "200");
-    // An access token is for the API.
+    // An access token is for the API only.
     let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
     assert_eq!(send(&[json, ("authorization", &bearer)]).await, "401 chat.session_invalid");
     t.settled().await;

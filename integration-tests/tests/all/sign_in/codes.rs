@@ -1,4 +1,4 @@
-//! The code: what it takes to sign in with it.
+//! The code: the conditions for signing in with it.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn a_code_signs_in_the_browser_that_asked() {
         "{link}"
     );
 
-    // The mail is still being sent, and nothing of it can be read in the database.
+    // The mail is still queued, and the database does not reveal its content.
     let stored = dump(&t).await;
     assert!(stored.contains("Ada@example.org"));
     for text in [code.as_str(), token, secret.as_str(), &link] {
@@ -222,7 +222,7 @@ async fn whoever_guesses_too_often_is_not_heard_for_a_minute() {
     for _ in 0..3 {
         assert_eq!(verify(&browser, ADA, "x").await.refusal(), "401 auth.code_invalid");
     }
-    // Who is blocked is known a second later at the latest.
+    // A block takes effect within a second.
     t.advance(Duration::from_secs(1));
     let refused = verify(&browser, ADA, &code).await;
     assert_eq!(
@@ -246,7 +246,7 @@ async fn whoever_guesses_too_often_is_not_heard_for_a_minute() {
         );
     }
     let stored = t.scalar("SELECT string_agg(key, ' ') FROM auth_failures").await;
-    // Hashes are hexadecimal and contain "ada" now and then: an address has an "@".
+    // Hexadecimal hashes sometimes contain "ada": an address has an "@".
     assert!(!stored.contains('@') && !stored.contains("example"), "{stored}");
     t.advance(Duration::from_secs(61));
     assert_eq!(verify(&browser, ADA, &code).await.status, 200);

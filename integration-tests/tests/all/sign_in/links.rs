@@ -1,4 +1,4 @@
-//! The link: opened by scanners, by another browser, by the right one.
+//! The link: opened by scanners, by another browser, by the right browser.
 
 use integration_tests::{AnswerExt, Client};
 use serde_json::json;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{ADA, SESSION, get, post, service, start, verify};
 
-/// The path of a mail's link.
+/// The path of a mailed link.
 fn path(client: &Client, link: Option<String>) -> String {
     link.unwrap().strip_prefix(client.base().trim_end_matches('/')).unwrap().to_owned()
 }
@@ -18,7 +18,7 @@ async fn a_link_signs_in_by_a_click_in_the_browser_that_asked() {
     let asked = json!({"email": ADA, "return_to": "/chat/x?y=1"});
     assert_eq!(post(&browser, "/api/auth/email/start", &asked).await.status, 202);
     let link = path(&browser, mail.mail(1).await.link());
-    // A scanner opens links, and asks for their heads.
+    // A scanner opens links, and sends HEAD requests.
     for _ in 0..3 {
         let page = get(&other, &link).await;
         assert_eq!((page.status, page.header("cache-control")), (200, Some("no-store")));
@@ -32,7 +32,7 @@ async fn a_link_signs_in_by_a_click_in_the_browser_that_asked() {
     let page = get(&browser, &link).await;
     assert!(page.text().contains("<button") && page.text().contains(ADA), "{}", page.text());
     assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
-    // Web mail is another site, whose click is a navigation.
+    // Web mail is another site, from which a click is a navigation.
     let click =
         [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
     let page = browser.send("GET", &link, &click, "").await.unwrap();

@@ -1,4 +1,4 @@
-//! The mail queue: how much is sent, and what a mail server does to it.
+//! The mail queue: sending limits, and mail server failures.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -26,16 +26,16 @@ async fn one_browser_has_five_mails_sent_to_an_address_in_a_quarter_of_an_hour()
         t.advance(Duration::from_secs(60));
     }
     let (last, kept) = (mail.mail(5).await, browser.cookie(super::BINDING).unwrap());
-    // What does not send a mail does not take the last one's worth either.
+    // A request that sends no mail does not invalidate the previous one.
     start(&browser, ADA).await;
     start(&browser, "ADA@example.org").await;
     start(&browser, "bob@example.org").await;
     assert_eq!(mail.mail(6).await.to, ["bob@example.org"]);
     assert_eq!(mail.mails().iter().filter(|mail| mail.to == [ADA]).count(), 5);
-    // Bob's took the place of Ada's: one browser, one challenge.
+    // Bob's challenge replaced Ada's: one browser, one challenge.
     browser.set_cookie(super::BINDING, &kept);
     assert_eq!(verify(&browser, ADA, &last.code()).await.status, 401);
-    // The first one was fifteen minutes ago.
+    // The first mail was sent fifteen minutes ago.
     t.advance(Duration::from_secs(600));
     start(&browser, ADA).await;
     assert_eq!(mail.mail(7).await.to, [ADA]);
@@ -50,12 +50,12 @@ async fn requests_without_a_cookie_count_together_for_their_client() {
     emptied(&t).await;
     let stored = async || t.scalar("SELECT count(*) FROM sign_in_challenges").await;
     assert_eq!((mail.mails().len(), stored().await.as_str()), (5, "5"));
-    // A browser that shows its cookie is not refused with them.
+    // A browser that presents its cookie is not limited with the others.
     let browser = t.visitor();
     start(&browser, "bob@example.org").await;
     start(&browser, ADA).await;
     assert_eq!(mail.mail(7).await.to, [ADA]);
-    // Ten in a day.
+    // Ten per day.
     for _ in 0..2 {
         t.advance(Duration::from_secs(901));
         for _ in 0..6 {
@@ -65,7 +65,7 @@ async fn requests_without_a_cookie_count_together_for_their_client() {
     assert_eq!(stored().await, "12", "ten for the client, two for the browser");
 }
 
-/// However others ask and guess, the owner of the address signs in.
+/// The owner of an address can sign in, however often others request and guess codes.
 #[tokio::test]
 async fn others_can_neither_end_nor_use_up_nor_lock_out_a_sign_in() {
     let (t, mail) = service().await;
@@ -82,7 +82,8 @@ async fn others_can_neither_end_nor_use_up_nor_lock_out_a_sign_in() {
             assert_eq!(verify(&other, ADA, wrong).await.refusal(), "401 auth.code_invalid");
         }
     }
-    // More than the identity's ten failures, all within a minute; the owner's next mail comes, and the first code is good.
+    // More than the identity's ten failures, all within a minute; the owner's next mail arrives, and the first code is
+    // valid.
     t.advance(Duration::from_secs(1));
     let second = t.visitor();
     start(&second, ADA).await;
@@ -94,7 +95,7 @@ async fn others_can_neither_end_nor_use_up_nor_lock_out_a_sign_in() {
 #[tokio::test]
 async fn after_thirty_codes_a_day_an_address_gets_a_link_an_hour() {
     let (t, mail) = service().await;
-    // Each from another network address, as a botnet would.
+    // Each from another network address, like a botnet.
     let ask = async |host: u8| {
         let from: IpAddr = [127, 0, 1, host].into();
         let connection = Raw::connect_from(from, t.address()).await;
@@ -117,7 +118,7 @@ async fn after_thirty_codes_a_day_an_address_gets_a_link_an_hour() {
     emptied(&t).await;
     assert_eq!(mail.mails().len(), 31, "one an hour for a network address");
     assert_eq!(t.scalar("SELECT count(*) FROM sign_in_challenges WHERE NOT has_code").await, "1");
-    // The link signs in, and no code does.
+    // The link signs in, but no code does.
     let browser = t.visitor();
     t.advance(Duration::from_secs(3601));
     start(&browser, ADA).await;
@@ -129,13 +130,13 @@ async fn after_thirty_codes_a_day_an_address_gets_a_link_an_hour() {
     );
     let path = format!("/api/auth/magic/{}", link.rsplit('/').next().unwrap());
     assert_eq!(super::post(&browser, &path, &json!({})).await.status, 200);
-    // A day later there are codes again.
+    // A day later, codes are available again.
     t.advance(Duration::from_secs(86_400));
     start(&t.visitor(), ADA).await;
     assert_eq!(mail.mail(33).await.code().len(), 6);
 }
 
-/// A client is as many browsers as it likes.
+/// One client may claim to be any number of browsers.
 #[tokio::test]
 async fn invented_browsers_of_one_network_count_together_and_those_that_have_signed_in_do_not() {
     let (t, mail) = service().await;

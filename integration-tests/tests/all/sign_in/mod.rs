@@ -18,7 +18,7 @@ pub(crate) const BINDING: &str = "__Host-svc_chal";
 const BROWSER: &str = "__Host-svc_browser";
 const ADA: &str = "ada@example.org";
 
-/// A service whose mail goes to a server of the test, with a clock in hand.
+/// A service with a test mail server and a manual clock.
 async fn service() -> (TestService, MailServer) {
     service_with(&[]).await
 }
@@ -36,7 +36,7 @@ fn origin(client: &Client) -> String {
     client.base().trim_end_matches('/').to_owned()
 }
 
-/// As a page of ours would send it.
+/// Posts JSON like one of the service's own pages.
 async fn post(client: &Client, path: &str, body: &Value) -> Answer {
     let origin = origin(client);
     let headers = [("content-type", "application/json"), ("origin", origin.as_str())];
@@ -57,7 +57,7 @@ async fn verify(client: &Client, email: &str, code: &str) -> Answer {
     post(client, "/api/auth/email/verify", &json!({"email": email, "code": code})).await
 }
 
-/// Somebody's browser after a whole sign-in, and what it was answered.
+/// A browser after a complete sign-in, and the response.
 async fn signed_in(t: &TestService, mail: &MailServer, email: &str) -> (Client, Value) {
     let (client, before) = (t.visitor(), mail.mails().len());
     start(&client, email).await;
@@ -76,7 +76,7 @@ async fn me_as(client: &Client, token: &Value) -> Answer {
     client.send("GET", "/api/auth/me", &[("authorization", &bearer)], "").await.unwrap()
 }
 
-/// Everything that a dump of the database would show.
+/// Everything that a database dump would show.
 async fn dump(t: &TestService) -> String {
     let tables = [
         "users",

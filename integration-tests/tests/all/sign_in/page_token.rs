@@ -1,4 +1,4 @@
-//! The access token of a page: the API accepts no cookies.
+//! A page's access token: the API accepts no cookies.
 
 use std::time::Duration;
 
@@ -70,12 +70,12 @@ async fn a_page_without_a_user_does_not_prolong_the_sign_in() {
     assert_eq!(post(&used, TOKEN, &json!({"active": true})).await.status, 200);
     t.advance(minutes(11));
     assert_eq!(post(&idle, TOKEN, &json!({"active": true})).await.refusal(), "401 auth.missing_token");
-    // Twelve hours are the end, also for a token that was issued just before.
+    // The session ends after twelve hours, even for a token that was issued just before.
     for _ in 0..13 {
         assert_eq!(get(&used, "/api/auth/me").await.status, 200);
         t.advance(minutes(50));
     }
     let last = post(&used, TOKEN, &json!({"active": true})).await.value();
-    // The clock of the test starts within a second.
+    // The test's clock starts within a second.
     assert!((539..=540).contains(&last["expires_in"].as_u64().unwrap()), "{last}");
 }

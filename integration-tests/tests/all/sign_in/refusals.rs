@@ -1,4 +1,4 @@
-//! What is refused before anybody looks at a code.
+//! Requests that are rejected before a code is checked.
 
 use integration_tests::{AnswerExt, TestService};
 use serde_json::json;

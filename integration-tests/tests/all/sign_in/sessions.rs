@@ -1,4 +1,4 @@
-//! Sessions: how long they last, and what ends them.
+//! Sessions: their duration and their end.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn a_browser_is_signed_out_after_an_hour_of_nothing_and_half_a_day_in_all(
     assert!(is_in(&busy_again).await, "a second before the half day");
     t.advance(Duration::from_secs(1));
     assert!(!is_in(&busy_again).await);
-    // The tokens of the same sign-in last longer.
+    // The tokens from the same sign-in last longer.
     assert_eq!(refresh(&busy, &tokens["refresh_token"]).await.status, 200);
 }
 
@@ -160,7 +160,7 @@ async fn a_browser_has_one_session_and_two_cookies_are_none() {
     assert_eq!(me(format!("{SESSION}={old}")).await, 401);
     assert_eq!(me(format!("{SESSION}={new}; {SESSION}={new}")).await, 401);
     assert_eq!(me(format!("{SESSION}=")).await, 401);
-    // A bearer is judged alone.
+    // A bearer token is checked without the cookie.
     let headers = [("cookie", format!("{SESSION}={new}")), ("authorization", "Bearer x".to_owned())];
     let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let answer = t.anonymous().send("GET", "/api/auth/me", &headers, "").await.unwrap();

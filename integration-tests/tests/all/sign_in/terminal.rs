@@ -1,4 +1,4 @@
-//! From a browser that is signed in to a terminal.
+//! Signing in a terminal from a signed-in browser.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn a_code_is_good_once_and_for_ten_minutes() {
     t.advance(Duration::from_secs(3600));
     let renewed = refresh(&terminal, &tokens["refresh_token"]).await;
     assert_eq!(renewed.status, 200, "it goes on like any sign-in");
-    // The second time is somebody else's, and ends it; the browser's own goes on.
+    // A second use counts as another party's, and ends the terminal's session; the browser's session continues.
     assert_eq!(refresh(&t.visitor(), &code).await.refusal(), "401 auth.refresh_invalid");
     assert_eq!(
         refresh(&terminal, &renewed.value()["refresh_token"]).await.refusal(),
@@ -39,7 +39,7 @@ async fn a_code_is_good_once_and_for_ten_minutes() {
     assert_eq!(t.scalar(rows).await, "2");
 }
 
-/// A page that may use the API with a token of its own gets no rights from our cookies.
+/// A page that may use the API with its own token gets no rights from the service's cookies.
 #[tokio::test]
 async fn a_listed_origin_gets_no_rights_from_a_cookie() {
     const LISTED: &str = "https://shop.example";
@@ -59,13 +59,13 @@ async fn a_listed_origin_gets_no_rights_from_a_cookie() {
     ] {
         let listed = browser.send(method, path, &[json, ("origin", LISTED)], "{}").await.unwrap();
         assert_eq!(listed.refusal(), "403 auth.origin_mismatch", "{method} {path}");
-        // What browsers say of a page elsewhere, whatever its request has for an origin.
+        // Browsers' fetch metadata for a page elsewhere, whatever the request's origin.
         for site in ["cross-site", "same-site"] {
             let elsewhere =
                 browser.send(method, path, &[json, ("sec-fetch-site", site)], "{}").await.unwrap();
             assert_eq!(elsewhere.refusal(), "403 auth.origin_mismatch", "{method} {path} {site}");
         }
-        // A header without a token leaves the cookie, and what holds for it.
+        // A header without a token does not disable the cookie and its checks.
         for nothing in ["Bearer", ""] {
             let headers = [json, ("origin", LISTED), ("authorization", nothing)];
             let empty = browser.send(method, path, &headers, "{}").await.unwrap();
@@ -78,7 +78,7 @@ async fn a_listed_origin_gets_no_rights_from_a_cookie() {
         (&json!(ADA), &json!([])),
         "not where they are signed in"
     );
-    // It signs somebody in by what they type there, without a cookie of ours.
+    // The page may sign a user in with what they type there, without the service's cookies.
     let headers = [json, ("origin", LISTED)];
     let other = t.visitor();
     let asked = json!({"email": "bob@example.org"}).to_string();
@@ -91,7 +91,7 @@ async fn a_listed_origin_gets_no_rights_from_a_cookie() {
         json!({"email": "bob@example.org", "code": code, "challenge": started["challenge"]}).to_string();
     let verified = other.send("POST", "/api/auth/email/verify", &headers, shown).await.unwrap();
     assert_eq!((verified.status, verified.header("set-cookie")), (200, None));
-    // And what it has a token of it may end.
+    // With a token, the page may end the session.
     let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
     let by_token = [json, ("origin", LISTED), ("authorization", bearer.as_str())];
     assert_eq!(t.visitor().send("POST", "/api/auth/logout", &by_token, "{}").await.unwrap().status, 204);
@@ -181,7 +181,7 @@ async fn only_a_page_of_ours_in_a_signed_in_browser_gets_one() {
     let form = browser.send("POST", TERMINAL, &form, "{}").await.unwrap();
     assert_eq!(form.refusal(), "415 request.unsupported_media_type");
     assert_eq!(post(&browser, TERMINAL, &json!({"user": "eve"})).await.refusal(), "422 request.invalid");
-    // However often it is asked for, one is open.
+    // However often it is requested, only one is open.
     for _ in 0..3 {
         assert_eq!(post(&browser, TERMINAL, &json!({})).await.status, 200);
     }

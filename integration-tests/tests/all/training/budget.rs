@@ -1,4 +1,4 @@
-//! Budgets: hard, exact, and spent by every role.
+//! Budgets: strict, exact, and shared by all roles.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::model::{ModelServer, Reply, is_of_optimizer, wants_prompt};
 use super::{Run, SEED, evaluation, only, payloads, training, workflow};
 
-/// Tokens that the model reports for each call.
+/// Tokens that the model reports per call.
 const CALL: u64 = 7;
 
-/// A model that is always wrong, and an optimizer that always has another text.
+/// A model that is always wrong, and an optimizer that always proposes another text.
 async fn hopeless() -> ModelServer {
     let texts = AtomicUsize::new(0);
     let reply = move |_, request: &Value| {
@@ -33,7 +33,7 @@ fn calls(usage: &Value) -> u64 {
     usage["llm_calls"].as_u64().unwrap()
 }
 
-/// What a run has used is what the endpoint has received, each request once.
+/// Asserts that a run's usage equals the requests that the endpoint received, each counted once.
 fn assert_exact(usage: &Value, asked: usize) {
     assert_eq!(usage["llm_calls"], asked, "{usage}");
     let roles = usage["by_role"].as_object().unwrap().values();
@@ -96,7 +96,7 @@ async fn a_budget_in_tokens_counts_what_the_endpoint_reports() {
     let model = hopeless().await;
     let t = model.service().await;
     let workflow = workflow(&t, "openai/test").await;
-    // Each call reserves 1,024 tokens for its answer, and uses seven.
+    // Each call reserves 1,024 tokens for its reply, and uses seven.
     let optimizer = json!({"epochs": 50, "budget": {"max_tokens": 5_000}});
     let run = Run::start(&t.anonymous(), &workflow.id, &training(optimizer)).await;
     let record = run.becomes("succeeded").await;
@@ -108,7 +108,8 @@ async fn a_budget_in_tokens_counts_what_the_endpoint_reports() {
     assert_exact(usage, model.asked());
 }
 
-/// What calls in flight reserve is not spent: a budget that pays for every case one by one pays for all of them at once.
+/// Reservations of calls in flight are not spent: a budget that pays for all cases one by one also pays for concurrent
+/// ones.
 #[tokio::test]
 async fn a_budget_in_tokens_pays_for_the_same_cases_whatever_the_concurrency() {
     for concurrency in [1, 4, 8] {
@@ -146,7 +147,7 @@ async fn an_evaluation_ends_with_its_budget_and_scores_what_it_has() {
     assert_eq!(model.asked(), 10);
 }
 
-/// Active time, at whose end the run returns what it has.
+/// The time budget counts active time; at its end, the run returns its result so far.
 #[tokio::test]
 async fn a_training_ends_with_its_time() {
     let t = TestService::start().await;
@@ -160,7 +161,7 @@ async fn a_training_ends_with_its_time() {
     assert!(done > 0 && done < 60, "{done}");
 }
 
-/// Equal requests share one answer, which is free.
+/// Equal requests share one reply, which is free.
 #[tokio::test]
 async fn equal_requests_are_sent_once() {
     let model = hopeless().await;
@@ -174,7 +175,7 @@ async fn equal_requests_are_sent_once() {
     assert_eq!((model.asked(), &usage["llm_calls"], &usage["cached_calls"]), (4, &json!(4), &json!(4)));
 }
 
-/// Money is counted by the prices of the request for a model that the price table does not have.
+/// For a model without a price in the price table, the request's prices count.
 #[tokio::test]
 async fn a_budget_in_money_counts_by_the_prices_of_the_request() {
     let model = hopeless().await;

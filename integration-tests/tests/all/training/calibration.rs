@@ -1,4 +1,4 @@
-//! Models that judge are compared with people, on recorded outputs, before anything is executed.
+//! Judge models are compared with people on recorded outputs, before any execution.
 
 use integration_tests::{AnswerExt, TestService, until};
 use serde_json::{Value, json};
@@ -9,7 +9,8 @@ use super::model::{ModelServer, Reply, is_of_optimizer, last_message};
 use super::{Run, SEED, get, kind, only, payloads, prompts, sorting, training_of};
 use crate::crash::service::Service;
 
-/// So many cases with recorded outputs. People like every second one; `liked`: what the judge likes is in its text.
+/// `count` cases with recorded outputs. People like every second one; `liked`: whether its text is one that the judge
+/// likes.
 fn recorded(count: usize, liked: impl Fn(usize) -> bool) -> Vec<Value> {
     let case = |place: usize| {
         let output = if liked(place) { "kind words" } else { "cold words" };
@@ -19,12 +20,12 @@ fn recorded(count: usize, liked: impl Fn(usize) -> bool) -> Vec<Value> {
     (0..count).map(case).collect()
 }
 
-/// A task whose answers are cold, and a judge that likes what is kind.
+/// A task with cold replies, and a judge that likes kind ones.
 async fn models() -> ModelServer {
     models_after(0).await
 }
 
-/// The same, whose answers take so many milliseconds.
+/// Like [`models`], with replies after this many milliseconds.
 async fn models_after(millis: u64) -> ModelServer {
     ModelServer::start(move |_, request| {
         let text = match (request["model"] == "judge", is_of_optimizer(request)) {
@@ -40,7 +41,7 @@ async fn models_after(millis: u64) -> ModelServer {
     .await
 }
 
-/// The request of a training that calibrates `tone`.
+/// A training request that calibrates `tone`.
 fn request(cases: Vec<Value>, mut optimizer: Value) -> Value {
     optimizer["models"] = json!({"judge": {"model": "openai/judge"}});
     let mut body = training_of(cases, optimizer);
@@ -88,7 +89,7 @@ async fn a_judge_that_agrees_with_people_is_used_without_a_warning() {
     let progress = payloads(&events, "training_progress");
     assert!(progress[..50].iter().all(|case| case["phase"] == "calibration"), "before everything else");
     assert!(warnings(&events).iter().all(|(code, _)| *code != "judge_uncalibrated"));
-    // Nothing is executed for it: the task's model is asked for the other cases alone.
+    // The calibration executes nothing: the task's model is called only for the other cases.
     let usage = &only(&events, "training_result")["usage"];
     let executed = progress.iter().filter(|case| case["cached"] == false).count() - 50;
     assert_eq!(usage["by_role"]["task"], executed);
@@ -116,7 +117,7 @@ async fn fewer_than_twenty_recorded_outputs_calibrate_nothing() {
     assert!(calibration(&events).is_empty() && events.iter().any(|event| kind(event) == "training_result"));
 }
 
-/// A budget that pays for the first judgements alone ends the run with a result.
+/// A budget that covers only the first judgements ends the run with a result.
 #[tokio::test]
 async fn calibration_is_paid_from_the_budget() {
     let model = models().await;
@@ -129,7 +130,7 @@ async fn calibration_is_paid_from_the_budget() {
     assert_eq!(result["usage"]["by_role"]["task"], 0);
 }
 
-/// What was judged before the kill is not judged again, and κ is the same.
+/// Judgements from before the kill are not repeated, and κ is the same.
 #[tokio::test]
 async fn kills_during_the_calibration_change_no_kappa() {
     const IN_FLIGHT: usize = 4;
@@ -139,7 +140,7 @@ async fn kills_during_the_calibration_change_no_kappa() {
     let mut service = Service::new(&folder("calibration"), Some(database.dsn()));
     service.set("SERVICE_MODEL_BASE_URL", model.base_url());
     let mut client = started(&mut service).await;
-    // People and the judge agree about three of four.
+    // People and the judge agree on three of four.
     let body = request(recorded(24, |place| place % 8 < 2 || place % 4 == 2), json!({"name": "none"}));
     let undisturbed = Run::start(&client, &workflow(&client, "openai/task").await, &body).await;
     let events = undisturbed.events().await;

@@ -1,4 +1,4 @@
-//! Trainings and evaluations that are cancelled: soon, with what they have found so far.
+//! Cancelled trainings and evaluations: they end soon, with their results so far.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::model::{ModelServer, Reply};
 use super::{Run, SEED, evaluation, kind, only, payloads, steps, training, workflow};
 
-/// The longest time from the request to the end of the run.
+/// Maximum time from the request to the run's end.
 const SOON: Duration = Duration::from_secs(2);
-/// Cases at the same time, unless the request says otherwise.
+/// Concurrent cases, unless the request says otherwise.
 const CONCURRENCY: usize = 4;
 
-/// A model that answers the first requests, and none after them.
+/// A model that responds only to the first requests.
 async fn stuck(answered: usize) -> ModelServer {
     let reply = move |number, _: &Value| match number <= answered {
         true => Reply::Text("shipping".to_owned()),
@@ -23,7 +23,7 @@ async fn stuck(answered: usize) -> ModelServer {
     ModelServer::start(reply).await
 }
 
-/// Waits until every call that may be in flight is.
+/// Waits until the maximum number of calls is in flight.
 async fn filled(model: &ModelServer, answered: usize) {
     until("calls are in flight", async || model.asked() == answered + CONCURRENCY).await;
 }
@@ -47,7 +47,7 @@ async fn a_cancelled_training_ends_within_two_seconds_although_its_model_does_no
     let result = only(&events, "training_result");
     assert_eq!((&result["stop_reason"], &result["prompts"]["rules"]), (&json!("cancelled"), &json!(SEED)));
     assert_eq!(payloads(&events, "training_progress").len(), 6, "what was answered is kept");
-    // Calls in flight are dropped with their connections, and count all the same.
+    // Calls in flight are dropped with their connections, but still count.
     until("the connections are closed", async || model.gone() == CONCURRENCY).await;
     assert_eq!((model.asked(), &record["usage"]["llm_calls"]), (6 + CONCURRENCY, &json!(6 + CONCURRENCY)));
     assert_eq!(run.record().await, record);
@@ -104,7 +104,7 @@ async fn a_cancel_over_the_websocket_is_told_by_the_last_event() {
     assert_eq!(socket.settle().await, [Value::Null; 0], "nothing follows");
 }
 
-/// The prompts of the best checkpoint so far, whatever the run does when it is cancelled.
+/// Asserts that the best checkpoint's prompts are returned, whatever the run does when it is cancelled.
 async fn assert_best_is_kept(pauses: bool) {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify@40ms").await);
@@ -137,7 +137,7 @@ async fn a_training_that_is_cancelled_while_it_is_paused_returns_the_best_so_far
     assert_best_is_kept(true).await;
 }
 
-/// A run that was cancelled is a run that ended: its prompts are good for another one.
+/// A cancelled run has ended normally: another run may start from its prompts.
 #[tokio::test]
 async fn a_cancelled_training_can_be_continued_by_another_one() {
     let t = TestService::start().await;

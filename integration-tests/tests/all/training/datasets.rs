@@ -1,4 +1,4 @@
-//! Stored datasets: made of every source, given versions, used by trainings, emptied with the data of a visitor.
+//! Stored datasets: created from every source, versioned, used by trainings, and erased with a visitor's data.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn created(t: &TestService, workflow: &str, body: Value) -> Value {
     answer.value()
 }
 
-/// The cases of a dataset.
+/// The cases in a dataset.
 async fn listed(t: &TestService, workflow: &str, dataset: &str, query: &str) -> Vec<Value> {
     let answer = t.get(&format!("{}/{dataset}/cases{query}", datasets_of(workflow))).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -29,12 +29,12 @@ async fn sent(t: &TestService, path: &str, kind: &str, body: &str) -> Answer {
     t.send("POST", path, &[("content-type", kind)], body).await
 }
 
-/// A request whose cases are those of a stored dataset.
+/// A training request with a stored dataset.
 fn using(dataset: Value, optimizer: Value) -> Value {
     json!({"training": {"dataset": dataset, "evaluators": label(), "optimizer": optimizer}})
 }
 
-/// The same for an evaluation.
+/// An evaluation request with a stored dataset.
 fn evaluating(dataset: Value) -> Value {
     json!({"evaluation": {"dataset": dataset, "evaluators": label()}})
 }
@@ -61,7 +61,7 @@ async fn the_same_cases_in_every_form_are_the_same_dataset() {
     let by_id = t.get(&format!("{path}/{}", of_list["id"].as_str().unwrap())).await.value();
     assert_eq!((&by_id["name"], &by_id["skipped"]), (&json!("list"), &Value::Null));
     assert_eq!(t.get(&format!("{path}/c%2Fsv")).await.value()["name"], "c/sv");
-    // Once with a key, however often it is sent.
+    // Created once, however often the request with its key is sent.
     let once = json!({"name": "once", "cases": []}).to_string();
     let keyed = [("content-type", "application/json"), ("idempotency-key", "k")];
     let (first, again) =
@@ -230,7 +230,7 @@ async fn a_training_uses_a_version_and_its_first_cases() {
         (&record["outcome"], &record["dataset"]["fingerprint"]),
         (&json!("improved"), &made["fingerprint"])
     );
-    // A run cannot take the id of a dataset.
+    // A run cannot use a dataset's id.
     let mut taken = super::evaluation(1, json!({}));
     taken["run_id"] = made["id"].clone();
     let refused = post(&client, &runs_of(&workflow), &taken).await;
@@ -239,7 +239,7 @@ async fn a_training_uses_a_version_and_its_first_cases() {
     let refused = post(&client, &runs_of(&workflow), &taken).await;
     assert_eq!(refused.refusal(), "422 idempotency.key_reused");
     assert_eq!(listed(&t, &workflow, "all", "?version=1&limit=200").await.len(), 24);
-    // By its name the latest version, and the first cases of it.
+    // Its name selects the latest version, and `max_cases` its first cases.
     let mut asked = evaluating(json!({"id": "all"}));
     asked["evaluation"]["max_cases"] = json!(2);
     let latest = Run::start(&client, &workflow, &asked).await.becomes("succeeded").await;
@@ -257,7 +257,7 @@ async fn a_training_uses_a_version_and_its_first_cases() {
     created(&t, &workflow, json!({"name": "empty", "cases": []})).await;
     let empty = post(&client, &runs_of(&workflow), &evaluating(json!({"id": "empty"}))).await;
     assert_eq!(empty.problems(), ["/evaluation/dataset/id dataset_empty"]);
-    // A deleted dataset stays with its runs.
+    // A deleted dataset stays available to its runs.
     let gone = t.send("DELETE", &format!("{}/all", datasets_of(&workflow)), &[], "").await;
     assert_eq!(gone.status, 204);
     assert_eq!(t.get(&format!("{}/all", datasets_of(&workflow))).await.refusal(), "404 dataset.not_found");
@@ -266,7 +266,7 @@ async fn a_training_uses_a_version_and_its_first_cases() {
     created(&t, &workflow, json!({"name": "all", "cases": []})).await;
 }
 
-/// Answers a message with its label, in the chat, too.
+/// Replies to a message with its label, also in the chat.
 async fn published(t: &TestService) -> Workflow {
     let mut graph = sorting("practice/classify");
     let say = json!({"name": "say", "type": "reply", "text": "{{ results.sort.text }}"});
@@ -276,7 +276,8 @@ async fn published(t: &TestService) -> Workflow {
     t.workflow().graph(graph).config(prompts(SEED)).published().create().await
 }
 
-/// What a new thread's message is answered with, rated by its visitor: thumbs down with what would have been right.
+/// Replies to a new thread's message and rates the reply as its visitor: thumbs down with the right label, if it was
+/// wrong.
 async fn rated(t: &TestService, workflow: &Workflow, (message, right): (&str, &str)) -> bool {
     let client = t.visitor();
     let thread = client.say(&workflow.id, message).await.unwrap().thread_id;
@@ -301,7 +302,7 @@ async fn thumbs_down_become_a_dataset_a_training_and_a_better_answer() {
         created(&t, &workflow.id, json!({"name": "bad", "from": {"feedback": {"kind": "negative"}}})).await;
     assert_eq!((&negative["n_cases"], &negative["skipped"]), (&json!(CASES.len() - right), &json!(0)));
     created(&t, &workflow.id, json!({"name": "all", "from": {"feedback": {}}})).await;
-    // The owner makes what visitors wrote the expected answer.
+    // The owner turns the visitors' comments into expected outputs.
     let mut cases = listed(&t, &workflow.id, "all", "?limit=200").await;
     for case in &mut cases {
         if case["expected_output"].is_null() {
@@ -346,7 +347,7 @@ async fn the_data_of_a_visitor_leave_datasets_too() {
     let cases = listed(&t, &workflow.id, "all", "").await;
     let marks: Vec<bool> = cases.iter().map(|case| case["erased"] == true).collect();
     assert_eq!((cases.len(), marks.iter().filter(|mark| **mark).count()), (2, 1), "{cases:?}");
-    // Later runs leave it out.
+    // Later runs leave the erased case out.
     let (client, asked) = (t.anonymous(), evaluating(json!({"id": "all"})));
     let run = t.while_time_passes(Run::start(&client, &workflow.id, &asked)).await;
     let record = t.while_time_passes(run.becomes("succeeded")).await;
@@ -385,7 +386,7 @@ async fn a_run_is_a_case_that_calls_only_models_again() {
     let again = keep(json!({"dataset": "kept"})).await;
     assert_eq!((again.status, again.value()), (200, kept.value()));
     let case = listed(&t, &workflow, "kept", "").await.remove(0);
-    // What is expected can be corrected: that is the same case in a newer version.
+    // The expected output can be corrected: that creates the same case in a newer version.
     let corrected = keep(json!({"dataset": "kept", "expected_output": "other", "split": "val"})).await;
     assert_eq!((corrected.status, &corrected.value()["version"]), (201, &json!(3)));
     let newer = listed(&t, &workflow, "kept", "").await;
@@ -402,11 +403,11 @@ async fn a_run_is_a_case_that_calls_only_models_again() {
     assert_eq!((&metadata["run_id"], &metadata["split"]), (&json!(run), &json!("val")));
     assert_eq!(metadata["answers"]["sure"]["yes"], true, "{metadata}");
     assert_eq!(metadata["mocks"]["look"]["status"], 200, "{metadata}");
-    // Nothing is asked, nothing is fetched: the output is that of the run.
+    // Models and services are not called: the output is the run's output.
     let evaluation = Run::start(&client, &workflow, &evaluating(json!({"id": "kept"}))).await;
     let record = evaluation.becomes("succeeded").await;
     assert_eq!(record["best_score"], 1.0, "{record}");
-    // And from the list of runs.
+    // Cases can also be created from the run list.
     let made = created(&t, &workflow, json!({"name": "runs", "from": {"runs": {"limit": 5}}})).await;
     assert_eq!((&made["n_cases"], &made["skipped"]), (&json!(1), &json!(0)));
 }

@@ -1,11 +1,11 @@
-//! Evaluations: every case once, and their score.
+//! Evaluations: each case once, and their score.
 
 use integration_tests::{AnswerExt, Socket, TestService};
 use serde_json::{Value, json};
 
 use super::{Run, evaluation, get, kind, message, only, payloads, post, steps, workflow};
 
-/// Asserts what an evaluation of the first `count` cases tells.
+/// Asserts the events of an evaluation with the first `count` cases.
 fn assert_told(events: &[Value], count: usize) {
     assert_eq!(kind(&events[0]), "run_started");
     let kinds: Vec<&str> = events.iter().map(kind).collect();
@@ -123,7 +123,7 @@ async fn a_case_that_takes_too_long_has_an_error_and_scores_nothing() {
     assert_eq!(only(&events, "evaluation_result")["score"], 0.0);
 }
 
-/// Progress of evaluations has the split and the phase that progress of trainings has.
+/// Evaluation progress has the same split and phase as training progress.
 #[tokio::test]
 async fn progress_of_an_evaluation_lacks_the_epoch_and_the_candidate_alone() {
     let t = TestService::start().await;

@@ -1,4 +1,4 @@
-//! Models that refuse, fail, or are not there.
+//! Models that reject requests, fail, or are missing.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use super::model::{ModelServer, Reply, is_of_optimizer, last_message};
 use super::{CASES, Run, evaluation, kind, only, payloads, steps, training_of, workflow};
 
-/// The right label of the request's message.
+/// The correct label for the request's message.
 fn right(request: &Value) -> String {
     let label = CASES.iter().find(|(message, _)| *message == last_message(request)).map(|(_, label)| *label);
     label.unwrap_or("unknown").to_owned()
@@ -44,11 +44,11 @@ async fn a_model_that_refuses_lowers_the_pace_and_no_score() {
     assert_eq!((&result["usage"]["llm_calls"], model.asked()), (&json!(13), 13));
 }
 
-/// A 503 says the same as a 429, with or without `Retry-After`.
+/// A 503 has the same meaning as a 429, with or without `Retry-After`.
 #[tokio::test]
 async fn a_model_that_is_overloaded_lowers_the_pace_and_no_score() {
     for seconds in [Some(1), None] {
-        // As many refusals as a call that fails has attempts.
+        // As many rejections as the attempts of a failing call.
         let model = ModelServer::start(move |number, request| match number {
             1..=3 => Reply::Refused(503, seconds),
             _ => Reply::Text(right(request)),
@@ -85,7 +85,7 @@ async fn a_failed_request_is_sent_again_and_counted() {
     assert_eq!(usage["by_role"]["task"], 12, "each attempt is of its role");
 }
 
-/// What the model refuses because it is wrong is not sent again.
+/// A request that the model rejects as invalid is not repeated.
 #[tokio::test]
 async fn a_rejected_request_is_a_failure_of_its_case_alone() {
     let model = ModelServer::start(|_, request| match right(request).as_str() {
@@ -104,7 +104,7 @@ async fn a_rejected_request_is_a_failure_of_its_case_alone() {
     assert_eq!(run.record().await["status"], "succeeded");
 }
 
-/// A service whose models are at an address where nothing listens.
+/// A service whose model address has no listener.
 async fn service_without_models() -> TestService {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -142,7 +142,7 @@ async fn an_endpoint_that_is_down_fails_its_cases_and_the_run_completes() {
         (&result["outcome"], &result["prompts"]["rules"]),
         (&json!("no_significant_gain"), &json!(super::SEED))
     );
-    // Such failures teach nothing, so the optimizer was never asked.
+    // Such failures teach nothing, so the optimizer model was never called.
     assert_eq!(result["usage"]["by_role"]["optimizer"], 0);
 }
 
@@ -169,7 +169,7 @@ async fn an_optimizer_that_is_down_leaves_the_seed_and_the_run_completes() {
     assert_eq!(run.record().await["usage"]["llm_calls"], model.asked());
 }
 
-/// An optimizer that never gives a prompt is asked once more, then its proposal is skipped.
+/// An optimizer reply without a prompt is requested once more; then its proposal is skipped.
 #[tokio::test]
 async fn an_unusable_rewrite_is_a_warning_and_its_calls_count() {
     let model = ModelServer::start(|_, request| match is_of_optimizer(request) {
@@ -185,7 +185,7 @@ async fn an_unusable_rewrite_is_a_warning_and_its_calls_count() {
     let codes = payloads(&events, "training_warning").into_iter().map(|it| it["code"].as_str().unwrap());
     assert_eq!(codes.collect::<Vec<_>>(), ["few_cases", "unparsable_rewrite"]);
     assert_eq!(payloads(&events, "training_candidate").len(), 0);
-    // Four critiques, and two attempts.
+    // Four critiques, and two rewrite attempts.
     assert_eq!(run.record().await["usage"]["by_role"]["optimizer"], 6);
     assert_eq!(run.control("cancel").await.refusal(), "409 run.not_active");
 }

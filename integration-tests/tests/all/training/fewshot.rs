@@ -1,4 +1,4 @@
-//! Demos that a training finds: in requests to models, checkpoints, versions and results, also after `kill -9`.
+//! Demos that a training finds: in model requests, checkpoints, versions and results, also after `kill -9`.
 
 use integration_tests::{AnswerExt, Client, TestService, Workflow, until};
 use serde_json::{Value, json};
@@ -18,13 +18,13 @@ fn config() -> Value {
     config
 }
 
-/// The texts of the messages with this role.
+/// The texts of messages with this role.
 fn said<'r>(request: &'r Value, role: &str) -> Vec<&'r str> {
     let messages = request["messages"].as_array().unwrap().iter();
     messages.filter(|message| message["role"] == role).map(|it| it["content"].as_str().unwrap()).collect()
 }
 
-/// Knows every second case, and the labels that demos show.
+/// Knows every second case, and the labels in its demos.
 fn answer(request: &Value) -> String {
     let asked = *said(request, "user").last().unwrap();
     let place = CASES.iter().position(|(message, _)| *message == asked).unwrap_or_default();
@@ -88,7 +88,7 @@ async fn a_training_with_fewshot_returns_demos_and_sends_them_to_the_model() {
     });
     assert_eq!(roles(with_pairs.expect("a request with the pairs")), expected);
 
-    // Each candidate says which demos it has, and its diff shows them.
+    // Each candidate names its demos, and its diff shows them.
     let candidates = payloads(&events, "training_candidate");
     assert!(!candidates.is_empty() && candidates.len() <= 8);
     for candidate in &candidates {
@@ -99,7 +99,7 @@ async fn a_training_with_fewshot_returns_demos_and_sends_them_to_the_model() {
         assert!(!demos.is_empty() && added.count() <= demos.len(), "{changed}");
     }
 
-    // The checkpoint has them beside the text, a version keeps them, and another training starts from them.
+    // The checkpoint has the demos and the text, a version keeps them, and another training starts from them.
     let written = payloads(&events, "training_checkpoint");
     let returned =
         written.iter().rev().find(|it| it["runnable_config"]["prompts"]["rules"]["demos"] == json!(demos));
@@ -149,7 +149,7 @@ async fn fewshot_without_a_prompt_for_demos_is_refused_before_any_call() {
         (refused.status, refused.problems()),
         (422, vec!["/runnable_config/prompts no_trainable_demos".to_owned()])
     );
-    // The request may say it, and then a wrong demo is one.
+    // The request may contain demos, and then an invalid demo is reported.
     let mut given = wanted.clone();
     given["runnable_config"] = config();
     given["runnable_config"]["prompts"]["rules"]["demos"] =
@@ -159,7 +159,7 @@ async fn fewshot_without_a_prompt_for_demos_is_refused_before_any_call() {
     assert_eq!((models.asked(), get(&client, &checkpoints_of(&plain.id)).await.value()), (0, json!([])));
 }
 
-/// A training with the practice model, which follows the demos that are most like a message.
+/// A training with the practice model, which follows the demos most similar to a message.
 #[tokio::test]
 async fn a_kill_changes_no_demo() {
     let database = TestDatabase::create().await;

@@ -1,4 +1,4 @@
-//! Functions of the graph as evaluators: they score, teach, fail and survive a kill.
+//! Graph functions as evaluators: they score, teach, fail and survive a kill.
 #![allow(clippy::print_stdout, reason = "the seed, for the reader of the test's output")]
 
 use integration_tests::{AnswerExt, Client, TestService, Workflow, pause};
@@ -57,7 +57,7 @@ export function half_right(context) { return { value: half(context.output_text.l
 ";
 const LIB: &str = "export const half = (n) => n / 2;\n";
 
-/// A graph with the code of evaluators.
+/// Adds the evaluators' code to a graph.
 fn with_code(mut graph: Value) -> Value {
     graph["modules"] = json!({"metrics.py": METRICS, "shape.js": SHAPE, "lib.js": LIB});
     graph
@@ -73,12 +73,12 @@ fn judged_by(mut body: Value, evaluators: Value) -> Value {
     body
 }
 
-/// An evaluator with the entrypoint as its id.
+/// An evaluator with its entrypoint as the id.
 fn named(entrypoint: &str) -> Value {
     json!({"id": entrypoint, "entrypoint": entrypoint})
 }
 
-/// The verdicts of the only case of an evaluation.
+/// The verdicts for the single case of an evaluation.
 async fn verdicts(client: &Client, workflow: &str, evaluators: Value) -> Value {
     let body = judged_by(super::evaluation(1, json!({})), evaluators);
     let run = Run::start(client, workflow, &body).await;
@@ -100,13 +100,13 @@ async fn feedback_of_a_function_teaches_the_optimizer() {
     let asked: Vec<String> =
         model.requests().iter().filter(|it| is_of_optimizer(it)).map(Value::to_string).collect();
     assert!(asked.iter().any(|request| request.contains("a lamp says red")), "{asked:?}");
-    // Each call has an interpreter of its own.
+    // Each call has a separate interpreter.
     let first = payloads(&events, "training_progress")[0];
     assert_eq!(
         first["evaluations"]["label"]["reason"].as_str().map(|it| it.starts_with("a lamp says")),
         Some(true)
     );
-    // A function is no model: the headroom test executes each case once.
+    // Functions are not models, so the headroom test executes each case once.
     let headroom = payloads(&events, "training_progress");
     let samples = headroom.iter().filter(|case| case["phase"] == "headroom").map(|case| &case["sample"]);
     assert!(samples.into_iter().all(|sample| *sample == json!(0)));
@@ -180,7 +180,7 @@ async fn an_entrypoint_that_is_not_there_is_refused_with_those_that_are() {
     t.assert_no_rows("training_runs").await;
 }
 
-/// Runs are compared with each other only if the same code has judged.
+/// Runs are compared only if they were judged by the same code.
 #[tokio::test]
 async fn a_graph_that_a_request_brings_judges_with_its_own_code() {
     let t = TestService::start().await;
@@ -197,7 +197,7 @@ async fn a_graph_that_a_request_brings_judges_with_its_own_code() {
     assert_eq!(t.scalar("SELECT count(DISTINCT judges) FROM training_runs").await, "2");
 }
 
-/// Verdicts of functions and services are stored with the case: a replay does not ask for them again.
+/// Function and service verdicts are stored with the case: a replay does not request them again.
 #[tokio::test]
 async fn kills_change_no_verdict_of_functions_and_services() {
     let judge = JudgeServer::start(|_, context| {
@@ -257,7 +257,7 @@ async fn kills_change_no_verdict_of_functions_and_services() {
         all
     };
     assert_eq!(verdicts(&run.events().await), verdicts(&undisturbed));
-    // Only cases in flight at a kill are judged again, with the keys that they had.
+    // Only cases in flight at a kill are judged again, with the same keys.
     let again = judge.asked().split_off(asked);
     let mut keys: Vec<String> = again.iter().map(|it| it.header("idempotency-key").to_owned()).collect();
     keys.sort();
@@ -267,7 +267,7 @@ async fn kills_change_no_verdict_of_functions_and_services() {
     service.stop();
 }
 
-/// Cases of an evaluation are read by their verdicts, too.
+/// An evaluation's case list includes the verdicts.
 #[tokio::test]
 async fn a_verdict_of_a_function_is_stored_with_its_case() {
     let t = TestService::start().await;

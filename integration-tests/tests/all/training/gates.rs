@@ -1,4 +1,4 @@
-//! The gate: what a new version must pass before it becomes live.
+//! Gates: the conditions that a new version must pass before it becomes live.
 
 use integration_tests::{Answer, AnswerExt, TestService, graphs, until};
 use serde_json::{Value, json};
@@ -8,13 +8,13 @@ use super::kills::{folder, started};
 use super::{SEED, label, prompts, sorting};
 use crate::crash::service::Service;
 
-/// Answers with this input of its case, in a text of this version.
+/// Replies with this input of its case.
 fn answering(input: &str) -> Value {
     let node = json!({"name": "t", "type": "template", "template": format!("{{{{ inputs.{input} }}}}")});
     graphs::chain(&[node], Some(json!("{{ results.t.text }}")))
 }
 
-/// Cases of which `good` answers all, `half` a half, and `bad` none.
+/// Cases that `good` answers all, `half` half, and `bad` none.
 fn cases() -> Value {
     let case = |n: usize| {
         json!({"inputs": {"good": "x", "half": if n.is_multiple_of(2) { "x" } else { "y" }, "bad": "z", "message": format!("Message {n}")},
@@ -29,7 +29,7 @@ fn gate(more: Value) -> Value {
     json!({"gate": gate})
 }
 
-/// A workflow with a dataset, and what is done with it.
+/// A workflow with a dataset, and its operations.
 struct Desk<'a> {
     t: &'a TestService,
     path: String,
@@ -62,7 +62,7 @@ impl<'a> Desk<'a> {
         assert_eq!(set.status, 200, "{}", set.text());
     }
 
-    /// Saves a version; its gate begins.
+    /// Saves a version, which starts its gate.
     async fn save(&self, graph: Value) -> i64 {
         let saved = self.post("/versions", json!({"graph": graph})).await;
         assert_eq!(saved.status, 201, "{}", saved.text());
@@ -123,7 +123,7 @@ async fn a_version_becomes_live_once_it_passes_and_stays_out_if_it_fails() {
     let failed = desk.decided(third).await;
     assert_eq!((&failed["status"], &failed["score"]), (&json!("failed"), &json!(0.0)));
     assert!(failed["error"].as_str().unwrap().contains("below the threshold 0.4"), "{failed}");
-    // A score that is too far below that of the live version, which is known from its own gate.
+    // A score too far below the live version's, which is known from its own gate.
     let mut half = answering("half");
     half["nodes"][0]["name"] = json!("u");
     half["edges"][0]["to"] = json!("u");
@@ -156,7 +156,7 @@ async fn a_version_becomes_live_once_it_passes_and_stays_out_if_it_fails() {
     );
     let sets = "SELECT string_agg(reason, ', ') FROM audit_log WHERE action = 'workflow.rollout_set'";
     assert_eq!(t.scalar(sets).await, "gate: dataset orders version 1, threshold 0.4, drop 0.02; no canary");
-    // Without the gate, versions become live as they are saved.
+    // Without the gate, versions become live when saved.
     desk.set(json!({})).await;
     assert_eq!(desk.live().await, 1);
     assert_eq!(
@@ -196,7 +196,7 @@ async fn an_evaluation_that_is_impossible_or_ends_early_is_a_failure_with_its_re
     let failed = desk.decided(outbound).await;
     assert_eq!((&failed["status"], &failed["score"]), (&json!("failed"), &Value::Null));
     assert!(failed["error"].as_str().unwrap().contains("cannot be evaluated"), "{failed}");
-    // One call of a model does not pay for eight cases.
+    // The budget of one model call does not cover eight cases.
     let saved = desk
         .post("/versions", json!({"graph": sorting("practice/classify"), "runnable_config": prompts(SEED)}))
         .await;
@@ -214,7 +214,7 @@ async fn an_evaluation_that_is_impossible_or_ends_early_is_a_failure_with_its_re
     let failed = desk.decided(slow["version"].as_i64().unwrap()).await;
     assert!(failed["error"].as_str().unwrap().contains("cancel"), "{failed}");
     assert_eq!(desk.live().await, 1);
-    // A dataset that is gone.
+    // A deleted dataset.
     let gone = t.send("DELETE", &format!("{}/datasets/orders", desk.path), &[], "").await;
     assert_eq!(gone.status, 204, "{}", gone.text());
     let saved = desk.post("/versions", json!({"graph": answering("good")})).await.value();
@@ -251,7 +251,7 @@ async fn every_problem_of_a_rollout_is_refused_at_its_place() {
         problems(json!({"x": 1, "canary": {"version": 1}})).await,
         ["/x unknown_field", "/canary/percent required"]
     );
-    // The only version cannot be the canary of itself.
+    // The only version cannot be its own canary.
     assert_eq!(
         desk.put(json!({"canary": {"version": 1, "percent": 5}})).await.refusal(),
         "422 request.invalid"
@@ -263,7 +263,7 @@ async fn every_problem_of_a_rollout_is_refused_at_its_place() {
         "nothing was stored"
     );
     assert_eq!(desk.post("/rollout/promote", json!({})).await.refusal(), "404 version.not_found");
-    // A version that has failed its gate is no canary.
+    // A version that has failed its gate cannot be a canary.
     desk.set(gate(json!({}))).await;
     let bad = desk.save(answering("bad")).await;
     desk.decided(bad).await;
@@ -313,7 +313,7 @@ async fn a_gate_survives_kills_and_its_version_becomes_live_once() {
     send(&client, "PUT", &format!("{path}/rollout"), gate(json!({"threshold": 0.0, "max_drop": 1.0}))).await;
     let slow = json!({"graph": sorting("practice/classify@300ms"), "runnable_config": prompts(SEED)});
     send(&client, "POST", &format!("{path}/versions"), slow).await;
-    // At once: the evaluation may not be stored yet.
+    // Killed at once: the evaluation may not be stored yet.
     service.kill();
     let client = started(&mut service).await;
     let cases_done = "SELECT count(*) FROM training_cases";
@@ -332,7 +332,7 @@ async fn a_gate_survives_kills_and_its_version_becomes_live_once() {
     service.kill();
 }
 
-/// A workflow that gives every output this score.
+/// A workflow that gives this score to every output.
 async fn judge(desk: &Desk<'_>, path: &str, score: &str) {
     let node = json!({"name": "score", "type": "transform", "expression": score});
     let graph = graphs::chain(&[node], Some(json!({"score": "{{ results.score }}"})));
@@ -355,7 +355,7 @@ async fn a_gate_keeps_the_versions_of_its_dataset_and_of_workflows_that_judge() 
         (&shown["dataset"], &shown["dataset_version"], &shown["evaluators"][0]["entrypoint"]),
         (&json!("orders"), &json!(1), &json!("workflow:strict@1"))
     );
-    // A caller who may save could pass with a kinder judge and easier cases.
+    // A caller who may save versions could pass with a kinder judge and easier cases.
     judge(&desk, &strict, "1.0").await;
     let easy = json!({"cases": [{"inputs": {"good": "x", "half": "x", "bad": "x"}, "expected_output": "x"}]});
     let added = desk.post("/datasets/orders/versions", easy).await;
@@ -366,7 +366,7 @@ async fn a_gate_keeps_the_versions_of_its_dataset_and_of_workflows_that_judge() 
     let run = failed["run_id"].as_str().unwrap();
     let used = t.get(&format!("{}/trainer/runs/{run}", desk.path)).await.value()["dataset"].clone();
     assert_eq!((&used["version"], &used["n_cases"]), (&json!(1), &json!(8)), "{used}");
-    // What is shown can be set again, and keeps the versions; without them, those of now count.
+    // The shown gate can be set again, and keeps its versions; a gate without versions pins the current ones.
     let again = json!({"gate": shown});
     desk.set(again).await;
     let version = desk.save(answering("bad")).await;

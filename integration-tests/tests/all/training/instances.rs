@@ -1,4 +1,4 @@
-//! Trainings on two instances: one takes over what the other leaves, and controls reach the owner from either.
+//! Trainings on two instances: one takes over from the other, and either accepts controls for the owner.
 
 use integration_tests::{Socket, TestService};
 use kernel::{Clock, SystemClock};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Run, assert_same, kind, only, reasons, steps, training, workflow};
 
-/// Another instance on the same database. Its start waits until the first knows of it.
+/// Starts another instance on the same database. Its start waits until the first one knows it.
 async fn beside(t: &TestService) -> TestService {
     TestService::builder().set("SERVICE_POSTGRES_DSN", &t.variables()["SERVICE_POSTGRES_DSN"]).start().await
 }
@@ -24,7 +24,7 @@ async fn an_instance_takes_over_the_training_of_one_that_stops() {
     let clock = SystemClock::new();
     let begun = clock.monotonic();
     t.stop().await;
-    // The shutdown waits for the cases in flight, not for the limit of slow ones.
+    // The shutdown waits for the cases in flight, but not for the full grace period.
     let took = clock.monotonic() - begun;
     assert!(took.as_secs() < 4, "{took:?}");
     let run = run.over(&other.anonymous());

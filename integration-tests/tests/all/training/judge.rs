@@ -1,4 +1,4 @@
-//! A service that judges. A test decides on its answers; it keeps what it received.
+//! A judge service with scripted responses that records its requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The secret that signs.
+/// The signing secret.
 pub(super) const SECRET: &str = "canary-of-the-judge-0123456789";
 
-/// The keys of a vault.
+/// Keys for a vault.
 pub(super) fn vault_keys() -> String {
     json!({"active": "a", "keys": {"a": STANDARD.encode([7; 32])}}).to_string()
 }
 
-/// How a request is answered.
+/// The response to a request.
 #[derive(Debug, Clone)]
 pub(super) enum Said {
     /// 200 with this JSON.
     Verdict(Value),
-    /// The same, after so many milliseconds.
+    /// 200 with this JSON, after this many milliseconds.
     Late(u64, Value),
     /// This status and text.
     Text(u16, String),
-    /// Not at all.
+    /// No response.
     Nothing,
 }
 
-/// A request.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     head: String,
@@ -49,13 +49,13 @@ impl Asked {
         line.unwrap_or_else(|| panic!("no {name}: {}", self.head))
     }
 
-    /// Everything that the evaluator knows of the case.
+    /// The complete context that the evaluator sends for a case.
     pub(super) fn context(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }
 }
 
-/// Decides on an answer; the first request has the number 1.
+/// Chooses a response; the first request has the number 1.
 type Decide = dyn Fn(usize, &Value) -> Said + Send + Sync;
 
 pub(super) struct JudgeServer {
@@ -89,7 +89,7 @@ impl JudgeServer {
         format!("http://{}/judge", self.address)
     }
 
-    /// What `SERVICE_EGRESS_ALLOW` has to be.
+    /// The value for `SERVICE_EGRESS_ALLOW`.
     pub(super) fn allow(&self) -> String {
         json!([self.address.to_string()]).to_string()
     }
@@ -98,13 +98,13 @@ impl JudgeServer {
         self.shared.asked.lock().clone()
     }
 
-    /// Callers that went away before their answer.
+    /// Number of callers that disconnected before their response.
     pub(super) fn gone(&self) -> usize {
         self.shared.gone.load(Ordering::SeqCst)
     }
 }
 
-/// Answers the requests of one connection.
+/// Responds to the requests of one connection.
 async fn while_open(mut stream: TcpStream, shared: &Shared) -> Option<()> {
     let mut unread = Vec::new();
     loop {

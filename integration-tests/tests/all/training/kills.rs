@@ -1,7 +1,7 @@
-//! `kill -9` of the real binary in the middle of a training: the next process resumes it, and it ends in the same candidates,
-//! checkpoints and result as one that nothing disturbed.
+//! `kill -9` of the real binary during a training: the next process resumes it, and it ends with the same candidates,
+//! checkpoints and result as an undisturbed one.
 //!
-//! `CALLBOARD_CRASH_KILLS` (6) and `CALLBOARD_CRASH_SEED` choose how many kills and which moments.
+//! `CALLBOARD_CRASH_KILLS` (6) and `CALLBOARD_CRASH_SEED` set the number of kills and their moments.
 #![allow(clippy::print_stdout, reason = "the seed, for the reader of the test's output")]
 
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::crash::service::Service;
 
-/// The longest time from the readiness of a process to the resumption of what it was killed in.
+/// Maximum time from a process's readiness to the resumption of the interrupted run.
 const RESUMED: Duration = Duration::from_secs(15);
 
-/// A fresh folder for logs, so that a failure can be examined.
+/// A new folder for logs, so that failures can be investigated.
 pub(super) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("training-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
@@ -42,7 +42,7 @@ pub(super) fn random_number(random: &dyn Random) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Starts the process, and waits until it is ready. A client without the connections of before.
+/// Starts the process, and waits until it is ready. Returns a client without the old connections.
 pub(super) async fn started(service: &mut Service) -> Client {
     service.start();
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
@@ -65,7 +65,7 @@ pub(super) async fn workflow_of(client: &Client, graph: Value) -> String {
     workflow
 }
 
-/// How often this text is in the events of a run.
+/// Number of occurrences of a text in a run's events.
 pub(super) async fn told(database: &TestDatabase, run: &Run, text: &str) -> usize {
     let frames = format!(
         "SELECT coalesce(string_agg(frames, '' ORDER BY first_seq), '') FROM stream_events_kept WHERE stream_id = '{}'",
@@ -74,7 +74,7 @@ pub(super) async fn told(database: &TestDatabase, run: &Run, text: &str) -> usiz
     database.scalar(&frames).await.matches(text).count()
 }
 
-/// Waits until a process that was killed has told that it resumes the run, unless the run has ended.
+/// Waits until the new process has reported the resumption, unless the run has ended.
 pub(super) async fn resumed(database: &TestDatabase, run: &Run, before: usize) {
     let clock = SystemClock::new();
     let begun = clock.monotonic();
@@ -87,7 +87,8 @@ pub(super) async fn resumed(database: &TestDatabase, run: &Run, before: usize) {
     assert!(took < RESUMED, "{took:?}");
 }
 
-/// Lives of a run of which at least every second stores something: a run that stores nothing in three would fail with `run.crashed`.
+/// Decides when to end a life, so that at least every second one stores something: a run that stores nothing in three
+/// would fail with `run.crashed`.
 #[derive(Default)]
 pub(super) struct Lives {
     rows: u64,
@@ -115,15 +116,15 @@ impl Lives {
     }
 }
 
-/// Asserts that a run that was killed has found and told the same as one that was not.
+/// Asserts that a killed run has the same results and events as an undisturbed one.
 pub(super) async fn assert_undisturbed(database: &TestDatabase, run: &Run, undisturbed: &[Value]) {
-    // The numbers of the events have no gaps.
+    // Event numbers have no gaps.
     let events = run.events().await;
     only(&events, "training_started");
     assert_same(&events, undisturbed);
     let usage = |events: &[Value]| without(&only(events, "training_result")["usage"], &["lost_calls"]);
     assert_eq!(usage(&events), usage(undisturbed));
-    // Each case is executed, stored and told once.
+    // Each case is executed, stored and announced once.
     let cases = |events: &[Value]| -> Vec<String> {
         let told = payloads(events, "training_progress").into_iter().filter(|case| case["cached"] == false);
         let mut keys: Vec<String> = told
@@ -142,7 +143,7 @@ pub(super) async fn assert_undisturbed(database: &TestDatabase, run: &Run, undis
         payloads(events, "training_progress").iter().filter(|it| it["cached"] == true).count()
     };
     assert_eq!(reused(&events), reused(undisturbed));
-    // What was announced is there, and nothing else.
+    // All announced checkpoints exist, and no others.
     let announced = payloads(&events, "training_checkpoint");
     let path = run.path.split("/runs/").next().unwrap();
     for checkpoint in &announced {
@@ -257,7 +258,7 @@ async fn a_kill_of_its_owner_leaves_a_training_to_the_other_instance() {
     second.stop();
 }
 
-/// What was in flight is counted apart, and is sent again.
+/// Requests in flight are counted separately, and sent again.
 #[tokio::test]
 async fn requests_that_a_kill_loses_are_counted_apart() {
     let database = TestDatabase::create().await;

@@ -1,4 +1,4 @@
-//! Trainings and evaluations: started, watched, controlled, resumed, and forgotten.
+//! Trainings and evaluations: started, watched, controlled, resumed, and deleted.
 
 mod budget;
 mod calibration;
@@ -33,10 +33,10 @@ use integration_tests::{Answer, AnswerExt, Client, RawAnswer, TestService, Workf
 use kernel::{Ids, SystemClock, SystemRandom};
 use serde_json::{Value, json};
 
-/// The prompt that trainings start with.
+/// The initial prompt of trainings.
 const SEED: &str = "Sort the message into shipping, billing or account.";
 
-/// Messages with what they are about: the cases of the example, whose labels have no comma.
+/// Messages with their labels: the cases from the example, whose labels have no comma.
 static CASES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
     let rows = include_str!("../../../../examples/message-sorting/cases.csv").lines().skip(1);
     rows.filter_map(|row| row.rsplit_once(','))
@@ -44,14 +44,14 @@ static CASES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The first cases, as requests have them.
+/// The first cases, in request form.
 fn cases(count: usize) -> Vec<Value> {
     let case =
         |(message, label): &(&str, &str)| json!({"inputs": {"message": message}, "expected_output": label});
     CASES.iter().take(count).map(case).collect()
 }
 
-/// Asks a model for the label of a message, with the trainable prompt `rules`.
+/// Asks a model for a message's label, with the trainable prompt `rules`.
 pub(crate) fn sorting(model: &str) -> Value {
     let sort = json!({"name": "sort", "type": "llm", "model": model,
                       "system": "{{ config.prompts.rules.text }}", "user": "{{ inputs.message }}"});
@@ -64,7 +64,7 @@ pub(crate) fn prompts(text: &str) -> Value {
                                  "type": "TextTensor"}}})
 }
 
-/// A workflow that sorts messages with this model. A pace, as in `practice/classify@50ms`, makes each case that slow.
+/// A workflow that sorts messages with this model. A pace such as `practice/classify@50ms` makes each case that slow.
 async fn workflow(t: &TestService, model: &str) -> Workflow {
     t.workflow().graph(sorting(model)).config(prompts(SEED)).create().await
 }
@@ -78,19 +78,19 @@ fn training_of(cases: Vec<Value>, optimizer: Value) -> Value {
     json!({"training": {"dataset": {"cases": cases}, "evaluators": label(), "optimizer": optimizer}})
 }
 
-/// The same with all cases.
+/// The request for a training with all cases.
 pub(crate) fn training(optimizer: Value) -> Value {
     training_of(cases(CASES.len()), optimizer)
 }
 
-/// The request for an evaluation of the first cases; `more`: fields beside them.
+/// The request for an evaluation of the first cases; `more`: additional fields.
 pub(crate) fn evaluation(count: usize, more: Value) -> Value {
     let mut asked = json!({"dataset": {"cases": cases(count)}, "evaluators": label()});
     asked.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
     json!({"evaluation": asked})
 }
 
-/// A request as a message of the websocket.
+/// A request as a websocket message.
 fn message(kind: &str, request_id: &str, body: &Value) -> Value {
     let mut message = body.clone();
     let members = message.as_object_mut().unwrap();
@@ -98,7 +98,7 @@ fn message(kind: &str, request_id: &str, body: &Value) -> Value {
     message
 }
 
-/// An id that a client chooses for a run.
+/// A run id chosen by the client.
 fn new_run_id() -> String {
     let ids = Ids::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()));
     ids.uuid().unwrap().to_string()
@@ -120,7 +120,7 @@ fn checkpoints_of(workflow: &str) -> String {
     format!("/api/workflows/{workflow}/trainer/checkpoints")
 }
 
-/// A training or an evaluation that was started.
+/// A started training or evaluation.
 #[derive(Clone)]
 struct Run {
     client: Client,
@@ -129,7 +129,7 @@ struct Run {
 }
 
 impl Run {
-    /// Starts what the body asks for.
+    /// Starts the requested run.
     async fn start(client: &Client, workflow: &str, body: &Value) -> Self {
         let answer = post(client, &runs_of(workflow), body).await;
         assert_eq!(answer.status, 202, "{}", answer.text());
@@ -140,7 +140,7 @@ impl Run {
         Self { client: client.clone(), path: format!("{}/{id}", runs_of(workflow)), id: id.to_owned() }
     }
 
-    /// The same run, reached over another client.
+    /// The same run, through another client.
     fn over(&self, client: &Client) -> Self {
         Self { client: client.clone(), ..self.clone() }
     }
@@ -157,12 +157,12 @@ impl Run {
         self.record().await
     }
 
-    /// Pauses, resumes or cancels it.
+    /// Pauses, resumes or cancels the run.
     async fn control(&self, what: &str) -> Answer {
         self.client.send("POST", &format!("{}/{what}", self.path), &[], "").await.unwrap()
     }
 
-    /// The same, which is not refused; returns the record.
+    /// Like [`Self::control`], but must succeed; returns the record.
     async fn controlled(&self, what: &str) -> Value {
         let answer = self.control(what).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -176,7 +176,7 @@ impl Run {
         answer.text()
     }
 
-    /// All events, up to the end of the run. Their numbers have no gaps.
+    /// All events, up to the end of the run. Asserts that their numbers have no gaps.
     async fn events(&self) -> Vec<Value> {
         let events = events(&self.stream().await);
         for (seq, event) in (1_u64..).zip(&events) {
@@ -196,24 +196,24 @@ fn kind(event: &Value) -> &str {
     event["type"].as_str().unwrap()
 }
 
-/// The types of the events but for the progress.
+/// The event types, without progress.
 fn steps(events: &[Value]) -> Vec<&str> {
     events.iter().map(kind).filter(|kind| !kind.ends_with("_progress")).collect()
 }
 
-/// The payloads of the events of this type.
+/// The payloads of events with this type.
 fn payloads<'e>(events: &'e [Value], wanted: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| kind(event) == wanted).map(|event| &event["payload"]).collect()
 }
 
-/// The payload of the only event of this type.
+/// The payload of the only event with this type.
 fn only<'e>(events: &'e [Value], wanted: &str) -> &'e Value {
     let found = payloads(events, wanted);
     assert_eq!(found.len(), 1, "{wanted} in {:?}", steps(events));
     found[0]
 }
 
-/// Why the run was paused or resumed, each time.
+/// The reason of each pause or resumption.
 fn reasons<'e>(events: &'e [Value], wanted: &str) -> Vec<&'e str> {
     payloads(events, wanted).into_iter().map(|payload| payload["reason"].as_str().unwrap()).collect()
 }
@@ -224,7 +224,7 @@ fn without(value: &Value, names: &[&str]) -> Value {
     value
 }
 
-/// What two trainings of the same request have in common, on different workflows and whatever interrupts them.
+/// The parts that two trainings of the same request must share, on different workflows and despite interruptions.
 fn essence(events: &[Value]) -> Value {
     let checkpoint = |checkpoint: &Value| {
         let mut checkpoint = without(checkpoint, &["id", "workflow_id", "created_at"]);
@@ -247,7 +247,7 @@ fn essence(events: &[Value]) -> Value {
     json!({"checkpoints": checkpoints, "candidates": candidates, "epochs": epochs, "result": result})
 }
 
-/// Asserts that two trainings have found the same.
+/// Asserts that two trainings have the same results.
 fn assert_same(one: &[Value], other: &[Value]) {
     let (one, other) = (essence(one), essence(other));
     for part in ["candidates", "epochs", "checkpoints", "result"] {

@@ -1,4 +1,4 @@
-//! A model's endpoint whose replies a test decides: right, slow, silent or broken. It counts what it receives.
+//! A model endpoint with scripted replies: correct, slow, silent or broken. It counts the requests that it receives.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What a request is answered with.
+/// The reply to a request.
 #[derive(Debug, Clone)]
 pub(super) enum Reply {
     /// This text.
     Text(String),
-    /// This text, after so many milliseconds.
+    /// This text, after this many milliseconds.
     After(u64, String),
     /// This text, after [`ModelServer::release`].
     Held(String),
@@ -24,7 +24,7 @@ pub(super) enum Reply {
     Refused(u16, Option<u64>),
 }
 
-/// Decides on a reply; the first request has the number 1.
+/// Chooses a reply; the first request has the number 1.
 type Decide = dyn Fn(usize, &Value) -> Reply + Send + Sync;
 
 pub(super) struct ModelServer {
@@ -36,7 +36,7 @@ struct Shared {
     decide: Box<Decide>,
     requests: Mutex<Vec<Value>>,
     released: watch::Sender<bool>,
-    /// Callers that went away before their answer.
+    /// Number of callers that disconnected before their reply.
     gone: AtomicUsize,
     in_flight: AtomicUsize,
     most: AtomicUsize,
@@ -73,7 +73,7 @@ impl ModelServer {
         Self { address, shared }
     }
 
-    /// A service whose models are here.
+    /// A service that uses this model server.
     pub(super) async fn service(&self) -> TestService {
         self.builder().start().await
     }
@@ -86,7 +86,7 @@ impl ModelServer {
         format!("http://{}/v1", self.address)
     }
 
-    /// How many requests have come.
+    /// Number of received requests.
     pub(super) fn asked(&self) -> usize {
         self.shared.requests.lock().len()
     }
@@ -96,23 +96,23 @@ impl ModelServer {
         self.shared.requests.lock().clone()
     }
 
-    /// How many callers went away before their answer.
+    /// Number of callers that disconnected before their reply.
     pub(super) fn gone(&self) -> usize {
         self.shared.gone.load(Ordering::SeqCst)
     }
 
-    /// The most requests that were open at the same time.
+    /// Maximum number of concurrent requests.
     pub(super) fn most(&self) -> usize {
         self.shared.most.load(Ordering::SeqCst)
     }
 
-    /// Answers what was held, and holds nothing any more.
+    /// Sends the held replies, and holds none from now on.
     pub(super) fn release(&self) {
         self.shared.released.send_replace(true);
     }
 }
 
-/// Answers the requests of one connection.
+/// Responds to the requests of one connection.
 async fn while_open(mut stream: TcpStream, shared: &Shared) {
     let mut unread = Vec::new();
     while let Some(body) = request(&mut stream, &mut unread).await {
@@ -128,13 +128,13 @@ async fn while_open(mut stream: TcpStream, shared: &Shared) {
         let mut byte = [0];
         let answer = tokio::select! {
             answer = answer(reply, shared) => answer,
-            // Nothing more is sent before the answer: whatever is read is the end.
+            // The client sends nothing more before the reply: any read means that it has disconnected.
             _ = stream.read(&mut byte) => {
                 shared.gone.fetch_add(1, Ordering::SeqCst);
                 return;
             }
         };
-        // Before the answer: the caller may send the next request at once.
+        // Before the reply: the caller may send the next request at once.
         drop(in_flight);
         if stream.write_all(answer.as_bytes()).await.is_err() {
             return;
@@ -193,28 +193,29 @@ fn whole(status: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
 }
 
-/// The last message of a request.
+/// The last message in a request.
 pub(super) fn last_message(request: &Value) -> &str {
     request["messages"].as_array().and_then(|all| all.last()?["content"].as_str()).unwrap_or_default()
 }
 
-/// The message in which the optimizer shows a prompt; `None` for a request of anything else. A second attempt has more messages after it.
+/// The message in which the optimizer shows a prompt; `None` for other requests. A second attempt has more messages
+/// after it.
 fn shown_prompt(request: &Value) -> Option<&str> {
     let messages = request["messages"].as_array().into_iter().flatten();
     messages.filter_map(|message| message["content"].as_str()).find(|text| text.contains("<prompt name="))
 }
 
-/// Whether the optimizer asks.
+/// Whether the request is from the optimizer.
 pub(super) fn is_of_optimizer(request: &Value) -> bool {
     shown_prompt(request).is_some()
 }
 
-/// Whether the optimizer asks for a new prompt, and not for a critique.
+/// Whether the optimizer requests a new prompt, not a critique.
 pub(super) fn wants_prompt(request: &Value) -> bool {
     is_of_optimizer(request) && last_message(request).contains("inside <new_prompt>")
 }
 
-/// Words with the colours that they mean. A model knows only those that its prompt names.
+/// Words with their colours. A model knows only those that its prompt names.
 const WORDS: [(&str, &str); 6] = [
     ("zorp", "red"),
     ("blint", "green"),
@@ -224,10 +225,10 @@ const WORDS: [(&str, &str); 6] = [
     ("plov", "blue"),
 ];
 
-/// The prompt that trainings of colours start with.
+/// The initial prompt for colour trainings.
 pub(super) const COLOURS: &str = "Name the colour.";
 
-/// Cases of colours in these splits, so many for each word. Each has a token that names its split.
+/// Cases in these splits, `count` per word. Each has a token that names its split.
 pub(super) fn colours(splits: &[(&str, usize)]) -> Vec<Value> {
     let mut cases = Vec::new();
     for (split, count) in splits {
@@ -244,7 +245,8 @@ pub(super) fn colours(splits: &[(&str, usize)]) -> Vec<Value> {
     cases
 }
 
-/// The task: the colour of the message's word if the prompt names it. The optimizer: adds what the records teach.
+/// As the task: returns the colour of the message's word if the prompt names it. As the optimizer: adds the words that
+/// the records teach.
 pub(super) fn painter(request: &Value) -> String {
     if let Some(shown) = shown_prompt(request) {
         return match wants_prompt(request) {

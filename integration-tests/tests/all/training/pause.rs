@@ -1,4 +1,4 @@
-//! Trainings that are paused and resumed: nothing is called meanwhile, and they end as without it.
+//! Paused and resumed trainings: no calls are made meanwhile, and the result is the same as without a pause.
 
 use integration_tests::{AnswerExt, Socket, TestService, graphs, until};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{
     Run, assert_same, kind, message, post, prompts, reasons, sorting, steps, training, training_of, workflow,
 };
 
-/// A model that takes a moment for each answer.
+/// A model with slow replies.
 async fn slow_painter() -> ModelServer {
     ModelServer::start(|_, request| Reply::After(15, painter(request))).await
 }
@@ -39,7 +39,7 @@ async fn a_paused_training_calls_no_model_and_ends_as_without_the_pause() {
         asked - before,
         "what was in flight has finished, and is stored"
     );
-    // Other work is done meanwhile.
+    // Other work continues meanwhile.
     let echo = t.workflow().echo().create().await;
     for _ in 0..3 {
         let path = format!("/api/workflows/{}/runs?wait=20", echo.id);
@@ -53,7 +53,7 @@ async fn a_paused_training_calls_no_model_and_ends_as_without_the_pause() {
     let events = run.events().await;
     assert_eq!(reasons(&events, "training_paused"), ["client"]);
     assert_eq!(reasons(&events, "training_resumed"), ["client"]);
-    // Between the two there is nothing.
+    // No event lies between the two.
     let kinds: Vec<&str> = events.iter().map(kind).collect();
     let at = kinds.iter().position(|kind| *kind == "training_paused").unwrap();
     assert_eq!(kinds[at + 1], "training_resumed");
@@ -134,7 +134,7 @@ async fn a_paused_training_outlives_the_service_and_stays_paused() {
     assert_same(&events, &undisturbed);
 }
 
-/// The pause waits ten seconds for a call in flight, drops it then, and the case is executed again later.
+/// The pause waits ten seconds for a call in flight, then drops it, and the case is executed again later.
 #[tokio::test]
 async fn a_call_that_does_not_end_is_dropped_and_made_again_after_the_pause() {
     let model = ModelServer::start(|number, request| match number {
@@ -164,7 +164,7 @@ async fn a_call_that_does_not_end_is_dropped_and_made_again_after_the_pause() {
     assert_eq!(run.record().await["usage"]["llm_calls"], model.asked());
 }
 
-/// A client pauses, and thinks better of it while cases in flight still finish.
+/// A client pauses, and changes its mind while cases in flight still finish.
 #[tokio::test]
 async fn a_pause_that_is_taken_back_before_its_effect_stops_nothing() {
     let model = ModelServer::start(|number, request| match number {
@@ -186,7 +186,7 @@ async fn a_pause_that_is_taken_back_before_its_effect_stops_nothing() {
     assert_eq!(run.becomes("succeeded").await["outcome"], "improved");
 }
 
-/// A resumed training does not wait for its turn among the runs of its workflow.
+/// A resumed training does not wait in its workflow's queue.
 #[tokio::test]
 async fn a_resumed_training_does_not_count_towards_the_concurrent_runs_of_its_workflow() {
     let t = TestService::start().await;
@@ -198,7 +198,7 @@ async fn a_resumed_training_does_not_count_towards_the_concurrent_runs_of_its_wo
     let run = Run::start(&client, &workflow.id, &training(json!({"epochs": 1}))).await;
     run.live(&t).await.until("training_progress").await;
     run.controlled("pause").await;
-    // The only place among the runs of the workflow is taken until that run is cancelled.
+    // The workflow's only run slot is taken until that run is cancelled.
     let busy = json!({"graph": graphs::chain(&[json!({"name": "ok", "type": "llm", "model": "practice/rewrite@10000ms",
                                                       "user": "a b c d e f"})], None)});
     let saved = post(&client, &format!("/api/workflows/{}/versions", workflow.id), &busy).await;

@@ -1,4 +1,4 @@
-//! What is refused before the first call, and what a dry run says. Neither stores anything.
+//! Requests that are rejected before the first call, and dry runs. Neither stores anything.
 
 use integration_tests::{AnswerExt, Socket, TestService, Workflow, graphs};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{
     SEED, cases, evaluation, label, message, post, prompts, runs_of, sorting, training, training_of, workflow,
 };
 
-/// What a start stores; a draft of a graph is kept, too, but no start of it.
+/// Tables that a start writes to. A graph's draft is not included: it is kept without a start.
 const TABLES: [&str; 11] = [
     "runs",
     "streams",
@@ -55,14 +55,14 @@ fn with(mut body: Value, pointer: &str, value: Value) -> Value {
     body
 }
 
-/// A config whose prompt may also have another text.
+/// A config whose prompt has an alternative text.
 fn choosing(choice: &str) -> Value {
     let mut config = prompts(SEED);
     config["prompts"]["rules"]["choices"] = json!([choice]);
     config
 }
 
-/// Requests for trainings that are wrong, each with its problems.
+/// Invalid training requests, each with its problems.
 fn wrong() -> Vec<(Value, &'static [&'static str])> {
     let train = |optimizer: Value| training(optimizer);
     let judged = |evaluators: Value| with(training(json!({})), "/training/evaluators", evaluators);
@@ -119,7 +119,7 @@ fn wrong() -> Vec<(Value, &'static [&'static str])> {
             &["/evaluation conflict"],
         ),
         (json!({}), &["/training required"]),
-        // What is around it and what is in it, in one answer.
+        // Problems around it and in it, in one response.
         (
             with(train(json!({"epochs": 0})), "/inputs", json!(1)),
             &["/inputs type", "/training/optimizer/epochs range"],
@@ -146,7 +146,7 @@ async fn a_wrong_request_is_refused_with_its_problems_and_stores_nothing() {
             ("422 request.invalid", problems.iter().map(|it| (*it).to_owned()).collect()),
             "{body}"
         );
-        // A dry run is refused alike.
+        // A dry run is rejected alike.
         let dry = post(&client, &format!("{}?dry_run=true", runs_of(&workflow.id)), &body).await;
         assert_eq!(dry.problems(), problems, "{body}");
     }
@@ -159,7 +159,7 @@ async fn the_websocket_refuses_the_same_outside_of_any_run() {
     let workflow = workflow(&t, "practice/classify").await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;
     for (body, problems) in wrong() {
-        // Over a socket, the type says what is asked for.
+        // On a socket, the message type names the kind.
         if body.get("training").is_none() || body.get("evaluation").is_some() {
             continue;
         }
@@ -263,12 +263,12 @@ async fn a_budget_that_pays_for_nothing_is_refused_and_the_least_useful_one_is_n
     let body = training(json!({"budget": {"max_tokens": 1}}));
     let refused = post(&client, &format!("{}?dry_run=true", runs_of(&workflow.id)), &body).await;
     assert_eq!(refused.problems(), ["/training/optimizer/budget/max_tokens budget_pointless"]);
-    // The seed alone needs no proposal.
+    // Scoring only the seed needs no proposal.
     let none = training(json!({"name": "none", "budget": {"max_llm_calls": 1}}));
     assert_eq!(post(&client, &format!("{}?dry_run=true", runs_of(&workflow.id)), &none).await.status, 200);
 }
 
-/// Money cannot be counted for a model without a price.
+/// Cost cannot be counted for a model without a price.
 #[tokio::test]
 async fn a_limit_in_money_for_a_model_without_a_price_is_refused() {
     let t = TestService::start().await;
@@ -322,7 +322,7 @@ async fn a_dry_run_plans_and_calls_no_model() {
     );
     let warnings: Vec<&Value> = plan["warnings"].as_array().unwrap().iter().map(|it| &it["code"]).collect();
     assert_eq!(warnings, ["prompt_unread"]);
-    // Each case is in one split.
+    // Each case is in exactly one split.
     let part = |name: &str| plan["splits"][name].as_array().unwrap().clone();
     let mut places: Vec<u64> =
         ["train", "val", "test"].into_iter().flat_map(part).map(|place| place.as_u64().unwrap()).collect();
@@ -348,7 +348,7 @@ async fn a_dry_run_plans_and_calls_no_model() {
     assert_nothing_stored(&t).await;
 }
 
-/// A workflow that judges is resolved and pinned like any other; one that is not there is a problem.
+/// A judging workflow is resolved and pinned like any other; a missing one is a problem.
 #[tokio::test]
 async fn a_workflow_that_judges_is_pinned() {
     let t = TestService::start().await;

@@ -1,4 +1,4 @@
-//! Reports and curves of trainings, and results that are judged again.
+//! Training reports and curves, and rescored results.
 
 use integration_tests::{AnswerExt, TestService};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ async fn an_evaluation_and_a_run_that_executes_have_reports() {
     assert!(report["verdict"].as_str().unwrap().starts_with("The mean score is"), "{report}");
     let text = get(&client, &format!("{}/report?format=text", run.path)).await.text();
     assert!(text.contains("label") && !text.contains("Seed against best"), "{text}");
-    // Of an evaluation the picture shows how the scores are distributed.
+    // For an evaluation, the picture shows the distribution of scores.
     let counts: Vec<u64> =
         report["distribution"].as_array().unwrap().iter().map(|it| it.as_u64().unwrap()).collect();
     assert_eq!((counts.len(), counts.iter().sum::<u64>()), (10, 6), "{report}");
@@ -78,7 +78,7 @@ async fn an_evaluation_and_a_run_that_executes_have_reports() {
     assert!(text.contains(&name), "{text}");
 }
 
-/// Judges the results of a run again.
+/// Rescores the results of a run.
 async fn rescored(run: &Run, workflow: &str, body: Value) -> Run {
     let answer = post(&run.client, &format!("{}/rescore", run.path), &body).await;
     assert_eq!(answer.status, 202, "{}", answer.text());
@@ -93,7 +93,7 @@ async fn results_are_judged_again_without_a_call_of_a_model() {
     let run = Run::start(&client, &workflow, &training(json!({"epochs": 3}))).await;
     let result = run.becomes("succeeded").await;
     let compared = super::only(&run.events().await, "training_result")["seed_vs_best"].clone();
-    // By the same evaluators the scores are the same, of the seed and of the best.
+    // The same evaluators give the same scores, for the seed and for the best candidate.
     let seed = rescored(&run, &workflow, json!({"evaluators": label(), "candidate": "seed"})).await;
     let seed = seed.becomes("succeeded").await;
     assert_eq!((&seed["usage"]["llm_calls"], &seed["dataset"]["n_cases"]), (&json!(0), &json!(24)));
@@ -103,7 +103,7 @@ async fn results_are_judged_again_without_a_call_of_a_model() {
     assert!(gain > 0.3, "{seed} {best} {compared}");
     assert_eq!((&best["kind"], &best["usage"]["llm_calls"]), (&json!("evaluation"), &json!(0)));
     assert_eq!(best["best_score"], result["best_score"]);
-    // By others they are others, and an evaluation can be judged again, too.
+    // Other evaluators give other scores, and an evaluation can be rescored, too.
     let brief = json!([{"id": "brief", "entrypoint": "builtin:length", "config": {"max": 100}}]);
     let other = rescored(&again, &workflow, json!({"evaluators": brief})).await;
     let shown = get(&client, &format!("{}/cases?limit=1&trace=true", other.path)).await;
@@ -133,14 +133,14 @@ async fn results_are_judged_again_without_a_call_of_a_model() {
     let unfinished = Run::start(&client, &slow, &evaluation(6, json!({}))).await;
     let early = post(&client, &format!("{}/rescore", unfinished.path), &json!({"evaluators": label()})).await;
     assert_eq!(early.refusal(), "409 run.not_ended");
-    // Of each case all samples.
+    // All samples of each case.
     let twice = Run::start(&client, &workflow, &evaluation(4, json!({"repeats": 2}))).await;
     let score = twice.becomes("succeeded").await["best_score"].clone();
     let again = rescored(&twice, &workflow, json!({"evaluators": label()})).await;
     assert_eq!(again.becomes("succeeded").await["best_score"], score);
     let cases = get(&client, &format!("{}/cases?limit=200", again.path)).await.value();
     assert_eq!(cases["data"].as_array().unwrap().len(), 8);
-    // Once with a key.
+    // Only once per key.
     let keyed = [("content-type", "application/json"), ("idempotency-key", "again")];
     let body = json!({"evaluators": label()}).to_string();
     let path = format!("{}/rescore", run.path);
@@ -149,7 +149,7 @@ async fn results_are_judged_again_without_a_call_of_a_model() {
     assert_eq!((first.status, &first.value()["id"]), (202, &second.value()["id"]));
 }
 
-/// Empty rows, repeated rows, and a column that only looks like `expected_output`.
+/// Empty rows, duplicate rows, and a column that only looks like `expected_output`.
 #[tokio::test]
 async fn weak_datasets_are_named_before_the_start_and_in_the_report() {
     let t = TestService::start().await;

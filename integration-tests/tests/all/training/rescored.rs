@@ -1,4 +1,4 @@
-//! Results that are judged again: how that ends before all of them are.
+//! Rescoring that ends before all results are judged.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use super::judge::{JudgeServer, Said};
 use super::services::{by_service, service};
 use super::{Run, evaluation, only, payloads, post, steps, workflow};
 
-/// Cases of the run that is judged again, and those that the judge answers.
+/// Cases of the rescored run, and the number that the judge answers.
 const CASES: usize = 8;
 const ANSWERED: usize = 3;
 
-/// A judge that answers the first requests, and a rescoring by it which waits for the next answer.
+/// A judge that answers the first requests, and a rescoring that waits for its next answer.
 async fn waiting() -> (JudgeServer, TestService, Run) {
     let judge = JudgeServer::start(|number, _| match number <= ANSWERED {
         true => Said::Verdict(json!(0.5)),
@@ -34,13 +34,13 @@ async fn waiting() -> (JudgeServer, TestService, Run) {
     (judge, t, run)
 }
 
-/// Cases that are judged.
+/// Number of judged cases.
 async fn judged(client: &Client, run: &Run) -> usize {
     let cases = super::get(client, &format!("{}/cases?limit=200", run.path)).await.value();
     cases["data"].as_array().unwrap().len()
 }
 
-/// Asserts that it has ended for this reason with the verdicts that came, without a call of a model.
+/// Asserts that the run has ended for this reason with the verdicts so far, without a model call.
 async fn assert_ended(run: &Run, record: &Value, (reason, last): (&str, &str)) {
     let events = run.events().await;
     assert_eq!(steps(&events).last().copied(), Some(last), "{events:?}");
@@ -72,10 +72,10 @@ async fn a_rescoring_is_cancelled_within_two_seconds_although_its_judge_does_not
 #[tokio::test]
 async fn a_rescoring_ends_with_the_verdicts_that_it_has_when_its_time_is_over() {
     let (_judge, t, run) = waiting().await;
-    // What is in flight is given ten seconds.
+    // Requests in flight get ten seconds.
     run.controlled("pause").await;
     run.becomes("paused").await;
-    // Such a run has half an hour.
+    // Such a run has a time limit of half an hour.
     let less = format!(
         "UPDATE training_runs SET request = replace(request, '\"max_seconds\":1800', '\"max_seconds\":1') \
          WHERE run_id = '{}'",

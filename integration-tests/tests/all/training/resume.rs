@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Run, SEED, checkpoints_of, get, only, payloads, post, prompts, runs_of, training, workflow};
 
-/// The text of the prompt in a checkpoint.
+/// The prompt's text in a checkpoint.
 fn text(checkpoint: &Value) -> &Value {
     &checkpoint["runnable_config"]["prompts"]["rules"]["text"]
 }
@@ -26,7 +26,7 @@ async fn a_training_starts_from_a_checkpoint_a_run_or_a_number() {
         (json!({"run_id": first.id}), returned),
     ];
     for (resume, expected) in resumes {
-        // Scored on the same cases, so that the scores can be compared.
+        // Scored on the same cases, so that scores are comparable.
         let optimizer = json!({"name": "none", "validation_split": 0, "resume": resume});
         let run = Run::start(&client, &workflow.id, &training(optimizer)).await;
         let events = run.events().await;
@@ -77,7 +77,7 @@ async fn the_config_of_a_request_is_laid_over_that_of_the_version_prompt_by_prom
     assert_eq!((&config["prompts"]["tone"]["text"], &config["tags"]), (&json!("Be brief."), &json!(["a"])));
     // Keys of a single run are not part of a checkpoint.
     assert_eq!(config["configurable"], json!({"desk": 7}));
-    // A checkpoint's config is good as the config of a new run.
+    // A checkpoint's config is valid as a new run's config.
     let mut next = training(json!({"name": "none"}));
     next["runnable_config"] = config.clone();
     let events = Run::start(&client, &workflow.id, &next).await.events().await;

@@ -1,4 +1,4 @@
-//! How long what a training has stored is kept, and what cannot be changed.
+//! Retention of training data, and immutable data.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{Run, checkpoints_of, evaluation, get, label, post, training, trainin
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Tables with rows of the run alone.
+/// Tables with rows of one run only.
 const OF_RUN: [&str; 6] = [
     "training_runs",
     "training_calls",
@@ -18,14 +18,14 @@ const OF_RUN: [&str; 6] = [
     "training_marks",
     "stream_events_kept",
 ];
-/// Tables with the cases that its request has brought.
+/// Tables with the cases from a request.
 const OF_DATASET: [&str; 3] = ["datasets", "dataset_versions", "dataset_entries"];
 
 async fn rows(t: &TestService, table: &str) -> u64 {
     t.scalar(&format!("SELECT count(*) FROM {table}")).await.parse().unwrap()
 }
 
-/// Moves the clock by an hour again and again until the table has so many rows.
+/// Advances the clock until the table has this many rows.
 async fn until_rows(t: &TestService, table: &str, wanted: u64) {
     let found = until(table, async || rows(t, table).await == wanted);
     t.while_time_passes_in(Duration::from_secs(600), found).await;
@@ -40,7 +40,7 @@ async fn trained(t: &TestService, workflow: &str) -> Run {
 
 #[tokio::test]
 async fn a_forgotten_training_takes_everything_with_it_but_its_checkpoints() {
-    // Events of other runs are forgotten by days: just after midnight that takes almost three.
+    // Other runs' events are deleted by whole days: just after midnight that takes almost three.
     let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "5").start().await;
     let workflow = workflow(&t, "practice/classify").await.id;
     let run = trained(&t, &workflow).await;
@@ -53,7 +53,7 @@ async fn a_forgotten_training_takes_everything_with_it_but_its_checkpoints() {
     }
     let checkpoints = get(&t.anonymous(), &checkpoints_of(&workflow)).await;
     assert!(checkpoints.value().as_array().unwrap().len() > 1);
-    // Events stay readable beyond the day for which those of other runs do.
+    // Training events stay readable beyond the day of other runs' events.
     t.advance(DAY + DAY / 2);
     until_rows(&t, "streams", 1).await;
     let events = t.while_time_passes(run.events()).await;
@@ -68,13 +68,13 @@ async fn a_forgotten_training_takes_everything_with_it_but_its_checkpoints() {
         assert_eq!(get(&client, &path).await.refusal(), "404 run.not_found", "{path}");
     }
     assert_eq!(get(&client, &checkpoints_of(&workflow)).await.value(), checkpoints.value());
-    // Their prompts are good for a new training.
+    // Their prompts can start a new training.
     let next = training_of(super::cases(2), json!({"name": "none", "resume": {"config_version": 1}}));
     let next = t.while_time_passes(Run::start(&client, &workflow, &next)).await;
     t.while_time_passes(next.becomes("succeeded")).await;
 }
 
-/// Cases by content: one that another dataset has, too, stays with that.
+/// A case is stored by content: it stays while another dataset has it.
 #[tokio::test]
 async fn cases_of_no_dataset_are_deleted_after_a_day() {
     let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "3").start().await;
@@ -94,7 +94,7 @@ async fn cases_of_no_dataset_are_deleted_after_a_day() {
     assert_eq!(cases["data"].as_array().unwrap().len(), 5);
 }
 
-/// Cases that were stored for a run that was never stored: the request died in between.
+/// Cases of a run that was never stored: the request died in between.
 #[tokio::test]
 async fn cases_of_a_start_that_never_came_are_deleted() {
     let t = TestService::builder().manual_clock().start().await;
@@ -129,7 +129,7 @@ async fn checkpoints_cannot_be_changed_or_deleted() {
          BEGIN EXECUTE change; RETURN 'done'; EXCEPTION WHEN OTHERS THEN RETURN SQLERRM; END $$",
     )
     .await;
-    // The owner of the tables is refused by the trigger.
+    // A trigger stops even the tables' owner.
     for change in [
         "UPDATE training_checkpoints SET score = 1",
         "UPDATE training_checkpoints SET is_best = NOT is_best",
@@ -139,7 +139,7 @@ async fn checkpoints_cannot_be_changed_or_deleted() {
         let told = t.scalar(&format!("SELECT tried('{change}')")).await;
         assert_eq!(told, "training_checkpoints is append-only", "{change}");
     }
-    // The service's role lacks the rights.
+    // The service's role lacks the privileges.
     for right in ["UPDATE", "DELETE", "TRUNCATE"] {
         let may = format!("SELECT has_table_privilege('callboard_app', 'training_checkpoints', '{right}')");
         assert_eq!(t.scalar(&may).await, "false", "{right}");
@@ -151,7 +151,7 @@ async fn checkpoints_cannot_be_changed_or_deleted() {
     assert_eq!(get(&t.anonymous(), &checkpoints_of(&workflow.id)).await.value(), before);
 }
 
-/// A run that waits for a client is not old, however long it waits.
+/// A run that waits for a client does not expire, however long it waits.
 #[tokio::test]
 async fn a_paused_training_is_not_forgotten() {
     let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "3").start().await;
@@ -168,7 +168,7 @@ async fn a_paused_training_is_not_forgotten() {
     assert_eq!(t.while_time_passes(run.becomes("succeeded")).await["outcome"], "improved");
 }
 
-/// Answers that are still there.
+/// Number of stored replies.
 async fn replies(t: &TestService) -> String {
     t.scalar("SELECT count(reply) FROM training_calls").await
 }
@@ -194,7 +194,7 @@ async fn replies_are_erased_after_the_end_where_the_workspace_drops_them() {
     let json = [("content-type", "application/json")];
     let changed = client.send("PATCH", "/api/workspaces/default", &json, drop).await.unwrap();
     assert_eq!((changed.status, &changed.value()["training_calls"]), (200, &json!("drop")));
-    // The end of a training erases its own, and those of the earlier ones.
+    // The end of a training erases its replies, and those of earlier runs.
     let trained = Run::start(&client, &workflow, &training(json!({"epochs": 1}))).await;
     assert_eq!(trained.becomes("succeeded").await["outcome"], "improved");
     until("no reply", async || replies(&t).await == "0").await;
@@ -213,7 +213,7 @@ async fn replies_are_erased_after_the_end_where_the_workspace_drops_them() {
     let again = Run::of(&client, &workflow, again.value()["id"].as_str().unwrap());
     let judged = again.becomes("succeeded").await;
     assert_eq!((&judged["best_score"], &judged["usage"]["llm_calls"]), (&scored["best_score"], &json!(0)));
-    // There is no answer to use again.
+    // No stored reply is left to reuse.
     let asked = Run::start(&client, &workflow, &asked).await;
     let used = asked.becomes("succeeded").await["usage"].clone();
     assert_eq!((&used["llm_calls"], &used["cached_calls"]), (&json!(4), &json!(0)));

@@ -1,4 +1,4 @@
-//! Who may read, start and control trainings.
+//! Permissions to read, start and control trainings.
 
 use integration_tests::{AnswerExt, Bearer, Socket, TestService, graphs};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ const READ: &str = "workflows:read";
 const WRITE: &str = "workflows:write";
 const EXECUTE: &str = "workflows:execute";
 
-/// A workflow that sorts messages, made by this caller in this workspace.
+/// A workflow that sorts messages, created by this caller in this workspace.
 async fn make(by: &Bearer<'_>, slug: &str) -> String {
     let headers = [("x-workspace", slug), ("content-type", "application/json")];
     let made = by.send("POST", "/api/workflows", &headers, &json!({"name": "Sort"}).to_string()).await;
@@ -82,7 +82,7 @@ async fn each_operation_asks_for_its_scope() {
             assert_eq!(refused.message(), format!("Missing required scopes: {EXECUTE}"));
         }
     }
-    // The run has ended, which is not a question of rights.
+    // The run has ended, so this is not a permission error.
     for path in &changes[1..] {
         assert_eq!(
             t.bearer(&runner).send("POST", path, &[], "").await.refusal(),
@@ -124,7 +124,7 @@ async fn a_graph_asks_for_the_right_to_write() {
     assert_eq!(t.scalar(drafts).await, "1");
 }
 
-/// Otherwise a caller who may only execute could redirect a secret of the workspace through `{{ config.endpoint }}`.
+/// Otherwise a caller with execute permission only could redirect a workspace secret through `{{ config.endpoint }}`.
 #[tokio::test]
 async fn a_config_asks_for_the_right_to_write() {
     let t = TestService::builder().with_bootstrap_token().start().await;
@@ -166,7 +166,7 @@ async fn a_config_asks_for_the_right_to_write() {
     socket.close().await;
 }
 
-/// Otherwise a caller who may only execute could have a secret of the workspace sent to an address of their own.
+/// Otherwise a caller with execute permission only could have a workspace secret sent to their own address.
 #[tokio::test]
 async fn a_request_that_names_a_credential_asks_for_the_right_to_write() {
     let t = TestService::builder().with_bootstrap_token().start().await;
@@ -190,7 +190,7 @@ async fn a_request_that_names_a_credential_asks_for_the_right_to_write() {
         assert_eq!(refused.refusal(), "403 auth.missing_scope", "{body}");
         assert_eq!(refused.message(), format!("Missing required scopes: {WRITE}"));
         let answer = t.bearer(&author).post(&path, &body).await;
-        // The workspace has no credential of this name, which is known before the start if an evaluator is to use it.
+        // The workspace has no credential with this name, which is detected before the start if an evaluator uses it.
         assert_eq!(answer.refusal(), allowed, "{}", answer.text());
     }
 }
@@ -221,14 +221,14 @@ async fn a_run_of_another_workspace_is_not_found() {
     assert_eq!(stranger.get(&checkpoint).await.refusal(), "404 checkpoint.not_found");
     let elsewhere = stranger.get(&format!("{}/{run}", runs_of(&there))).await;
     assert_eq!(elsewhere.refusal(), "403 auth.workspace_forbidden");
-    // Nor do its prompts or its results begin another training.
+    // Neither its prompts nor its results can start another training.
     let id = checkpoint.rsplit('/').next().unwrap();
     for resume in [json!({"run_id": run}), json!({"checkpoint_id": id})] {
         let body = training_of(cases(4), json!({"name": "none", "resume": resume}));
         let refused = stranger.post(&runs_of(&here), &body).await;
         assert_eq!(refused.problems(), ["/training/optimizer/resume checkpoint_not_found"], "{body}");
     }
-    // A workflow of another workspace does not judge here.
+    // A workflow in another workspace cannot judge here.
     let headers = [("x-workspace", "other"), ("content-type", "application/json")];
     let new = json!({"name": "Judge", "handle": "judge-of-the-other"}).to_string();
     let judge = root.send("POST", "/api/workflows", &headers, &new).await.value();

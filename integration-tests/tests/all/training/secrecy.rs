@@ -1,4 +1,4 @@
-//! What the optimizer's model is told: nothing of cases that decide or test.
+//! The optimizer model's input: nothing from cases that decide or test.
 
 use integration_tests::TestService;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn colour_workflow(t: &TestService) -> String {
     t.workflow().graph(sorting("openai/task")).config(prompts(COLOURS)).create().await.id
 }
 
-/// An optimizer's model of its own.
+/// An optimizer with a separate model.
 fn optimizer(name: &str) -> Value {
     json!({"name": name, "epochs": 2, "models": {"optimizer": {"model": "openai/reflector"}}})
 }
@@ -38,14 +38,14 @@ async fn cases_that_decide_or_test_are_never_told_to_the_optimizer() {
             let text = request.to_string();
             assert!(!text.contains("canary-val") && !text.contains("canary-test"), "{name}: {text}");
         }
-        // The task's model sees each of them; without feedback, nothing is learnt from cases for training.
+        // The task's model sees each of them; without feedback, training cases are not used.
         let splits =
             ["train", "val", "test"].into_iter().filter(|split| *split != "train" || name != "random");
         for split in splits {
             let canary = format!("canary-{split}-zorp0");
             assert!(tasks.iter().any(|request| request.to_string().contains(&canary)), "{name}: {split}");
         }
-        // Metadata is for evaluators: no model is told any of it.
+        // Metadata is for evaluators: no model receives any of it.
         assert!(!model.requests().iter().any(|request| request.to_string().contains("-note")), "{name}");
         assert_test_comes_last(&events, name);
         if name != "random" {
@@ -87,7 +87,7 @@ async fn scores_and_summaries_tell_nothing_of_cases_that_decide_and_candidates_s
     }
 }
 
-/// The test split is used once, after everything is decided, with the seed and with the returned prompts alone.
+/// Asserts that the test split is used once, after all decisions, with only the seed and the returned prompts.
 fn assert_test_comes_last(events: &[Value], name: &str) {
     let progress = payloads(events, "training_progress");
     let first = progress.iter().position(|case| case["split"] == "test").expect("the test split is used");
@@ -125,13 +125,13 @@ async fn a_text_that_repeats_a_case_that_decides_is_rejected_with_a_warning() {
     }
 }
 
-/// Placeholders of the seed survive, whatever the optimizer's model writes.
+/// The seed's placeholders survive, whatever the optimizer's model writes.
 #[tokio::test]
 async fn a_text_that_loses_a_placeholder_is_asked_for_again() {
     const SEED: &str = "Name the colour. Desk: {{ inputs.desk }}.";
     let model = ModelServer::start(|_, request| {
         Reply::Text(match wants_prompt(request) {
-            // The second attempt begins with the same request, and shows the first one.
+            // The second attempt begins with the same request, and includes the first one.
             true if request["messages"].as_array().unwrap().len() == 2 => {
                 "<new_prompt>zorp means red.</new_prompt>".to_owned()
             }
@@ -159,7 +159,7 @@ async fn a_text_that_loses_a_placeholder_is_asked_for_again() {
     );
 }
 
-/// What visitors write reaches the optimizer's model, whose texts are templates: they have the tags of the seed alone.
+/// Visitors' texts reach the optimizer's model, whose texts are templates: they may only have the seed's tags.
 #[tokio::test]
 async fn a_text_that_adds_a_tag_is_asked_for_again() {
     const SEED: &str = "Name the colour. Desk: {{ inputs.desk }}.";

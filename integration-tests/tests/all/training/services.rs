@@ -1,4 +1,4 @@
-//! Other services as evaluators: what they receive, what counts as an answer, and what is refused.
+//! External services as evaluators: their requests, valid responses, and rejections.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) fn by_service(url: &str) -> Value {
     json!([{"id": "judge", "entrypoint": "http:judge", "config": {"url": url, "tone": "kind"}}])
 }
 
-/// An evaluation of the first cases by the service.
+/// An evaluation of the first cases by the judge service.
 fn judged(count: usize, url: &str) -> Value {
     let mut body = evaluation(count, json!({}));
     body["evaluation"]["evaluators"] = by_service(url);

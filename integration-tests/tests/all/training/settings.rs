@@ -1,4 +1,4 @@
-//! Which answers are used again, and which inputs a workflow takes.
+//! Reused replies, and valid workflow inputs.
 
 use integration_tests::{AnswerExt, TestService};
 use serde_json::{Value, json};
@@ -43,10 +43,10 @@ async fn a_cache_of_the_workflow_has_the_answers_of_its_earlier_runs_alone() {
     assert_eq!((model.asked(), &used["llm_calls"], &used["cached_calls"]), (4, &json!(0), &json!(4)));
     assert_eq!((&used["input_tokens"], &used["output_tokens"]), (&json!(0), &json!(0)), "they are free");
     assert_eq!(record["best_score"], scored["best_score"]);
-    // They are calls of the run: nothing depends on the earlier one any more.
+    // They are stored as calls of this run, which no longer depends on the earlier one.
     let rows = format!("SELECT count(*) FROM training_calls WHERE run_id = '{}' AND attempts = 0", again.id);
     assert_eq!(t.scalar(&rows).await, "4");
-    // Another seed is another request; without the setting, and in another workflow, there is no cache.
+    // Another seed makes another request; the cache is not used without the setting, or in another workflow.
     usage(&Run::start(&client, &first.id, &evaluation(4, json!({"cache": "workflow", "seed": 7}))).await)
         .await;
     assert_eq!(model.asked(), 8);
@@ -57,7 +57,7 @@ async fn a_cache_of_the_workflow_has_the_answers_of_its_earlier_runs_alone() {
     assert_eq!(model.asked(), 16);
 }
 
-/// A workflow whose inputs have a schema.
+/// A workflow with an input schema.
 async fn strict(t: &TestService) -> integration_tests::Workflow {
     let mut graph = sorting("practice/classify");
     graph["inputs"] =
@@ -80,7 +80,7 @@ async fn inputs_that_the_workflow_does_not_take_are_refused_before_the_start() {
         let at = "/training/dataset/cases";
         assert_eq!(places, [format!("{at}/1/inputs"), format!("{at}/3/inputs/message")]);
     }
-    // Inputs of the message are under those of each case.
+    // The message's inputs are defaults for those of each case.
     some[3]["inputs"] = json!({});
     let mut body = training_of(some, json!({}));
     body["inputs"] = json!({"message": "Where is it?"});
@@ -102,7 +102,7 @@ async fn wrong_cases_of_a_stored_dataset_are_named_by_their_ids() {
     body["training"]["dataset"] = json!({"id": "wrong"});
     let refused = post(&client, &runs_of(&workflow.id), &body).await;
     let problems = refused.value()["detail"]["errors"].as_array().unwrap().clone();
-    // The first ones, and how many there are.
+    // The first problems, and their total number.
     assert_eq!(problems.len(), 21);
     assert_eq!(problems[2]["pointer"], "/training/dataset/id");
     assert!(problems[2]["message"].as_str().unwrap().starts_with("case 'c2': inputs"), "{}", problems[2]);

@@ -1,4 +1,4 @@
-//! `SERVICE_TRAINING_MAX_RUNS`: more trainings than may execute at the same time are queued.
+//! `SERVICE_TRAINING_MAX_RUNS`: trainings beyond the maximum are queued.
 
 use integration_tests::{AnswerExt, TestService, until};
 use kernel::{Clock, SystemClock};
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 use super::model::{ModelServer, Reply};
 use super::{Run, evaluation, kind, reasons, steps, training, workflow};
 
-/// A service that executes one training at a time, and a model that answers one request and no other before its release.
+/// A service that executes one training at a time, and a model that holds all but the first request until its release.
 async fn one_at_a_time() -> (ModelServer, TestService) {
     let model = ModelServer::start(|number, _| match number {
         1 => Reply::Text("shipping".to_owned()),
         _ => Reply::Held("shipping".to_owned()),
     })
     .await;
-    // Each instance has places of its own.
+    // Each instance has separate slots.
     let t = model.builder().alone().set("SERVICE_TRAINING_MAX_RUNS", "1").start().await;
     (model, t)
 }
 
-/// An evaluation that holds the only place until the release.
+/// An evaluation that occupies the only slot until the release.
 async fn holding(model: &ModelServer, t: &TestService) -> Run {
     let workflow = workflow(t, "openai/test").await;
     let run = Run::start(&t.anonymous(), &workflow.id, &evaluation(6, json!({}))).await;
@@ -119,7 +119,7 @@ async fn a_training_that_is_paused_while_it_executes_gives_its_place_to_the_next
     first.becomes("succeeded").await;
 }
 
-/// It waits for a place like any other, and the request does not wait with it.
+/// It waits for a slot like any other, but the request returns at once.
 #[tokio::test]
 async fn a_training_that_is_resumed_while_no_place_is_free_is_queued() {
     let (model, t) = one_at_a_time().await;
@@ -137,7 +137,7 @@ async fn a_training_that_is_resumed_while_no_place_is_free_is_queued() {
     paused.becomes("succeeded").await;
 }
 
-/// Cases in flight have 5 s at a shutdown.
+/// Cases in flight have 5 s during a shutdown.
 #[tokio::test]
 async fn a_case_that_ends_within_the_time_of_a_shutdown_is_not_executed_again() {
     let model = ModelServer::start(|_, _| Reply::After(4_400, "shipping".to_owned())).await;
@@ -151,7 +151,7 @@ async fn a_case_that_ends_within_the_time_of_a_shutdown_is_not_executed_again() 
     assert_eq!(model.asked(), 1, "the answer was stored before the process ended");
 }
 
-/// It makes no calls, so it does not wait for those who do.
+/// It makes no calls, so it needs no slot.
 #[tokio::test]
 async fn results_are_judged_again_while_no_place_is_free() {
     let (model, t) = one_at_a_time().await;
@@ -190,7 +190,7 @@ async fn queued_trainings_outlive_a_restart() {
     assert!(reasons(&events, "training_resumed").is_empty(), "it had not started");
 }
 
-/// The oldest of each workspace first, workspaces in turn.
+/// The oldest in each workspace first, with workspaces taking turns.
 #[tokio::test]
 async fn workspaces_take_turns() {
     let model = ModelServer::start(|_, _| Reply::Held("shipping".to_owned())).await;

@@ -1,4 +1,4 @@
-//! Trainings over the websocket: their events, ids of requests and runs, and readers on other sockets.
+//! Trainings over the websocket: their events, request and run ids, and readers on other sockets.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{Run, evaluation, kind, message, new_run_id, only, post, runs_of, ste
 
 const ENDS: [&str; 4] = ["run_completed", "run_failed", "run_cancelled", "error"];
 
-/// Messages up to the last event of the run, or up to an error.
+/// Messages up to the run's last event, or up to an error.
 async fn to_end(socket: &mut Socket) -> Vec<Value> {
     let mut all = Vec::new();
     loop {
@@ -24,7 +24,7 @@ async fn to_end(socket: &mut Socket) -> Vec<Value> {
     }
 }
 
-/// The messages without the id of the request, which each of them has.
+/// The messages without their request id, which each of them must have.
 fn unlabelled(mut messages: Vec<Value>, request_id: &str) -> Vec<Value> {
     for message in &mut messages {
         assert_eq!(message.as_object_mut().unwrap().remove("request_id"), Some(json!(request_id)));
@@ -32,12 +32,12 @@ fn unlabelled(mut messages: Vec<Value>, request_id: &str) -> Vec<Value> {
     messages
 }
 
-/// The code of the only message, which is an error outside of any run.
+/// The code of the only message, which must be an error outside of any run.
 fn refusal(messages: &[Value]) -> String {
     refusal_of(messages, &Value::Null)
 }
 
-/// The code of the only message, which is an error outside of a stream, with the run that the request named.
+/// The code of the only message, which must be an error outside of a stream, with the run that the request named.
 fn refusal_of(messages: &[Value], run: &Value) -> String {
     let [error] = messages else { panic!("{messages:?}") };
     assert_eq!((kind(error), &error["run_id"], &error["seq"]), ("error", run, &json!(0)), "{error}");
@@ -82,7 +82,7 @@ async fn a_reader_joins_while_the_training_executes() {
     let id = first["run_id"].as_str().unwrap().to_owned();
     let mut reader = Socket::of(&t, &workflow, &[]).await;
     reader.say(&json!({"type": "subscribe", "run_id": id, "request_id": "reader"})).await;
-    // One subscription for each socket and run.
+    // One subscription per socket and run.
     socket.say(&json!({"type": "subscribe", "run_id": id, "request_id": "again"})).await;
     let mut told = vec![first];
     while !ENDS[..3].contains(&kind(told.last().unwrap())) {
@@ -98,7 +98,7 @@ async fn a_reader_joins_while_the_training_executes() {
     assert_eq!(read, unlabelled(told, "starter"));
 }
 
-/// A client learns the id of its run at once, however long the first answer of a model takes.
+/// A client gets its run's id at once, however long the first model reply takes.
 #[tokio::test]
 async fn a_run_tells_its_start_before_the_first_answer() {
     let model = ModelServer::start(|_, _| Reply::Held("shipping".to_owned())).await;
@@ -134,7 +134,7 @@ async fn a_closed_socket_stops_nothing() {
     let mut socket = Socket::of(&t, &workflow, &[]).await;
     socket.say(&message("train_workflow", "r", &training(json!({"epochs": 1})))).await;
     let id = socket.next().await["run_id"].as_str().unwrap().to_owned();
-    // Gone without a word.
+    // Disconnected without a close frame.
     drop(socket);
     let run = Run::of(&t.anonymous(), &workflow.id, &id);
     let events = run.events().await;
@@ -163,7 +163,7 @@ async fn the_same_run_id_and_body_attach_again_and_another_body_is_refused() {
     other["training"]["optimizer"]["epochs"] = json!(2);
     second.say(&message("train_workflow", "r1", &other)).await;
     assert_eq!(refusal(&to_end(&mut second).await), "idempotency.key_reused");
-    // Nor is the id good for a run of another workflow.
+    // The id is not valid for a run in another workflow either.
     let elsewhere = super::workflow(&t, "practice/classify").await;
     let mut third = Socket::of(&t, &elsewhere, &[]).await;
     third.say(&start).await;
@@ -172,7 +172,7 @@ async fn the_same_run_id_and_body_attach_again_and_another_body_is_refused() {
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
 }
 
-/// A client that comes back has a new `request_id`, which only labels its answers.
+/// A returning client has a new `request_id`, which only labels its responses.
 #[tokio::test]
 async fn the_id_of_a_request_is_not_part_of_the_body_that_a_run_id_stands_for() {
     let t = TestService::start().await;
@@ -206,7 +206,7 @@ async fn the_same_run_id_over_http_starts_one_run() {
         body["run_id"] = json!(wrong);
         assert_eq!(post(&client, &path, &body).await.problems(), ["/run_id format"], "{wrong}");
     }
-    // A UUIDv7 says when it was made.
+    // A UUIDv7 contains its creation time.
     body["run_id"] = json!("01890000-0000-7000-8000-000000000001");
     assert_eq!(post(&client, &path, &body).await.problems(), ["/run_id range"]);
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
@@ -262,6 +262,6 @@ async fn readers_ask_for_runs_of_this_workflow() {
             assert_eq!(refusal_of(&to_end(socket).await, &named), code, "{kind}");
         }
     }
-    // The socket is good for more.
+    // The socket can still be used.
     assert_eq!(socket.settle().await, [Value::Null; 0]);
 }

@@ -1,4 +1,4 @@
-//! A training over HTTP: what it accepts, tells, stores and lists.
+//! A training over HTTP: its requests, events, stored data and lists.
 
 use integration_tests::{AnswerExt, TestService, events};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{
     workflow,
 };
 
-/// Asserts the order of the events of a training that ended by itself.
+/// Asserts the event order of a training that ended by itself.
 fn assert_order(events: &[Value]) {
     let kinds = steps(events);
     assert_eq!(kinds[..2], ["run_started", "training_started"]);
@@ -19,7 +19,7 @@ fn assert_order(events: &[Value]) {
     let epochs = payloads(events, "training_epoch_complete").into_iter();
     let epochs: Vec<u64> = epochs.map(|epoch| epoch["epoch"].as_u64().unwrap()).collect();
     assert!(epochs.iter().copied().eq(1..=3), "{epochs:?}");
-    // No checkpoint of an epoch comes after that of a later one, and none is written twice.
+    // No epoch's checkpoint comes after a later epoch's, and none is written twice.
     let written: Vec<(u64, u64)> = payloads(events, "training_checkpoint")
         .into_iter()
         .map(|checkpoint| &checkpoint["metadata"])
@@ -112,7 +112,7 @@ async fn checkpoints_are_listed_and_read_as_they_were_announced() {
     for checkpoint in &announced {
         let read = get(&client, &format!("{path}/{}", checkpoint["id"].as_str().unwrap())).await;
         assert_eq!(&read.value(), *checkpoint);
-        // Byte for byte: the event holds the very text of the response.
+        // Byte for byte: the event contains exactly the response's text.
         assert!(stream.contains(&format!("\"payload\":{}", read.text())), "{}", read.text());
         assert_eq!(checkpoint["metadata"]["summary"], checkpoint["metrics"]);
         assert_eq!(
@@ -156,7 +156,7 @@ async fn checkpoints_are_listed_and_read_as_they_were_announced() {
     }
 }
 
-/// A worse run does not take the flag of the best, and a run with other cases has a best of its own.
+/// A worse run does not take over the best flag, and a run with other cases has a separate best.
 #[tokio::test]
 async fn the_best_is_that_of_all_runs_with_the_same_cases_and_evaluators() {
     let t = TestService::start().await;

@@ -1,4 +1,4 @@
-//! Runs at set times.
+//! Runs at scheduled times.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn shown(t: &TestService, workflow: &Workflow) -> Value {
     t.get(&path(workflow)).await.value()
 }
 
-/// How many runs were begun by cron triggers.
+/// Number of runs started by cron triggers.
 async fn runs(t: &TestService) -> String {
     t.scalar("SELECT count(*)::text FROM runs WHERE trigger = 'cron'").await
 }
@@ -35,7 +35,7 @@ async fn ended(t: &TestService) -> String {
     t.scalar("SELECT count(*)::text FROM runs WHERE status = 'succeeded'").await
 }
 
-/// Moves the clock to the trigger's next time.
+/// Advances the clock to the trigger's next time.
 async fn comes(t: &TestService, workflow: &Workflow) {
     let mut next = None;
     t.while_time_passes(until("it is known when it comes next", async || {
@@ -48,7 +48,7 @@ async fn comes(t: &TestService, workflow: &Workflow) {
     t.advance(wait.to_std().unwrap_or_default());
 }
 
-/// Repeats its inputs.
+/// Returns its inputs.
 fn echo() -> Value {
     graphs::chain(
         &[
@@ -105,7 +105,7 @@ async fn it_fires_on_time_again_and_again_with_what_it_stands_for() {
             until("it is noted", async || {
                 let record = shown(&t, &workflow).await;
                 let next = record["next_fire_at"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
-                // The second fire is noted a little after its run has ended.
+                // The second fire is recorded shortly after its run has ended.
                 !record["last_run_id"].is_null() && next > t.clock().now()
             })
             .await;
@@ -156,11 +156,11 @@ async fn no_second_is_left_out_by_a_round_that_comes_late() {
     assert_eq!(t.scalar(gaps).await, "0 0");
 }
 
-/// A service that was down over some of a trigger's times.
+/// A service that was down during some of a trigger's times.
 async fn back_after_four_hours(missed: &str) -> (TestService, Workflow) {
     let mut t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(echo()).create().await;
-    // Half an hour away from whatever time it is, so that the last one is not just due.
+    // Half an hour from the current time, so that the last one is not just due.
     let minute = (t.clock().now().timestamp() / 60 + 30) % 60;
     set(&t, &workflow, json!({"expression": format!("{minute} * * * *"), "missed": missed})).await;
     t.stop().await;
@@ -188,7 +188,7 @@ async fn what_was_missed_is_made_up_for_once() {
     t.while_time_passes(until("it goes on", async || !shown(&t, &workflow).await["last_run_id"].is_null()))
         .await;
     assert_eq!(runs(&t).await, "1");
-    // The last of those that were missed.
+    // The last of the missed times.
     let scheduled = t.scalar("SELECT inputs::json->>'scheduled_for' FROM runs").await;
     let late = t.clock().now() - scheduled.parse::<DateTime<Utc>>().unwrap();
     assert!(late < chrono::TimeDelta::hours(1), "{late}");
@@ -210,7 +210,7 @@ async fn two_instances_fire_once() {
     assert_eq!(t.scalar(doubles).await, "0");
 }
 
-/// Whoever had claimed the fire is gone: before its run was begun, or behind it.
+/// The claimant has died: before it started the run, or after.
 #[tokio::test]
 async fn a_fire_whose_claimant_died_is_neither_lost_nor_doubled() {
     let t = TestService::with_manual_clock().await;
@@ -218,7 +218,7 @@ async fn a_fire_whose_claimant_died_is_neither_lost_nor_doubled() {
     set(&t, &workflow, json!({"expression": "0 0 1 1 *"})).await;
     let now = t.clock().now();
     let due = now - chrono::TimeDelta::seconds(now.timestamp() % 3_600) - chrono::TimeDelta::hours(1);
-    // Once a year: no other time comes due, whatever minute it is.
+    // Once a year: no other time becomes due, whatever the current minute.
     let yearly = due.format("0 %-H %-d %-m *");
     let claim = format!(
         "UPDATE cron_triggers SET expression = '{yearly}', next_fire_at = '{due}', claimed_at = '{due}',
@@ -261,7 +261,7 @@ async fn what_cannot_run_says_why_and_does_not_go_round() {
         assert_eq!(paused, code == "workflow.archived");
     }
     assert_eq!(runs(&t).await, "0");
-    // With its first version it runs.
+    // It runs with its first version.
     let version = json!({"graph": echo()}).to_string();
     assert_eq!(t.post(&format!("/api/workflows/{}/versions", bare.id), &version).await.status, 201);
     comes(&t, &bare).await;

@@ -1,4 +1,4 @@
-//! What begins runs of a workflow by itself.
+//! Cron and webhook triggers of workflows.
 
 mod cron;
 mod webhook;

@@ -1,4 +1,4 @@
-//! Addresses that begin a run when they are called.
+//! Webhooks that start a run.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ async fn it_is_configured_and_keeps_its_secrets() {
     let made = configure(&t, &workflow, config).await;
     assert_eq!((made.status, &made.value()["shared_secret"]), (200, &json!("********")));
     assert!(!made.text().contains(SECRET));
-    // Shown, and put back as it is shown: the secret is the same.
+    // The shown configuration can be set again: the secret stays the same.
     let shown = t.get(&format!("{}/config", path(&workflow))).await.value();
     let mut again = shown.as_object().unwrap().clone();
     again.retain(|name, value| !value.is_null() && !name.ends_with("_at"));
@@ -128,7 +128,7 @@ async fn a_call_begins_a_run_with_what_it_brought() {
     assert_eq!(large.status, 413);
 }
 
-/// A webhook that asks for a signature and its time, and calls of it.
+/// A webhook that requires a signature with a timestamp, and calls to it.
 struct Hook {
     path: String,
 }
@@ -145,7 +145,7 @@ impl Hook {
         t.send("POST", &self.path, &headers, raw.to_owned()).await
     }
 
-    /// As it is to be signed, with this delivery's name.
+    /// A correctly signed call with this delivery id.
     async fn signed(&self, t: &TestService, time: i64, delivery: Option<&str>, raw: &str) -> Answer {
         let (time, signature) = (time.to_string(), sign(&format!("{time}.{raw}")));
         let mut headers = vec![("x-time", time.as_str()), ("x-signature", &signature)];
@@ -181,7 +181,7 @@ async fn only_what_is_signed_as_it_came_is_believed() {
         assert_eq!(refusal(&refused), code, "{headers:?}");
         assert!(!refused.text().contains(&good), "{}", refused.text());
     }
-    // Other white space is other bytes.
+    // Different white space means different bytes.
     let headers = [("x-time", time.as_str()), ("x-signature", &good)];
     let reformatted = hook.call(&t, &headers, "{\"a\": 1}").await;
     assert_eq!(refusal(&reformatted), "401 webhook.signature_invalid");
@@ -194,7 +194,8 @@ async fn only_what_is_signed_as_it_came_is_believed() {
     let prefixed = format!("sha256={}", good.to_uppercase());
     let headers = [("x-time", time.as_str()), ("x-signature", &prefixed)];
     assert_eq!(hook.call(&t, &headers, raw).await.status, 202);
-    // Who guesses on is not even looked at any more, whatever they bring; other webhooks are.
+    // After too many guesses, calls to this webhook are not checked any more, valid ones included; other webhooks still
+    // work.
     let mut told = Vec::new();
     for _ in 0..3 {
         told.push(refusal(&hook.call(&t, &[("x-time", &time), ("x-signature", &bare)], raw).await));
@@ -218,7 +219,7 @@ async fn a_signed_call_is_taken_once_by_all_instances_and_after_a_restart() {
     told.sort();
     assert_eq!(told.remove(0), "202 ");
     assert_eq!(told, ["401 webhook.replayed"; 7]);
-    // Under a name that it did not have before it is still the same.
+    // With a delivery id that it did not have before, it is still a replay.
     assert_eq!(refusal(&hook.signed(&other, at, Some("d-1"), "{}").await), "401 webhook.replayed");
     t.execute(
         "INSERT INTO webhook_replays SELECT workflow_id, '\\x00', 'old', '2026-01-01' FROM webhook_replays",
@@ -253,7 +254,7 @@ async fn a_delivery_that_is_sent_again_is_answered_with_its_run() {
     assert_eq!(refusal(&otherwise), "422 idempotency.key_reused");
     let stolen = hook.signed(&t, at, Some("d-2"), "{}").await;
     assert_eq!(refusal(&stolen), "401 webhook.replayed");
-    // As GitHub calls: no time, and a header of its own for the delivery.
+    // GitHub's form: no timestamp, and a separate header for the delivery.
     let github = json!({"hmac_header": "X-Hub-Signature-256", "hmac_secret": SECRET,
                         "delivery_id_header": "X-GitHub-Delivery"});
     let github = hooked(&t, github).await;
@@ -320,7 +321,7 @@ async fn what_cannot_run_says_so_to_who_is_believed_alone() {
     }
     assert_eq!(t.send("POST", &path(&picky), &[JSON, token], "{}").await.status, 202);
     done(&t, "1").await;
-    // Gone is gone: the same answer as where none ever was.
+    // After the deletion, the response is the same as if it had never existed.
     let config = format!("{}/config", path(&picky));
     assert_eq!(t.send("DELETE", &config, &[], "").await.status, 204);
     assert_eq!(refusal(&t.send("DELETE", &config, &[], "").await), "404 trigger.not_found");

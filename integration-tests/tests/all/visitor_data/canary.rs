@@ -1,4 +1,4 @@
-//! What erasures of visitors leave in the database.
+//! Database content after visitor erasures.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use integration_tests::{TestService, chat, until};
 use super::traces::{Left, SPOKEN, service};
 use super::{JSON, Person, cookie, is_erased, lines};
 
-/// Said by the visitor who erases their data.
+/// The text of the visitor who erases their data.
 const OWN: &str = "canary-7d2a-self";
-/// Said by the visitor whose data the owner of the workflow erases.
+/// The text of the visitor whose data the workflow's owner erases.
 const MANAGED: &str = "canary-7d2a-other";
 
 /// Some of the tables that the routes write to.
@@ -28,11 +28,11 @@ const WRITTEN: [&str; 12] = [
     "threads",
 ];
 
-/// A day of events that retention has detached and is about to drop.
+/// An event day that retention has detached and is about to drop.
 const DETACHED: &str = "c.relname ~ '^stream_events_[0-9]{8}$' AND NOT c.relispartition";
 
-/// The tables of all schemas that contain a text, as text or as bytes. Days of events that are being dropped are left out: one could be
-/// gone before it is read.
+/// The tables in all schemas that contain a text, as text or as bytes. Event days that are being dropped are left out,
+/// because they could disappear before they are read.
 async fn found_in(t: &TestService, text: &str) -> Vec<String> {
     let tables = format!(
         "SELECT string_agg(c.oid::regclass::text, ' ') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -55,7 +55,7 @@ async fn found_in(t: &TestService, text: &str) -> Vec<String> {
     t.scalar(&found).await.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Bytes are deleted later, when no row needs them.
+/// Asserts that only blob bytes remain; they are deleted later, when no row needs them.
 async fn only_bytes_contain(t: &TestService, text: &str) {
     let left = found_in(t, text).await;
     assert!(left.iter().all(|table| table == "blob_chunks"), "{text} in {left:?}");
@@ -74,7 +74,7 @@ async fn nothing_that_a_visitor_leaves_on_any_route_outlives_an_erasure() {
     let own = Left::by(&t, &model, &workflow, OWN).await;
     let managed = Left::by(&t, &model, &workflow, MANAGED).await;
     assert_eq!(found_in(&t, SPOKEN).await, [""; 0], "audio is not stored");
-    // Of each visitor a turn executes and another one waits.
+    // Each visitor has a running turn and a waiting one.
     assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await, "4");
     for canary in [OWN, MANAGED] {
         all_tables_contain(&t, canary).await;

@@ -1,4 +1,4 @@
-//! Exports that are read from the database in several parts.
+//! Exports that need several database reads.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 
 use super::{Person, add_items, digits, lines, of_type};
 
-/// Bytes of a chunk.
+/// Bytes per chunk.
 const CHUNK: usize = 256 << 10;
 
-/// A text of this SQL, split at spaces.
+/// The text result of a query, split at spaces.
 async fn column(t: &TestService, sql: &str) -> Vec<String> {
     t.scalar(sql).await.split(' ').map(str::to_owned).collect()
 }
 
-/// The ids of a thread's items as the visitor reads them, page by page.
+/// A thread's item ids as the visitor reads them, page by page.
 async fn shown(person: &Person<'_>, thread: &str) -> Vec<Value> {
     let mut ids = Vec::new();
     let mut params = json!({"thread_id": thread, "order": "asc", "limit": 100});
@@ -35,7 +35,7 @@ async fn an_export_contains_each_thread_once_in_order() {
     let workflow = t.workflow().echo().published().create().await;
     let (person, first) = Person::browser(&t, &workflow, "first").await;
     let (other, _) = Person::browser(&t, &workflow, "another").await;
-    // Seven threads have the same time, so a part ends between threads of one time.
+    // Seven threads share a time, so a read ends between threads with the same time.
     t.execute(&format!(
         "INSERT INTO threads (id, workflow_id, workspace_id, owner_kind, owner_id, title, status, created_at)
          SELECT gen_random_uuid(), workflow_id, workspace_id, owner_kind, owner_id, 'thread ' || n, status,
@@ -79,7 +79,7 @@ async fn an_export_contains_each_item_and_each_feedback_once_in_order() {
     let say = json!({"name": "say", "type": "reply", "text": "You said: {{ inputs.message }}"});
     let workflow = t.workflow().graph(graphs::chain(&[note, say], None)).published().create().await;
     let (person, thread) = Person::browser(&t, &workflow, "hello").await;
-    // The thread has three items: rows 100, 101, 200 and 201 are hidden, the last and the first of a part.
+    // The thread has three items: rows 100, 101, 200 and 201 are hidden, the last and the first of a read.
     add_items(&t, &thread, 300, "n % 100 IN (97, 98)").await;
     t.execute(&format!(
         "INSERT INTO item_feedback (id, thread_id, workflow_id, item_id, author_kind, author_id, kind, created_at)

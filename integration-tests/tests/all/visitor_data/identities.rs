@@ -1,4 +1,4 @@
-//! The data of callers with a session token or a login: each has only their own.
+//! The data of callers with a session token or a login: each gets only their own.
 
 use integration_tests::{AnswerExt, MailServer, TestService, Workflow};
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn session<'a>(t: &'a TestService, workflow: &'a Workflow, user: Option<&s
     Person::with(t, workflow, "authorization", token)
 }
 
-/// A user who is signed in.
+/// A signed-in user.
 async fn login<'a>(t: &'a TestService, workflow: &'a Workflow, mail: &MailServer, email: &str) -> Person<'a> {
     let browser = browser(t, mail, email).await;
     Person::with(t, workflow, "cookie", format!("{SESSION}={}", browser.cookie(SESSION).unwrap()))
@@ -43,7 +43,7 @@ async fn a_session_token_with_a_user_is_for_the_data_of_that_user() {
     {
         person.create(text).await;
     }
-    // Another token of the same user.
+    // Another token for the same user.
     let ann = session(&t, &workflow, Some("ann")).await;
     let exported = lines(&ann.export().await);
     assert_eq!(exported[0]["visitor"], "session:ann");

@@ -1,4 +1,4 @@
-//! The data of visitors: large exports, each kind of caller, and what erasures leave.
+//! Visitor data: large exports, each kind of caller, and the database after erasures.
 
 mod canary;
 mod exports;
@@ -26,7 +26,7 @@ impl<'a> Person<'a> {
         Self { t, workflow, header: (name, value) }
     }
 
-    /// A browser with the cookie of its first answer; also returns the thread of that answer.
+    /// A browser with the cookie from its first response; also returns that response's thread.
     async fn browser(t: &'a TestService, workflow: &'a Workflow, text: &str) -> (Self, String) {
         let body = chat::create(workflow, text).to_string();
         let answer = t.while_time_passes(t.send("POST", "/api/chat", &[JSON], body)).await;
@@ -69,7 +69,7 @@ impl<'a> Person<'a> {
         self.send("GET", &self.path("me/export"), &[], "").await
     }
 
-    /// An export that is read piece by piece.
+    /// An export, read piece by piece.
     async fn open_export(&self) -> RawAnswer {
         self.t.open("GET", &self.path("me/export"), &[(self.header.0, &self.header.1)], "").await
     }
@@ -78,7 +78,7 @@ impl<'a> Person<'a> {
         self.send("DELETE", &self.path("me"), &[], "").await
     }
 
-    /// Uploads a file; returns the id of the attachment.
+    /// Uploads a file; returns the attachment id.
     async fn upload(&self, name: &str, bytes: &[u8]) -> Value {
         let kind = form_type();
         let headers = [("content-type", kind.as_str())];
@@ -100,18 +100,18 @@ impl<'a> Person<'a> {
     }
 }
 
-/// The cookie that an answer sets.
+/// The cookie in a response.
 fn cookie(answer: &Answer) -> String {
     answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
 }
 
-/// The thread that an answer starts.
+/// The thread that a response starts.
 fn thread(answer: &Answer) -> String {
     assert_eq!(answer.status, 200, "{}", answer.text());
     events(&answer.text())[0]["thread"]["id"].as_str().unwrap().to_owned()
 }
 
-/// Waits until what an answer has accepted is erased.
+/// Waits for the erasure that a response has accepted.
 async fn is_erased(t: &TestService, answer: &Answer) {
     assert!(matches!(answer.status, 200 | 202), "{}", answer.text());
     let open = "SELECT count(*) FROM erasures WHERE erased_at IS NULL";
@@ -134,13 +134,13 @@ fn texts(lines: &[Value]) -> Vec<&str> {
     items.map(|line| line["item"]["content"][0]["text"].as_str().unwrap()).collect()
 }
 
-/// The hexadecimal digits in the id of a thread.
+/// The hexadecimal digits in a thread id.
 pub(crate) fn digits(thread: &str) -> &str {
     thread.strip_prefix("thr_").unwrap()
 }
 
-/// Adds copies of a thread's assistant message after its last item. Where `hidden`, a condition on the number `n` of the copy, holds,
-/// it adds copies of the thread's hidden item instead.
+/// Adds copies of a thread's assistant message after its last item. If `hidden`, a condition on the copy's number `n`,
+/// is true, it copies the thread's hidden item instead.
 pub(crate) async fn add_items(t: &TestService, thread: &str, count: u32, hidden: &str) {
     t.execute(&format!(
         "INSERT INTO thread_items (thread_id, id, content, run_id)

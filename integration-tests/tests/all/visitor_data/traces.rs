@@ -1,4 +1,4 @@
-//! A visitor who uses every route of the chat, and says the same word on each.
+//! A visitor who uses every chat route, and says the same word on each.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,14 +11,14 @@ use super::{JSON, Person, digits, thread};
 use crate::attachments::red;
 use crate::waiting_runs::answer;
 
-/// Said only in a recording.
+/// A word that occurs only in a recording.
 pub(super) const SPOKEN: &str = "canary-7d2a-spoken";
 
 fn card(text: &str) -> Value {
     json!({"type": "Card", "children": [{"type": "Text", "id": "text", "value": text}]})
 }
 
-/// Shows, stores and sends the message in the way that the message names.
+/// Shows, stores and sends the message in the way that it names.
 fn desk(hook: &str) -> Value {
     let said = "{{ inputs.message }}";
     let shows = [
@@ -90,18 +90,18 @@ pub(super) async fn service() -> (TestService, Endpoint, Workflow) {
     (t, model, workflow)
 }
 
-/// A visitor with a turn that executes, one that is parked, and a question that is open.
+/// A visitor with a running turn, a parked one, and an open question.
 pub(super) struct Left<'a> {
     pub(super) person: Person<'a>,
     thread: String,
     canary: &'a str,
     model: &'a Endpoint,
-    /// The stream of the turn that executes.
+    /// The stream of the running turn.
     _slow: Option<RawAnswer>,
 }
 
 impl<'a> Left<'a> {
-    /// Leaves the canary on every route.
+    /// Uses the canary on every route.
     pub(super) async fn by(
         t: &'a TestService,
         model: &'a Endpoint,
@@ -128,7 +128,7 @@ impl<'a> Left<'a> {
         answer
     }
 
-    /// The events of a turn that succeeds.
+    /// The events of a successful turn.
     async fn turn(&self, kind: &str, params: Value) -> Vec<Value> {
         let told = events(&self.ask(kind, params).await.text());
         assert_ne!(told.last().unwrap()["type"], "error", "{told:#?}");
@@ -140,20 +140,20 @@ impl<'a> Left<'a> {
         self.turn("threads.add_user_message", json!({"thread_id": self.thread, "input": input})).await
     }
 
-    /// The id of the first item of a type.
+    /// The id of the first item with a type.
     async fn item(&self, kind: &str) -> Value {
         let items = self.person.items(&self.thread).await;
         items.iter().find(|item| item["type"] == kind).unwrap()["id"].clone()
     }
 
-    /// Waits for the title that the model writes.
+    /// Waits for the model's title.
     async fn is_titled(&self) {
         let t = self.person.t;
         let titled = format!("SELECT count(*) FROM threads WHERE title = 'Title of {}'", self.canary);
         t.while_time_passes(until("the title is stored", async || t.scalar(&titled).await == "1")).await;
     }
 
-    /// Attachments that are sent, deleted and only announced, and a turn that shows items of every type.
+    /// Attachments that are sent, deleted and only announced, and a turn that shows all item types.
     async fn files_and_items(&self) {
         let (person, canary) = (&self.person, self.canary);
         let text = person.upload(&format!("{canary}.txt"), format!("A file of {canary}.").as_bytes()).await;
@@ -222,7 +222,7 @@ impl<'a> Left<'a> {
         (open, json!({"id": t.scalar(&waiting).await}))
     }
 
-    /// An agent that reads the file and calls a tool, its answer again, and a run that fails.
+    /// An agent that reads the file and calls a tool, a retry of its reply, and a failing run.
     async fn models(&self) {
         self.model.calls("look", &json!({"what": self.canary})).await;
         self.model.says(&format!("It is {}.", self.canary)).await;
@@ -260,7 +260,7 @@ impl<'a> Left<'a> {
         self.ask("threads.delete", json!({"thread_id": other})).await;
     }
 
-    /// Turns that have not ended, and what the owner of the workflow writes.
+    /// Unfinished turns, and data that the workflow's owner writes.
     async fn unended_turns(&mut self) {
         self.say("ask").await;
         drop(self.parked().await);

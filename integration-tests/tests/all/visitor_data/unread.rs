@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::{Person, add_items, is_erased};
 
-/// More than the sockets of a connection buffer.
+/// More than a connection's sockets buffer.
 const LARGE: usize = 16 << 20;
 
-/// A single instance with two connections: one writes, the other one is for all readers.
+/// A single instance with two connections: one for writes, the other for all reads.
 fn small() -> Builder {
     TestService::builder().alone().set("SERVICE_DATABASE_POOL", "2")
 }
@@ -48,7 +48,7 @@ async fn an_export_that_is_not_read_holds_no_connection() {
     for person in [&talkative, &with_files, &talkative, &with_files] {
         exports.push(opened(person).await);
     }
-    // There are more exports than connections, and others chat and read their data.
+    // There are more exports than connections, while others chat and read their data.
     for number in 0..2 {
         let turn = t.visitor().say(&workflow.id, &format!("{number}")).await.unwrap();
         assert_eq!(turn.text, format!("You said: {number}"));
@@ -56,7 +56,7 @@ async fn an_export_that_is_not_read_holds_no_connection() {
         assert_eq!(other.export().await.status, 200);
     }
     t.assert_healthy().await;
-    // They were not read before and are complete.
+    // These exports were unread until now, and are complete.
     for mut export in exports.into_iter().take(2) {
         let body = export.rest().await;
         assert!(body.len() > LARGE, "{} bytes", body.len());

@@ -1,4 +1,4 @@
-//! What is too much, and how a socket ends.
+//! Websocket limits, and the end of a socket.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn a_message_that_is_too_large_closes_the_socket() {
     assert_eq!(socket.next().await["type"], "pong");
     let _ = socket.send(Message::text(fits(4097))).await;
     assert_eq!(socket.closed().await, too_large);
-    // However many frames it comes in, and though it never ends.
+    // However many frames it consists of, and even if it never ends.
     let mut socket = Socket::of(&t, &workflow, &[]).await;
     for part in 0..10_000 {
         if socket.send_part(&[b' '; 64], part == 0, false).await.is_err() {
@@ -37,7 +37,7 @@ async fn a_message_that_is_too_large_closes_the_socket() {
         }
     }
     assert_eq!(socket.closed().await, too_large);
-    // Megabytes are not read into memory, and the client still learns why.
+    // Megabytes are not read into memory, and the client still gets the reason.
     let mut socket = Socket::of(&t, &workflow, &[]).await;
     let _ = socket.send(Message::text("x".repeat(8 << 20))).await;
     assert_eq!(socket.closed().await, too_large);
@@ -86,7 +86,7 @@ async fn a_slow_reader_holds_nobody_up_and_gets_everything() {
         slow.say(&subscribe(&run, 0)).await;
         runs.push(run);
     }
-    // It has not read a byte, and everybody else goes on.
+    // It has not read a byte, and all others continue.
     let mut quick = Socket::of(&t, &workflow, &[]).await;
     for run in &runs {
         quick.say(&subscribe(run, 0)).await;
@@ -105,7 +105,7 @@ async fn a_slow_reader_holds_nobody_up_and_gets_everything() {
     slow.close().await;
 }
 
-/// Reads until it is closed.
+/// Reads until the socket is closed.
 async fn stays(socket: &mut Socket) {
     while socket.try_next().await.is_ok() {}
 }
@@ -122,7 +122,7 @@ async fn who_is_no_longer_let_in_is_put_out_within_a_minute() {
     super::call(&t, "DELETE", &format!("/api/admin/service-tokens/{revoked}"), &json!({"reason": "lost"}))
         .await;
     let before = t.clock().now();
-    // The others answer their pings meanwhile.
+    // The others respond to their pings meanwhile.
     let put_out = async {
         tokio::select! {
             closed = gone.closed() => closed,
@@ -133,7 +133,8 @@ async fn who_is_no_longer_let_in_is_put_out_within_a_minute() {
     let closed = t.while_time_passes_in(Duration::from_millis(100), put_out).await;
     assert_eq!(closed, "4401 auth.invalid_token");
     assert!(t.clock().now() - before <= TimeDelta::minutes(1));
-    // Every ping is answered before the next tick, and before the leap: it makes no one idle.
+    // Every ping gets its response before the next tick, and before the clock jump, which therefore makes no socket
+    // idle.
     for tick in [TICK, TICK, TICK, Duration::ZERO] {
         for socket in [&mut expiring, &mut staying] {
             assert!(socket.settle().await.is_empty(), "they still may");
@@ -154,7 +155,7 @@ async fn who_is_no_longer_let_in_is_put_out_within_a_minute() {
 async fn a_client_that_is_silent_for_a_minute_is_gone() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().create().await;
-    // One that reads answers the pings by itself.
+    // A client that reads responds to pings automatically.
     let mut alive = Socket::of(&t, &workflow, &[]).await;
     let path = format!("/ws/workflow/{}", workflow.id);
     let headers = [
@@ -174,7 +175,7 @@ async fn a_client_that_is_silent_for_a_minute_is_gone() {
         }
     });
     let heard = heard.await;
-    // Pings, and then why.
+    // First the pings, then the reason.
     assert!(heard.starts_with(&[0x89, 0]), "{heard:?}");
     let reason = b"ws.idle";
     assert!(heard.ends_with(reason), "{heard:?}");

@@ -1,4 +1,4 @@
-//! Who may open a socket, and how everybody else is answered.
+//! Permission to open a socket, and responses to rejected handshakes.
 
 use auth::jwt::{HmacSecret, Signer, TYPE_ACCESS};
 use integration_tests::{AnswerExt, Socket, TestService, shown};
@@ -93,7 +93,7 @@ async fn every_failure_is_answered_at_the_handshake_as_over_http() {
         assert_eq!(answer.header("content-type"), Some("application/json"));
         if refusal.starts_with("401") {
             assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"));
-            // The same token is no better elsewhere.
+            // The same token is rejected over HTTP, too.
             let over_http = t.send("GET", "/api/workflows", &headers, "").await;
             assert_eq!(over_http.text(), answer.text());
         }
@@ -134,7 +134,7 @@ async fn a_token_may_stand_in_four_places_and_the_first_counts() {
         (&both, vec![], None),
         (&path, vec![("sec-websocket-protocol", offered.as_str())], Some(offered.as_str())),
         (&path, vec![("sec-websocket-protocol", beside.as_str())], Some("callboard")),
-        // The first counts.
+        // The first credential counts.
         (&spoilt, vec![("authorization", header.as_str())], None),
         (&query, vec![("sec-websocket-protocol", "callboard, bearer.spoilt")], Some("callboard")),
     ] {
@@ -157,7 +157,7 @@ async fn a_token_may_stand_in_four_places_and_the_first_counts() {
         let answer = refused(&t, &format!("{path}?{differ}"), &[]).await;
         assert_eq!((answer.refusal().as_str(), answer.message().as_str()), (invalid, "Invalid bearer token"));
     }
-    // Cookies alone say nothing of who somebody is.
+    // Cookies alone do not identify a caller.
     let cookies = format!("token={ADMIN}; access_token={ADMIN}; callboard_visitor=x; session={ADMIN}");
     assert_eq!(refused(&t, &path, &[("cookie", &cookies)]).await.refusal(), "401 auth.missing_token");
 }
@@ -198,7 +198,7 @@ async fn failures_are_counted_with_all_others() {
     for path in &refusals {
         assert_eq!(refused(&t, path, &[]).await.refusal(), "401 auth.invalid_token");
     }
-    // The fourth, and from then on good ones too.
+    // The fourth attempt, and from then on even valid tokens.
     for token in ["e", ADMIN] {
         let limited = refused(&t, &format!("{path}?token={token}"), &[]).await;
         assert_eq!(limited.refusal(), "429 auth.rate_limited");
@@ -249,10 +249,10 @@ async fn an_open_service_asks_nobody_but_for_where_they_come_from() {
     let path = format!("/ws/workflow/{}", workflow.id);
     let rebound = refused(&t, &path, &[("host", "rebound.example")]).await;
     assert_eq!(rebound.refusal(), "403 auth.host_mismatch");
-    // A list that takes everybody takes nobody here.
+    // An origin list that allows all allows none here.
     let evil = refused(&t, &path, &[("origin", "https://evil.example")]).await;
     assert_eq!(evil.refusal(), "403 auth.origin_mismatch");
-    // A token that is shown is judged all the same.
+    // A presented token is checked nevertheless.
     assert_eq!(refused(&t, &format!("{path}?token=x"), &[]).await.refusal(), "401 auth.invalid_token");
     socket.close().await;
 }

@@ -1,4 +1,4 @@
-//! What is said over a socket, and what is not understood.
+//! Valid messages over a socket, and invalid ones.
 
 use integration_tests::{Socket, TestService};
 use serde_json::{Value, json};
@@ -26,13 +26,13 @@ async fn a_ping_is_answered_with_what_came_with_it() {
     assert_eq!(pong, expected);
     let pong = answer(&mut socket, Message::text(r#"{"type": "ping"}"#)).await;
     assert_eq!(pong, json!({"type": "pong", "run_id": null, "seq": 0, "payload": {}}));
-    // In several frames, with another message's frames between them.
+    // In several frames, with another message's frames in between.
     socket.send_part(br#"{"type": "pi"#, true, false).await.unwrap();
     socket.send(Message::Ping("x".into())).await.unwrap();
     socket.send_part(b"", false, false).await.unwrap();
     socket.send_part(br#"ng", "request_id": "parts"}"#, false, true).await.unwrap();
     assert_eq!(socket.next().await["request_id"], "parts");
-    // Many at once are all answered, in order.
+    // Many at once all get responses, in order.
     for number in 0..200 {
         socket.say(&json!({"type": "ping", "request_id": number.to_string()})).await;
     }
@@ -68,7 +68,7 @@ async fn what_is_not_understood_is_said_and_the_socket_stays_open() {
     ] {
         let said = answer(&mut socket, Message::text(text)).await;
         assert_eq!((&said["type"], &said["seq"]), (&json!("error"), &json!(0)));
-        // A refused control names its run.
+        // A rejected control names its run.
         let sent: Value = serde_json::from_str(text).unwrap_or_default();
         let run = if sent["type"] == "cancel" { &sent["run_id"] } else { &Value::Null };
         assert_eq!(&said["run_id"], run, "{text}");

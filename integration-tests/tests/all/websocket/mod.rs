@@ -1,4 +1,4 @@
-//! The workflow websocket: who may open it, what is said over it, and how it ends.
+//! The workflow websocket: handshake, messages, and close.
 
 mod bounds;
 mod handshake;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 /// The bootstrap token.
 const ADMIN: &str = "bootstrap-token-of-the-websocket-tests-0123456789";
-/// Signs access tokens.
+/// The signing secret for access tokens.
 const SECRET: &str = "secret-of-the-access-tokens-of-these-tests-0123";
 
-/// Asks everybody for a credential.
+/// A service that requires a credential from every caller.
 fn guarded() -> integration_tests::Builder {
     TestService::builder()
         .set("SERVICE_AUTH_MODE", "required")
@@ -23,7 +23,7 @@ fn guarded() -> integration_tests::Builder {
         .set("SERVICE_AUTH_JWT_SECRET", SECRET)
 }
 
-/// Somebody who may do everything on a guarded service.
+/// A client with all rights on a guarded service.
 fn admin(t: &TestService) -> Client {
     Client::builder(t.client().base()).service_token(ADMIN.to_owned().into()).build().unwrap()
 }
@@ -32,7 +32,7 @@ fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-/// Calls the API of a guarded service.
+/// Calls a guarded service's API.
 async fn call(t: &TestService, method: &str, path: &str, body: &Value) -> Value {
     let bearer = bearer(ADMIN);
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
@@ -41,20 +41,20 @@ async fn call(t: &TestService, method: &str, path: &str, body: &Value) -> Value 
     if answer.status == 204 { Value::Null } else { answer.value() }
 }
 
-/// A service token with these scopes: its id and itself.
+/// A service token with these scopes: its id and its secret.
 async fn token(t: &TestService, body: Value) -> (String, String) {
     let made = call(t, "POST", "/api/admin/service-tokens", &body).await;
     (made["id"].as_str().unwrap().to_owned(), made["secret"].as_str().unwrap().to_owned())
 }
 
-/// A handshake that the service refuses.
+/// A handshake that the service rejects.
 async fn refused(t: &TestService, path: &str, headers: &[(&str, &str)]) -> Answer {
     let answer = handshake(t, path, headers).await;
     assert_eq!(answer.header("cache-control"), Some("no-store"), "{}", answer.text());
     answer
 }
 
-/// A handshake by hand, for what no library sends.
+/// A handshake by hand, for requests that no library sends.
 async fn handshake(t: &TestService, path: &str, headers: &[(&str, &str)]) -> Answer {
     let mut all = vec![
         ("upgrade", "websocket"),
@@ -66,7 +66,7 @@ async fn handshake(t: &TestService, path: &str, headers: &[(&str, &str)]) -> Ans
     t.raw().await.request("GET", path, &all, "").await.whole().await
 }
 
-/// Begins a run and answers its id.
+/// Starts a run and returns its id.
 async fn begin(t: &TestService, workflow: &Workflow) -> String {
     let begun = t.post(&format!("/api/workflows/{}/runs", workflow.id), "{}").await;
     assert_eq!(begun.status, 202, "{}", begun.text());

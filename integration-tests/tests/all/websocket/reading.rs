@@ -1,17 +1,17 @@
-//! The events of runs over a socket: each once, in order, from any place on.
+//! Run events over a socket: each once, in order, from any position.
 
 use integration_tests::{AnswerExt, Socket, TestService, Workflow, chat, graphs};
 use serde_json::{Value, json};
 
 use super::{admin, bearer, begin, guarded, subscribe, token};
 
-/// The run's events as SSE has them.
+/// The run's events, read over SSE.
 async fn stored(t: &TestService, run: &str) -> Vec<Value> {
     let body = t.open("GET", &format!("/api/runs/{run}/events"), &[], "").await.rest().await;
     integration_tests::events(&body)
 }
 
-/// Reads until each of these runs has ended; the events run by run.
+/// Reads until each of these runs has ended; returns the events by run.
 async fn read(socket: &mut Socket, runs: &[&str]) -> Vec<Vec<Value>> {
     let mut all = vec![Vec::new(); runs.len()];
     let mut open = runs.len();
@@ -37,7 +37,7 @@ async fn runs_are_read_live_and_afterwards_from_any_place() {
     let mut socket = Socket::of(&t, &workflow, &[]).await;
     socket.say(&subscribe(&first, 0)).await;
     socket.say(&json!({"type": "subscribe", "run_id": second, "request_id": "the second"})).await;
-    // Once for each socket and run.
+    // One subscription per socket and run.
     socket.say(&json!({"type": "subscribe", "run_id": first, "request_id": "again"})).await;
     let mut all = vec![Vec::new(), Vec::new()];
     let mut again = 0;
@@ -94,7 +94,7 @@ async fn a_cut_connection_loses_and_repeats_nothing() {
                 return;
             }
         }
-        // Gone without a word.
+        // Disconnected without a close frame.
         drop(socket);
     }
 }
@@ -138,7 +138,7 @@ async fn only_this_workflows_runs_are_read_and_only_by_those_who_may() {
     assert_eq!(refused["payload"]["code"], "auth.missing_scope");
     assert_eq!(refused["payload"]["message"], "Missing required scopes: workflows:read");
     socket.close().await;
-    // A turn of the chat has events of another kind.
+    // A chat turn has events of another kind.
     let turn = t.chat(&chat::create(&two, "hi")).await;
     assert_eq!(turn.status, 200, "{}", turn.text());
     let turn = t.scalar("SELECT id FROM runs WHERE thread_id IS NOT NULL").await;
@@ -190,7 +190,7 @@ async fn a_socket_reads_and_cancels_64_runs_at_a_time() {
         let heard = socket.until("run_cancelled").await;
         assert!(heard.iter().all(|message| message["type"] != "error"), "{heard:?}");
     }
-    // There is a place again. The run that was not read is cancelled, too.
+    // A subscription slot is free again. The unread run is cancelled, too.
     socket.say(&subscribe(&runs[64], 0)).await;
     socket.until("run_cancelled").await;
     socket.close().await;

@@ -1,4 +1,4 @@
-//! Runs that are begun over a socket.
+//! Runs started over a socket.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn a_run_is_begun_and_its_events_follow_with_what_came_with_it() {
     socket.close().await;
 }
 
-/// What is tried out does not replace what others use.
+/// A trial does not replace the version that others use.
 #[tokio::test]
 async fn a_graph_that_comes_along_is_a_draft_and_kept_once() {
     let t = TestService::with_manual_clock().await;
@@ -66,7 +66,7 @@ async fn a_graph_that_comes_along_is_a_draft_and_kept_once() {
         drafts.push(run["version_id"].as_str().unwrap().to_owned());
     }
     assert_eq!(drafts[0], drafts[1]);
-    // The same graph as the latest version's runs as that.
+    // A graph that equals the latest version runs as that version.
     socket.say(&json!({"type": "run_workflow", "graph_config": double(), "inputs": {"n": 1}})).await;
     assert_eq!(events(&mut socket).await[0]["payload"]["version"], 1);
     let path = format!("/api/workflows/{}", workflow.id);
@@ -100,7 +100,7 @@ async fn a_graph_that_comes_along_is_a_draft_and_kept_once() {
         let refused = t.post(&format!("{path}/versions"), &wrong.to_string()).await;
         assert_eq!(refused.refusal(), "422 request.invalid", "{wrong}");
     }
-    // What is wrong with it is told, and the socket stays open.
+    // Problems in the graph are reported, and the socket stays open.
     socket
         .say(&json!({"type": "run_workflow", "graph_config": {"format": "graph/2"}, "request_id": "bad"}))
         .await;
@@ -152,7 +152,7 @@ async fn a_graph_asks_for_the_right_to_write() {
     socket.close().await;
 }
 
-/// A draft that no run needs is deleted after a day; one that a run needs stays as long as that.
+/// A draft that no run needs is deleted after a day; one that a run needs stays as long as the run.
 #[tokio::test]
 async fn drafts_are_forgotten_when_nothing_needs_them() {
     let t = TestService::with_manual_clock().await;

@@ -1,4 +1,4 @@
-//! A token in an address is told to nobody.
+//! A token in a URL is never revealed.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ const TOKEN: &str = "canary-token-52b8e07c6f1a4d93";
 const ACCESS: &str = "canary-access-d4915fe8a36b72c0";
 const OFFERED: &str = "canary-offered-0e6a9c3b8d27f514";
 
-/// Beside what the sockets carry, everything that the service writes at `trace` is looked through.
+/// Searches everything that the service writes at `trace`, in addition to the sockets' data.
 #[tokio::test]
 async fn tokens_in_all_four_places_reach_no_log_and_no_answer() {
     let database = TestDatabase::create().await;
@@ -68,7 +68,7 @@ async fn tokens_in_all_four_places_reach_no_log_and_no_answer() {
     let one = format!("?token={TOKEN}");
     let mut answers = String::new();
     for number in 0..16 {
-        // Upgraded or not, to a workflow or to nothing, broken or whole: until the limit of failures is reached.
+        // Upgraded or not, to a workflow or to nothing, broken or complete: until the failure limit is reached.
         let headers = match number % 4 {
             0 => [&shaken[..], &[("authorization", bearer.as_str())]].concat(),
             1 => [&shaken[..], &[("sec-websocket-protocol", offered.as_str())]].concat(),

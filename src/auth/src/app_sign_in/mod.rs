@@ -1,7 +1,7 @@
-//! Sign-in to hosted apps: from the host of an app to the central host and back, with an authorization code.
+//! Sign-in to hosted apps: from an app's host to the central host and back, with an authorization code.
 //!
-//! Pure: what the browser takes along, what is kept until it returns, which requests for a code are good, where a user
-//! continues. The service redeems the code itself, so that pages of apps receive no token, no code and no verifier.
+//! Pure: the browser's request, the state kept until it returns, the validity of code requests, and the path on which a
+//! user continues. The service redeems the code itself, so app pages receive no token, no code and no verifier.
 //!
 //! Source: RFC 6749, 7636, 9207, 9700, and BCP 212 for browser-based applications.
 
@@ -15,28 +15,28 @@ pub use start::{BadVerifier, SignInStart, open_verifier};
 
 use chrono::TimeDelta;
 
-/// How long a user may take on the central host.
+/// Maximum time for a user on the central host.
 pub const SIGN_IN_LIFE: TimeDelta = TimeDelta::minutes(10);
-/// How many sign-ins to an app a client may have under way that long.
+/// Maximum pending sign-ins per client and app within [`SIGN_IN_LIFE`].
 pub const SIGN_INS_OF_CLIENT_AND_APP: i64 = 100;
-/// The same to all apps together.
+/// Maximum pending sign-ins per client, all apps together, within [`SIGN_IN_LIFE`].
 pub const SIGN_INS_OF_CLIENT: i64 = 1_000;
-/// How long a code is good.
+/// Authorization code lifetime.
 pub const CODE_LIFE: TimeDelta = TimeDelta::seconds(60);
-/// How long after the redemption of a code requests of the same browser with it count as sent at the same moment.
+/// Period after a code's redemption in which the same browser's requests with it count as simultaneous.
 pub const CODE_OVERLAP: TimeDelta = TimeDelta::seconds(2);
-/// How many codes a user may receive within [`SIGN_IN_LIFE`].
+/// Maximum codes per user within [`SIGN_IN_LIFE`].
 pub const CODES_PER_USER: i64 = 100;
-/// How long a session outlives its last request.
+/// Session idle timeout, from the last request.
 pub const SESSION_IDLE: TimeDelta = TimeDelta::minutes(60);
-/// How long a session lives at most.
+/// Maximum session lifetime.
 pub const SESSION_LIFE: TimeDelta = TimeDelta::hours(12);
-/// How old the cookie of a session becomes.
+/// Maximum session cookie age before rotation.
 pub const ROTATED_EVERY: TimeDelta = TimeDelta::minutes(15);
-/// How long the cookie before is good: requests may be under way with it.
+/// Period in which the previous cookie stays valid, for requests already under way.
 pub const OVERLAP: TimeDelta = TimeDelta::seconds(30);
 
-/// Where the central host sends a browser back to, on the host of an app.
+/// Path on an app's host to which the central host returns a browser.
 pub const CALLBACK: &str = "/__service/auth/callback";
-/// Where the central host issues codes, after its base.
+/// Path below the central host's base that issues codes.
 pub const AUTHORIZE: &str = "/authorize";

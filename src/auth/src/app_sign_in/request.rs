@@ -10,45 +10,45 @@ const CODE_CHALLENGE: &str = "code_challenge";
 const CODE_CHALLENGE_METHOD: &str = "code_challenge_method";
 const STATE: &str = "state";
 
-/// The members of a request, each once.
+/// The request's parameters, each allowed once.
 pub const NAMES: [&str; 6] =
     [RESPONSE_TYPE, CLIENT_ID, REDIRECT_URI, CODE_CHALLENGE, CODE_CHALLENGE_METHOD, STATE];
 
-/// Bytes of the longest address of a host of an app.
+/// Maximum app host address bytes.
 const LONGEST_ADDRESS: usize = 512;
 
-/// What an app asks for. The app and the address are still to be compared with those that exist.
+/// An app's code request. The caller still compares the app and the address with the existing ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeRequest {
-    /// The alias of the app.
+    /// The app's alias.
     pub alias: String,
-    /// Where the browser is sent back to.
+    /// The address to which the browser returns.
     pub redirect_uri: String,
-    /// The digest of the verifier.
+    /// The verifier's digest.
     pub challenge: String,
-    /// What the app recognises the browser by.
+    /// The value by which the app recognises the browser.
     pub state: String,
 }
 
-/// What is wrong with a request.
+/// A request problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestProblem {
-    /// A member is missing, or has no good value.
+    /// A parameter is missing or invalid.
     #[error("`{0}` is missing or not valid")]
     Invalid(&'static str),
-    /// A member is given twice.
+    /// A parameter occurs twice.
     #[error("`{0}` is given twice")]
     Repeated(&'static str),
-    /// A member that no request has.
+    /// A parameter is unknown.
     #[error("the request has an unknown parameter")]
     Unknown,
 }
 
 impl CodeRequest {
-    /// Reads the members of a query, a form or an object.
+    /// Parses the parameters of a query, a form or an object.
     ///
     /// # Errors
-    /// [`RequestProblem`], the first one in the order of [`NAMES`].
+    /// [`RequestProblem`], the first one in [`NAMES`] order.
     pub fn read(members: impl IntoIterator<Item = (String, String)>) -> Result<Self, RequestProblem> {
         let mut found: [Option<String>; NAMES.len()] = Default::default();
         for (name, value) in members {
@@ -68,7 +68,7 @@ impl CodeRequest {
         Ok(Self { alias, redirect_uri, challenge, state })
     }
 
-    /// The members, as they are read.
+    /// The parameters, as [`CodeRequest::read`] parses them.
     #[must_use]
     pub fn members(&self) -> [(&'static str, &str); NAMES.len()] {
         [
@@ -82,7 +82,7 @@ impl CodeRequest {
     }
 }
 
-/// An app is found by its alias alone, not by its id.
+/// An app is found by its alias only, never by its id.
 fn is_label(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=63).contains(&text.len()) && text.bytes().all(plain) && uuid::Uuid::parse_str(text).is_err()

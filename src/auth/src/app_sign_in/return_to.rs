@@ -1,14 +1,14 @@
-//! Where a user continues after the sign-in to an app: on a path of the app, and nowhere else.
+//! The path on which a user continues after signing in to an app: always a path of that app.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-/// Bytes of the longest path.
+/// Maximum path bytes.
 const LONGEST: usize = 512;
-/// The paths of the sign-in itself: a user who continues there does not arrive.
+/// Paths of the sign-in itself: a user who continues there never arrives.
 const SIGN_IN: &str = "/__service/auth";
 
-/// The path to continue on: the given one if it is one of the app, else `/`.
+/// Returns the given path if it belongs to the app, else `/`.
 #[must_use]
 pub fn return_to(given: Option<&str>) -> &str {
     given.filter(|path| is_path_of_app(path)).unwrap_or("/")
@@ -23,7 +23,7 @@ fn is_path_of_app(path: &str) -> bool {
         && !is_of_sign_in(path)
 }
 
-/// As a browser resolves the path, and as the service decodes it.
+/// Compares the path as a browser resolves it and as the service decodes it.
 fn is_of_sign_in(path: &str) -> bool {
     let resolved = Url::parse("https://app.invalid").and_then(|base| base.join(path));
     let Ok(resolved) = resolved else { return true };
@@ -85,7 +85,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
-        /// Whatever is given, a browser stays on the host of the app.
+        /// A browser stays on the app's host for any input.
         #[test]
         fn a_browser_stays_on_the_host(given in r#"[/\\.:@?#%a-z\x00-\x20_]{0,40}"#) {
             let base = Url::parse("https://notes.apps.example.org/__service/auth/callback").unwrap();

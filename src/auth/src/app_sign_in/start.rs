@@ -1,4 +1,4 @@
-//! What a browser takes to the central host, and what is kept until it returns.
+//! The browser's request to the central host, and the state kept until the browser returns.
 
 use kernel::{Random, RandomError, Secret};
 use secrecy::ExposeSecret;
@@ -9,29 +9,29 @@ use crate::keyring::{KeyRing, KeyringError};
 use crate::pkce::challenge;
 use crate::sign_in::Token;
 
-/// A sign-in that begins.
+/// A new sign-in.
 pub struct SignInStart {
-    /// Comes back with the browser; its digest is kept.
+    /// Returns with the browser; only its digest is stored.
     pub state: Token,
     verifier: Secret,
 }
 
-/// A stored verifier is not one.
+/// A stored verifier is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("a sealed verifier cannot be read")]
 pub struct BadVerifier(#[source] Option<KeyringError>);
 
 impl SignInStart {
-    /// Two new secrets of 256 bits.
+    /// Creates two secrets of 256 bits.
     ///
     /// # Errors
-    /// [`RandomError`] if there are no random bytes.
+    /// [`RandomError`] if the random source fails.
     pub fn fresh(random: &dyn Random) -> Result<Self, RandomError> {
         let (state, verifier) = (Token::fresh(random)?, Token::fresh(random)?);
         Ok(Self { state, verifier: verifier.expose().into() })
     }
 
-    /// Where the browser is sent: to the central host, whose base this is.
+    /// The address to which the browser is sent, below the central host's `base`.
     #[must_use]
     pub fn address(&self, base: &str, alias: &str, redirect_uri: &str) -> String {
         let request = CodeRequest {
@@ -43,16 +43,16 @@ impl SignInStart {
         format!("{}{AUTHORIZE}?{}", base.trim_end_matches('/'), request.query())
     }
 
-    /// The verifier, sealed for the row of the state, and for no other.
+    /// Seals the verifier for the state's row only.
     ///
     /// # Errors
-    /// [`KeyringError::Random`] if there are no random bytes.
+    /// [`KeyringError::Random`] if the random source fails.
     pub fn seal(&self, ring: &KeyRing, random: &dyn Random) -> Result<Vec<u8>, KeyringError> {
         ring.seal(&context(&self.state.digest()), self.verifier.expose_secret().as_bytes(), random)
     }
 }
 
-/// The verifier that was sealed for the row with this digest of a state.
+/// Opens the verifier that was sealed for the row with this state digest.
 ///
 /// # Errors
 /// [`BadVerifier`] for anything else.
@@ -68,7 +68,7 @@ fn context(state: &[u8]) -> String {
 }
 
 impl CodeRequest {
-    /// As a query.
+    /// Encodes the request as a query.
     #[must_use]
     pub fn query(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());

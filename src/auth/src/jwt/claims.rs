@@ -1,4 +1,4 @@
-//! What an access token says, once it is believed.
+//! The claims of a verified access token.
 
 use std::collections::BTreeSet;
 
@@ -8,42 +8,42 @@ use serde_json::{Map, Value};
 use super::instant;
 use super::scopes::union;
 
-/// Scopes that a token may carry.
+/// Maximum scopes per token.
 const MOST_SCOPES: usize = 100;
-/// Characters of a subject, an id, a session.
+/// Maximum characters of a subject, an id or a session.
 const MOST_CHARACTERS: usize = 255;
-/// `type`, `typ` or `token_use` of access tokens that do not say whose they are.
+/// `type`, `typ` or `token_use` of access tokens that do not name the subject's kind.
 const PLAIN: [&str; 6] = ["access", "access_token", "bearer", "jwt", "at+jwt", "application/at+jwt"];
 
-/// What an access token says.
+/// An access token's claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
-    /// Whom it speaks for (`sub`), never empty.
+    /// The subject (`sub`), never empty.
     pub subject: String,
-    /// Its id (`jti`).
+    /// The token's id (`jti`).
     pub token_id: Option<String>,
-    /// Who made it (`iss`).
+    /// The issuer (`iss`).
     pub issuer: Option<String>,
-    /// Whom it was made for (`aud`).
+    /// The audience (`aud`).
     pub audience: Vec<String>,
-    /// When it was made (`iat`).
+    /// The time of issue (`iat`).
     pub issued_at: Option<DateTime<Utc>>,
-    /// When it ends (`exp`).
+    /// The expiry (`exp`).
     pub expires_at: DateTime<Utc>,
-    /// What its subject is.
+    /// The subject's kind.
     pub kind: TokenKind,
-    /// Its scopes, sorted, each once; at most 100. None of them need be known.
+    /// Sorted, unique scopes; at most 100. Unknown scopes are allowed.
     pub scopes: Vec<String>,
-    /// Where it may be used.
+    /// The workspaces in which the token is valid.
     pub workspaces: Workspaces,
-    /// The sign-in it belongs to (`sid`). Issuers elsewhere have sign-ins too, so look at [`Claims::signed_by`] before
-    /// taking it for one of ours.
+    /// The token's sign-in (`sid`). Other issuers have sign-ins too, so check [`Claims::signed_by`] before treating it
+    /// as ours.
     pub session: Option<String>,
-    /// Whose key signed it.
+    /// The owner of the signing key.
     pub signed_by: SignedBy,
 }
 
-/// What a token's subject is (`type`, `typ` or `token_use`); a user where nothing is said.
+/// The kind of a token's subject (`type`, `typ` or `token_use`); a user by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     /// A person.
@@ -54,20 +54,20 @@ pub enum TokenKind {
     Client,
 }
 
-/// The workspaces of a token.
+/// A token's workspaces.
 ///
-/// A token without any claim about workspaces is not limited to some. One with such a claim is limited to what it says,
-/// also when that is an empty list or text: it opens none. An issuer that makes tokens from a list of memberships then
-/// does not open everything to a user whose last membership was taken away.
+/// A token without any workspace claim is unrestricted. A token with such a claim is limited to its values; an empty
+/// list or text opens no workspace. So an issuer that derives tokens from memberships does not open everything to a
+/// user who lost their last membership.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Workspaces {
-    /// Nothing is said.
+    /// The token has no workspace claim.
     Unrestricted,
-    /// These ids or slugs, sorted, each once. They need not exist.
+    /// Only these ids or slugs, sorted and unique. They need not exist.
     Only(Vec<String>),
 }
 
-/// Whose key signed a token.
+/// The owner of the key that signed a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedBy {
     /// The configured secret.
@@ -78,17 +78,17 @@ pub enum SignedBy {
     KeySet,
 }
 
-/// A claim is missing or is not what it must be.
+/// A claim is missing or invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BadClaims;
 
-/// Claims whose form is right, and the two times that are only looked at once.
+/// Well-formed claims, and a time that is needed only for verification.
 pub(super) struct Read {
     pub(super) claims: Claims,
     pub(super) not_before: Option<DateTime<Utc>>,
 }
 
-/// Reads every claim that means something here. Each must be of its type when it is there, needed or not.
+/// Parses every claim that the service knows. A claim that is present must have its type, even if it is not needed.
 pub(super) fn read(members: &Map<String, Value>, signed_by: SignedBy) -> Result<Read, BadClaims> {
     let scopes = union(members, &["scope", "scopes", "scp"], "scopes").map_err(|_| BadClaims)?;
     let scopes = scopes.unwrap_or_default();
@@ -113,7 +113,7 @@ pub(super) fn read(members: &Map<String, Value>, signed_by: SignedBy) -> Result<
     Ok(Read { claims, not_before: date(members, "nbf")? })
 }
 
-/// The subject, of a token whose signature is good, whatever else is wrong with it.
+/// The subject of a token with a valid signature, even if the token is otherwise invalid.
 pub(super) fn subject(members: &Map<String, Value>) -> Result<String, BadClaims> {
     text(members, "sub")?.ok_or(BadClaims)
 }
@@ -122,7 +122,7 @@ fn list(set: BTreeSet<String>) -> Vec<String> {
     set.into_iter().collect()
 }
 
-/// A text that a table can keep.
+/// A text that a database column can store.
 pub(crate) fn text(members: &Map<String, Value>, name: &str) -> Result<Option<String>, BadClaims> {
     match members.get(name) {
         None => Ok(None),
@@ -140,7 +140,7 @@ pub(crate) fn date(members: &Map<String, Value>, name: &str) -> Result<Option<Da
     members.get(name).map(|value| instant(value).ok_or(BadClaims)).transpose()
 }
 
-/// `aud`: one text or several.
+/// `aud`: one text or a list.
 pub(crate) fn audience(members: &Map<String, Value>) -> Result<Vec<String>, BadClaims> {
     match members.get("aud") {
         None => Ok(Vec::new()),
@@ -152,7 +152,7 @@ pub(crate) fn audience(members: &Map<String, Value>) -> Result<Vec<String>, BadC
     }
 }
 
-/// Names of other kinds of tokens (`id`, `refresh`) are refused, and so are two names that say different things.
+/// Rejects other token kinds (`id`, `refresh`) and contradicting names.
 fn kind(members: &Map<String, Value>) -> Result<TokenKind, BadClaims> {
     let mut said = None;
     for value in ["type", "typ", "token_use"].iter().filter_map(|name| members.get(*name)) {

@@ -1,14 +1,14 @@
-//! What a token says of itself before its signature has been looked at.
+//! A token's header, parsed before its signature is checked.
 
 use serde_json::{Map, Value};
 
 use super::json;
 
-/// Longest header, as JSON.
+/// Maximum header bytes as JSON.
 const MOST_BYTES: usize = 1024;
-/// Longest key id.
+/// Maximum key id characters.
 const MOST_KEY_ID: usize = 128;
-/// Members that choose a key, or change what is signed or how it is read. No token that we take needs them.
+/// Members that choose a key, or change what is signed or how it is parsed. No accepted token needs them.
 const REFUSED: [&str; 7] = ["crit", "b64", "jku", "jwk", "x5u", "x5c", "zip"];
 /// `typ` of access tokens, in any case (RFC 7515, 4.1.9); the long form is RFC 9068's.
 const ACCESS: [&str; 3] = ["JWT", "at+jwt", "application/at+jwt"];
@@ -25,37 +25,37 @@ pub enum Algorithm {
 /// `typ` of an identity token (OpenID Connect Core 1.0, 2), in any case.
 const IDENTITY: &str = "JWT";
 
-/// What a token is for. A token of one purpose never passes for another of ours: their `typ` differ.
+/// A token's purpose. A token never passes for another purpose, because the `typ` differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// `typ` is absent or one of [`ACCESS`].
     Access,
-    /// `typ` is absent or [`IDENTITY`]: what a provider says of a user who signs in there. Its audience, issuer and
-    /// nonce keep anything else from passing for one.
+    /// `typ` is absent or [`IDENTITY`]: a provider's statement about a user who signs in there. Audience, issuer and
+    /// nonce keep other tokens from passing for one.
     Identity,
     /// `typ` is exactly this.
     Own(&'static str),
 }
 
-/// What is wrong with a header.
+/// A header problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadHeader {
-    /// It is not one that we take.
+    /// The header is not acceptable.
     Malformed,
     /// Its `alg` is unknown.
     UnknownAlgorithm,
 }
 
-/// A header without surprises.
+/// A valid header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) algorithm: Algorithm,
-    /// Letters, digits and `._:-`; only ever compared.
+    /// Letters, digits and `._:-`; only used for comparison.
     pub(crate) key_id: Option<String>,
 }
 
 impl Header {
-    /// Reads the header's JSON. An `alg` that is unknown but a text is told before anything else that is wrong.
+    /// Parses the header's JSON. Reports an unknown textual `alg` before any other problem.
     pub(super) fn read(bytes: &[u8], purpose: Purpose) -> Result<Self, BadHeader> {
         let members = if bytes.len() <= MOST_BYTES { json::object(bytes) } else { None };
         let members = members.ok_or(BadHeader::Malformed)?;
@@ -92,7 +92,7 @@ fn fits(members: &Map<String, Value>, purpose: Purpose) -> bool {
     }
 }
 
-/// Whether this may be a key's id.
+/// Whether a text can be a key id.
 pub(super) fn is_key_id(id: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     (1..=MOST_KEY_ID).contains(&id.len()) && id.bytes().all(fits)

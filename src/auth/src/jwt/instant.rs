@@ -1,14 +1,14 @@
-//! Points in time as tokens write them (RFC 7519, `NumericDate`).
+//! Points in time in tokens (RFC 7519, `NumericDate`).
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-/// How far the clock of an issuer may be ahead of ours, for `nbf` and `iat`. For `exp` nothing is allowed.
+/// Allowed clock skew of an issuer ahead of ours, for `nbf` and `iat`. `exp` has none.
 pub(crate) const LEEWAY: TimeDelta = TimeDelta::seconds(30);
 
-/// The last second of the year 9999; what is later, or as far back, is no date.
+/// The last second of the year 9999; anything beyond it, in either direction, is not a date.
 const LAST: i64 = 253_402_300_799;
 
 /// Seconds since 1970, with or without a fraction.
@@ -30,7 +30,7 @@ pub(crate) fn instant(value: &Value) -> Option<DateTime<Utc>> {
     DateTime::UNIX_EPOCH.checked_add_signed(size)
 }
 
-/// How we write one: whole seconds.
+/// Our own format: whole seconds.
 pub(crate) fn seconds(at: DateTime<Utc>) -> i64 {
     at.timestamp()
 }

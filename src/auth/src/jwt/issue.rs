@@ -1,4 +1,4 @@
-//! Tokens of our own.
+//! Issues our own tokens.
 
 use jsonwebtoken::{Algorithm, Header, encode};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::{HmacSecret, provider};
 /// `typ` of access tokens (RFC 9068).
 pub const TYPE_ACCESS: &str = "at+jwt";
 
-/// A token could not be made: its claims are no JSON.
+/// A token could not be issued: its claims are not valid JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the token's claims cannot be written")]
 pub struct IssueError;
@@ -21,7 +21,7 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// Tokens whose header says `typ` and, if there is one, `kid`.
+    /// Signs tokens with `typ` and an optional `kid` in the header.
     #[must_use]
     pub fn new(secret: HmacSecret, typ: &str, kid: Option<&str>) -> Self {
         let mut header = Header::new(Algorithm::HS256);
@@ -30,7 +30,7 @@ impl Signer {
         Self { secret, header }
     }
 
-    /// A token with these claims. Times among them are whole seconds since 1970.
+    /// Signs a token with these claims. Times among them are whole seconds since 1970.
     ///
     /// # Errors
     /// [`IssueError`] when the claims cannot be written as JSON.

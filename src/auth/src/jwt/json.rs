@@ -1,4 +1,4 @@
-//! JSON as tokens and key sets may hold it: no name twice in an object, and not deep.
+//! JSON as tokens and key sets may contain it: no duplicate names in an object, limited depth.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as _, Deserializer};
 use serde_json::{Map, Number, Value};
 
-/// Levels of objects and lists. Tokens have two or three; a sender of more wants something else.
+/// Maximum levels of objects and lists. Tokens have two or three; more is suspicious.
 const DEPTH: u8 = 16;
 
-/// An object, whole and nothing behind it.
+/// Parses one complete object without trailing text.
 ///
-/// The value is built here and not by serde_json, which would take the last of two members of one name. Names are
-/// compared as they read, so `"\u0061lg"` is `"alg"`.
+/// Builds the value itself because serde_json keeps the last of two members with one name. Names are compared after
+/// unescaping, so `"\u0061lg"` is `"alg"`.
 pub(crate) fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
     let mut text = serde_json::Deserializer::from_slice(bytes);
     let value = Level(DEPTH).deserialize(&mut text).ok()?;
@@ -23,7 +23,7 @@ pub(crate) fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// A value that may have this many levels.
+/// The remaining levels of a value.
 #[derive(Clone, Copy)]
 struct Level(u8);
 

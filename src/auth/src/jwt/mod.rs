@@ -1,7 +1,7 @@
-//! Signed tokens (JWT): what is accepted as an access token, and how tokens of our own are made.
+//! Signed tokens (JWT): accepts access tokens and issues our own.
 //!
-//! `jsonwebtoken` checks signatures and nothing else; its other checks let pass far too much. What a token must be like
-//! before its signature is looked at stands in `token` and `header`, what its claims must say in `verify` and `claims`.
+//! `jsonwebtoken` only checks signatures; its other checks are far too lenient. `token` and `header` check a token
+//! before its signature; `verify` and `claims` check its claims.
 //!
 //! Source: RFC 7515, 7519, 8725 and 9068.
 

@@ -1,4 +1,4 @@
-//! The cryptography behind `jsonwebtoken`: ring, and of its algorithms only those that we use.
+//! The cryptography of `jsonwebtoken`: ring, limited to the algorithms that we use.
 
 use std::sync::Once;
 
@@ -16,11 +16,11 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Puts ring behind the library, once. Without it the library panics, so every way to it comes through here.
+/// Installs ring in the library, once. The library panics without it, so every use calls this function.
 pub(super) fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
-        // Fails when another part of the process was first; then that one's is used.
+        // Fails if another part of the process was first; its provider is then used.
         let _ = PROVIDER.install_default();
     });
 }
@@ -48,7 +48,7 @@ struct Hs256(hmac::Key);
 
 impl Hs256 {
     fn new(secret: &[u8]) -> Result<Self, Error> {
-        // An empty secret is known to everybody.
+        // An empty secret is public.
         if secret.is_empty() {
             return Err(ErrorKind::InvalidKeyFormat.into());
         }
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// Every case of RSA with SHA-256. A signature whose digest's name has no parameters is refused as well.
+    /// Every RSA case with SHA-256. A signature whose digest algorithm lacks parameters is rejected as well.
     #[test]
     fn wycheproof_finds_nothing_in_rs256() {
         install();
@@ -133,7 +133,7 @@ mod tests {
         assert!(cases > 1000, "{cases}");
     }
 
-    /// Every case of HMAC with SHA-256. What is called valid there though it was cut to half is refused.
+    /// Every HMAC case with SHA-256. Tags truncated to half are valid there but rejected here.
     #[test]
     fn wycheproof_finds_nothing_in_hs256() {
         install();

@@ -1,18 +1,18 @@
-//! Claims that hold several texts, in all of their spellings.
+//! Claims with several texts, in all their spellings.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// The objects in which issuers keep claims that are meant for this service.
+/// Objects in which issuers keep claims for this service.
 const NESTED: [&str; 2] = ["orcheo", "callboard"];
 
-/// The claim is there and is of another kind.
+/// The claim is present but has another type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WrongType;
 
-/// Everything that the claims of these names say, and the claims of the names `nested` in the service's own objects.
-/// `None` when none of them is there.
+/// Collects the values of the claims `names`, and of the claims `nested` in the service's own objects. `None` if no
+/// such claim is present.
 pub(super) fn union(
     claims: &Map<String, Value>,
     names: &[&str],
@@ -31,7 +31,7 @@ pub(super) fn union(
     Ok(found)
 }
 
-/// A text divided by spaces or commas, or a list of texts that are taken whole.
+/// Adds a text split at spaces or commas, or a list of unsplit texts.
 fn add(value: &Value, to: &mut BTreeSet<String>) -> Result<(), WrongType> {
     match value {
         Value::String(text) => {
@@ -53,7 +53,7 @@ fn add(value: &Value, to: &mut BTreeSet<String>) -> Result<(), WrongType> {
     Ok(())
 }
 
-/// Control characters have no business in a name, and a database would not take all of them.
+/// Control characters do not belong in a name, and a database rejects some of them.
 fn checked(item: &str) -> Result<String, WrongType> {
     if item.chars().any(char::is_control) { Err(WrongType) } else { Ok(item.to_owned()) }
 }

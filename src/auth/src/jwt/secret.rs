@@ -1,10 +1,10 @@
-//! Secrets of HS256 tokens.
+//! Secrets for HS256 tokens.
 
 use jsonwebtoken::{DecodingKey, EncodingKey};
 use kernel::Secret;
 use secrecy::ExposeSecret as _;
 
-/// A secret that signs and checks HS256 tokens. Never empty; cannot be printed, and is wiped when it goes.
+/// A secret that signs and verifies HS256 tokens. Never empty; cannot be printed, and is wiped when dropped.
 #[derive(Clone)]
 pub struct HmacSecret {
     checks: DecodingKey,
@@ -12,13 +12,13 @@ pub struct HmacSecret {
 }
 
 impl HmacSecret {
-    /// The bytes of a configured text; `None` when it is empty, which means that it is not set.
+    /// The bytes of a configured text; `None` if it is empty, which means unset.
     #[must_use]
     pub fn of_text(secret: &Secret) -> Option<Self> {
         Self::of_bytes(secret.expose_secret().as_bytes())
     }
 
-    /// These bytes; `None` when there are none.
+    /// Creates a secret from these bytes; `None` if empty.
     #[must_use]
     pub fn of_bytes(secret: &[u8]) -> Option<Self> {
         (!secret.is_empty()).then(|| Self {

@@ -1,4 +1,4 @@
-//! The step from a text to claims that a holder of the key has made.
+//! Verifies a token's signature and returns its claims.
 
 use std::collections::HashSet;
 
@@ -8,15 +8,15 @@ use serde_json::{Map, Value};
 
 use super::{Algorithm, Token, json, provider};
 
-/// The claims of a token whose signature was made with `key`; `None` when it was not, or when they are no JSON object
-/// that we read. The caller has chosen the key by the token's algorithm.
+/// The claims of a token that `key` signed; `None` if it did not, or if the claims are not an acceptable JSON object.
+/// The caller has chosen the key by the token's algorithm.
 pub(crate) fn verified(token: &Token<'_>, key: &DecodingKey) -> Option<Map<String, Value>> {
     provider::install();
     let mut only = Validation::new(match token.header.algorithm {
         Algorithm::Hs256 => jsonwebtoken::Algorithm::HS256,
         Algorithm::Rs256 => jsonwebtoken::Algorithm::RS256,
     });
-    // Claims are judged by us: the library asks the machine's clock and lets wrong types pass.
+    // We check claims ourselves: the library uses the system clock and accepts wrong types.
     only.required_spec_claims = HashSet::new();
     only.validate_exp = false;
     only.validate_nbf = false;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
     use crate::jwt::Purpose;
 
-    /// RFC 7515, A.1 and A.2: signed right, though without a subject.
+    /// RFC 7515, A.1 and A.2: validly signed, but without a subject.
     const CLAIMS: &str =
         "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
 

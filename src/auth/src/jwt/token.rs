@@ -1,14 +1,14 @@
-//! The three parts of a token's text.
+//! A token's text and its three parts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::header::{BadHeader, Header, Purpose};
 
-/// Longest token.
+/// Maximum token bytes.
 const MOST_BYTES: usize = 8 * 1024;
 
-/// A token whose shape is right. Nothing of it is to be believed before its signature was checked.
+/// A well-formed token. Do not trust any part before its signature is checked.
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
     pub(crate) header: Header,
@@ -16,7 +16,7 @@ pub(crate) struct Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Takes a token apart: three parts, each in the one way in which base64url can spell its bytes.
+    /// Splits a token into three parts, each in its only valid base64url spelling.
     pub(crate) fn read(text: &'a str, purpose: Purpose) -> Result<Self, BadHeader> {
         if text.len() > MOST_BYTES {
             return Err(BadHeader::Malformed);
@@ -36,7 +36,7 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Without padding, spaces, the other alphabet or bits that say nothing.
+/// Rejects padding, spaces, the other alphabet and unused bits.
 fn bytes(part: &str) -> Result<Vec<u8>, BadHeader> {
     URL_SAFE_NO_PAD.decode(part).map_err(|_| BadHeader::Malformed)
 }

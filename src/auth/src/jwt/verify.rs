@@ -1,4 +1,4 @@
-//! Which access tokens are believed.
+//! Decides which access tokens are valid.
 
 use std::sync::Arc;
 
@@ -12,62 +12,62 @@ use super::jwks::{CachedKeys, KeysUnavailable};
 use super::{Algorithm, HmacSecret, LEEWAY, Purpose, Token, verified};
 use crate::chat_session;
 
-/// What access tokens must be like.
+/// Rules for access tokens.
 #[derive(Clone)]
 pub struct AccessRules {
-    /// Algorithms that are taken; an algorithm without a key is not taken either.
+    /// Accepted algorithms; an algorithm without a key is not accepted either.
     pub algorithms: Vec<Algorithm>,
-    /// The configured secret of HS256 tokens.
+    /// The configured secret for HS256 tokens.
     pub secret: Option<HmacSecret>,
-    /// The generated secret of the service's own tokens.
+    /// The generated secret for the service's own tokens.
     pub first_party: Option<FirstParty>,
-    /// Keys of RS256 tokens.
+    /// Keys for RS256 tokens.
     pub keys: Option<Arc<CachedKeys>>,
-    /// A token must be for one of these; empty: for anybody.
+    /// Accepted audiences; empty: any.
     pub audience: Vec<String>,
-    /// A token must be of this issuer, letter by letter; `None`: of any. The service's own tokens have their own.
+    /// The required issuer, compared exactly; `None`: any. The service's own tokens have their own issuer.
     pub issuer: Option<String>,
 }
 
-/// The service's own tokens, where no secret is configured.
+/// The service's own tokens, if no secret is configured.
 #[derive(Clone)]
 pub struct FirstParty {
-    /// Made by the service and kept by it.
+    /// Generated and stored by the service.
     pub secret: HmacSecret,
-    /// What its tokens name as their issuer.
+    /// The issuer of its tokens.
     pub issuer: String,
 }
 
-/// A token that is not believed.
+/// A rejected token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Refused {
-    /// What the caller is told.
+    /// The reason sent to the caller.
     pub why: Refusal,
-    /// The subject of the token, if its signature is good: failures may be counted only against this subject.
+    /// The token's subject, if its signature is valid: failures may be counted only against this subject.
     pub subject: Option<String>,
 }
 
-/// Why a token is not believed. Each stands for one row of the table of errors.
+/// Reasons to reject a token. Each maps to one row of the error table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It is no token, its signature is not of the key it names, its key is unknown, or its claims are not what they
-    /// must be. 401 `auth.invalid_token`.
+    /// It is not a token, the named key did not sign it, its key is unknown, or its claims are invalid. 401
+    /// `auth.invalid_token`.
     #[error("the token is not valid")]
     Invalid,
-    /// Everything else is right, but it has ended. 401 `auth.token_expired`.
+    /// It has expired but is otherwise valid. 401 `auth.token_expired`.
     #[error("the token has expired")]
     Expired,
-    /// Its `alg` (also `none`) is not allowed, or there is no key for it. 401 `auth.unsupported_algorithm`.
+    /// Its `alg` (also `none`) is not allowed, or has no key. 401 `auth.unsupported_algorithm`.
     #[error("the token's algorithm is not allowed")]
     UnsupportedAlgorithm,
-    /// Its audience is another one, or missing. 401 `auth.invalid_audience`.
+    /// Its audience is different or missing. 401 `auth.invalid_audience`.
     #[error("the token is for another audience")]
     InvalidAudience,
-    /// Its issuer is another one, or missing. 401 `auth.invalid_issuer`.
+    /// Its issuer is different or missing. 401 `auth.invalid_issuer`.
     #[error("the token is of another issuer")]
     InvalidIssuer,
-    /// The key set could not be had. 503 `auth.key_unavailable`.
+    /// The key set is not available. 503 `auth.key_unavailable`.
     #[error("the token's key cannot be fetched")]
     KeyUnavailable,
 }
@@ -84,23 +84,23 @@ impl From<KeysUnavailable> for Refused {
     }
 }
 
-/// Judges access tokens.
+/// Verifies access tokens.
 pub struct AccessTokens {
     rules: AccessRules,
 }
 
 impl AccessTokens {
-    /// By these rules.
+    /// Uses these rules.
     #[must_use]
     pub fn new(rules: AccessRules) -> Self {
         Self { rules }
     }
 
-    /// The claims of a token that is good at `now` (the clock's, never the machine's).
+    /// Returns the claims of a token that is valid at `now` (from the injected clock, never the system's).
     ///
-    /// Judged in this order: the text's shape, its algorithm, its signature, the form of its claims, issuer, audience,
-    /// `nbf` and `iat`, `exp`. So a token with a bad signature is [`Refusal::Invalid`] whatever it says, and an expired
-    /// one would be good with a later `exp`.
+    /// Checks in this order: the text's shape, algorithm, signature, the form of the claims, issuer, audience, `nbf`
+    /// and `iat`, `exp`. So a token with a bad signature is always [`Refusal::Invalid`], and an expired token would be
+    /// valid with a later `exp`.
     ///
     /// # Errors
     /// [`Refused`].
@@ -139,7 +139,7 @@ impl AccessTokens {
         Ok((claims, SignedBy::KeySet))
     }
 
-    /// Judges the claims of a token whose signature is good.
+    /// Checks the claims of a token with a valid signature.
     fn judge(
         &self,
         members: &Map<String, Value>,

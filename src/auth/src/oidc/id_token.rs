@@ -1,4 +1,4 @@
-//! Which identity tokens are believed, and what they say.
+//! Verifies identity tokens and returns the identity.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
@@ -8,55 +8,55 @@ use crate::jwt::jwks::CachedKeys;
 use crate::jwt::{Algorithm, LEEWAY, Purpose, Token, audience, date, json, text, verified};
 use crate::sign_in::EmailAddress;
 
-/// What identity tokens must be like.
+/// Rules for identity tokens.
 #[derive(Debug, Clone)]
 pub struct IdTokenRules {
-    /// Who made them, letter by letter.
+    /// The issuer, compared exactly.
     pub issuer: String,
-    /// Whom they were made for.
+    /// The expected audience: our client id.
     pub client_id: String,
 }
 
-/// Who signed in at the provider.
+/// A user who signed in at the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Who they are there, for ever.
+    /// The permanent user id at the provider.
     pub subject: String,
-    /// Their mail address at this moment, which the provider has verified.
+    /// The current mail address, verified by the provider.
     pub email: EmailAddress,
 }
 
-/// A believed identity token.
+/// A verified identity token.
 pub struct Judged {
     subject: String,
     members: Map<String, Value>,
 }
 
-/// An identity token that is refused. The text is for the log and holds nothing of the token.
+/// A rejected identity token. The text is for the log and contains no token data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoIdentity {
-    /// It is no token that we take, or its algorithm is not RS256.
+    /// It is not an acceptable token, or its algorithm is not RS256.
     #[error("the identity token is malformed or not signed with RS256")]
     Malformed,
-    /// No key of the provider made its signature.
+    /// No provider key made its signature.
     #[error("the identity token's signature matches no key of the provider")]
     Signature,
-    /// A claim is missing or is not what it must be.
+    /// A claim is missing or invalid.
     #[error("the identity token's {0} is missing or wrong")]
     Claim(&'static str),
-    /// The provider does not vouch for a mail address.
+    /// The provider has not verified a mail address.
     #[error("the provider has not verified an email address: email or email_verified is missing or false")]
     Unverified,
     /// The userinfo endpoint describes another subject, or none.
     #[error("the userinfo endpoint's response is not about the subject of the identity token")]
     OtherSubject,
-    /// The provider's keys could not be had.
+    /// The provider's keys are not available.
     #[error("the provider's keys cannot be fetched")]
     KeysUnavailable,
 }
 
 impl IdTokenRules {
-    /// A token that is good at `now`, and was asked for with what was kept.
+    /// Verifies a token at `now` against its request's secrets.
     ///
     /// # Errors
     /// [`NoIdentity`].
@@ -93,7 +93,7 @@ impl IdTokenRules {
         if !audience.contains(&self.client_id) {
             return Err(wrong("aud"));
         }
-        // Of several who may read it, one asked for it.
+        // With several audiences, `azp` must name the requesting client.
         let party = said("azp")?;
         if party.as_ref().map_or(audience.len() > 1, |party| *party != self.client_id) {
             return Err(wrong("azp"));
@@ -116,14 +116,14 @@ impl IdTokenRules {
 }
 
 impl Judged {
-    /// Whether it says all that is asked of the provider. A provider may keep that for its userinfo endpoint (OpenID
-    /// Connect Core, 5.4).
+    /// Whether the token contains all requested claims. A provider may return them only at its userinfo endpoint
+    /// (OpenID Connect Core, 5.4).
     #[must_use]
     pub fn says_all(&self) -> bool {
         self.members.contains_key("email") && self.members.contains_key("email_verified")
     }
 
-    /// Who it is about, by the token alone.
+    /// The identity according to the token alone.
     ///
     /// # Errors
     /// [`NoIdentity::Unverified`].
@@ -131,7 +131,7 @@ impl Judged {
         Ok(Identity { email: email(&self.members)?, subject: self.subject })
     }
 
-    /// The same, by what the userinfo endpoint says of them, which counts only about the token's own subject (5.3.2).
+    /// The identity according to the userinfo endpoint, which counts only for the token's own subject (5.3.2).
     ///
     /// # Errors
     /// [`NoIdentity::OtherSubject`] and [`NoIdentity::Unverified`].
@@ -144,7 +144,7 @@ impl Judged {
     }
 }
 
-/// The address, when the provider says that it has verified it. Some say so in a text.
+/// The address, if the provider has verified it. Some providers send the flag as text.
 fn email(members: &Map<String, Value>) -> Result<EmailAddress, NoIdentity> {
     let is_verified = match members.get("email_verified") {
         Some(Value::Bool(verified)) => *verified,

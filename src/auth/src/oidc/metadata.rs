@@ -1,31 +1,31 @@
-//! What a provider says of itself (`/.well-known/openid-configuration`).
+//! A provider's metadata (`/.well-known/openid-configuration`).
 
 use serde_json::{Map, Value};
 use url::{Host, Url};
 
 use crate::jwt::json;
 
-/// Bytes of the longest address.
+/// Maximum bytes of an address.
 const LONGEST: usize = 2000;
 
-/// A provider whose description we can sign in by.
+/// A provider with usable metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
-    /// Where browsers are sent.
+    /// The endpoint to which browsers are sent.
     pub authorization_endpoint: Url,
-    /// Where a code is exchanged.
+    /// The endpoint that exchanges a code.
     pub token_endpoint: Url,
-    /// Where its keys are.
+    /// The address of its key set.
     pub jwks_uri: Url,
-    /// Where it says more of a user than the identity token does.
+    /// The endpoint with more user claims than the identity token.
     pub userinfo_endpoint: Option<Url>,
-    /// How we say who we are there.
+    /// The method by which we authenticate there.
     pub client_auth: ClientAuth,
-    /// Whether it says who it is when a browser comes back (RFC 9207).
+    /// Whether it sends its issuer when a browser returns (RFC 9207).
     pub sends_issuer: bool,
 }
 
-/// How a client shows its secret (RFC 6749, 2.3.1).
+/// The method by which a client presents its secret (RFC 6749, 2.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientAuth {
     /// `client_secret_basic`.
@@ -34,39 +34,39 @@ pub enum ClientAuth {
     Post,
 }
 
-/// A description that we cannot sign in by. The text is for the log and holds nothing of the description.
+/// Unusable metadata. The text is for the log and contains no metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadMetadata {
-    /// Not JSON, or names stand twice.
+    /// Not JSON, or duplicate names.
     #[error("it is not a JSON object")]
     NotJson,
     /// It describes another issuer.
     #[error("its issuer differs from SERVICE_OIDC_ISSUER")]
     OtherIssuer,
-    /// An address is missing, or a browser or a secret would go there in the clear.
+    /// An address is missing, or would send a browser or a secret over plain HTTP.
     #[error("its {0} is not an https address (or http on loopback)")]
     Address(&'static str),
-    /// It does not know PKCE with SHA-256.
+    /// It does not support PKCE with SHA-256.
     #[error("its code_challenge_methods_supported lacks S256")]
     NoPkce,
-    /// It wants to know its clients by something other than their secret.
+    /// It does not authenticate clients by their secret.
     #[error(
         "its token_endpoint_auth_methods_supported has neither client_secret_basic nor client_secret_post"
     )]
     NoClientSecret,
-    /// It cannot do the one flow that we use.
+    /// It does not support the code flow, the only one that we use.
     #[error("its response_types_supported lacks code")]
     NoCode,
 }
 
 impl Metadata {
-    /// Where an issuer's description is (OpenID Connect Discovery 1.0, 4).
+    /// An issuer's metadata address (OpenID Connect Discovery 1.0, 4).
     #[must_use]
     pub fn address(issuer: &str) -> String {
         format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))
     }
 
-    /// Reads a description that was fetched from this issuer.
+    /// Parses metadata that was fetched from this issuer.
     ///
     /// # Errors
     /// [`BadMetadata`].
@@ -104,7 +104,7 @@ impl Metadata {
     }
 }
 
-/// Whether a list holds this; a list that is not there may hold anything.
+/// Whether a list contains `wanted`; a missing list may contain anything.
 fn lists(members: &Map<String, Value>, name: &str, wanted: &str) -> bool {
     match members.get(name) {
         None => true,

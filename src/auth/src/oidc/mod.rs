@@ -1,7 +1,7 @@
-//! Sign-in by an OpenID provider: authorization code with PKCE.
+//! Sign-in with an OpenID provider: authorization code with PKCE.
 //!
-//! Pure: what a provider says of itself, what is asked of it and kept until the user comes back, and which identity
-//! token is believed.
+//! Pure: the provider's metadata, the request to it, the state kept until the user returns, and the verification of the
+//! identity token.
 //!
 //! Source: OpenID Connect Core 1.0 (3.1) and Discovery 1.0, RFC 6749, 7636, 9207 and 9700.
 
@@ -17,7 +17,7 @@ pub use token_answer::{BadTokenAnswer, Tokens, basic_credentials, error_of, know
 
 use chrono::TimeDelta;
 
-/// How long a user may take at the provider.
+/// Maximum time for a user at the provider.
 pub const ASKED_LIFE: TimeDelta = TimeDelta::minutes(10);
-/// How many a client may have under way that long.
+/// Maximum pending sign-ins per client within [`ASKED_LIFE`].
 pub const ASKED_PER_CLIENT: i64 = 100;

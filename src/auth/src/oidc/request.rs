@@ -1,4 +1,4 @@
-//! What a browser takes to the provider, and what is kept here until it comes back.
+//! The browser's request to the provider, and the secrets kept until the browser returns.
 
 use kernel::{Random, RandomError, Secret};
 use secrecy::ExposeSecret;
@@ -11,28 +11,28 @@ use crate::keyring::{KeyRing, KeyringError};
 use crate::pkce::{METHOD, challenge};
 use crate::sign_in::Token;
 
-/// What is asked of the provider about a user.
+/// The scopes requested from the provider.
 const SCOPE: &str = "openid email profile";
 
 /// A sign-in on its way to the provider.
 pub struct Asked {
-    /// Comes back with the browser; what is kept of it is its digest.
+    /// Returns with the browser; only its digest is stored.
     pub state: Token,
-    /// What is kept besides.
+    /// The other stored secrets.
     pub kept: Kept,
 }
 
 impl Asked {
-    /// A new one: three secrets of 256 bits.
+    /// Creates a sign-in: three secrets of 256 bits.
     ///
     /// # Errors
-    /// [`RandomError`] when there are no random bytes.
+    /// [`RandomError`] if the random source fails.
     pub fn fresh(random: &dyn Random) -> Result<Self, RandomError> {
         let secret = || Token::fresh(random).map(|token| Secret::from(token.expose()));
         Ok(Self { state: Token::fresh(random)?, kept: Kept { nonce: secret()?, verifier: secret()? } })
     }
 
-    /// Where the browser is sent.
+    /// The address to which the browser is sent.
     #[must_use]
     pub fn address(&self, metadata: &Metadata, client_id: &str, redirect_uri: &str) -> Url {
         let mut address = metadata.authorization_endpoint.clone();
@@ -50,11 +50,11 @@ impl Asked {
     }
 }
 
-/// What a user who comes back is judged by. It is only ever stored sealed.
+/// Secrets that verify a returning user. Only stored sealed.
 pub struct Kept {
-    /// Stands in the identity token.
+    /// Returned in the identity token.
     nonce: Secret,
-    /// Shows the provider that it is us who asked (PKCE).
+    /// Proves to the provider that we made the request (PKCE).
     verifier: Secret,
 }
 
@@ -65,17 +65,17 @@ struct Plain<'a> {
 }
 
 impl Kept {
-    /// Sealed for the row of this state's digest, and for no other.
+    /// Seals the secrets for the row with this state digest only.
     ///
     /// # Errors
-    /// [`KeyringError::Random`] when there are no random bytes.
+    /// [`KeyringError::Random`] if the random source fails.
     pub fn seal(&self, ring: &KeyRing, state: &[u8], random: &dyn Random) -> Result<Vec<u8>, KeyringError> {
         let plain = Plain { nonce: self.nonce.expose_secret(), verifier: self.verifier.expose_secret() };
         let plain = serde_json::to_vec(&plain).map_err(|error| KeyringError::Invalid(error.to_string()))?;
         ring.seal(&context(state), &plain, random)
     }
 
-    /// What was sealed for the row of this state's digest.
+    /// Opens the secrets that were sealed for the row with this state digest.
     ///
     /// # Errors
     /// [`KeyringError::Tampered`] for anything else.
@@ -85,13 +85,13 @@ impl Kept {
         Ok(Self { nonce: plain.nonce.into(), verifier: plain.verifier.into() })
     }
 
-    /// Whether an identity token's nonce is ours, in the same time wherever they differ.
+    /// Whether an identity token's nonce is ours; the comparison takes constant time.
     #[must_use]
     pub fn is_nonce(&self, shown: &str) -> bool {
         self.nonce.expose_secret().as_bytes().ct_eq(shown.as_bytes()).into()
     }
 
-    /// For the provider's token endpoint.
+    /// The verifier for the provider's token endpoint.
     #[must_use]
     pub fn verifier(&self) -> &str {
         self.verifier.expose_secret()

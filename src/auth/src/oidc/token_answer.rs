@@ -1,4 +1,4 @@
-//! The token endpoint: how we say who we are, and what it answers.
+//! The token endpoint: our client authentication, and its answers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,27 +14,27 @@ use crate::jwt::json;
 #[error("the token endpoint's response has no identity token")]
 pub struct BadTokenAnswer;
 
-/// What stands behind `Basic` in the header `Authorization`. Both are form-encoded first, so that a colon in the id
-/// moves nothing (RFC 6749, 2.3.1).
+/// The credentials of a `Basic` Authorization header. Both parts are form-encoded first, so a colon in the id does not
+/// shift the separator (RFC 6749, 2.3.1).
 #[must_use]
 pub fn basic_credentials(client_id: &str, secret: &Secret) -> Secret {
     let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
     STANDARD.encode(format!("{}:{}", encode(client_id), encode(secret.expose_secret()))).into()
 }
 
-/// What a code was exchanged for.
+/// Tokens received for a code.
 pub struct Tokens {
-    /// Who signed in.
+    /// Identifies the user who signed in.
     pub identity: Secret,
-    /// Opens the userinfo endpoint; where that is not needed it is not used, and it is never kept.
+    /// Opens the userinfo endpoint. Used only if that is needed, and never stored.
     pub access: Option<Secret>,
 }
 
 impl Tokens {
-    /// Reads a good answer.
+    /// Parses a successful answer.
     ///
     /// # Errors
-    /// [`BadTokenAnswer`], without anything of the answer.
+    /// [`BadTokenAnswer`], which contains no answer text.
     pub fn parse(body: &[u8]) -> Result<Self, BadTokenAnswer> {
         let members = json::object(body).ok_or(BadTokenAnswer)?;
         let text = |name: &str| members.get(name).and_then(Value::as_str);
@@ -46,7 +46,7 @@ impl Tokens {
     }
 }
 
-/// Errors of RFC 6749 (4.1.2.1, 5.2) and OpenID Connect Core (3.1.2.6).
+/// Error codes of RFC 6749 (4.1.2.1, 5.2) and OpenID Connect Core (3.1.2.6).
 const ERRORS: [&str; 13] = [
     "access_denied",
     "invalid_client",
@@ -63,13 +63,13 @@ const ERRORS: [&str; 13] = [
     "consent_required",
 ];
 
-/// An error that a provider names, as one of those that there are: what else it writes is repeated nowhere.
+/// Maps a provider's error to a known one; other provider texts are never repeated.
 #[must_use]
 pub fn known_error(error: &str) -> &'static str {
     ERRORS.into_iter().find(|known| *known == error).unwrap_or("another error")
 }
 
-/// The error of the token endpoint's answer.
+/// The error code in a token endpoint's answer.
 #[must_use]
 pub fn error_of(body: &[u8]) -> &'static str {
     let members = json::object(body).unwrap_or_default();

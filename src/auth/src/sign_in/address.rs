@@ -1,30 +1,30 @@
-//! Mail addresses, in the one form that accounts are kept under.
+//! Mail addresses, in the form under which accounts are stored.
 
 use std::fmt;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Bytes of the longest address (RFC 5321).
+/// Maximum address bytes (RFC 5321).
 const LONGEST: usize = 254;
 
-/// Not a mail address that a sign-in can be sent to.
+/// A text is not a mail address for sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not an email address such as someone@example.com")]
 pub struct AddressError;
 
-/// A mail address: composed (NFC), its domain in lower case. What stands before the `@` is left as it is: whether two
-/// spellings are one mailbox is known to its server alone.
+/// A mail address: composed (NFC), its domain in lowercase. The local part is kept unchanged, because only the mail
+/// server knows whether two spellings are one mailbox.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EmailAddress(String);
 
 impl EmailAddress {
-    /// Reads an address; space around it does not count.
+    /// Parses an address, ignoring spaces around it.
     ///
     /// # Errors
-    /// [`AddressError`] for anything that is no plain `local@domain`, for white space, line breaks and other control
+    /// [`AddressError`] for anything except a plain `local@domain`, for white space, line breaks and other control
     /// characters in it, and for more than 254 bytes.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
-        // Only blanks: a line break is never a slip of the finger.
+        // Trims only spaces: a line break is never a typing error.
         let text: String = text.trim_matches(' ').nfc().collect();
         let (local, domain) = text.rsplit_once('@').ok_or(AddressError)?;
         let domain: String = domain.to_lowercase().nfc().collect();
@@ -46,7 +46,7 @@ impl fmt::Display for EmailAddress {
     }
 }
 
-/// The standard allows a quoted local part; no provider gives one out.
+/// The standard allows a quoted local part; no provider uses one.
 fn is_local_part(local: &str) -> bool {
     let plain = |c: char| !c.is_whitespace() && !c.is_control() && !"\"(),:;<>@[\\]".contains(c);
     (1..=64).contains(&local.len())
@@ -67,7 +67,7 @@ fn is_domain(domain: &str) -> bool {
     domain.split('.').all(label)
 }
 
-/// Control characters, and invisible ones that change the order of what is around them.
+/// Control characters, and invisible characters that change text direction.
 fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

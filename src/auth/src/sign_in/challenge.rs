@@ -1,30 +1,30 @@
-//! What becomes of a challenge when a user presents a code or a link.
+//! Decides the outcome when a user presents a code or a link.
 
 use chrono::{DateTime, Utc};
 
 use super::TRIES;
 
-/// What decides about a challenge.
+/// The state of a challenge.
 #[derive(Debug, Clone, Copy)]
 pub struct Challenge {
     /// Wrong codes so far.
     pub tries: i32,
-    /// From then on it is too late.
+    /// The challenge is invalid from this time.
     pub expires_at: DateTime<Utc>,
-    /// A user has signed in with it.
+    /// Whether a user has signed in with it.
     pub used: bool,
-    /// The same address asked for another one later.
+    /// Whether the same address requested another one later.
     pub superseded: bool,
 }
 
-/// What is to be done.
+/// The action to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The user signs in, and the challenge is used up.
+    /// Sign the user in and mark the challenge as used.
     Accepted,
-    /// A try is noted.
+    /// Count a try.
     Wrong,
-    /// Nothing: it is used, burnt, replaced or too old.
+    /// Do nothing: the challenge is used, burnt, replaced or expired.
     Over,
 }
 
@@ -35,7 +35,7 @@ impl Challenge {
         !self.used && !self.superseded && self.tries < TRIES && now < self.expires_at
     }
 
-    /// A code was shown, right or wrong. What is over stays over for the right one too.
+    /// Decides about a presented code, right or wrong. Even the right code does not reopen a closed challenge.
     #[must_use]
     pub fn try_code(&self, now: DateTime<Utc>, right: bool) -> Verdict {
         match (self.is_open(now), right) {
@@ -73,7 +73,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// However codes come, at most one is accepted, and none behind the fifth wrong one.
+        /// At most one code is accepted, in any order, and none after the fifth wrong one.
         #[test]
         fn at_most_one_code_is_accepted(shown in prop::collection::vec((any::<bool>(), 0_i64..120), 0..20)) {
             let (mut challenge, mut now, mut accepted) = (fresh(), 0, 0);

@@ -1,4 +1,4 @@
-//! The mail that the service sends: codes to sign in, and invitations.
+//! The service's mail: sign-in codes and links, and invitations.
 
 use kernel::Random;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,10 @@ use super::Code;
 use crate::keyring::{KeyRing, KeyringError};
 use crate::role::Role;
 
-/// A mail. It is only ever stored sealed.
+/// A mail. Only stored sealed.
 #[derive(Serialize, Deserialize)]
 pub struct Letter {
-    /// What the service is known under.
+    /// The service's name for users.
     service: String,
     #[serde(flatten)]
     content: Content,
@@ -26,37 +26,37 @@ enum Content {
 }
 
 impl Letter {
-    /// A code to sign in to a service known under `service`. Without a link it holds the code alone.
+    /// A sign-in code for the service named `service`. Without a link, the mail contains only the code.
     #[must_use]
     pub fn new(service: &str, code: &Code, link: Option<String>) -> Self {
         let content = Content::Code { code: code.expose().to_owned(), link };
         Self { service: service.to_owned(), content }
     }
 
-    /// A link to sign in, without a code.
+    /// A sign-in link without a code.
     #[must_use]
     pub fn link(service: &str, link: String) -> Self {
         Self { service: service.to_owned(), content: Content::Link { link } }
     }
 
-    /// An invitation to the workspace of this name. It holds no secret: a user who accepts it proves that they read
-    /// this mailbox, by signing in at `login`.
+    /// An invitation to the named workspace. It contains no secret: a user who accepts it proves access to this mailbox
+    /// by signing in at `login`.
     #[must_use]
     pub fn invitation(service: &str, workspace: &str, role: Role, login: Option<String>) -> Self {
         let (workspace, role) = (workspace.to_owned(), role.as_str().to_owned());
         Self { service: service.to_owned(), content: Content::Invitation { workspace, role, login } }
     }
 
-    /// Sealed for the row of this id, and for no other.
+    /// Seals the mail for the row with this id only.
     ///
     /// # Errors
-    /// [`KeyringError::Random`] when there are no random bytes.
+    /// [`KeyringError::Random`] if the random source fails.
     pub fn seal(&self, ring: &KeyRing, id: Uuid, random: &dyn Random) -> Result<Vec<u8>, KeyringError> {
         let plain = serde_json::to_vec(self).map_err(|error| KeyringError::Invalid(error.to_string()))?;
         ring.seal(&context(id), &plain, random)
     }
 
-    /// What was sealed for the row of this id.
+    /// Opens the mail that was sealed for the row with this id.
     ///
     /// # Errors
     /// [`KeyringError::Tampered`] for anything else.
@@ -65,7 +65,7 @@ impl Letter {
         serde_json::from_slice(&plain).map_err(|_| KeyringError::Tampered)
     }
 
-    /// The subject. It holds no code: it is shown where others look.
+    /// The subject. It contains no code, because others may see it.
     #[must_use]
     pub fn subject(&self) -> String {
         let service = &self.service;
@@ -75,7 +75,7 @@ impl Letter {
         }
     }
 
-    /// The text: a code alone on a line, a link alone on a line.
+    /// The text: a code on a separate line, a link on a separate line.
     #[must_use]
     pub fn text(&self) -> String {
         let service = &self.service;
@@ -88,7 +88,7 @@ impl Letter {
         }
     }
 
-    /// All of it in a line, for a log that stands for the mail.
+    /// The whole mail in one line, for the log that replaces mail delivery.
     #[must_use]
     pub fn in_short(&self) -> String {
         match &self.content {

@@ -1,4 +1,4 @@
-//! How much sign-in mail is sent, and whose requests count together.
+//! Limits for sign-in mail, and the keys under which requests are counted.
 
 use std::net::IpAddr;
 
@@ -7,32 +7,32 @@ use chrono::TimeDelta;
 /// At most `most` mails within `window`, counted exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MailLimit {
-    /// How many.
+    /// Maximum mails.
     pub most: i64,
-    /// In how long.
+    /// The time window.
     pub window: TimeDelta,
 }
 
-/// To one mail address, for one browser, or for all requests of one network address that show no browser.
+/// Per mail address and browser, or per mail address and network address for requests without a browser.
 pub const PER_BROWSER: MailLimit = MailLimit { most: 5, window: TimeDelta::minutes(15) };
-/// The same, of a whole day.
+/// The same for a whole day.
 pub const PER_BROWSER_AND_DAY: MailLimit = MailLimit { most: 10, window: TimeDelta::days(1) };
-/// To one mail address, for one network address: a client invents as many browsers as it likes. It does not hold for
-/// browsers that have signed in to the mail address before, so others of their network cannot use up their mails.
+/// Per mail address and network address: a client can invent any number of browsers. Browsers that have signed in to
+/// the mail address before are exempt, so others in their network cannot use up their mails.
 pub const PER_NETWORK: MailLimit = MailLimit { most: 10, window: TimeDelta::minutes(15) };
-/// The same, of a whole day: with [`super::TRIES`] guesses each, one client finds a code with a chance of 0.01 %.
+/// The same for a whole day: with [`super::TRIES`] guesses each, one client finds a code with a chance of 0.01 %.
 pub const PER_NETWORK_AND_DAY: MailLimit = MailLimit { most: 20, window: TimeDelta::days(1) };
-/// Codes to one mail address, for all clients together: 0.015 % a day. After that a mail has its link alone, unless the browser
-/// has signed in to the mail address before.
+/// Codes per mail address, for all clients together: 0.015 % a day. After that a mail contains only its link, unless
+/// the browser has signed in to the mail address before.
 pub const CODES_PER_ADDRESS: MailLimit = MailLimit { most: 30, window: TimeDelta::days(1) };
-/// Mails with a link alone, to one mail address, for one network address.
+/// Link-only mails per mail address and network address.
 pub const LINKS_PER_NETWORK: MailLimit = MailLimit { most: 1, window: TimeDelta::hours(1) };
-/// The same for all clients together.
+/// Link-only mails per mail address, for all clients together.
 pub const LINKS_PER_ADDRESS: MailLimit = MailLimit { most: 24, window: TimeDelta::days(1) };
-/// To any address, for one network address.
+/// Per network address, to any mail address.
 pub const PER_CLIENT: MailLimit = MailLimit { most: 20, window: TimeDelta::hours(1) };
 
-/// How much mail was sent, each within the window of its limit.
+/// Mails sent so far, each within the window of its limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Whether the browser has signed in to the mail address before.
@@ -55,19 +55,19 @@ pub struct Sent {
     pub by_client: i64,
 }
 
-/// What a requested mail may hold.
+/// The allowed content of a requested mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailContent {
-    /// A code, and a link where the service knows its own address.
+    /// A code, and a link if the service knows its own address.
     Code,
-    /// A link alone, which cannot be guessed.
+    /// Only a link, which cannot be guessed.
     Link,
-    /// Nothing is sent.
+    /// No mail.
     Nothing,
 }
 
 impl Sent {
-    /// What the next mail may hold.
+    /// The allowed content of the next mail.
     #[must_use]
     pub fn allows(self) -> MailContent {
         let too_many_for_network = self.for_network >= PER_NETWORK.most
@@ -88,8 +88,7 @@ impl Sent {
     }
 }
 
-/// Under what a client's requests are counted: its address, or of an IPv6 address the network that one customer is
-/// usually given.
+/// The key for counting a client's requests: its IPv4 address, or the IPv6 network that one customer usually gets.
 #[must_use]
 pub fn client_key(address: IpAddr) -> String {
     match address.to_canonical() {
@@ -123,14 +122,14 @@ mod tests {
         for over in of_network.into_iter().chain(of_browser) {
             assert_eq!(over.allows(), MailContent::Nothing, "{over:?}");
         }
-        // Others cannot use up what a browser has that has signed in before.
+        // Others cannot use up the mails of a browser that has signed in before.
         for over in of_network.into_iter().chain([Sent { links: 24, ..full }]) {
             assert_eq!(Sent { trusted: true, ..over }.allows(), MailContent::Code, "{over:?}");
         }
         for over in of_browser {
             assert_eq!(Sent { trusted: true, ..over }.allows(), MailContent::Nothing, "{over:?}");
         }
-        // 5 tries for each code, of a million: at most 0.05 % a day.
+        // 5 tries per code, among a million codes: at most 0.05 % a day.
         let guesses = CODES_PER_ADDRESS.most * i64::from(crate::sign_in::TRIES);
         assert!(guesses <= 500, "{guesses} of 1,000,000");
     }

@@ -1,7 +1,7 @@
-//! Sign-in by e-mail: a link and a code, good once, for ten minutes, for the browser that asked.
+//! Sign-in by e-mail: a link and a code, valid once, for ten minutes, for the requesting browser.
 //!
-//! Pure: addresses, secrets, limits and what becomes of a challenge. What is stored of a secret is not enough to sign
-//! in: a link and a browser's secret are random enough for SHA-256, a code is not and gets an HMAC.
+//! Pure: addresses, secrets, limits and challenge outcomes. The stored form of a secret is not enough to sign in: links
+//! and browser secrets are random enough for SHA-256; a code is not and gets an HMAC.
 
 mod address;
 mod challenge;
@@ -22,15 +22,15 @@ pub use secrets::{Code, CodeKey, Token};
 
 use chrono::TimeDelta;
 
-/// How long a link and its code are good, and how long sending them is tried.
+/// Lifetime of a link and its code; delivery is also retried until then.
 pub const CHALLENGE_LIFE: TimeDelta = TimeDelta::minutes(10);
 /// Wrong codes after which a challenge is burnt.
 pub const TRIES: i32 = 5;
-/// How long an access token is good.
+/// Access token lifetime.
 pub const ACCESS_LIFE: TimeDelta = TimeDelta::minutes(15);
-/// How long a sign-in can be refreshed, however often it is: after a month the user signs in again.
+/// Maximum time in which a sign-in can be refreshed: after a month the user signs in again.
 pub const FAMILY_LIFE: TimeDelta = TimeDelta::days(30);
-/// How long a browser's session outlives its last request.
+/// Browser session idle timeout, from the last request.
 pub const SESSION_IDLE: TimeDelta = TimeDelta::minutes(60);
-/// How long a browser's session lives at most.
+/// Maximum browser session lifetime.
 pub const SESSION_LIFE: TimeDelta = TimeDelta::hours(12);

@@ -1,10 +1,10 @@
-//! Where a user goes after a sign-in: nowhere but to a path of ours.
+//! The path to which a user returns after a sign-in: always a local path.
 
-/// Bytes of the longest path.
+/// Maximum path bytes.
 const LONGEST: usize = 2000;
 
-/// Whether it is a path of this service for every reader: no host, no scheme, nothing that a browser would take for
-/// one.
+/// Whether every reader takes it as a path of this service: no host, no scheme, nothing that a browser could mistake
+/// for one.
 #[must_use]
 pub fn is_local(path: &str) -> bool {
     let plain = |b: u8| b.is_ascii_graphic() && b != b'\\' && b != b'"' && b != b'<' && b != b'>';

@@ -1,4 +1,4 @@
-//! Links, codes and the other secrets of a sign-in.
+//! Links, codes and the other sign-in secrets.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,67 +9,67 @@ use secrecy::ExposeSecret;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
-/// Bytes of a token.
+/// Random bytes per token.
 const TOKEN_BYTES: usize = 32;
-/// How many codes there are.
+/// Number of possible codes.
 const CODES: u32 = 1_000_000;
 
-/// 256 random bits as text: a link's end, a browser's secret, a refresh token.
+/// 256 random bits as text: a link suffix, a browser secret or a refresh token.
 pub struct Token(Secret);
 
 impl Token {
-    /// A new one.
+    /// Generates a token.
     ///
     /// # Errors
-    /// [`RandomError`] when there are no random bytes.
+    /// [`RandomError`] if the random source fails.
     pub fn fresh(random: &dyn Random) -> Result<Self, RandomError> {
         let mut bytes = [0_u8; TOKEN_BYTES];
         random.fill(&mut bytes)?;
         Ok(Self(URL_SAFE_NO_PAD.encode(bytes).into()))
     }
 
-    /// What is kept of it.
+    /// The stored digest.
     #[must_use]
     pub fn digest(&self) -> Vec<u8> {
         Self::digest_of(self.0.expose_secret())
     }
 
-    /// What would be kept of a token that a caller presents. Rows are looked up by it, so that no comparison reveals
-    /// how much of a guess was right.
+    /// The digest of a presented token. Rows are selected by it, so no comparison reveals how much of a guess was
+    /// right.
     #[must_use]
     pub fn digest_of(shown: &str) -> Vec<u8> {
         digest(&SHA256, shown.as_bytes()).as_ref().to_vec()
     }
 
-    /// Whether a text looks like one.
+    /// Whether a text has the form of a token.
     #[must_use]
     pub fn has_form(text: &str) -> bool {
         text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     }
 
-    /// Whether two digests are the same, in the same time wherever they differ.
+    /// Whether two digests are equal; the comparison takes constant time.
     #[must_use]
     pub fn is_same(left: &[u8], right: &[u8]) -> bool {
         left.ct_eq(right).into()
     }
 
-    /// The text, for whom it is meant.
+    /// The text, for its recipient.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 }
 
-/// Six digits.
+/// A six-digit code.
 pub struct Code(Secret);
 
 impl Code {
-    /// A new one; each is as likely as any other.
+    /// Generates a code; all are equally likely.
     ///
     /// # Errors
-    /// [`RandomError`] when there are no random bytes.
+    /// [`RandomError`] if the random source fails.
     pub fn fresh(random: &dyn Random) -> Result<Self, RandomError> {
-        // The remainder of all numbers would favour the small ones: those above the last full million are drawn again.
+        // The plain remainder would favour small numbers, so numbers above the last full million are redrawn.
         let full = u32::MAX - u32::MAX % CODES;
         loop {
             let mut bytes = [0_u8; 4];
@@ -81,7 +81,7 @@ impl Code {
         }
     }
 
-    /// The code that a user typed, if it is one: blanks and hyphens in it do not count.
+    /// Parses a typed code, ignoring spaces and hyphens.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let digits: String = text.chars().filter(|c| !matches!(c, ' ' | '-')).collect();
@@ -89,38 +89,38 @@ impl Code {
         good.then(|| Self(digits.into()))
     }
 
-    /// The digits, for whom they are meant.
+    /// The digits, for their recipient.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 }
 
-/// Makes of codes what is kept of them. Without the key, a million guesses would find each.
+/// Computes the stored form of codes. Without the key, a million guesses would find each code.
 #[derive(Clone)]
 pub struct CodeKey(hmac::Key);
 
 impl CodeKey {
-    /// Under this key; every instance must have the same.
+    /// Uses this key; every instance needs the same.
     #[must_use]
     pub fn new(key: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// What is kept of a challenge's code.
+    /// The stored form of a challenge's code.
     #[must_use]
     pub fn mac(&self, challenge: Uuid, code: &Code) -> Vec<u8> {
         hmac::sign(&self.0, &signed(challenge, code)).as_ref().to_vec()
     }
 
-    /// Whether it is the challenge's code, in the same time whatever was wrong.
+    /// Whether it is the challenge's code; the comparison takes constant time.
     #[must_use]
     pub fn is_code(&self, challenge: Uuid, code: &Code, mac: &[u8]) -> bool {
         hmac::verify(&self.0, &signed(challenge, code), mac).is_ok()
     }
 }
 
-/// The prefix keeps a tag from being of use anywhere else.
+/// The prefix makes a tag useless anywhere else.
 fn signed(challenge: Uuid, code: &Code) -> Vec<u8> {
     [b"callboard sign-in code|".as_slice(), challenge.as_bytes(), b"|", code.expose().as_bytes()].concat()
 }
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives what it was told to.
+    /// Returns the given numbers.
     struct Told(Mutex<Vec<u32>>);
 
     impl Random for Told {

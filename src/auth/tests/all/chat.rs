@@ -1,4 +1,4 @@
-//! Session tokens of chats.
+//! Chat session tokens.
 
 use auth::chat_session::{ChatSession, ChatSessions, NewChatSession, NoChatSession};
 use auth::jwt::{HmacSecret, Signer};

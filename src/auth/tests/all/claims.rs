@@ -1,4 +1,4 @@
-//! What is read of a good token, and which claims make one bad.
+//! The parsed claims of a valid token, and claims that make a token invalid.
 
 use auth::jwt::Refusal::{self, InvalidAudience, InvalidIssuer};
 use auth::jwt::{AccessRules, Refused, TokenKind, Workspaces};
@@ -64,7 +64,7 @@ async fn scopes_are_read_in_every_spelling_and_joined() {
     for claims in [json!({"scope": ""}), json!({"scopes": []}), json!({"orcheo": {}}), json!({"scp": [""]})] {
         assert!(scopes(claims).await.is_empty());
     }
-    // Members of a list are taken whole.
+    // List items are not split.
     assert_eq!(scopes(json!({"scp": ["a b"]})).await, ["a b"]);
 }
 
@@ -111,7 +111,7 @@ async fn kinds_that_agree() {
         (json!({"typ": "service"}), TokenKind::Service),
         (json!({"token_use": "client"}), TokenKind::Client),
         (json!({"type": "Service", "typ": "service", "token_use": "service"}), TokenKind::Service),
-        // Issuers that say only that it is an access token.
+        // Issuers that only mark the token as an access token.
         (json!({"typ": "Bearer"}), TokenKind::User),
         (json!({"token_use": "access"}), TokenKind::User),
         (json!({"token_use": "access", "type": "client"}), TokenKind::Client),
@@ -128,7 +128,7 @@ async fn claims_that_make_a_token_invalid() {
     let texts = ["sub", "jti", "iss", "sid", "type", "typ", "token_use"];
     let dates = ["exp", "nbf", "iat"];
     let mut rows: Vec<String> = Vec::new();
-    // Written out, since `token` leaves out what is null.
+    // Written out because `token` leaves out nulls.
     let raw = |name: &str, value: &Value| {
         let mut claims = json!({"sub": "ada", "exp": NOW + 60});
         claims[name] = value.clone();

@@ -1,4 +1,4 @@
-//! The same tokens, judged by others: PyJWT and jose make them, good and bad, and say what they find.
+//! The same tokens, verified by others: PyJWT and jose make valid and invalid ones and report their findings.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ struct Row {
     flaws: Vec<String>,
 }
 
-/// Where xtask has put it.
+/// The folder where xtask puts it.
 fn folder(name: &str) -> String {
     if let Ok(line) = std::env::var(format!("CALLBOARD_MISSING_{name}")) {
         panic!("{name} is not there: run `{line}`");
@@ -42,7 +42,7 @@ fn script(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/others").join(name).display().to_string()
 }
 
-/// What we answer to a token with these flaws: the first of them in our order.
+/// Our answer to a token with these flaws: the first in our order.
 fn expected(flaws: &[String]) -> Option<Refusal> {
     let order = [
         ("algorithm", Refusal::UnsupportedAlgorithm),
@@ -81,7 +81,7 @@ async fn agree(command: &mut Command) {
         assert_eq!(ours, expected(&row.flaws), "{line}");
         *seen.entry(format!("{ours:?}")).or_default() += 1;
     }
-    // Enough of each, or the agreement says nothing.
+    // Enough of each, or agreement means nothing.
     assert_eq!(seen.values().sum::<usize>(), TOKENS);
     assert!(seen.len() == 6 && seen.values().all(|count| *count >= 10), "{seen:?}");
 }

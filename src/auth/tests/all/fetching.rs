@@ -1,4 +1,4 @@
-//! Key sets that are fetched: how often, how long they are kept, and what happens when they cannot be had.
+//! Fetched key sets: fetch frequency, lifetime, and behaviour when they are not available.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::support::{now, payload, rules, set};
 const TTL: Duration = Duration::from_secs(300);
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What the provider answers, in order; the last again and again.
+/// The provider's answers, in order; the last one repeats.
 struct Provider {
     answers: Mutex<VecDeque<Result<Vec<u8>, FetchFailed>>>,
     asked: AtomicUsize,
-    /// A fetch takes one of these; closed: as many as there are.
+    /// Permits for fetches; closed: unlimited.
     gate: Semaphore,
 }
 
@@ -100,7 +100,7 @@ impl World {
         Self { provider, clock, tokens }
     }
 
-    /// The wall clock stands, so that tokens stay good while the sets grow old.
+    /// The wall clock does not move, so tokens stay valid while the sets age.
     async fn verdict(&self, token: &str) -> Result<(), Refusal> {
         self.tokens.verify(token, now()).await.map(drop).map_err(|refused| refused.why)
     }
@@ -274,7 +274,7 @@ async fn a_set_that_cannot_be_fetched_anew_is_used_for_a_day_more() {
         assert_eq!(world.verdict(&by_one()).await, Ok(()));
     }
     assert_eq!(world.asked(), 2);
-    // Another key than those at hand: a set was there to look in.
+    // A key outside the cached set: a set was available.
     assert_eq!(world.verdict(&by_two()).await, Err(Refusal::Invalid));
     world.pass(1);
     assert_eq!(world.verdict(&by_one()).await, Err(Refusal::KeyUnavailable));
@@ -316,12 +316,12 @@ async fn configured_keys_need_no_fetch_and_come_first() {
     assert_eq!(world.verdict(&by_one()).await, Ok(()));
     assert_eq!(world.asked(), 0);
     assert_eq!(world.verdict(&by_two()).await, Err(Refusal::KeyUnavailable));
-    // The provider has another key under the configured one's name.
+    // The provider uses the configured key's id for another key.
     let world = World::with(set(&[one()]), [keys(&[RsaPair::second().jwk(json!({"kid": "one"})), two()])]);
     assert_eq!(world.verdict(&signed(&RsaPair::second(), "one")).await, Err(Refusal::Invalid));
     assert_eq!(world.verdict(&by_one()).await, Ok(()));
     assert_eq!(world.verdict(&by_two()).await, Ok(()));
-    // Without a name, all keys count.
+    // Without an id, all keys count.
     let nameless = RsaPair::first().sign(r#"{"alg":"RS256"}"#, &payload(json!({})));
     assert_eq!(world.verdict(&nameless).await, Err(Refusal::Invalid));
 }

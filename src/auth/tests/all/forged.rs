@@ -1,4 +1,4 @@
-//! Tokens that an attacker forged to get in. Each is one way that has worked somewhere.
+//! Tokens that attackers forged. Each is an attack that has worked somewhere.
 
 use auth::jwt::Refusal::{self, Invalid, UnsupportedAlgorithm};
 use base64::Engine as _;
@@ -26,7 +26,7 @@ async fn what_the_others_are_changed_from_is_good() {
     assert_eq!(verdict(&signed(HS256, good())).await.unwrap().subject, "ada");
     let rsa = RsaPair::first().sign(r#"{"alg":"RS256","kid":"one"}"#, &good());
     assert_eq!(verdict(&rsa).await.unwrap().subject, "ada");
-    // The only key needs no name.
+    // The only key needs no id.
     assert!(verdict(&RsaPair::first().sign(r#"{"alg":"RS256"}"#, &good())).await.is_ok());
     // An escape is another spelling of the same name.
     assert!(verdict(&signed(r#"{"\u0061lg":"HS\u0032\u0035\u0036"}"#, good())).await.is_ok());
@@ -252,7 +252,7 @@ async fn texts() {
     let good_token = signed(HS256, good());
     let parts: Vec<&str> = good_token.split('.').collect();
     let (header, claims, signature) = (parts[0], parts[1], parts[2]);
-    // A payload whose last character has bits that say nothing: `e30` is `{}`, so is `e31` to those who do not look.
+    // A payload whose last character has unused bits: `e30` is `{}`, and so is `e31` to lenient decoders.
     let spare = |part: &str| {
         let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let last = alphabet.iter().position(|letter| *letter == *part.as_bytes().last().unwrap()).unwrap();
@@ -348,7 +348,7 @@ async fn texts() {
     assert!(verdict(&longest).await.is_ok());
 }
 
-/// Whether it was signed as it is spelled, or as it would be spelled right.
+/// Signed over its given spelling, and over its correct spelling.
 #[tokio::test]
 async fn no_part_has_a_letter_that_is_none() {
     let good_token = signed(HS256, good());
@@ -369,13 +369,13 @@ async fn no_part_has_a_letter_that_is_none() {
             }
         }
     }
-    // The last part is never what is signed: sealing anew made it right again.
+    // The last part is never signed, so sealing again made it right.
     rows.retain(|(_, token, _)| *token != good_token);
     assert_eq!(rows.len(), letters.len() * 5 * 5);
     refused(rows).await;
 }
 
-/// A good token of this length.
+/// A valid token with this length.
 fn longest(length: usize) -> String {
     (1..4)
         .flat_map(|spaces| {

@@ -1,4 +1,4 @@
-//! Which keys of a set are used, and for which tokens.
+//! The usable keys of a set, and the tokens they verify.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn signed(pair: &RsaPair, kid: Option<&str>) -> String {
     pair.sign(&header.to_string(), &payload(json!({})))
 }
 
-/// A modulus of this many bits, without a private key.
+/// A modulus with this many bits, without a private key.
 fn modulus(bits: usize) -> String {
     let mut bytes = vec![0xFF; bits.div_ceil(8)];
     bytes[0] >>= bytes.len() * 8 - bits;
@@ -138,14 +138,14 @@ async fn without_a_name_there_must_be_only_one_key() {
     for keys in [
         vec![first.jwk(json!({}))],
         vec![first.jwk(json!({"kid": "one"}))],
-        // The other is for something else.
+        // The other key has another use.
         vec![second.jwk(json!({"use": "enc"})), first.jwk(json!({}))],
     ] {
         assert!(verdict(&keys, &nameless).await.is_ok(), "{keys:?}");
     }
     let both = [first.jwk(json!({})), second.jwk(json!({}))];
     assert_eq!(verdict(&both, &nameless).await, Err(Refusal::Invalid));
-    // A name that no key has is not the nameless key's.
+    // An unknown id does not select the key without an id.
     assert_eq!(verdict(&[first.jwk(json!({}))], &signed(&first, Some("one"))).await, Err(Refusal::Invalid));
     assert_eq!(verdict(&[], &nameless).await, Err(Refusal::Invalid));
 }

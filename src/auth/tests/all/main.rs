@@ -1,4 +1,4 @@
-//! Signed tokens from outside: what is believed, what is refused and how, and where keys come from.
+//! Signed tokens from outside: accepted ones, rejected ones and their errors, and key sources.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod chat;

@@ -1,4 +1,4 @@
-//! Signatures made with the right key of something that is padded in another way (RFC 8017, 8.2.2 and 9.2).
+//! Signatures by the right key with a different padding (RFC 8017, 8.2.2 and 9.2).
 
 use auth::jwt::Refusal;
 
@@ -8,7 +8,7 @@ use crate::support::{unsigned, verdict};
 const HEADER: &str = r#"{"alg":"RS256","kid":"one"}"#;
 const CLAIMS: &str = r#"{"sub":"ada","exp":1800000060,"jti":"0"}"#;
 
-/// Of [`HEADER`] and [`CLAIMS`], by the first key: what is wrong, and the signature.
+/// The first key's signatures over [`HEADER`] and [`CLAIMS`]: the flaw, and the signature.
 const SIGNATURES: [(&str, &str); 21] = [
     (
         "the second block type",

@@ -1,4 +1,4 @@
-//! A token for one thing is none for another, also when all are signed with the same bytes.
+//! A token for one purpose is rejected for any other, even if the same bytes sign all.
 
 use auth::chat_session::{ChatSessions, NewChatSession};
 use auth::jwt::{AccessRules, FirstParty, Refusal, SignedBy, Signer, TYPE_ACCESS};
@@ -35,7 +35,7 @@ async fn a_chat_session_is_no_access_token() {
     };
     for rules in [lenient, alike] {
         assert_eq!(judge(rules.clone(), &text).await.unwrap_err().why, Refusal::Invalid);
-        // The same claims under an access token's type are still of the chat's issuer.
+        // The same claims with an access token's `typ` still have the chat's issuer.
         for header in [HS256, r#"{"alg":"HS256"}"#] {
             let disguised = signed(header, chat_claims().to_string());
             assert_eq!(judge(rules.clone(), &disguised).await.unwrap_err().why, Refusal::InvalidIssuer);

@@ -1,4 +1,4 @@
-//! RSA keys that are public to the last digit: the examples of RFC 7515 (A.2) and RFC 7520 (3.4).
+//! Published RSA keys: the examples in RFC 7515 (A.2) and RFC 7520 (3.4).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{encode, unsigned};
 
-/// DER as a file of this kind.
+/// Encodes DER as a PEM file of this kind.
 pub(crate) fn pem(kind: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let mut file = format!("-----BEGIN {kind}-----\n");
@@ -53,12 +53,12 @@ impl RsaPair {
         }
     }
 
-    /// Its modulus as it stands in a key set.
+    /// The modulus as in a key set.
     pub(crate) fn modulus(&self) -> &'static str {
         self.n
     }
 
-    /// Its public part in DER: `RSAPublicKey` (RFC 8017, A.1.1), and that as `SubjectPublicKeyInfo` (RFC 5280, 4.1).
+    /// The public part in DER: `RSAPublicKey` (RFC 8017, A.1.1), and wrapped as `SubjectPublicKeyInfo` (RFC 5280, 4.1).
     pub(crate) fn der(&self) -> [Vec<u8>; 2] {
         let bytes = |digits: &str| hex::decode(digits).unwrap();
         let modulus = URL_SAFE_NO_PAD.decode(self.n).unwrap();
@@ -67,7 +67,7 @@ impl RsaPair {
         [plain, named]
     }
 
-    /// Its public part, with more members.
+    /// The public part as a JWK, with extra members.
     pub(crate) fn jwk(&self, more: Value) -> Value {
         let mut key = json!({"kty": "RSA", "n": self.n, "e": "AQAB"});
         key.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -1,4 +1,4 @@
-//! Tokens made by hand, so that they can be wrong in every way.
+//! Handmade tokens, so that they can be wrong in every way.
 
 use std::sync::Arc;
 
@@ -32,12 +32,12 @@ pub(crate) fn encode(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Header and payload as they are signed.
+/// Header and payload, as signed.
 pub(crate) fn unsigned(header: impl AsRef<[u8]>, payload: impl AsRef<[u8]>) -> String {
     format!("{}.{}", encode(header), encode(payload))
 }
 
-/// Any text with its HMAC behind it.
+/// Any text followed by its HMAC.
 pub(crate) fn sealed(secret: &[u8], text: &str) -> String {
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), text.as_bytes());
     format!("{text}.{}", encode(tag))
@@ -47,7 +47,7 @@ pub(crate) fn signed(header: impl AsRef<[u8]>, payload: impl AsRef<[u8]>) -> Str
     sealed(SECRET.as_bytes(), &unsigned(header, payload))
 }
 
-/// Good claims, changed: a member that is `null` here is left out.
+/// Valid claims with changes: a `null` member is left out.
 pub(crate) fn payload(changes: Value) -> String {
     let mut claims = json!({"sub": "ada", "exp": NOW + 60});
     for (name, value) in changes.as_object().unwrap() {
@@ -64,7 +64,7 @@ pub(crate) fn token(changes: Value) -> String {
     signed(HS256, payload(changes))
 }
 
-/// Both algorithms; the secret of the tests and the first key of the RFCs under `one`.
+/// Both algorithms, the test secret, and the RFCs' first key as `one`.
 pub(crate) fn rules() -> AccessRules {
     AccessRules {
         algorithms: vec![Algorithm::Rs256, Algorithm::Hs256],
@@ -84,7 +84,7 @@ pub(crate) async fn judge(rules: AccessRules, token: &str) -> Result<Claims, Ref
     AccessTokens::new(rules).verify(token, now()).await
 }
 
-/// Judged by [`rules`].
+/// The verdict according to [`rules`].
 pub(crate) async fn verdict(token: &str) -> Result<Claims, Refusal> {
     judge(rules(), token).await.map_err(|refused| refused.why)
 }

@@ -1,4 +1,4 @@
-//! When a token begins and ends, to the second; and texts at random.
+//! Token validity periods, to the second; and random texts.
 
 use auth::jwt::{AccessTokens, Refusal};
 use proptest::prelude::*;

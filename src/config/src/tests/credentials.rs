@@ -1,4 +1,4 @@
-//! The rules of keys and tokens.
+//! Rules for keys and tokens.
 
 use super::{bad, good, refuses};
 use crate::Algorithm;

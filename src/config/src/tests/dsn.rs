@@ -1,4 +1,4 @@
-//! The address of the database: what is refused, and how it is shown.
+//! The database address: rejected values, and its masked form.
 
 use super::{bad, good, source};
 use crate::{Config, Problems, table};

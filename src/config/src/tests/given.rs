@@ -1,4 +1,4 @@
-//! Where values come from, and the warnings about them.
+//! Origins of values, and the warnings about them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -178,7 +178,7 @@ fn the_file_may_be_missing_but_not_unreadable() {
     let mut given = source(&[]);
     given.add_file(Path::new("no-such-file"));
     Config::load(&given).unwrap();
-    // The tests run in the package's folder, so this is a folder.
+    // The tests run in the package's folder, where this is a folder.
     given.add_file(Path::new("src"));
     let text = Config::load(&given).unwrap_err().to_string();
     assert!(text.starts_with(".env: cannot be read ("), "{text}");

@@ -1,4 +1,4 @@
-//! Every rule of the configuration, from outside and, for the table of variables, from inside.
+//! Every configuration rule, from outside and, for the variable table, from inside.
 
 mod credentials;
 mod dsn;
@@ -10,17 +10,17 @@ mod variables;
 
 use crate::{Config, Problem, Source};
 
-/// Pairs with a home folder, so that every default can be worked out.
+/// Pairs with a home folder, so that every default can be computed.
 fn source(pairs: &[(&str, &str)]) -> Source {
     Source::from_pairs([("HOME", "/home/ada")].iter().chain(pairs).copied())
 }
 
-/// The configuration of some pairs, which must be good.
+/// The configuration from valid pairs.
 fn good(pairs: &[(&str, &str)]) -> Config {
     Config::load(&source(pairs)).unwrap_or_else(|problems| panic!("refused:\n{problems}"))
 }
 
-/// The problems of some pairs, which must be bad.
+/// The problems of invalid pairs.
 fn bad(pairs: &[(&str, &str)]) -> Vec<Problem> {
     match Config::load(&source(pairs)) {
         Ok(_) => panic!("accepted: {pairs:?}"),
@@ -28,7 +28,7 @@ fn bad(pairs: &[(&str, &str)]) -> Vec<Problem> {
     }
 }
 
-/// Every value is refused, with one problem that names the variable.
+/// Checks that each value is rejected with one problem that names the variable.
 fn refuses(name: &str, values: &[&str]) {
     for value in values {
         let problems = bad(&[(name, value)]);

@@ -1,4 +1,4 @@
-//! The rule of each variable.
+//! The rule for each variable.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use super::{bad, good, source};
 use crate::{Config, Look, Problems, render, table, table_of_problems, variables};
 
 const CANARY: &str = "canary7QxZ";
-/// Base64 of 32 bytes in which the canary can be recognised.
+/// Base64 of 32 bytes that contains a recognisable canary.
 const KEY: &str = "canary7QxZaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaQ=";
 
 fn all_secrets() -> Vec<(&'static str, String)> {
@@ -52,7 +52,7 @@ fn good_secrets_are_in_no_text() {
         assert!(!text.contains(numbers.trim_matches(['[', ']'])), "{text}");
     }
     let masked = rows.iter().filter(|row| row.value.as_deref() == Some("********")).count();
-    // Of the database's address only the password is left out.
+    // The database address hides only its password.
     assert_eq!(masked, secrets.len() - 1);
     let dsn = rows.iter().find(|row| row.name == "SERVICE_POSTGRES_DSN").unwrap();
     assert_eq!(dsn.value.as_deref(), Some("postgres://u:********@db/x"));
@@ -98,7 +98,7 @@ fn bad_secrets_are_in_no_problem() {
         let shown = render(&table_of_problems(&source(&[(name, value)]), &problems), Look::Lines);
         assert!(!shown.contains(CANARY) && shown.contains("Wrong: "), "{shown}");
     }
-    // An id is named when it is short enough not to be a key.
+    // An id is named if it is too short to be a key.
     let text = Problems(bad(&[("SERVICE_VAULT_KEYS", &deep)])).to_string();
     assert!(!text.contains("longer-than-twenty"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! What `callboard config show` prints.
+//! The output of `callboard config show`.
 
 use super::source;
 use crate::{Config, Look, Origin, render, table, table_of_problems};

@@ -42,7 +42,7 @@ fn every_variable_has_a_group_and_a_meaning_that_is_a_sentence() {
     }
 }
 
-/// A default that is documented but overlooked by `optional` would be a lie: writing it out must change nothing.
+/// `optional` would ignore a documented default, so writing out every default must change nothing.
 #[test]
 fn writing_out_every_default_changes_nothing() {
     let defaults: Vec<(&str, &str)> = variables()

@@ -13,12 +13,12 @@ use wire::{AuditAction, CreateApp, ErrorCode, UpdateApp};
 use crate::{Decision, Refusal, Requester, place};
 pub use releases::{PublishOutcome, Resolved, acknowledge, publish, roll_back};
 
-/// The host that browsers often try by themselves.
+/// A host that browsers often try on their own.
 const RESERVED: &str = "www";
-/// Most characters of a label of a host.
+/// Maximum characters of a host label.
 const LONGEST_ALIAS: usize = 63;
 
-/// Whether a text can be the alias of an app. Ids are not: an app is found by either.
+/// Whether a text can be an app alias. Ids cannot: an app is found by either.
 #[must_use]
 pub fn is_alias(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -30,7 +30,8 @@ pub fn is_alias(text: &str) -> bool {
         && Uuid::parse_str(text).is_err()
 }
 
-/// The caller may decide what visitors of the workspace's apps receive: the scope, and of members only admins and owners.
+/// Checks that the caller may decide what the workspace's app visitors receive. This takes the scope and, for members,
+/// the role admin or owner.
 ///
 /// # Errors
 /// [`ErrorCode::MissingScope`].
@@ -62,7 +63,7 @@ pub async fn create(
     Ok(made)
 }
 
-/// Changes the name of an app, or who can open it.
+/// Changes an app's name or access.
 ///
 /// # Errors
 /// [`ErrorCode::AppNotFound`].
@@ -101,7 +102,7 @@ pub async fn delete(changes: &mut Changes, by: Requester<'_>, app: &StoredApp) -
     Ok(changes.audit(&entry(by, AuditAction::AppDeleted, app, app.alias.clone())).await?)
 }
 
-/// Stores a bundle that was accepted as a deployment; its files are stored as blobs.
+/// Stores an accepted bundle as a deployment; its files are stored as blobs.
 ///
 /// # Errors
 /// [`ErrorCode::AppNotFound`] if the app was deleted meanwhile.
@@ -118,7 +119,7 @@ pub async fn deploy(
     Ok(made)
 }
 
-/// Deletes a deployment that no release has.
+/// Deletes a deployment without a release.
 ///
 /// # Errors
 /// [`ErrorCode::AppNotFound`], [`ErrorCode::DeploymentReleased`].
@@ -135,7 +136,8 @@ pub async fn delete_deployment(
     Ok(changes.audit(&entry(by, AuditAction::AppDeploymentDeleted, &app, deployment.to_string())).await?)
 }
 
-/// Creates or replaces a binding; the flag says whether the name is new. Returns `None` if the app has as many bindings as it can.
+/// Creates or replaces a binding; the flag says whether the name is new. Returns `None` if the app has the maximum
+/// number of bindings.
 ///
 /// # Errors
 /// [`ErrorCode::AppNotFound`].
@@ -167,7 +169,7 @@ pub async fn delete_binding(changes: &mut Changes, by: Requester<'_>, app: Uuid,
     Ok(changes.audit(&entry(by, AuditAction::AppBindingDeleted, &app, name.to_owned())).await?)
 }
 
-/// Creates a collection. Returns `None` if the app has as many as it can.
+/// Creates a collection. Returns `None` if the app has the maximum number of collections.
 ///
 /// # Errors
 /// [`ErrorCode::AppNotFound`], [`ErrorCode::CollectionTaken`].
@@ -199,14 +201,14 @@ pub async fn delete_collection(
     Ok(changes.audit(&entry(by, AuditAction::AppCollectionDeleted, &app, name.to_owned())).await?)
 }
 
-/// The row of the audit trail for a bundle that was refused.
+/// An audit entry for a rejected bundle.
 #[must_use]
 pub fn refused(by: Requester<'_>, app: &StoredApp, code: ErrorCode) -> AuditEntry {
     let entry = entry(by, AuditAction::AppDeployRefused, app, code.as_str().to_owned());
     AuditEntry { outcome: Outcome::Denied, ..entry }
 }
 
-/// Deletes the apps of a workspace that is deleted.
+/// Deletes the apps of a deleted workspace.
 pub(crate) async fn delete_all(changes: &mut Changes, by: Requester<'_>, workspace: Uuid) -> Decision<()> {
     for app in changes.delete_apps_of(workspace).await? {
         let reason = "its workspace was deleted".to_owned();

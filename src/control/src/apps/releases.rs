@@ -1,4 +1,4 @@
-//! What visitors of an app receive: permissions acknowledged, deployments published, releases repeated.
+//! App releases: acknowledges permissions, publishes deployments, repeats releases.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use crate::{Decision, Refusal, Requester};
 /// A deployment as it was resolved before the transaction.
 #[derive(Debug)]
 pub struct Resolved {
-    /// The id of the release to make.
+    /// The id of the new release.
     pub release: Uuid,
     /// The deployment.
     pub deployment: Uuid,
-    /// The bindings and collections of the app, as they were read.
+    /// The app's bindings and collections, as last read.
     pub drafts: Drafts,
     /// Whether its manifest declares the bindings.
     pub declares_bindings: bool,
     /// Whether its manifest declares the collections.
     pub declares_collections: bool,
-    /// The bindings, frozen.
+    /// The frozen bindings.
     pub bindings: BTreeMap<String, FrozenBinding>,
     /// The collections that apply.
     pub collections: BTreeMap<String, AppCollection>,
     /// Every workflow that the bindings run.
     pub workflows: Vec<Uuid>,
-    /// What all of that may do, as a digest.
+    /// A digest of all permissions.
     pub permission_revision: String,
-    /// JSON of what all of that may do.
+    /// All permissions as JSON.
     pub permissions: String,
-    /// Whether unknown paths of pages show the index.
+    /// Whether unknown page paths show the index.
     pub spa: bool,
     /// JSON: the origins that can show the app in a frame.
     pub frame_ancestors: String,
@@ -43,13 +43,13 @@ pub struct Resolved {
 /// The result of a publish.
 #[derive(Debug)]
 pub enum PublishOutcome {
-    /// The release, which is active.
+    /// The new, active release.
     Released(Box<StoredRelease>),
-    /// The app would have more collections than it can.
+    /// The app would exceed its maximum number of collections.
     TooManyCollections,
 }
 
-/// Acknowledges what a deployment of an app may do.
+/// Acknowledges an app deployment's permissions.
 ///
 /// # Errors
 /// [`ErrorCode::AppNotFound`] if the app was deleted meanwhile.
@@ -68,12 +68,12 @@ pub async fn acknowledge(
     Ok(stored)
 }
 
-/// Publishes a deployment: its release freezes what was resolved, and becomes the active one.
+/// Publishes a deployment: freezes the resolved state in a new release and makes it active.
 ///
 /// # Errors
-/// [`ErrorCode::AppNotFound`], [`ErrorCode::DeploymentStale`], [`ErrorCode::PermissionAckRequired`], [`ErrorCode::CollectionTaken`] if the
-/// app has a collection of another kind under a name of the manifest, [`ErrorCode::PermissionRevisionStale`] if something has changed since
-/// the deployment was resolved: resolve it again.
+/// [`ErrorCode::AppNotFound`], [`ErrorCode::DeploymentStale`], [`ErrorCode::PermissionAckRequired`],
+/// [`ErrorCode::CollectionTaken`] if the app has a collection of another kind under a name in the manifest,
+/// [`ErrorCode::PermissionRevisionStale`] if something has changed since the deployment was resolved: resolve it again.
 pub async fn publish(
     changes: &mut Changes,
     by: Requester<'_>,
@@ -165,8 +165,8 @@ async fn lock(changes: &mut Changes, app: Uuid, workspace: Uuid) -> Decision<Sto
     changes.lock_app(app).await?.ok_or_else(not_found)
 }
 
-/// The ids of the collections that apply; those of a manifest are created where the app has none of the name. Returns `None` if the app
-/// would have more than it can.
+/// Returns the ids of the collections that apply, and creates those in the manifest that the app lacks. Returns `None`
+/// if the app would exceed its maximum.
 async fn collections(
     changes: &mut Changes,
     by: Requester<'_>,

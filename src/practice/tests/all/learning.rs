@@ -1,5 +1,5 @@
-//! What an optimizer needs of the practice model: a better prompt scores better, feedback leads to a better prompt, and
-//! the same request gives the same answer.
+//! Optimizer requirements for the practice model: a better prompt scores better, feedback leads to a better prompt,
+//! and the same request gives the same answer.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::endpoint::now;
 use crate::skills::{asked, call, said};
 
-/// Messages to a shop and where they belong; odd ones to learn from, even ones to hold against.
+/// Shop messages and their departments; odd ones for training, even ones held out.
 static CASES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
     let rows = include_str!("../../../../examples/message-sorting/cases.csv").lines().skip(1);
     rows.filter_map(|row| row.rsplit_once(','))
@@ -31,7 +31,7 @@ const PRECISE: &str = "Sort the message into shipping, billing or account.\n\
     If the message mentions \"invoice\" or \"charged\", answer \"billing\".\n\
     If the message mentions \"password\" or \"profile\", answer \"account\".";
 
-/// The cases that a prompt gets wrong, with what it said, over these seeds.
+/// The cases that a prompt gets wrong, with the given answer, over these seeds.
 async fn wrong(
     prompt: &str,
     cases: &[(&'static str, &'static str)],
@@ -91,7 +91,7 @@ async fn examples_teach_what_rules_do() {
     assert!(with > bare + 0.2, "{bare} {with}");
 }
 
-/// Asks for a better prompt, as an optimizer would.
+/// Requests a better prompt, as an optimizer would.
 async fn reflected(prompt: &str, wrong: &[(&str, &str, String)], seed: u64) -> String {
     let cases: String = wrong
         .iter()
@@ -120,7 +120,7 @@ async fn reflection_learns_from_feedback_and_from_nothing_else() {
             prompt = reflected(&prompt, &missed, seed * 100 + round).await;
         }
         assert!(prompt.contains("{{ inputs.desk }}"), "{prompt}");
-        // Each word it has learnt stands in the feedback.
+        // The feedback contains each learned word.
         let known: BTreeSet<String> = train
             .iter()
             .flat_map(|(input, _)| {
@@ -204,7 +204,7 @@ async fn the_seed_makes_no_difference_where_nothing_is_left_to_chance() {
         }
         assert_eq!(answers.len(), 1, "{input}");
     }
-    // Where it does, temperature 0 takes it away, and no seed is seed 0.
+    // Temperature 0 removes differences between seeds, and a missing seed equals seed 0.
     let ask = |seed, temperature| ModelRequest { seed, temperature, ..asked("classify", BARE, CASES[0].0) };
     let mut answers = BTreeSet::new();
     for seed in 0..20 {
@@ -235,7 +235,7 @@ async fn long_and_twisted_requests_are_answered_soon() {
         "1.",
     ];
     for (at, part) in parts.iter().enumerate() {
-        // Each part with some of the skills, each skill with some of the parts.
+        // Each part with some skills, each skill with some parts.
         for skill in practice::SKILLS.iter().skip(at % 3).step_by(3) {
             for (system, user) in [(&part.repeat(40_000), &words), (&rules, &part.repeat(40_000))] {
                 let began = now();
@@ -247,7 +247,7 @@ async fn long_and_twisted_requests_are_answered_soon() {
     }
 }
 
-/// Prompts of whatever stands in the language, and of whatever does not.
+/// Prompts from valid instructions and from arbitrary text.
 fn prompts() -> impl Strategy<Value = String> {
     let sentence = prop::sample::select(vec![
         "Labels: a, b, c.",

@@ -1,4 +1,4 @@
-//! `practice/<skill>`: what it makes of written instructions. The tables here are those of `docs/PRACTICE_MODEL.md`.
+//! `practice/<skill>`: behavior on written instructions. The tables are those in `docs/PRACTICE_MODEL.md`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,7 +153,7 @@ async fn a_label_comes_from_the_best_that_the_prompt_has() {
     ] {
         assert_eq!(said("classify", &prompt, input).await, expected, "{prompt} / {input}");
     }
-    // Examples may stand in the conversation too.
+    // Examples may also be in the conversation.
     let mut request = asked("classify", labels, "my parcel never came");
     request.messages.push(Message::text(Role::Assistant, "shipping"));
     request.messages.push(Message::text(Role::User, "and where is my other parcel that never came"));
@@ -182,7 +182,7 @@ async fn an_assistant_knows_what_it_is_told() {
         assert_eq!(said("assistant", system, input).await, expected, "{input}");
     }
     assert_eq!(said("reply", system, "Bye").await, "Goodbye!");
-    // It remembers what it was told before.
+    // It remembers earlier messages.
     let mut request = asked("assistant", "", "My name is Ada and I live in Graz.");
     assert_eq!(call(&request).await.text, "You say: Your name is Ada and you live in Graz.");
     request.messages.push(Message::text(Role::Assistant, "Nice."));
@@ -282,7 +282,7 @@ async fn tools_are_called_when_that_is_asked_plainly() {
         assert_eq!((answer.text.as_str(), answer.finish_reason.as_deref()), ("", Some("tool_calls")));
     }
     assert!(call(&ask(rule, "Hello")).await.tool_calls.is_empty());
-    // What the tool says is told on, and no tool is called again.
+    // The tool's answer is reported, and no further tool is called.
     let mut request = ask(rule, "What is the weather in Wien?");
     let calls = call(&request).await.tool_calls;
     request.messages.push(Message { tool_calls: calls, ..Message::text(Role::Assistant, "") });
@@ -333,7 +333,7 @@ fn noon() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
 }
 
-/// Lets every task go as far as it can (the test runtime has one thread).
+/// Lets every task run until it blocks (the test runtime has one thread).
 async fn settle() {
     for _ in 0..200 {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! The end of a response, for which the connection holds the next request back.
+//! Signals the end of a response, until which the connection holds back the next request.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::ServiceRequest;
 use actix_web::web::Bytes;
 
-/// Tells a connection that the HTTP library has the whole response to the current request.
+/// Signals to a connection that the HTTP library has consumed the whole response to the current request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Answered(Rc<Cell<bool>>);
 
@@ -20,16 +20,16 @@ impl Answered {
     }
 }
 
-/// Reports the end of a response when it is dropped: the library drops a body after it has encoded all of it.
+/// Signals the end of a response on drop: the library drops a body after encoding all of it.
 pub(super) struct ResponseEnd(Option<Answered>);
 
 impl ResponseEnd {
-    /// The end of the response to a request.
+    /// Creates the signal for a request's response.
     pub(super) fn new(request: &ServiceRequest) -> Self {
         Self(request.conn_data::<Answered>().cloned())
     }
 
-    /// The body whose end is reported.
+    /// Wraps the body so that its end is signalled.
     pub(super) fn follows(self, body: BoxBody) -> ReportedBody {
         ReportedBody { body, _end: self }
     }
@@ -43,7 +43,7 @@ impl Drop for ResponseEnd {
     }
 }
 
-/// A body whose end is reported.
+/// A body that signals its end.
 pub(super) struct ReportedBody {
     body: BoxBody,
     _end: ResponseEnd,

@@ -1,4 +1,4 @@
-//! What every handler shares, and gets only through a guard (`guard/`).
+//! The state shared by all handlers, which they reach only through a guard (`guard/`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use crate::tokens::Tokens;
 
 use super::SignInKeys;
 
-/// Parts that handlers work with.
+/// The parts that handlers use.
 pub(crate) struct AppParts {
     pub(crate) config: Config,
     pub(crate) address: SocketAddr,
@@ -126,17 +126,17 @@ impl App {
         Self { inner: Arc::new(inner) }
     }
 
-    /// From now on `/readyz` reports the state `draining`.
+    /// Makes `/readyz` report `draining`.
     pub(crate) fn begin_drain(&self) {
         self.inner.draining.cancel();
     }
 
-    /// Open streams end; their clients come back to another instance or the next process.
+    /// Ends open streams; clients reconnect to another instance or to the next process.
     pub(crate) fn close_streams(&self) {
         self.inner.streams_closing.cancel();
     }
 
-    /// Where the service listens.
+    /// The service's listen address.
     pub(super) fn address(&self) -> SocketAddr {
         self.inner.parts.address
     }
@@ -153,12 +153,12 @@ impl App {
         &self.inner.diagnosis_places
     }
 
-    /// Counts answers to proxies that ask for certificates.
+    /// The rate limit for certificate checks by proxies.
     pub(super) fn tls_answers(&self) -> &super::tls_ask::AnswerRate {
         &self.inner.tls_answers
     }
 
-    /// The answers of the database that `/readyz` reports.
+    /// The database results that `/readyz` reports.
     pub(super) fn readiness(&self) -> &Readiness {
         &self.inner.readiness
     }
@@ -192,7 +192,7 @@ impl App {
         &self.inner.parts.visitors
     }
 
-    /// Makes handles of apps' runs, and cookies of their visitors.
+    /// The key for app run handles and app visitor cookies.
     pub(super) fn app_handles(&self) -> &AppHandleKey {
         &self.inner.parts.app_handles
     }
@@ -205,12 +205,12 @@ impl App {
         &self.inner.frozen_bindings
     }
 
-    /// Streams of states that visitors of apps read.
+    /// Open state streams for app visitors.
     pub(super) fn open_states(&self) -> &OpenStates {
         &self.inner.open_states
     }
 
-    /// Signs addresses of attachments.
+    /// The key that signs attachment URLs.
     pub(super) fn links(&self) -> &LinkKey {
         &self.inner.parts.links
     }
@@ -220,52 +220,52 @@ impl App {
         &self.inner.transcription_permits
     }
 
-    /// Counts changes of records by visitors who are not signed in: an app and a network.
+    /// The rate limit for record changes by anonymous visitors, keyed by app and network.
     pub(super) fn record_writes(&self) -> &Limit<(Uuid, IpAddr)> {
         &self.inner.record_writes
     }
 
-    /// Shares of changes of records.
+    /// The workspaces' shares of concurrent record changes.
     pub(super) fn record_changes(&self) -> &WorkspaceShares {
         self.inner.parts.system.record_changes()
     }
 
-    /// Seals cursors of lists of records.
+    /// The key that seals record list cursors.
     pub(super) fn cursors(&self) -> &KeyRing {
         &self.inner.parts.cursors_key
     }
 
-    /// The apps that hosts serve.
+    /// Apps by host name.
     pub(super) fn aliases(&self) -> &Aliases {
         &self.inner.aliases
     }
 
-    /// The files of apps.
+    /// App files.
     pub(super) fn assets(&self) -> &Assets {
         &self.inner.assets
     }
 
-    /// Accepts files.
+    /// Accepts attachment uploads.
     pub(super) fn uploads(&self) -> &Uploads {
         &self.inner.parts.uploads
     }
 
-    /// Receives bundles of apps.
+    /// Accepts app bundle uploads.
     pub(super) fn bundle_uploads(&self) -> &BundleUploads {
         &self.inner.parts.bundles
     }
 
-    /// Counts bytes of bodies in memory.
+    /// The memory budget for request bodies.
     pub(super) fn body_budget(&self) -> &BodyBudget {
         &self.inner.body_budget
     }
 
-    /// Whether the port speaks TLS.
+    /// Whether the listener uses TLS.
     pub(crate) fn speaks_tls(&self) -> bool {
         self.tls().is_some()
     }
 
-    /// The certificate of the port; `None`: requests come without TLS.
+    /// The listener's certificate; `None` without TLS.
     pub(super) fn tls(&self) -> Option<&Tls> {
         self.inner.parts.tls.as_ref()
     }
@@ -274,7 +274,7 @@ impl App {
         &self.inner.parts.widget_script
     }
 
-    /// Turns of uploads to store bytes.
+    /// The turns in which uploads write to the store.
     pub(super) fn store_turns(&self) -> &StoreTurns {
         &self.inner.store_turns
     }
@@ -287,7 +287,7 @@ impl App {
         &self.inner.parts.sign_in
     }
 
-    /// Who people may sign in by.
+    /// The identity provider for sign-in.
     pub(super) fn provider(&self) -> Option<&Provider> {
         self.inner.parts.provider.as_ref()
     }
@@ -296,27 +296,27 @@ impl App {
         &self.inner.parts.system
     }
 
-    /// Judges credentials.
+    /// Authenticates credentials.
     pub(super) fn gate(&self) -> &Gate {
         &self.inner.parts.gate
     }
 
-    /// Signs and checks tokens.
+    /// Issues and verifies tokens.
     pub(super) fn tokens(&self) -> &Tokens {
         &self.inner.parts.tokens
     }
 
-    /// Seals answers that hold a secret.
+    /// The key that seals stored responses with secrets.
     pub(super) fn answers_key(&self) -> &KeyRing {
         &self.inner.parts.answers_key
     }
 
-    /// The keys of the vault; `None` where there are none.
+    /// The vault's keys; `None` if none are configured.
     pub(super) fn vault(&self) -> Option<&KeyRing> {
         self.inner.parts.vault.as_deref()
     }
 
-    /// Where the request comes from, behind the proxies that are trusted.
+    /// The client's address, taken from forwarding headers if the peer is a trusted proxy.
     pub(super) fn client_address(&self, request: &HttpRequest) -> IpAddr {
         let forwarded =
             request.headers().get_all("x-forwarded-for").map(|value| value.to_str().unwrap_or(""));

@@ -1,4 +1,4 @@
-//! Reading request bodies: bounded in size, time and depth.
+//! Reads request bodies with limits on size, time and depth.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use super::chat::Pace;
 use super::error::{ApiError, ApiResult};
 use super::guard;
 
-/// Bytes of an ordinary body.
+/// Maximum bytes of an ordinary body.
 pub(super) const BODY_LIMIT: usize = 1 << 20;
-/// Bytes of a workflow version.
+/// Maximum bytes of a workflow version.
 pub(super) const VERSION_LIMIT: usize = 8 << 20;
-/// Bytes of a body with the cases of a dataset.
+/// Maximum bytes of a body with dataset cases.
 pub(super) const CASES_LIMIT: usize = 64 << 20;
-/// How long a body may take to arrive. A large one has the time of an upload, at the rate of one.
+/// Maximum time for a body to arrive. Large bodies get an upload's time and minimum rate.
 const ARRIVAL: Duration = Duration::from_secs(30);
 const ARRIVAL_OF_LARGE: Duration = Duration::from_secs(600);
 
-/// The whole body. Its bytes count for its sender as they arrive, and as long as they are in memory.
+/// Reads the whole body. Its bytes are charged to its sender from arrival until they leave memory.
 pub(super) async fn read(
     request: &HttpRequest,
     mut payload: Payload,
@@ -73,34 +73,34 @@ pub(super) async fn read(
     read.unwrap_or_else(|| Err(ApiError::new(ErrorCode::RequestTimeout)))
 }
 
-/// Arrays and objects that may stand within each other.
+/// Maximum nesting depth of arrays and objects.
 const DEEPEST: usize = 128;
 
-/// The body as JSON of any shape; deeper than 128 levels is refused.
+/// Parses the body as any JSON value; refuses more than 128 levels.
 pub(super) fn json(body: &[u8]) -> ApiResult<Value> {
     json_of("request body", body)
 }
 
-/// The same; a body that repeats a member of an object is refused.
+/// Like [`json`], but refuses duplicate members.
 pub(super) fn unique_json(body: &[u8]) -> ApiResult<Value> {
     let UniqueJson(value) = document("request body", body)?;
     check_numbers("request body", body)?;
     Ok(value)
 }
 
-/// The same; numbers that would be rounded are the caller's to refuse.
+/// Like [`unique_json`], but leaves it to the caller to refuse numbers that would be rounded.
 pub(super) fn unique_json_of_record(body: &[u8]) -> ApiResult<Value> {
     document("request body", body).map(|UniqueJson(value)| value)
 }
 
-/// The same as [`json`] for other documents, called `what`.
+/// Like [`json`], for another document that errors call `what`.
 pub(super) fn json_of(what: &str, text: &[u8]) -> ApiResult<Value> {
     let value = document(what, text)?;
     check_numbers(what, text)?;
     Ok(value)
 }
 
-/// No number changes its value on the way in.
+/// Refuses numbers that cannot be represented exactly.
 fn check_numbers(what: &str, text: &[u8]) -> ApiResult<()> {
     kernel::json::check_numbers(text, Numbers::Values).map_err(|number| {
         ApiError::new(ErrorCode::InvalidJson)
@@ -125,14 +125,14 @@ fn document<T: DeserializeOwned>(what: &str, text: &[u8]) -> ApiResult<T> {
         return not_json(&format!("is deeper than {DEEPEST} levels."));
     }
     let mut reader = serde_json::Deserializer::from_slice(text);
-    // Its own limit is one level lower than ours.
+    // The library's own limit is one level lower than ours.
     reader.disable_recursion_limit();
     let document = T::deserialize(&mut reader).and_then(|document| reader.end().map(|()| document));
     document.or_else(|error| not_json(&format!("is not valid JSON: {error}.")))
 }
 
-/// Whether no more than [`DEEPEST`] brackets are open at once. A parser that stops at the first error never gets
-/// deeper than this count says.
+/// Whether at most [`DEEPEST`] brackets are open at once. A parser that stops at the first error never goes deeper than
+/// this count.
 fn is_flat_enough(body: &[u8]) -> bool {
     let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
     for byte in body {
@@ -151,26 +151,26 @@ fn is_flat_enough(body: &[u8]) -> bool {
     true
 }
 
-/// The body as JSON of any shape, which it has to say of itself.
+/// Parses the body as any JSON value and checks its content type.
 pub(super) fn any(request: &HttpRequest, body: &[u8]) -> ApiResult<Value> {
     check_type(request, body)?;
     json(body)
 }
 
 fn check_type(request: &HttpRequest, body: &[u8]) -> ApiResult<()> {
-    // That there is no body says more than that it has no type.
+    // An empty body is reported as such, not as a missing content type.
     if !body.trim_ascii().is_empty() && !is_json(request) {
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType));
     }
     Ok(())
 }
 
-/// The body as the object of a request.
+/// Parses the body as a JSON object.
 pub(super) fn object(request: &HttpRequest, body: &[u8]) -> ApiResult<Map<String, Value>> {
     members(any(request, body)?)
 }
 
-/// The same; a body that repeats a member is refused.
+/// Like [`object`], but refuses duplicate members.
 pub(super) fn unique_object(request: &HttpRequest, body: &[u8]) -> ApiResult<Map<String, Value>> {
     check_type(request, body)?;
     members(unique_json(body)?)
@@ -186,7 +186,7 @@ fn members(value: Value) -> ApiResult<Map<String, Value>> {
     }
 }
 
-/// The same of a body that may be large: a worker has other requests to answer while it is parsed.
+/// Like [`object`], but parses a large body on another thread, so that the worker stays free for other requests.
 pub(super) async fn large_object(request: &HttpRequest, body: Bytes) -> ApiResult<Map<String, Value>> {
     if body.len() <= BODY_LIMIT {
         return object(request, &body);
@@ -198,7 +198,7 @@ pub(super) async fn large_object(request: &HttpRequest, body: Bytes) -> ApiResul
     members(parsed.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))??)
 }
 
-/// The same where a request may do without a body: one of white space is none, whatever type it claims to be.
+/// Like [`object`], but the body is optional: whitespace counts as no body, whatever its content type.
 pub(super) fn object_or_nothing(request: &HttpRequest, body: &[u8]) -> ApiResult<Map<String, Value>> {
     if body.trim_ascii().is_empty() { Ok(Map::new()) } else { object(request, body) }
 }
@@ -207,12 +207,12 @@ pub(super) fn is_json(request: &HttpRequest) -> bool {
     is_of_type(request, "application/json")
 }
 
-/// Whether a page sends a form.
+/// Whether the body is an HTML form.
 pub(super) fn is_form(request: &HttpRequest) -> bool {
     is_of_type(request, "application/x-www-form-urlencoded")
 }
 
-/// Whether the body is of this type, in lower case; its parameters do not count.
+/// Whether the body has this content type, given in lower case; parameters are ignored.
 pub(super) fn is_of_type(request: &HttpRequest, wanted: &str) -> bool {
     let mut kinds = request.headers().get_all(header::CONTENT_TYPE);
     let (kind, None) = (kinds.next(), kinds.next()) else { return false };

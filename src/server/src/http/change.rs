@@ -1,4 +1,4 @@
-//! A request that changes something: who asks, what they ask for, and once where it has a key.
+//! A request that changes data: its caller, its body, and its idempotency key, if any.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,11 +20,11 @@ use super::guard::{Asked, Caller};
 use super::idempotency::{Once, Reply};
 use super::query::Params;
 
-/// How long a caller's judgement is good for.
+/// Maximum age of the caller's authentication after the body has arrived.
 const JUDGED_FOR: Duration = Duration::from_secs(2);
 
-/// The caller, judged, with a body of at most `LIMIT` bytes. A request that was answered before is answered the same
-/// again, and its handler does not hear of it.
+/// An authenticated caller with a body of at most `LIMIT` bytes. A repeated request with an idempotency key gets the
+/// stored response and never reaches its handler.
 pub(super) struct Change<S, const LIMIT: usize = BODY_LIMIT> {
     pub(super) caller: Caller<S>,
     request: HttpRequest,
@@ -44,7 +44,7 @@ impl<S: Asked, const LIMIT: usize> FromRequest for Change<S, LIMIT> {
             let clock = Arc::clone(caller.app().clock());
             let began = clock.monotonic();
             let body = body::read(&request, payload, LIMIT, &*clock).await?;
-            // Who takes their time with the body is judged by what they are when it is there.
+            // While a slow body arrives, the caller's rights may change, so they are checked again.
             let caller = match clock.monotonic().saturating_sub(began) {
                 waited if waited < JUDGED_FOR => caller,
                 _ => Caller::<S>::extract(&request).await?,
@@ -52,7 +52,7 @@ impl<S: Asked, const LIMIT: usize> FromRequest for Change<S, LIMIT> {
             let once = Once::of(&caller, &request, &body)?;
             match once.answered().await? {
                 None => Ok(Self { caller, request, body, once }),
-                // Only so can an extractor answer.
+                // An extractor can respond only through an error.
                 Some(answer) => Err(InternalError::from_response("answered before", answer).into()),
             }
         })
@@ -60,7 +60,7 @@ impl<S: Asked, const LIMIT: usize> FromRequest for Change<S, LIMIT> {
 }
 
 impl<S, const LIMIT: usize> Change<S, LIMIT> {
-    /// What the body asks for. The query says nothing.
+    /// Parses the body. Query parameters are refused.
     pub(super) fn wanted<T>(
         &self,
         read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
@@ -68,7 +68,7 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
         Params::of(&self.request).and(read(&body::object(&self.request, &self.body)?))
     }
 
-    /// The same; a body that repeats a member is refused.
+    /// Like [`Self::wanted`], but refuses duplicate members.
     pub(super) fn wanted_unique<T>(
         &self,
         read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
@@ -76,7 +76,7 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
         Params::of(&self.request).and(read(&body::unique_object(&self.request, &self.body)?))
     }
 
-    /// The same of a request whose body may be empty: what it needs is missing then.
+    /// Like [`Self::wanted_unique`], but an empty body counts as an empty object.
     pub(super) fn wanted_unique_if_any<T>(
         &self,
         read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
@@ -87,7 +87,7 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
         self.wanted_unique(read)
     }
 
-    /// The same as [`Self::wanted`] where there need not be a body.
+    /// Like [`Self::wanted`], but the body is optional.
     pub(super) fn wanted_if_any<T>(
         &self,
         read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
@@ -95,38 +95,38 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
         Params::of(&self.request).and(read(&body::object_or_nothing(&self.request, &self.body)?))
     }
 
-    /// The body itself, which may be any JSON. The query says nothing.
+    /// Returns the body as any JSON value. Query parameters are refused.
     pub(super) fn value(&self) -> ApiResult<Value> {
         ApiError::refuse(Params::of(&self.request).finish())?;
         body::any(&self.request, &self.body)
     }
 
-    /// The request, where its media type or its query says something.
+    /// The request, for handlers that need its media type or query.
     pub(super) fn request(&self) -> &HttpRequest {
         &self.request
     }
 
-    /// The body as it was sent.
+    /// The body as sent.
     pub(super) fn bytes(&self) -> &Bytes {
         &self.body
     }
 
-    /// Everything is said by the path.
+    /// Refuses any body members and query parameters.
     pub(super) fn wants_no_more(&self) -> ApiResult<()> {
         self.wanted_if_any(fields::nothing)
     }
 
-    /// Scheme, host and port that addresses in the answer begin with.
+    /// The scheme, host and port for URLs in the response.
     pub(super) fn public_base(&self) -> String {
         self.caller.app().public_base(&self.request)
     }
 
-    /// The same for links in mail, where that may be said.
+    /// The base URL for links in emails, if it is trustworthy.
     pub(super) fn link_base(&self) -> Option<String> {
         self.caller.app().link_base(&self.request)
     }
 
-    /// Makes the changes, all or none, and the answer with them.
+    /// Applies all changes or none, and stores the response in the same transaction.
     pub(super) async fn make(
         &self,
         make: impl AsyncFnOnce(&mut Changes) -> ApiResult<Reply>,

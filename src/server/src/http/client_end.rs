@@ -1,15 +1,15 @@
-//! When the client of a connection has closed its side.
+//! Signals that a connection's client has closed its side.
 
 use actix_web::HttpRequest;
 use tokio_util::sync::CancellationToken;
 
-/// Is set when a client sends no more bytes. The HTTP library writes on then, since the client may still read; it learns at a later
-/// write that the client has left.
+/// Set when a client sends no more bytes. The HTTP library then keeps writing, since the client may still read, and
+/// notices only on a later write that the client has left.
 #[derive(Clone, Default)]
 pub(crate) struct ClientEnd(CancellationToken);
 
 impl ClientEnd {
-    /// The one of a request's connection.
+    /// The signal of a request's connection.
     pub(super) fn of(request: &HttpRequest) -> Self {
         request.conn_data::<Self>().cloned().unwrap_or_default()
     }
@@ -18,7 +18,7 @@ impl ClientEnd {
         self.0.cancel();
     }
 
-    /// Waits for it.
+    /// Waits for the signal.
     pub(super) async fn reached(&self) {
         self.0.cancelled().await;
     }

@@ -1,10 +1,11 @@
-//! Cookies of a request, by their exact bytes. `HttpRequest::cookies` decodes percent signs in names and trims each blank of Unicode: a page
-//! of a neighbouring host could set a cookie whose name reads as one of `__Host-`, which browsers would refuse.
+//! Reads request cookies by their exact bytes. `HttpRequest::cookies` percent-decodes names and trims all Unicode
+//! whitespace. A page on a neighbouring host could then set a cookie whose name decodes to a `__Host-` name, which
+//! browsers would refuse.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::COOKIE;
 
-/// Name and value of each cookie that is text, as browsers send them: the oldest first.
+/// Names and values of all cookies that are valid UTF-8, oldest first as browsers send them.
 ///
 /// Source: RFC 6265, section 4.2.
 pub(super) fn all(request: &HttpRequest) -> impl Iterator<Item = (&str, &str)> {
@@ -15,19 +16,19 @@ pub(super) fn all(request: &HttpRequest) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The values of a cookie.
+/// All values of a cookie.
 fn named<'r>(request: &'r HttpRequest, name: &str) -> impl Iterator<Item = &'r str> {
     all(request).filter(move |(other, _)| *other == name).map(|(_, value)| value)
 }
 
-/// The value of a cookie. Two of one name are none: another party has set one of them.
+/// The value of a cookie. Duplicates count as none: another party has set one of them.
 pub(super) fn only<'r>(request: &'r HttpRequest, name: &str) -> Option<&'r str> {
     let mut values = named(request, name);
     let value = values.next()?;
     values.next().is_none().then_some(value)
 }
 
-/// The value of the first cookie of a name.
+/// The value of the first cookie with this name.
 pub(super) fn first<'r>(request: &'r HttpRequest, name: &str) -> Option<&'r str> {
     named(request, name).next()
 }

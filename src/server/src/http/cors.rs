@@ -1,7 +1,7 @@
 //! Cross-origin access, exactly as `SERVICE_CORS_ALLOW_ORIGINS` lists it: no patterns, no reflection.
 //!
-//! CORS only decides what a browser lets a page read. Writes that a cookie authenticates have an Origin check of
-//! their own, [`is_foreign`], and so have those that nothing authenticates, [`is_denied`].
+//! CORS only decides which responses a browser lets a page read. Cookie-authenticated writes have their own origin
+//! check, [`is_foreign`]; unauthenticated writes have [`is_denied`].
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -15,21 +15,21 @@ use wire::ErrorCode;
 use super::error::ApiError;
 use super::{App, guard};
 
-/// Seconds that a browser may remember a preflight.
+/// Maximum seconds that a browser may cache a preflight.
 const MAX_AGE: &str = "600";
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE, HEAD";
 const EXPOSED: &str = "X-Chat-Stream-Id, X-Request-Id, X-Next-Cursor, Retry-After, Idempotency-Replayed";
 
-/// What a page of an origin may do.
+/// The rights of a page by its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Verdict {
-    /// No `Origin` header: not a browser, or a page of our own.
+    /// No `Origin` header: not a browser, or our own page.
     NotAsked,
-    /// Listed, cookies included.
+    /// A listed origin, with cookies.
     Listed(HeaderValue),
-    /// Everybody may, without cookies.
+    /// Any origin, without cookies.
     Anyone,
-    /// Not listed.
+    /// An origin that is not listed.
     Denied,
 }
 
@@ -55,16 +55,16 @@ pub(super) fn is_foreign(app: &App, request: &HttpRequest) -> bool {
     }
 }
 
-/// Whether the request comes from a page that is not ours, listed or not. Listed pages may use the API with a token that
-/// they hold; what our cookies are worth they may not turn into rights.
+/// Whether the request comes from another site's page, listed or not. Listed pages may use the API with their own
+/// token, but must not gain rights through our cookies.
 pub(super) fn is_not_ours(app: &App, request: &HttpRequest) -> bool {
-    // Browsers say so of navigations and of requests without an `Origin`, too.
+    // Browsers also send this header for navigations and for requests without `Origin`.
     let site = request.headers().get("sec-fetch-site");
     let elsewhere = site.is_some_and(|site| site != "same-origin" && site != "none");
     elsewhere || (request.headers().contains_key(header::ORIGIN) && !is_ours(app, request))
 }
 
-/// The same where everybody may ask, as long as nothing tells one from another.
+/// Whether an unauthenticated request comes from a page that is neither ours nor allowed by the CORS setting.
 pub(super) fn is_denied(app: &App, request: &HttpRequest) -> bool {
     let verdict = judge(&app.config().http.allow_origins, request.headers());
     verdict == Verdict::Denied && !is_ours(app, request)

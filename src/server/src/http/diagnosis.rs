@@ -1,6 +1,6 @@
-//! A stream that means nothing, for measuring whether what stands between a client and this service lets it through.
+//! A test stream that shows whether proxies between client and service pass streams through.
 //!
-//! It reads and writes nothing, so anybody may have it, and it is bounded in length, in pace and in number.
+//! It accesses no data, so anyone may read it. Its length, rate and concurrency are limited.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use super::query::Params;
 use super::routes::Routes;
 use super::{App, events};
 
-/// Between two events.
+/// The pause between two events.
 const PAUSE: Duration = Duration::from_millis(500);
 const EVENTS: i64 = 5;
 const MOST_EVENTS: i64 = 20;
-/// Open at the same time, all callers together.
+/// Maximum open streams for all callers together.
 const MOST_STREAMS: usize = 16;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     Routes::default().on(&operations::STREAM, stream).register(config);
 }
 
-/// The places of open streams.
+/// The permits for open streams.
 pub(super) fn places() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MOST_STREAMS))
 }
@@ -45,7 +45,7 @@ async fn stream(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     Ok(events::headers().streaming(body(&app, of, place)))
 }
 
-/// Numbered events, half a second apart; the first at once.
+/// Numbered events, half a second apart; the first is sent at once.
 fn body(
     app: &App,
     of: i64,

@@ -1,8 +1,8 @@
-//! What every request and every answer has: an id, a readable host, a content type that no browser guesses.
+//! Handles every request and response: request id, host check, and content types that browsers must not guess.
 //!
-//! A request that is refused here may be one of an app's host: which host it asks for is what cannot be read. Its answer has the headers
-//! of an app's answers, which are right on the central host too. Strict transport security is absent: it would bind every
-//! host below the central one.
+//! A request refused here may be for an app host, because the host itself may be unreadable. The response therefore has
+//! the headers of app responses, which are also right on the central host. Strict-Transport-Security is absent because
+//! it would bind every host below the central one.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::answered::{ReportedBody, ResponseEnd};
 use super::interim::Expectation;
 use super::{alias, guard, origin, refused, request_id, surplus};
 
-/// How long a request waits for the answer to a statement before it is answered with 503.
+/// Maximum time that a request waits for one SQL statement before it is answered with 503.
 pub(super) const STATEMENT_LIMIT: Duration = Duration::from_secs(10);
 
 pub(super) async fn middleware(
@@ -60,24 +60,24 @@ pub(super) async fn middleware(
     Ok(response.map_body(|_, body| end.follows(body)))
 }
 
-/// The same headers for what is answered before there is a request, without an id: lines of a head.
+/// Header lines with the same defaults, without a request id, for responses sent before a request is parsed.
 pub(crate) fn header_lines() -> String {
     let lines = alias::default_headers().map(|(name, value)| format!("{name}: {value}\r\n"));
     format!("{}{X_CONTENT_TYPE_OPTIONS}: nosniff\r\n", lines.concat())
 }
 
-/// Segments of `/api/auth/magic/{token}` before the secret.
+/// The number of segments before the secret in `/api/auth/magic/{token}`.
 const FIXED_SEGMENTS: usize = 3;
 
-/// What may be logged of a path: the end of a sign-in link is a secret.
+/// Returns the loggable part of a path: the end of a sign-in link is a secret.
 fn without_secret(path: &str) -> &str {
-    // The router decodes the path; fixed segments of a route are never encoded by a client that means well.
+    // The router decodes the path; a well-meaning client never encodes the fixed segments.
     let fixed = path.match_indices('/').nth(FIXED_SEGMENTS).map_or(path.len(), |(at, _)| at);
     let path = match path.find('%').filter(|at| *at < fixed) {
         Some(at) => path.get(..at).unwrap_or_default(),
         None => path,
     };
-    // Letters and slashes may be mistyped: nothing but the start of such a path is logged.
+    // Letters and slashes may be mistyped, so only the start of such a path is logged.
     let clean = path.to_ascii_lowercase();
     match clean.find("/magic") {
         Some(at) if clean.contains("auth") => path.get(..at).unwrap_or_default(),

@@ -1,6 +1,6 @@
-//! The only `ResponseError`: from every part's error to the one shape on the wire.
+//! The only `ResponseError`: maps errors from all parts to the one wire shape.
 //!
-//! A 5xx never carries inner text: it carries the request's id, under which the log has the cause.
+//! A 5xx response never contains internal text. It contains the request id, under which the log has the cause.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,10 +16,10 @@ use store::StoreError;
 use uuid::Uuid;
 use wire::{BundleFinding, ErrorBody, ErrorCode, FieldError, MOST_PROBLEMS};
 
-/// Seconds that a client should wait after a 503 or 429 that does not say.
+/// Default `Retry-After` in seconds for 503 and 429.
 const RETRY_AFTER: u32 = 1;
 
-/// A header of an answer.
+/// A response header.
 type Header = (&'static str, Cow<'static, str>);
 
 /// An error on its way to a client.
@@ -37,7 +37,7 @@ pub(crate) struct ApiError {
     cause: Option<String>,
 }
 
-/// Maximum names that are read to suggest one of them.
+/// Maximum names read to find a suggestion.
 pub(crate) const MAX_CANDIDATES: i64 = 1_000;
 
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
@@ -58,7 +58,7 @@ impl ApiError {
         }
     }
 
-    /// Every problem of a request that did not validate; of very many the first ones.
+    /// Reports all problems of an invalid request, truncated to the first ones if there are too many.
     pub(crate) fn problems(code: ErrorCode, mut errors: Vec<FieldError>) -> Self {
         let mut error = Self::new(code);
         if errors.len() > MOST_PROBLEMS {
@@ -70,18 +70,18 @@ impl ApiError {
         Self { errors, ..error }
     }
 
-    /// The findings of a bundle, the first by precedence first.
+    /// Reports a bundle's findings, highest precedence first.
     pub(crate) fn found(findings: Vec<BundleFinding>) -> Self {
         let code = findings.first().and_then(|first| ErrorCode::from_code(&first.code));
         Self { findings: findings.into(), ..Self::new(code.unwrap_or(ErrorCode::Internal)) }
     }
 
-    /// Whether a bundle was refused.
+    /// Whether this error refuses a bundle.
     pub(crate) fn is_of_bundle(&self) -> bool {
         !self.findings.is_empty() || self.code == ErrorCode::BundlePartInvalid
     }
 
-    /// Nothing, when there are no problems.
+    /// Fails if there are any problems.
     pub(crate) fn refuse(problems: Vec<FieldError>) -> ApiResult<()> {
         if problems.is_empty() { Ok(()) } else { Err(Self::problems(ErrorCode::InvalidRequest, problems)) }
     }
@@ -90,19 +90,19 @@ impl ApiError {
         self.code
     }
 
-    /// For the log: the code, and the cause if it is known.
+    /// The code and the cause, if known, for the log.
     pub(crate) fn reason(&self) -> String {
         let code = self.code.as_str();
         self.cause.as_ref().map_or_else(|| code.to_owned(), |cause| format!("{code}: {cause}"))
     }
 
-    /// A public message other than the table's.
+    /// Sets a public message in place of the table's.
     pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
     }
 
-    /// Suggests the most similar of the known names, if there is one. `kind`: what has the names, such as "workflow".
+    /// Suggests the most similar known name, if any. `kind` names the thing, such as "workflow".
     pub(crate) fn suggest<'a>(
         self,
         kind: &str,
@@ -122,31 +122,31 @@ impl ApiError {
         self
     }
 
-    /// Another status than the table's, where a route has its own.
+    /// Sets a status other than the table's, for routes that need their own.
     pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
         self.status = NonZeroU16::new(status.as_u16());
         self
     }
 
-    /// Seconds after which the same request may succeed.
+    /// Sets the seconds after which the same request may succeed.
     pub(crate) fn retry_after(mut self, seconds: i64) -> Self {
         self.retry_after = u32::try_from(seconds).ok().and_then(NonZeroU32::new);
         self
     }
 
-    /// The stream that contains what the request missed.
+    /// Sets the stream with the content that the request missed.
     pub(crate) fn with_stream(mut self, stream: Option<Uuid>) -> Self {
         self.stream = stream.map(Box::new);
         self
     }
 
-    /// The version that the record has.
+    /// Sets the record's current version.
     pub(crate) fn with_current_version(mut self, version: i64) -> Self {
         self.current_version = NonZeroI64::new(version);
         self
     }
 
-    /// What the client receives; the log has the rest of a server error.
+    /// The response body; details of a server error go only to the log.
     pub(crate) fn body(&self) -> ErrorBody {
         let mut body = ErrorBody::new(self.code);
         body.detail.errors.clone_from(&self.errors);
@@ -159,7 +159,7 @@ impl ApiError {
         if self.status_code().is_server_error() {
             body.detail.request_id = super::request_id::current();
             let (code, cause) = (self.code.as_str(), self.cause.as_deref().unwrap_or("none given"));
-            // These are not the service's own trouble: any visitor of such a workflow receives them.
+            // Any visitor of such a workflow can cause these, so they are not the service's own failures.
             match self.code {
                 ErrorCode::WorkspaceFull | ErrorCode::AppStorageFull | ErrorCode::CollectionFull => {
                     tracing::info!(code, cause, "rejected what would be stored: a storage limit is reached")
@@ -175,7 +175,7 @@ impl ApiError {
         body
     }
 
-    /// What the log shall say; never sent.
+    /// Sets the cause for the log; never sent.
     pub(crate) fn with_cause(mut self, cause: impl fmt::Display) -> Self {
         self.cause = Some(cause.to_string());
         self
@@ -263,7 +263,7 @@ impl From<kernel::RandomError> for ApiError {
 
 impl From<WorkspaceFull> for ApiError {
     fn from(full: WorkspaceFull) -> Self {
-        // A chat's visitor receives no figures.
+        // A chat visitor receives no figures.
         Self::new(ErrorCode::WorkspaceFull).with_cause(full)
     }
 }

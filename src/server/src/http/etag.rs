@@ -1,9 +1,9 @@
-//! Whether a client has what it asks for already.
+//! Checks whether the client already has the current representation.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::IF_NONE_MATCH;
 
-/// Whether `If-None-Match` names this tag, quotes included. Source: RFC 9110, section 13.1.2.
+/// Whether `If-None-Match` contains this tag, quotes included. Source: RFC 9110, section 13.1.2.
 pub(super) fn is_known(request: &HttpRequest, tag: &str) -> bool {
     let mut lists = request.headers().get_all(IF_NONE_MATCH).filter_map(|list| list.to_str().ok());
     lists.any(|list| {
@@ -11,8 +11,8 @@ pub(super) fn is_known(request: &HttpRequest, tag: &str) -> bool {
     })
 }
 
-/// The tags of a list, each as it is written. A comma in quotes is part of its tag; what is not a tag, also a tag with something behind it,
-/// ends the list.
+/// The tags in a list, as written. A comma inside quotes belongs to its tag. Anything that is not a tag ends the list,
+/// including a tag followed by other text.
 pub(super) fn tags(list: &str) -> impl Iterator<Item = &str> {
     let mut rest = list;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! A stream as the body of an answer.
+//! Serves a stream as a response body.
 
 use std::time::Duration;
 
@@ -19,12 +19,12 @@ use super::place::{Place, Unknown, place, place_in_latest};
 use super::thread_ids::ThreadIds;
 use super::{App, ClientEnd};
 
-/// How often an idle stream shows that it is alive.
+/// The interval between keep-alive pings on an idle stream.
 const PING: Duration = Duration::from_secs(10);
-/// Tells the client to reconnect soon, to any instance that answers then.
+/// Tells the client to reconnect soon, to any available instance.
 const RECONNECT: &str = "retry: 1000\n: reconnect\n\n";
 
-/// The head of a stream's answer; the chat's streams also say their id.
+/// The response headers of a stream; chat streams add their id.
 pub(super) fn headers() -> HttpResponseBuilder {
     let mut response = HttpResponse::Ok();
     response
@@ -34,11 +34,11 @@ pub(super) fn headers() -> HttpResponseBuilder {
     response
 }
 
-/// The reader of a chat's stream.
+/// A chat stream reader.
 pub(super) struct ChatReader {
     /// Held while the stream is read.
     pub(super) place: StreamPlace,
-    /// A client that has closed its side, also only for writing, counts as gone.
+    /// Signals that the client has left. A client that only closes its write side counts as gone.
     pub(super) client_end: ClientEnd,
 }
 
@@ -48,19 +48,19 @@ impl ChatReader {
     }
 }
 
-/// The chat's reader; `None` for the stream of a run.
+/// The chat stream reader; `None` for a run's stream.
 pub(super) type Held = Option<ChatReader>;
 
-/// A run's events as a caller may see them.
+/// A caller's view of run events.
 pub(super) struct RunView {
     pub(super) ids: ThreadIds,
-    /// The id in the events' ids, in place of the stream's.
+    /// The id that replaces the stream's id in event ids.
     pub(super) named: Uuid,
-    /// Completes when the caller may no longer read.
+    /// Completes when the caller loses read access.
     pub(super) until: LocalBoxFuture<'static, ()>,
 }
 
-/// A stored stream, exactly behind the last event that the client has seen; 204 when there is nothing more.
+/// Serves a stored stream after the last event received. Responds with 204 after the last one.
 pub(super) async fn serve(
     app: &App,
     stream: &StoredStream,
@@ -72,7 +72,7 @@ pub(super) async fn serve(
     serve_from(app, stream, place(request, stream.id, unknown)?, head, held, None).await
 }
 
-/// The stream of a run, as its reader may see it.
+/// Serves a run's stream, restricted to the reader's view.
 pub(super) async fn serve_run(
     app: &App,
     stream: &StoredStream,
@@ -83,7 +83,7 @@ pub(super) async fn serve_run(
     serve_from(app, stream, place, headers(), None, Some(view)).await
 }
 
-/// The same where the client asks for whatever stream there is now: when it has seen another one, all of this is new.
+/// Like [`serve`], for the latest stream: a position in another stream counts as the start of this one.
 pub(super) async fn serve_latest(
     app: &App,
     stream: &StoredStream,
@@ -105,8 +105,8 @@ async fn serve_from(
     if app.chat().all_seen(stream, place.after).await? {
         return Ok(HttpResponse::NoContent().finish());
     }
-    // Readers receive an event only after it is stored. A client that asks for more than there is would wait for the
-    // end and miss everything until then.
+    // Readers receive an event only after it is stored. A client that resumes past the last event would wait for the
+    // end and miss everything before.
     if !app.chat().reaches(stream, place.after).await? {
         let message = "the stream has no event with this id yet; resume after an event that you received";
         let problem = FieldError::new(place.pointer, "range", message);
@@ -124,14 +124,14 @@ async fn serve_from(
     Ok(head.streaming(visible.take_until(until)))
 }
 
-/// Frames without ids that their reader may not see.
+/// Removes ids that the reader may not see from frames.
 fn visible(frames: Bytes, ids: ThreadIds, stored: &str, named: &str) -> Bytes {
     let Ok(text) = std::str::from_utf8(&frames) else { return frames };
     ids.text(&text.replace(stored, named)).into_owned().into()
 }
 
-/// The events, pings between them, and at a shutdown the request to come back. The run does not depend on it: the
-/// body is only a reader. `dialect`: of a chat's stream.
+/// The stream body: events, pings between them, and a reconnect request at shutdown. The run does not depend on it,
+/// since the body only reads. `dialect` is set for chat streams.
 pub(super) fn body(
     reader: Reader,
     app: &App,
@@ -149,7 +149,7 @@ pub(super) fn body(
             let mut reader = reader?;
             let read = tokio::select! {
                 biased;
-                // Another reader of the session has its place.
+                // Another reader of the session has taken its slot.
                 () = replaced.cancelled() => return None,
                 () = client_end.reached() => return None,
                 read = reader.next() => Some(read),
@@ -165,7 +165,7 @@ pub(super) fn body(
                 }
                 Some(Ok(Readout::End)) => None,
                 Some(Err(error)) => {
-                    // The client resumes behind the last event it has seen.
+                    // The client resumes after the last event it received.
                     tracing::warn!(%error, stream = %reader.stream(), "a stream was interrupted");
                     Some((Err(error), None))
                 }
@@ -175,7 +175,7 @@ pub(super) fn body(
     })
 }
 
-/// The mark of live events.
+/// The marker that precedes live events.
 const fn live(dialect: Option<Dialect>) -> &'static str {
     match dialect {
         Some(Dialect::Interface) => wire::sse::LIVE_FRAME,

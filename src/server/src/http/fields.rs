@@ -1,4 +1,4 @@
-//! Reading a request member by member, with every problem noted: who sends it learns of all of them at once.
+//! Reads a request body member by member and collects every problem, so that the sender learns them all at once.
 
 use std::ops::RangeInclusive;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use wire::{FieldError, MOST_PROBLEMS, nearest};
 pub(super) use wire::{escape, shortened};
 
-/// What is said of a name that is not known: the near one, or all there are.
+/// The problem for an unknown name, with the nearest known name or all known names as a suggestion.
 pub(super) fn unknown(pointer: String, code: &str, what: &str, name: &str, known: &[&str]) -> FieldError {
     let problem = FieldError::new(pointer, code, format!("unknown {what} '{}'", shortened(name)));
     match nearest(name, known.iter().copied()) {
@@ -17,7 +17,7 @@ pub(super) fn unknown(pointer: String, code: &str, what: &str, name: &str, known
     }
 }
 
-/// The object of a request. A member that is null counts as absent.
+/// The members of a request object. A null member counts as absent.
 pub(super) struct Fields<'a> {
     members: &'a Map<String, Value>,
     known: Vec<&'static str>,
@@ -29,7 +29,7 @@ impl<'a> Fields<'a> {
         Self { members, known: Vec::new(), problems: Vec::new() }
     }
 
-    /// Notes a problem, unless there are enough.
+    /// Records a problem, up to the limit.
     pub(super) fn note(&mut self, problem: FieldError) {
         if !self.has_enough() {
             self.problems.push(problem);
@@ -44,13 +44,13 @@ impl<'a> Fields<'a> {
         self.note(FieldError::new(pointer, "type", format!("must be {expected}")));
     }
 
-    /// A member as it stands, even null.
+    /// Returns a member unchanged, even null.
     pub(super) fn stands(&mut self, name: &'static str) -> Option<&'a Value> {
         self.known.push(name);
         self.members.get(name)
     }
 
-    /// Notes that a member must be there when it is not; null is not there.
+    /// Records a problem if a required member is absent or null.
     pub(super) fn require(&mut self, name: &'static str) {
         if self.members.get(name).is_none_or(Value::is_null) {
             self.note(FieldError::new(format!("/{name}"), "required", "is required"));
@@ -71,12 +71,12 @@ impl<'a> Fields<'a> {
         read
     }
 
-    /// A text, where it is there.
+    /// A string, if present.
     pub(super) fn text(&mut self, name: &'static str) -> Option<&'a str> {
         self.typed(name, "a string", Value::as_str)
     }
 
-    /// A line of text without white space around it, of so many characters and no control character among them.
+    /// A single line without surrounding whitespace or control characters, with `least` to `most` characters.
     pub(super) fn line(&mut self, name: &'static str, least: usize, most: usize) -> Option<String> {
         let text = self.text(name)?.trim();
         let length = text.chars().count();
@@ -89,7 +89,7 @@ impl<'a> Fields<'a> {
         Some(text.to_owned())
     }
 
-    /// A whole number within bounds, where it is there.
+    /// A whole number within bounds, if present.
     pub(super) fn whole(&mut self, name: &'static str, bounds: RangeInclusive<i64>) -> Option<i64> {
         let number = self.typed(name, "a whole number", Value::as_i64)?;
         if bounds.contains(&number) {
@@ -100,44 +100,44 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// Members that something else is said of.
+    /// Accepts members that another reader handles.
     pub(super) fn pass_over(&mut self, names: &[&'static str]) {
         self.known.extend(names);
     }
 
-    /// Whether there is such a member.
+    /// Whether the member is present.
     pub(super) fn has(&self, name: &str) -> bool {
         self.members.contains_key(name)
     }
 
-    /// True or false, where it is there.
+    /// A boolean, if present.
     pub(super) fn flag(&mut self, name: &'static str) -> Option<bool> {
         self.typed(name, "true or false", Value::as_bool)
     }
 
-    /// A time, where it is there.
+    /// A time, if present.
     pub(super) fn time(&mut self, name: &'static str) -> Option<DateTime<Utc>> {
         let read = |value: &Value| DateTime::parse_from_rfc3339(value.as_str()?).ok();
         self.typed(name, "a time such as 2026-11-23T09:00:00Z", read).map(|time| time.to_utc())
     }
 
-    /// One of these words, where it is there.
+    /// One of these words, if present.
     pub(super) fn one_of(&mut self, name: &'static str, choice: &[&str]) -> Option<&'a str> {
         let expected = format!("one of {}", choice.join(", "));
         self.typed(name, &expected, |value| value.as_str().filter(|word| choice.contains(word)))
     }
 
-    /// An object, where it is there.
+    /// An object, if present.
     pub(super) fn object(&mut self, name: &'static str) -> Option<&'a Map<String, Value>> {
         self.typed(name, "an object", Value::as_object)
     }
 
-    /// A list, where it is there.
+    /// An array, if present.
     pub(super) fn list(&mut self, name: &'static str) -> Option<&'a Vec<Value>> {
         self.typed(name, "an array", Value::as_array)
     }
 
-    /// A list of texts with their places, where it is there; entries that are no text are noted and left out.
+    /// An array of strings with their JSON pointers, if present. Other entries are reported and left out.
     pub(super) fn texts(&mut self, name: &'static str) -> Option<Vec<(String, &'a str)>> {
         let entries = self.typed(name, "an array of strings", Value::as_array)?;
         let mut texts = Vec::with_capacity(entries.len());
@@ -151,7 +151,7 @@ impl<'a> Fields<'a> {
         Some(texts)
     }
 
-    /// Every problem, unknown members included.
+    /// Returns all problems, including unknown members.
     pub(super) fn finish(mut self) -> Vec<FieldError> {
         for name in self.members.keys().filter(|name| !self.known.contains(&name.as_str())) {
             if self.has_enough() {
@@ -164,7 +164,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The body of a request that says nothing in it.
+/// Checks that the body has no members.
 pub(super) fn nothing(body: &Map<String, Value>) -> Result<(), Vec<FieldError>> {
     let problems = Fields::of(body).finish();
     if problems.is_empty() { Ok(()) } else { Err(problems) }

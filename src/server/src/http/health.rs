@@ -15,27 +15,27 @@ use super::App;
 use super::guard::Anyone;
 use super::routes::Routes;
 
-/// The note of a certificate that could not be loaded again. Everybody may read it, so it has no path.
+/// The note for a certificate that failed to reload. It is public, so it contains no path.
 const OUTDATED: &str =
     "the changed certificate cannot be used; the log has the cause; the earlier one stays in use";
 
-/// The note of apps that need a sign-in, which needs the service's own address.
+/// The note for apps that need sign-in, which requires the service's own base URL.
 const NO_BASE: &str =
     "an app needs sign-in, and SERVICE_PUBLIC_BASE_URL is not set: sign-in to apps is answered with 503";
 
-/// How long the need for sign-in is cached: anyone may ask, and it is computed from all active releases.
+/// Cache lifetime of the sign-in need, which anyone can query and which is computed from all active releases.
 const NEED_KEPT: Duration = Duration::from_secs(30);
 
-/// How long the answers of the database are shared by all requests.
+/// Lifetime of database results that all requests share.
 const SHARED_FOR: Duration = Duration::from_secs(1);
 
-/// How long the database may take for all of them; a request waits for one round at most, and is answered within 2 s.
+/// Timeout for one round of database checks. A request waits for at most one round and is answered within 2 s.
 const ROUND: Duration = Duration::from_millis(1_500);
 
-/// The reason of a database that is silent, refuses or fails.
+/// The reason shown when the database is unresponsive, refuses connections or fails.
 const SILENT: &str = "the database does not respond";
 
-/// The latest answers of the database. On the machine's clock, as the limits of its connections.
+/// The latest database results. Uses the system clock, like the database connection timeouts.
 #[derive(Default)]
 pub(super) struct Readiness {
     clock: SystemClock,
@@ -43,7 +43,7 @@ pub(super) struct Readiness {
     sign_in_need: Mutex<Option<(Duration, bool)>>,
 }
 
-/// The parts of the report that the database answers.
+/// The parts of the report that come from the database.
 #[derive(Clone)]
 struct DatabaseParts {
     database: Result<(), String>,
@@ -52,7 +52,7 @@ struct DatabaseParts {
 }
 
 impl Readiness {
-    /// The answers of the last second, else those of a new round.
+    /// Returns results from the last second, or runs a new round.
     async fn read(&self, app: &App) -> DatabaseParts {
         let mut latest = self.latest.lock().await;
         let now = self.clock.monotonic();
@@ -74,7 +74,7 @@ impl Readiness {
         parts
     }
 
-    /// Whether every secret can be opened. Another part reports a database that does not answer.
+    /// Checks that every secret can be opened. An unresponsive database is reported by another part.
     async fn vault(&self, app: &App) -> Result<(), String> {
         let needed = kernel::timeout(&self.clock, ROUND, app.store().credential_keys()).await;
         let needed = needed.and_then(Result::ok).unwrap_or_default();
@@ -88,7 +88,7 @@ impl Readiness {
         }
     }
 
-    /// Whether an app needs sign-in; while the database does not answer, whether one did.
+    /// Whether an app needs sign-in; the last known value while the database does not respond.
     async fn needs_sign_in(&self, app: &App) -> bool {
         let (mut known, now) = (self.sign_in_need.lock().await, app.clock().monotonic());
         match *known {
@@ -104,7 +104,7 @@ impl Readiness {
     }
 }
 
-/// How long writes may wait for the database.
+/// Time without committed writes after which the instance is not ready.
 const WRITES_LATE: Duration = Duration::from_secs(5);
 
 pub(super) fn routes(config: &mut ServiceConfig) {
@@ -122,7 +122,7 @@ async fn live() -> impl Responder {
 /// Reports whether this instance accepts requests, with a reason for each part that does not.
 async fn ready(app: Anyone) -> HttpResponse {
     let reader = app.clone();
-    // A round continues when its request ends, so that the next one does not wait for a second round.
+    // A round continues after its request ends, so the next request does not wait for a second round.
     let reading = actix_rt::spawn(async move { Box::pin(reader.readiness().read(&reader)).await });
     let silent = || DatabaseParts { database: Err(SILENT.to_owned()), vault: Ok(()), needs_sign_in: false };
     let DatabaseParts { database, vault, needs_sign_in } = reading.await.unwrap_or_else(|_| silent());
@@ -144,7 +144,7 @@ async fn ready(app: Anyone) -> HttpResponse {
     let ready = parts.iter().all(|(_, part)| part.is_ok());
     let mut parts: serde_json::Map<String, Value> =
         parts.into_iter().map(|(name, part)| (name.to_owned(), describe(part))).collect();
-    // An earlier certificate is still good for requests.
+    // Requests can still use the earlier certificate.
     parts.extend(app.tls().map(|tls| {
         let part =
             if tls.is_outdated() { json!({"ready": true, "note": OUTDATED}) } else { json!({"ready": true}) };
@@ -160,7 +160,7 @@ async fn ready(app: Anyone) -> HttpResponse {
     }
 }
 
-/// Whether users can sign in to the apps that need it: never a reason for requests to go elsewhere.
+/// Whether users can sign in to the apps that need it. Never makes the instance unready.
 fn login(app: &App, is_needed: bool) -> Value {
     if is_needed && app.config().http.public_base_url.is_none() {
         return json!({"ready": true, "note": NO_BASE});

@@ -1,9 +1,9 @@
-//! The header `Idempotency-Key`, and requests that change something once however often they come.
+//! The `Idempotency-Key` header: a change with a key is applied once, even if the request is repeated.
 //!
-//! The answer that a key stands for is committed by the transaction of the change itself, so neither is ever there
-//! without the other: a request that dies on its way leaves its key free, and one whose answer is lost is answered the
-//! same again. Only successes are kept. A refused request has changed nothing, and its key may be used again, with
-//! another body too.
+//! The response stored for a key is committed in the transaction of the change itself, so neither exists without the
+//! other. A request that dies midway leaves its key free. A request whose response is lost gets the same response
+//! again. Only successes are stored. A refused request has changed nothing, and its key may be reused, even with
+//! another body.
 
 use std::fmt::Display;
 
@@ -20,14 +20,14 @@ use super::App;
 use super::error::{ApiError, ApiResult};
 use super::guard::Caller;
 
-/// Characters of the longest key.
+/// Maximum key length in characters.
 const LONGEST: usize = 255;
-/// What sealed answers are sealed for.
+/// The sealing context of sealed responses.
 const CONTEXT: &str = "callboard|answer";
-/// Of an answer that was given before.
+/// The header that marks a replayed response.
 pub(super) const REPLAYED: (&str, &str) = ("Idempotency-Replayed", "true");
 
-/// The request's key, if it has one. Quotes around it are those of a structured field (RFC 8941), not of the key.
+/// The request's key, if any. Surrounding quotes belong to the structured field (RFC 8941), not to the key.
 pub(super) fn key(request: &HttpRequest) -> ApiResult<Option<String>> {
     one(request, "idempotency-key", |text| {
         let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
@@ -35,7 +35,7 @@ pub(super) fn key(request: &HttpRequest) -> ApiResult<Option<String>> {
     })
 }
 
-/// The same where a sender says it in another header.
+/// Reads the key from another header.
 pub(super) fn key_in(request: &HttpRequest, header: &str) -> ApiResult<Option<String>> {
     one(request, header, |text| text)
 }
@@ -51,19 +51,20 @@ fn one(request: &HttpRequest, header: &str, key_of: fn(&str) -> &str) -> ApiResu
     Ok(Some(text.to_owned()))
 }
 
-/// The scopes of a request's keys, in which different callers, workspaces, methods and paths never meet.
+/// The scopes of a request's key. They keep the keys of different callers, workspaces, methods and paths apart.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct KeyScopes {
-    /// Decides whether a key is known.
+    /// The scope that decides whether a key is known.
     pub(super) first: String,
-    /// Also stores what the key stands for.
+    /// The scope that also stores the outcome.
     pub(super) also: Option<String>,
 }
 
 impl KeyScopes {
     pub(super) fn of<S>(caller: &Caller<S>, request: &HttpRequest) -> Self {
         let principal = caller.principal();
-        // An issuer may give one subject several tokens for several workspaces; a user's roles change.
+        // Issuers may give one subject several tokens for several workspaces. Users are excluded because their roles
+        // change.
         let mut only = principal.workspaces().filter(|_| principal.user_id().is_none());
         if let Some(only) = &mut only {
             only.sort();
@@ -78,8 +79,8 @@ impl KeyScopes {
         })
     }
 
-    /// Instances of the previous version know keys by a joined text only, and a key lives for 24 hours: where that text means one
-    /// request, it decides, and the array is stored in addition. The release after next drops the text.
+    /// Instances of the previous version know only the joined text, and a key lives for 24 hours. If the text is
+    /// unambiguous, it decides, and the array is stored in addition. The release after next drops the text.
     fn from_parts(parts: &ScopeParts<'_>) -> Self {
         let array = parts.array();
         match parts.unambiguous_text() {
@@ -89,10 +90,10 @@ impl KeyScopes {
     }
 }
 
-/// The scope of an idempotency key.
+/// The parts of an idempotency key's scope.
 struct ScopeParts<'a> {
     method: &'a str,
-    /// As it was sent: what it names may have another name by the time of the retry.
+    /// The path as sent, because the resource may be renamed before the retry.
     path: &'a str,
     caller: &'a str,
     named_workspace: Option<&'a str>,
@@ -105,7 +106,7 @@ impl ScopeParts<'_> {
         json!([method, path, caller, named_workspace, only_workspaces]).to_string()
     }
 
-    /// The joined text, if its parts cannot be cut in another way.
+    /// The joined text, if it can be split in only one way.
     fn unambiguous_text(&self) -> Option<String> {
         const IN: &str = "|in ";
         const OF: &str = "|of ";
@@ -131,19 +132,19 @@ impl ScopeParts<'_> {
     }
 }
 
-/// A request that changes something: once, where it has a key.
+/// A change request that is applied once if it has a key.
 pub(super) struct Once {
     app: App,
     key: Option<RequestKey>,
 }
 
 impl Once {
-    /// The request with its key, if it has one.
+    /// Reads the request's key, if any.
     pub(super) fn of<S>(caller: &Caller<S>, request: &HttpRequest, body: &[u8]) -> ApiResult<Self> {
         Self::with_digest(caller, request, digest(&SHA256, body).as_ref().to_vec())
     }
 
-    /// The same where the SHA-256 of what was sent is known.
+    /// Like [`Self::of`], with a precomputed SHA-256 of the sent content.
     pub(super) fn with_digest<S>(
         caller: &Caller<S>,
         request: &HttpRequest,
@@ -156,8 +157,8 @@ impl Once {
         Ok(Self { app: caller.app().clone(), key })
     }
 
-    /// The answer that the request received before. Handlers look it up before anything else: what the request names
-    /// may be gone by now, or take no more changes.
+    /// Returns the stored response to an earlier request. Handlers check it first, since the resource may be gone or
+    /// read-only by now.
     pub(super) async fn answered(&self) -> ApiResult<Option<HttpResponse>> {
         let Some(key) = &self.key else { return Ok(None) };
         match self.app.store().answered(key).await? {
@@ -167,13 +168,13 @@ impl Once {
         }
     }
 
-    /// Whether a request with this key was answered before, whatever it was.
+    /// Whether the key is known, for this or any other request.
     pub(super) async fn is_known(&self) -> ApiResult<bool> {
         let Some(key) = &self.key else { return Ok(false) };
         Ok(!matches!(self.app.store().answered(key).await?, Reserved::New))
     }
 
-    /// Makes the changes, all or none, and the answer with them.
+    /// Applies all changes or none, and stores the response in the same transaction.
     pub(super) async fn change(
         &self,
         make: impl AsyncFnOnce(&mut Changes) -> ApiResult<Reply>,
@@ -195,7 +196,7 @@ impl Once {
             Ok(reply) => {
                 let touched = changes.touched();
                 let committed = changes.commit(Some(&reply.stored(&self.app)?)).await;
-                // A commit that has failed may have been made all the same.
+                // A commit that reports failure may still have succeeded.
                 for workflow in touched {
                     self.app.chat().forget(workflow);
                 }
@@ -210,7 +211,7 @@ impl Once {
     }
 }
 
-/// What a change is answered with.
+/// The response to a change.
 pub(super) struct Reply {
     status: StatusCode,
     body: String,
@@ -218,27 +219,27 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// 200.
+    /// A 200 response.
     pub(super) fn ok(body: &impl Serialize) -> ApiResult<Self> {
         Self::new(StatusCode::OK, body)
     }
 
-    /// 202.
+    /// A 202 response.
     pub(super) fn accepted(body: &impl Serialize) -> ApiResult<Self> {
         Self::new(StatusCode::ACCEPTED, body)
     }
 
-    /// 201 for something new, 200 otherwise.
+    /// A 201 response for something new, else 200.
     pub(super) fn made(new: bool, body: &impl Serialize) -> ApiResult<Self> {
         Self::new(if new { StatusCode::CREATED } else { StatusCode::OK }, body)
     }
 
-    /// 204.
+    /// A 204 response.
     pub(super) fn nothing() -> Self {
         Self { status: StatusCode::NO_CONTENT, body: String::new(), secret: false }
     }
 
-    /// The body holds a secret or a visitor's content: it is stored sealed for a retry.
+    /// Marks the body as containing a secret or visitor content, so it is stored sealed for retries.
     pub(super) fn secret(self) -> Self {
         Self { secret: true, ..self }
     }
@@ -260,7 +261,7 @@ impl Reply {
     }
 }
 
-/// The answer as it was given.
+/// Replays a stored response.
 fn replayed(app: &App, answer: StoredAnswer) -> ApiResult<HttpResponse> {
     let internal = |cause: &dyn Display| ApiError::new(ErrorCode::Internal).with_cause(cause);
     let status = StatusCode::from_u16(answer.status).map_err(|error| internal(&error))?;

@@ -1,4 +1,4 @@
-//! Search indexes of a workspace: what there is, and taking one away. Documents come and go by workflows.
+//! Lists and deletes a workspace's search indexes. Workflows add and remove their documents.
 
 use actix_web::web::{Json, Path, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
@@ -14,14 +14,14 @@ use super::paging::Part;
 use super::query::Params;
 use super::routes::Routes;
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "indexes";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     Routes::default().on(&operations::LIST, list).on(&operations::DELETE, delete).register(config);
 }
 
-/// In the order of their names.
+/// Lists indexes by name.
 async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<Json<Listed<IndexRecord>>> {
     let workspace = caller.workspace().await?;
     let mut query = Params::of(&request);
@@ -32,7 +32,7 @@ async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<
     Ok(Json(Listed { data: found.into_iter().map(record).collect(), next_cursor }))
 }
 
-/// 204. It is not found from then on; what it holds is erased soon.
+/// Responds with 204. The index is immediately not found; its contents are erased soon after.
 async fn delete(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workspace = caller.workspace().await?;

@@ -1,5 +1,6 @@
-//! `100 Continue`, which is sent only if something waits for the body: a refused request is answered before its body is sent (RFC 9110,
-//! 10.1.1). The HTTP library would send it before the application sees the request, so the connection renames the header.
+//! Sends `100 Continue` only when something reads the body, so a request can be refused before its body is sent (RFC
+//! 9110, 10.1.1). The HTTP library would send it before the application sees the request, so the connection renames the
+//! header.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -15,26 +16,27 @@ use actix_web::http::header::EXPECT;
 use actix_web::web::Bytes;
 use futures_util::Stream;
 
-/// What `Expect` is renamed to. A client that sends it itself receives a `100 Continue` that it does not need.
+/// The name that `Expect` is renamed to. A client that sends this header itself gets a `100 Continue` that it does not
+/// need.
 const AWAITS: &str = "awaits";
 
-/// Tells a connection that the body of its request is waited for.
+/// Signals to a connection that something is waiting for the request body.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interim(Arc<AtomicBool>);
 
 impl Interim {
-    /// As long as the name that it takes the place of.
+    /// The replacement name, which has the length of `Expect`.
     pub(crate) const HEADER: &[u8; 6] = b"Awaits";
-    /// What is sent.
+    /// The interim response.
     pub(crate) const ANSWER: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-    /// Whether it is to be sent now; once.
+    /// Whether to send the interim response now. Returns true once.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
 }
 
-/// A body that the client does not send before it is asked.
+/// A body that the client sends only after `100 Continue`.
 struct Awaited {
     body: Payload,
     interim: Interim,
@@ -43,11 +45,11 @@ struct Awaited {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asking {
-    /// Nothing has waited for the body.
+    /// Nothing has waited for the body yet.
     No,
-    /// Something waits for it.
+    /// Something is waiting for it.
     Yes,
-    /// It has begun to arrive, or the request was answered.
+    /// It has begun to arrive, or the response is ready.
     Over,
 }
 
@@ -62,7 +64,7 @@ impl Stream for Awaited {
                 this.asking.set(Asking::Yes);
                 this.interim.0.store(true, Ordering::Relaxed);
             }
-            // Also if it comes without being asked for.
+            // Also ends if the body arrives without `100 Continue`.
             Asking::No | Asking::Yes if next.is_ready() => end(&this.asking, &this.interim),
             Asking::No | Asking::Yes | Asking::Over => {}
         }
@@ -76,11 +78,11 @@ fn end(asking: &Cell<Asking>, interim: &Interim) {
     }
 }
 
-/// What may still be asked for a request.
+/// The pending `Expect` of a request.
 pub(super) struct Expectation(Option<(Interim, Rc<Cell<Asking>>)>);
 
 impl Expectation {
-    /// Asks for the body of the request as soon as something waits for it, if the client expects that.
+    /// Sends `100 Continue` as soon as something waits for the body, if the client expects it.
     pub(super) fn of(request: &mut ServiceRequest) -> Self {
         let Some(expected) = request.headers().get(AWAITS).cloned() else { return Self(None) };
         let Some(interim) = request.conn_data::<Interim>().cloned() else { return Self(None) };
@@ -93,7 +95,7 @@ impl Expectation {
         Self(Some((interim, asking)))
     }
 
-    /// The answer is ready: nothing may precede it any more.
+    /// Suppresses `100 Continue` because the response is ready and nothing may precede it.
     pub(super) fn end(self) {
         if let Some((interim, asking)) = self.0 {
             end(&asking, &interim);

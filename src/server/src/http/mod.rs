@@ -1,4 +1,4 @@
-//! The HTTP edge: a handler extracts, makes one call and maps the answer.
+//! The HTTP edge: a handler extracts, makes one call and maps the result.
 
 mod admin;
 mod alias;
@@ -68,7 +68,7 @@ pub(crate) use refused::{Refusal, Unreadable};
 pub(crate) use surplus::Surplus;
 use wire::ErrorCode;
 
-/// Every route.
+/// The application with all routes.
 pub(crate) fn application(
     app: App,
 ) -> actix_web::App<
@@ -85,13 +85,13 @@ pub(crate) fn application(
         .app_data(guard::shared(app))
         .app_data(PathConfig::default().error_handler(|_, _| ApiError::new(ErrorCode::RouteNotFound).into()))
         .wrap(from_fn(edge::middleware))
-        // First: on an open service, a page of an app must not pass for one of ours.
+        // First, because a page of an app must not pass for ours on an open service.
         .service(alias::scope(&domain))
         .service(central())
         .default_service(web::to(without_path))
 }
 
-/// A target other than a path, such as the `*` of OPTIONS.
+/// Handles a target that is not a path, such as `*` with OPTIONS.
 async fn without_path(app: guard::Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     match alias::without_path(&app, &request).await {
         Some(answer) => Ok(answer),
@@ -100,11 +100,11 @@ async fn without_path(app: guard::Anyone, request: HttpRequest) -> ApiResult<Htt
     }
 }
 
-/// Everything that is not below the domain of apps.
+/// Everything outside the apps domain.
 fn central() -> impl HttpServiceFactory {
     web::scope("")
         .wrap(from_fn(cors::middleware))
-        // Resources are tried in this order: a chat's requests are the most frequent.
+        // Resources are tried in this order, and chat requests are the most frequent.
         .configure(chat::routes)
         .configure(health::routes)
         .configure(diagnosis::routes)

@@ -1,4 +1,4 @@
-//! The node catalogue: what a graph may be made of.
+//! The node catalogue: the node types that graphs can use.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Json, Path, ServiceConfig};
@@ -12,14 +12,14 @@ use super::paging::Part;
 use super::query::{self, Params};
 use super::routes::Routes;
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "nodes";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
     Routes::default().on(&operations::LIST, list).on(&operations::READ, show).register(config);
 }
 
-/// In the order of the documentation.
+/// Lists node types in documentation order.
 async fn list(
     _caller: Caller<WorkflowsRead>,
     request: HttpRequest,
@@ -28,7 +28,7 @@ async fn list(
     let part: Part<usize> = Part::of(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let wanted = usize::try_from(part.wanted()).unwrap_or(usize::MAX);
-    // A cursor holds how many types were answered before.
+    // The cursor holds the number of node types already returned.
     let skipped = part.after.unwrap_or(0);
     let mut found: Vec<_> = CATALOGUE.iter().enumerate().skip(skipped).take(wanted).collect();
     let next_cursor = part.cut(LIST, &mut found, |(index, _)| index + 1);

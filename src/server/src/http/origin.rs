@@ -1,4 +1,4 @@
-//! Under which name a request asks for the service, and where links lead that it causes.
+//! Determines the name under which a request reaches the service, and the base URL for links.
 
 use actix_web::HttpRequest;
 use actix_web::dev::RequestHead;
@@ -10,11 +10,11 @@ use wire::ErrorCode;
 use super::error::{ApiError, ApiResult};
 use super::{App, guard};
 
-/// Headers by which a proxy says that it passes a request on.
+/// Headers that show that a proxy forwarded a request.
 const FORWARDED: [&str; 6] =
     ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
 
-/// Checks that a request names one host, readable, and the same in its target.
+/// Checks that a request names exactly one readable host, and the same host in its target.
 ///
 /// # Errors
 /// 400 `request.invalid_host`.
@@ -46,7 +46,7 @@ fn only<'a>(headers: &'a HeaderMap, name: &str) -> Header<'a> {
     }
 }
 
-/// The host that a request asks for; `None` for HTTP/1.0 without one.
+/// The requested host; `None` for HTTP/1.0 without one.
 fn host_of(request: &HttpRequest) -> Option<RequestHost> {
     match only(request.headers(), header::HOST.as_str()) {
         Header::One(text) => RequestHost::parse(text),
@@ -64,12 +64,12 @@ impl App {
         }
     }
 
-    /// Whether the request asks for the service under a name of its own. HTTP/1.0 has no `Host`, and no browser speaks it.
+    /// Whether the request uses one of the service's own names. HTTP/1.0 has no `Host`, but no browser uses HTTP/1.0.
     pub(super) fn is_asked_by_name(&self, request: &HttpRequest) -> bool {
         host_of(request).is_none_or(|host| self.own_names().include(&host, guard::peer(request)))
     }
 
-    /// Scheme, host and port under which the request asks. The scheme is that of a trusted proxy, which knows it.
+    /// The requested scheme, host and port. A trusted proxy decides the scheme.
     fn asked_origin(&self, request: &HttpRequest) -> String {
         let scheme = if self.is_asked_over_https(request) { "https" } else { "http" };
         match host_of(request) {
@@ -78,13 +78,13 @@ impl App {
         }
     }
 
-    /// Whether the request came over TLS: to this port, or to a trusted proxy.
+    /// Whether the request came over TLS, to this port or to a trusted proxy.
     pub(super) fn is_asked_over_https(&self, request: &HttpRequest) -> bool {
         let says = || matches!(only(request.headers(), "x-forwarded-proto"), Header::One("https"));
         self.tls().is_some() || (self.is_behind_trusted_proxy(request) && says())
     }
 
-    /// Whether [`Self::public_base`] is one of https.
+    /// Whether [`Self::public_base`] uses https.
     pub(super) fn is_public_over_https(&self, request: &HttpRequest) -> bool {
         match &self.config().http.public_base_url {
             Some(base) => base.as_str().starts_with("https://"),
@@ -97,8 +97,8 @@ impl App {
         self.config().http.trusted_proxies.iter().any(|network| network.contains(&peer))
     }
 
-    /// What share addresses in an answer begin with. Without a configured base it is what the request says, which only
-    /// the caller sees.
+    /// The base URL for share links in responses. Without a configured base it comes from the request, since only the
+    /// caller sees it.
     pub(super) fn public_base(&self, request: &HttpRequest) -> String {
         match &self.config().http.public_base_url {
             Some(base) => base.as_str().to_owned(),
@@ -106,13 +106,13 @@ impl App {
         }
     }
 
-    /// Where the app with this alias opens: with the scheme and the port of [`Self::public_base`].
+    /// The URL of the app with this alias, with the scheme and port of [`Self::public_base`].
     pub(super) fn url_of_alias(&self, request: &HttpRequest, alias: &str) -> String {
         url_of_alias(&self.public_base(request), alias, &self.config().apps.domain)
     }
 
-    /// Whether pages of this origin are our own, as the request's browser names it. A service whose base is one of this machine
-    /// has its loopback names besides, each for requests under that name.
+    /// Whether this origin is our own for the request's browser. A service with a local base URL also accepts its
+    /// loopback names, each for requests under that name.
     pub(super) fn is_own_origin(&self, request: &HttpRequest, origin: &str) -> bool {
         let is_asked = || self.is_asked_by_name(request) && origin == self.asked_origin(request);
         match &self.config().http.public_base_url {
@@ -126,9 +126,9 @@ impl App {
         }
     }
 
-    /// What links begin with that leave the service: in mail, to a provider. Callers must not choose where a link leads that
-    /// another person gets, so what a request says of itself counts only if it comes from this machine. `None`: there is no
-    /// base.
+    /// The base URL for links that leave the service, such as in emails or to an identity provider; `None` without one.
+    /// A caller must not choose the target of a link that another person receives, so request headers count only for
+    /// local requests.
     pub(super) fn link_base(&self, request: &HttpRequest) -> Option<String> {
         if let Some(base) = &self.config().http.public_base_url {
             return Some(base.as_str().to_owned());
@@ -139,12 +139,12 @@ impl App {
         local.then(|| self.asked_origin(request))
     }
 
-    /// What the service is called in mail whose links begin with `base`.
+    /// The service's name in emails with links below `base`.
     pub(super) fn name_in_mail(base: Option<&str>) -> &str {
         base.and_then(|base| base.split_once("://")).map_or("Callboard", |(_, host)| host)
     }
 
-    /// Whether a browser keeps `Secure` cookies of this request's answer: over https, and of this machine.
+    /// Whether a browser accepts `Secure` cookies from this response: over https, or on this machine.
     pub(super) fn keeps_cookies(&self, request: &HttpRequest) -> bool {
         let is_local = |host: &RequestHost| host.is_loopback() || host.is_within("localhost");
         self.is_public_over_https(request) || host_of(request).as_ref().is_none_or(is_local)

@@ -1,30 +1,30 @@
-//! Reading a long list part by part.
+//! Pagination.
 //!
-//! A cursor names the last entry that was answered, and the list it belongs to. Clients give it back as it is.
+//! A cursor names its list and the last entry returned. Clients send it back unchanged.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
 use super::query::Params;
 
-/// Entries of a part where the request does not say.
+/// Default entries per page.
 const DEFAULT: i64 = 50;
-/// Most entries of a part.
+/// Maximum entries per page.
 const MOST: i64 = 200;
 
-/// Where a part begins and how long it may be.
+/// The start and maximum length of a page.
 pub(super) struct Part<K> {
     pub(super) after: Option<K>,
     pub(super) limit: i64,
 }
 
 impl<K: FromStr> Part<K> {
-    /// `limit` and `cursor` of a query.
+    /// Reads `limit` and `cursor` from a query.
     pub(super) fn of(params: &mut Params, list: &str) -> Self {
         Self::within(params, list, DEFAULT, MOST)
     }
 
-    /// The same with other bounds.
+    /// Like [`Self::of`], with other limits.
     pub(super) fn within(params: &mut Params, list: &str, default: i64, most: i64) -> Self {
         let limit = params.whole("limit", 1..=most).unwrap_or(default);
         let cursor = params.text("cursor").filter(|cursor| !cursor.is_empty());
@@ -35,12 +35,12 @@ impl<K: FromStr> Part<K> {
         Self { after, limit }
     }
 
-    /// One entry more than asked for, to see whether anything follows.
+    /// The number of entries to fetch: one more than requested, to see whether a next page exists.
     pub(super) fn wanted(&self) -> i64 {
         self.limit + 1
     }
 
-    /// Drops the entry too many, and says where the next part begins.
+    /// Drops the extra entry and returns the next page's cursor.
     pub(super) fn cut<T>(&self, list: &str, entries: &mut Vec<T>, key: impl FnOnce(&T) -> K) -> Option<String>
     where
         K: Display,

@@ -1,15 +1,15 @@
-//! The path that a caller most likely meant when the requested one is not found.
+//! Suggests the path that a caller most likely meant when the requested one is not found.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use wire::nearest;
 
-/// Every path, a parameter as `*`.
+/// Every path, with `*` for each parameter.
 static PATHS: LazyLock<BTreeSet<String>> =
     LazyLock::new(|| wire::operations::all().map(|operation| operation.pattern()).collect());
 
-/// Incomplete paths, and how they continue.
+/// Incomplete paths and their completions.
 const UNFINISHED: [(&str, &str); 5] = [
     ("/api/workflows/*/versions/*/diff", "/diff/{another version}"),
     ("/api/workflows/*/versions/*/diagram", "/diagram.svg"),
@@ -18,10 +18,11 @@ const UNFINISHED: [(&str, &str); 5] = [
     ("/api/workflows/*/diagram.svg", "/versions/{n}/diagram.svg"),
 ];
 
-/// The path that was most likely meant: other slashes, other capitals, or a letter or two in a word.
+/// Returns the most likely intended path. Tolerates extra slashes, other capitals, and one or two wrong letters in a
+/// word.
 pub(super) fn near(path: &str) -> Option<String> {
     let given: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-    // What is long was not typed by hand.
+    // Long paths are not typed by hand.
     if given.is_empty() || path.len() > 200 {
         return None;
     }
@@ -56,8 +57,8 @@ fn meant(given: &[&str], known: &str) -> Option<String> {
     Some(path)
 }
 
-/// `known`, when `given` is that word but for a slip. A word that only holds it is another word: `unpublish` is no
-/// `publish`.
+/// Returns `known` if `given` is a misspelling of it. A longer word that contains it is another word: `unpublish` does
+/// not match `publish`.
 fn word<'a>(given: &str, known: &'a str) -> Option<&'a str> {
     let slip = given.len().abs_diff(known.len()) <= 1;
     nearest(&given.to_lowercase(), [known]).filter(|_| slip)

@@ -1,4 +1,4 @@
-//! Where a client resumes in a stream.
+//! Parses the position from which a client resumes a stream.
 
 use actix_web::HttpRequest;
 use uuid::Uuid;
@@ -7,26 +7,26 @@ use wire::{FieldError, sse};
 use super::error::{ApiError, ApiResult};
 use super::query::Params;
 
-/// Where a client resumes.
+/// The position from which a client resumes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The number of the last event it has seen; 0 for none.
+    /// The number of the last event received; 0 for none.
     pub(super) after: u64,
-    /// Who says so.
+    /// The header or parameter that gave the position, for error messages.
     pub(super) pointer: &'static str,
 }
 
-/// What becomes of unknown query parameters.
+/// How to handle unknown query parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unknown {
-    /// As everywhere in the chat.
+    /// Ignored, as everywhere in the chat API.
     Ignored,
-    /// As everywhere else.
+    /// Refused, as everywhere else.
     Refused,
 }
 
-/// The last event that the client has seen: the header that a browser sends by itself, or `?after=`. Where both are
-/// given, the header is the newer one.
+/// Returns the position of the last event received. It comes from the `Last-Event-ID` header, which browsers send
+/// automatically, or from `?after=`. If both are given, the header wins because it is newer.
 pub(super) fn place(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> ApiResult<Place> {
     read(request, stream, unknown).or_else(|problems| {
         ApiError::refuse(problems)?;
@@ -34,7 +34,7 @@ pub(super) fn place(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> Ap
     })
 }
 
-/// The same where the client may have seen another stream than this one: then it has seen nothing of it.
+/// Like [`place`], but a position in another stream counts as the start of this one.
 pub(super) fn place_in_latest(request: &HttpRequest, stream: Uuid) -> ApiResult<Place> {
     read(request, stream, Unknown::Ignored).or_else(|mut problems| {
         problems.retain(|problem| problem.code != OTHER_STREAM);
@@ -49,7 +49,7 @@ fn read(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> Result<Place, 
     let header = match headers.as_slice() {
         [] => None,
         [id] => {
-            // What is no text is no id either.
+            // A header that is not text cannot be an event id.
             let id = id.to_str().unwrap_or("?").trim();
             (!id.is_empty()).then(|| event_of(id, stream, false, LAST_EVENT_ID))
         }
@@ -78,10 +78,10 @@ const AFTER: &str = "/after";
 const OTHER_STREAM: &str = "other_stream";
 const START: Place = Place { after: 0, pointer: AFTER };
 
-/// The number in `<stream>.<number>`, or the number alone where that will do.
+/// Parses the number in `<stream>.<number>`, or a bare number if `bare` is set.
 fn event_of(id: &str, stream: Uuid, bare: bool, pointer: &str) -> Result<u64, FieldError> {
     let name = stream.to_string();
-    // Parsing alone would take `+1` too.
+    // Without this check, `+1` would parse too.
     let digits = bare && id.bytes().all(|b| b.is_ascii_digit());
     let number = sse::parse_event_id(id, &name).or_else(|| digits.then(|| id.parse().ok()).flatten());
     number.ok_or_else(|| {

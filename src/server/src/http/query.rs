@@ -1,4 +1,4 @@
-//! Reading the query of a request: every problem is noted, and an unknown parameter is one.
+//! Reads query parameters and collects every problem; an unknown parameter is one.
 
 use std::ops::RangeInclusive;
 
@@ -10,15 +10,15 @@ use wire::{ErrorCode, FieldError, MOST_PROBLEMS};
 use super::error::{ApiError, ApiResult};
 use super::fields;
 
-/// Refuses a request with query parameters where there are none.
+/// Refuses all query parameters.
 ///
 /// # Errors
-/// Each parameter, as an unknown field.
+/// One unknown-parameter problem per parameter.
 pub(super) fn none(request: &HttpRequest) -> ApiResult<()> {
     ApiError::refuse(Params::of(request).finish())
 }
 
-/// The parameters of a query. An empty one counts as wrong where something is expected.
+/// Query parameters. An empty value is invalid if a value is expected.
 pub(super) struct Params {
     given: Vec<(String, String)>,
     known: Vec<&'static str>,
@@ -35,12 +35,12 @@ impl Params {
         Self { given, known: Vec::new(), problems: Vec::new() }
     }
 
-    /// Notes a problem of a parameter.
+    /// Records a problem with a parameter.
     pub(super) fn note(&mut self, name: &str, code: &str, message: impl Into<String>) {
         self.problems.push(FieldError::new(format!("/{name}"), code, message));
     }
 
-    /// A parameter as it was given.
+    /// Returns a parameter's raw value.
     pub(super) fn text(&mut self, name: &'static str) -> Option<String> {
         self.known.push(name);
         let mut given = self.given.iter().filter(|(known, _)| known == name);
@@ -52,12 +52,12 @@ impl Params {
         text
     }
 
-    /// Parameters that another reader handles.
+    /// Accepts parameters that another reader handles.
     pub(super) fn pass_over(&mut self, names: &[&'static str]) {
         self.known.extend(names);
     }
 
-    /// `true` or `false`; false where it is not given.
+    /// `true` or `false`; false if absent.
     pub(super) fn flag(&mut self, name: &'static str) -> bool {
         match self.text(name).as_deref() {
             None | Some("false") => false,
@@ -69,7 +69,7 @@ impl Params {
         }
     }
 
-    /// Words of a choice, separated by commas; none if the parameter is not given.
+    /// A comma-separated list of allowed words; empty if absent.
     pub(super) fn words(&mut self, name: &'static str, choice: &[&str]) -> Vec<String> {
         let Some(text) = self.text(name) else { return Vec::new() };
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
@@ -84,7 +84,7 @@ impl Params {
         words.into_iter().map(str::to_owned).collect()
     }
 
-    /// A word of a choice, where it is given.
+    /// One of the allowed words, if present.
     pub(super) fn one_of(&mut self, name: &'static str, choice: &[&str]) -> Option<String> {
         let word = self.text(name)?;
         if choice.contains(&word.as_str()) {
@@ -94,7 +94,7 @@ impl Params {
         None
     }
 
-    /// A time, where it is given.
+    /// A time, if present.
     pub(super) fn time(&mut self, name: &'static str) -> Option<DateTime<Utc>> {
         let text = self.text(name)?;
         let time = DateTime::parse_from_rfc3339(&text).ok();
@@ -104,10 +104,10 @@ impl Params {
         time.map(|time| time.to_utc())
     }
 
-    /// A whole number within bounds, where it is given.
+    /// A whole number within bounds, if present.
     pub(super) fn whole(&mut self, name: &'static str, bounds: RangeInclusive<i64>) -> Option<i64> {
         let text = self.text(name)?;
-        // Parsing alone would take `+1` too.
+        // Without this check, `+1` would parse too.
         let digits = text.bytes().all(|b| b.is_ascii_digit());
         let number = text.parse().ok().filter(|number| digits && bounds.contains(number));
         if number.is_none() {
@@ -117,14 +117,14 @@ impl Params {
         number
     }
 
-    /// Every problem, unknown parameters included.
+    /// Returns all problems, including unknown parameters.
     pub(super) fn finish(mut self) -> Vec<FieldError> {
         let mut told: Vec<&str> = Vec::new();
         for (name, _) in self.given.iter().filter(|(name, _)| !self.known.contains(&name.as_str())) {
             if self.problems.len() > MOST_PROBLEMS {
                 break;
             }
-            // A stray `&` is no parameter.
+            // A stray `&` is not a parameter.
             if name.is_empty() || told.contains(&name.as_str()) {
                 continue;
             }
@@ -136,7 +136,7 @@ impl Params {
         self.problems
     }
 
-    /// What was read of the request besides, unless anything is wrong with that or with the query.
+    /// Returns the value read from the rest of the request, unless it or the query has problems.
     pub(super) fn and<T>(self, read: Result<T, Vec<FieldError>>) -> ApiResult<T> {
         let mut problems = self.finish();
         match read {
@@ -148,7 +148,7 @@ impl Params {
         }
     }
 
-    /// Every problem of the parameters that were asked for.
+    /// Returns the problems of known parameters only.
     pub(super) fn finish_leniently(self) -> Vec<FieldError> {
         self.problems
     }

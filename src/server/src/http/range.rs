@@ -1,22 +1,22 @@
-//! One range of a body, `bytes=…`.
+//! Parses a single byte range, `bytes=…`.
 
 use std::ops::Range;
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{IF_RANGE, RANGE};
 
-/// Which part of a body is asked for.
+/// The requested part of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// All of it: no range, several ranges, one that cannot be read, or one of another version.
+    /// The whole body: no range, several ranges, an unreadable range, or a range for another version.
     Whole,
     /// These bytes.
     Bytes(Range<usize>),
-    /// A range beyond the end.
+    /// A range past the end.
     Outside,
 }
 
-/// The part of a body of `length` bytes with this tag, quotes included.
+/// Returns the requested part of a body with `length` bytes and this ETag, quotes included.
 pub(super) fn of(request: &HttpRequest, length: usize, tag: &str) -> Part {
     let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
     if text(IF_RANGE).is_some_and(|known| known != tag) {
@@ -35,7 +35,7 @@ fn read(range: &str, length: usize) -> Part {
         return Part::Whole;
     }
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
-    // A number that is too long is beyond any body.
+    // A number too long for `usize` is past the end in any case.
     let number = |text: &str| text.parse().unwrap_or(usize::MAX);
     let (first, last) = (first.trim(), last.trim());
     match (first, last) {

@@ -1,5 +1,5 @@
-//! Requests that cannot be read. The connection hands the application a request of our own in their place, so that their answers are like
-//! every other.
+//! Handles unreadable requests. The connection substitutes a request of our making, so their responses look like all
+//! others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,31 +15,32 @@ use super::error::{ApiError, ApiResult};
 /// The method of [`Refusal::REQUEST`].
 const METHOD: &str = "REFUSED";
 
-/// Why a request cannot be read.
+/// The reason why a request cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unreadable {
-    /// Its head is not HTTP/1.1.
+    /// The head is not valid HTTP/1.1.
     Malformed,
-    /// Its head is too large.
+    /// The head is too large.
     TooLarge,
-    /// Its head has not arrived.
+    /// The head did not arrive in time.
     Late,
 }
 
-/// What a connection tells the application about its last request.
+/// Signals the last request's problem from the connection to the application.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Refusal(Arc<AtomicU8>);
 
 impl Refusal {
-    /// What takes the place of the request. A client that sends it itself is answered as it is with any other method, so it need not be
-    /// secret. It does not close the connection, its answer does ([`is_last`]): the library would say so in an answer before.
+    /// The substitute for an unreadable request. It need not be secret: a client that sends it itself is answered as
+    /// for any unknown method. The response closes the connection ([`is_last`]), not this request: the library would
+    /// say so in an earlier response.
     pub(crate) const REQUEST: &str = "REFUSED / HTTP/1.1\r\nHost: refused\r\n\r\n";
     const MALFORMED: u8 = 1;
     const TOO_LARGE: u8 = 2;
     const LATE: u8 = 3;
     const BROKEN: u8 = 4;
 
-    /// The last request is [`Self::REQUEST`], in place of one that cannot be read.
+    /// Marks the last request as [`Self::REQUEST`], the substitute for an unreadable one.
     pub(crate) fn set(&self, why: Unreadable) {
         let why = match why {
             Unreadable::Malformed => Self::MALFORMED,
@@ -49,7 +50,7 @@ impl Refusal {
         self.0.store(why, Ordering::Relaxed);
     }
 
-    /// The body of the last request is broken, so nothing after it is read.
+    /// Marks the last request's body as broken, so nothing after it is read.
     pub(crate) fn break_body(&self) {
         self.0.store(Self::BROKEN, Ordering::Relaxed);
     }
@@ -68,10 +69,10 @@ impl Refusal {
     }
 }
 
-/// Checks that a request is one that the client sent, rather than [`Refusal::REQUEST`].
+/// Checks that the client sent this request, and that it is not [`Refusal::REQUEST`].
 ///
 /// # Errors
-/// 400, 408 and 431 `bad_request`: which host was asked is unknown, and visitors of apps receive no other code.
+/// 400, 408 and 431 `bad_request`: the host is unknown, and app visitors receive no other code.
 pub(super) fn check(request: &ServiceRequest) -> ApiResult<()> {
     let Some(why) = why(request.request()) else { return Ok(()) };
     tracing::debug!(?why, "a request cannot be read");
@@ -96,7 +97,7 @@ fn why(request: &HttpRequest) -> Option<Unreadable> {
     refusal.and_then(Refusal::get)
 }
 
-/// Whether the connection ends with the answer, because the request or its body cannot be read.
+/// Whether the connection closes after the response because the request or its body cannot be read.
 pub(super) fn is_last(request: &HttpRequest) -> bool {
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
     let is_broken = is_chunked && request.conn_data::<Refusal>().is_some_and(Refusal::is_of_body);

@@ -1,4 +1,4 @@
-//! An id for each request: in the answer's `X-Request-Id`, in every log line, in the body of a 5xx.
+//! Request ids, shown in the `X-Request-Id` response header, in every log line and in 5xx bodies.
 
 use std::future::Future;
 
@@ -6,17 +6,17 @@ tokio::task_local! {
     static REQUEST_ID: String;
 }
 
-/// The id of the request that is being answered.
+/// Returns the current request's id.
 pub(crate) fn current() -> Option<String> {
     REQUEST_ID.try_with(Clone::clone).ok()
 }
 
-/// Does this under an id.
+/// Runs a future under this request id.
 pub(super) async fn with<F: Future>(id: String, work: F) -> F::Output {
     REQUEST_ID.scope(id, work).await
 }
 
-/// Keeps the request's id for work that continues after the answer.
+/// Keeps the request id for work that continues after the response.
 pub(crate) async fn kept<F: Future>(work: F) -> F::Output {
     match current() {
         Some(id) => REQUEST_ID.scope(id, work).await,

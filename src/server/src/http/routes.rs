@@ -1,4 +1,4 @@
-//! From declared operations to routes: a path is one resource, which answers other methods with 405 and the allowed ones.
+//! Registers routes for declared operations. A path is one resource; other methods get 405 with the allowed ones.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use wire::operation::{Method, Operation};
 
 use super::error::{ApiError, ApiResult};
 
-/// The handlers of operations.
+/// The handlers by path.
 #[derive(Default)]
 pub(super) struct Routes(Vec<(&'static str, Resource)>);
 
 impl Routes {
-    /// Handles an operation.
+    /// Registers an operation's handler.
     pub(super) fn on<F, Args>(self, operation: &'static Operation, handler: F) -> Self
     where
         F: Handler<Args>,
@@ -25,7 +25,7 @@ impl Routes {
         self.route(operation.path, method(operation).to(handler))
     }
 
-    /// Handles every method of the operation's path, also those that are not declared.
+    /// Registers a handler for every method of the operation's path, declared or not.
     pub(super) fn on_every_method<F, Args>(self, operation: &'static Operation, handler: F) -> Self
     where
         F: Handler<Args>,
@@ -41,7 +41,7 @@ impl Routes {
             Some(at) => (at, self.0.remove(at).1),
             None => (self.0.len(), resource(path)),
         };
-        // The first resource that fits a path gets the request, so their order stays.
+        // The first resource that matches a path gets the request, so their order is kept.
         self.0.insert(at, (path, resource.route(route)));
         self
     }
@@ -52,7 +52,7 @@ impl Routes {
         }
     }
 
-    /// The same; answers have these headers unless they set them themselves.
+    /// Like [`Self::register`], with default headers for responses that do not set them.
     pub(super) fn register_with_headers(self, config: &mut ServiceConfig, headers: &[(&str, &str)]) {
         for (_, resource) in self.0 {
             let defaults = DefaultHeaders::new();
@@ -63,7 +63,7 @@ impl Routes {
     }
 }
 
-/// A route for the operation's method; GET stands for HEAD too, which is GET without the body.
+/// Creates a route for the operation's method. GET also matches HEAD, which is GET without the body.
 fn method(operation: &Operation) -> Route {
     match operation.method {
         Method::Delete => web::delete(),
@@ -83,17 +83,17 @@ fn resource(path: &'static str) -> Resource {
     }))
 }
 
-/// The answer to a method that no path has.
+/// The error for a method that no path supports.
 pub(super) fn no_method_of_the_service() -> ApiError {
     ApiError::new(ErrorCode::MethodNotAllowed).with_header("Allow", methods(wire::operations::all()))
 }
 
-/// The methods of a path.
+/// The methods of a path, for `Allow`.
 fn allowed(path: &str) -> String {
     methods(wire::operations::all().filter(|operation| operation.path == path))
 }
 
-/// The methods of operations, in alphabetical order.
+/// The methods of these operations, sorted.
 fn methods(operations: impl Iterator<Item = &'static Operation>) -> String {
     let names = operations.flat_map(|operation| {
         let head = if operation.head { Some("HEAD") } else { None };

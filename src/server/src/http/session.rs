@@ -1,6 +1,6 @@
-//! Whose browser it is: the cookie of a sign-in.
+//! The sign-in cookie, which identifies the browser's user.
 //!
-//! The cookie says who the user is, not that they want what is asked: whatever changes something checks the origin too
+//! The cookie does not prove that the user intends the request. Every change therefore also checks the origin
 //! ([`super::cors::is_foreign`]).
 
 use std::borrow::Cow;
@@ -16,30 +16,30 @@ use uuid::Uuid;
 use super::error::ApiResult;
 use super::{App, cookies};
 
-/// Kept by the browser alone, and sent to this host alone.
+/// A host-only cookie, not sent to other hosts.
 const NAME: &str = "__Host-svc_session";
 
-/// A user whose browser is signed in.
+/// A user who is signed in on a browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BrowserUser {
-    /// Who.
+    /// The user's id.
     pub(super) user: Uuid,
-    /// By which sign-in.
+    /// The sign-in session's id.
     pub(super) session: Uuid,
-    /// Their mail address.
+    /// The user's email address.
     pub(super) email: String,
-    /// The whole record.
+    /// The full user record.
     pub(super) record: StoredUser,
-    /// When they will have to sign in again, whatever they do.
+    /// When the session ends, regardless of activity.
     pub(super) ends_at: DateTime<Utc>,
 }
 
-/// The user signed in on the request's browser; `None` after an hour without a request and twelve hours in all.
+/// Returns the browser's signed-in user; `None` after one hour without requests or twelve hours in total.
 pub(super) async fn signed_in(app: &App, request: &HttpRequest) -> ApiResult<Option<BrowserUser>> {
     read(app, request, true).await
 }
 
-/// The same of a request that is not the user's own, such as one that a page repeats: the hour continues to run.
+/// Like [`signed_in`], for requests without user activity, such as polling by a page. Does not extend the hour.
 pub(super) async fn still_signed_in(app: &App, request: &HttpRequest) -> ApiResult<Option<BrowserUser>> {
     read(app, request, false).await
 }
@@ -54,23 +54,23 @@ async fn read(app: &App, request: &HttpRequest, counts: bool) -> ApiResult<Optio
     }))
 }
 
-/// What is kept of the request's cookie, whatever it is worth.
+/// The stored digest for the request's cookie, valid or not.
 pub(super) fn digest(request: &HttpRequest) -> Option<Vec<u8>> {
     cookies::only(request, NAME).map(Token::digest_of)
 }
 
-/// The cookie of a new sign-in.
+/// The cookie for a new sign-in.
 pub(super) fn cookie(secret: &Token) -> Cookie<'static> {
     host_cookie(NAME, secret.expose(), Duration::seconds(SESSION_LIFE.num_seconds()))
 }
 
-/// Takes the cookie away.
+/// Removes the cookie.
 pub(super) fn no_cookie() -> Cookie<'static> {
     host_cookie(NAME, "", Duration::ZERO)
 }
 
-/// A cookie that goes nowhere but to this host, over https (or loopback), out of reach of scripts. `Lax`: it comes along
-/// when a user follows a link to us, and with nothing that another site's page sends.
+/// A cookie for this host only, sent over https (or loopback) and hidden from scripts. `Lax`: sent when a user follows
+/// a link to us, but not with requests from other sites' pages.
 pub(super) fn host_cookie(
     name: impl Into<Cow<'static, str>>,
     value: &str,

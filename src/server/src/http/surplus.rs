@@ -1,5 +1,5 @@
-//! Requests on connections above the number that is served: a health check is answered, any other request is refused. The connection ends
-//! with the answer.
+//! Requests on connections above the limit: health checks are answered, other requests are refused. The connection
+//! closes after the response.
 
 use actix_web::HttpRequest;
 use actix_web::dev::ServiceRequest;
@@ -9,14 +9,14 @@ use wire::operations::health;
 use super::error::{ApiError, ApiResult};
 use super::{alias, guard};
 
-/// Whether a connection is above the number that is served.
+/// Whether a connection is above the limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Surplus(pub(crate) bool);
 
 /// Refuses a request on a surplus connection, unless it is a health check.
 ///
 /// # Errors
-/// 503 `service.overloaded`; `unavailable` on hosts of apps.
+/// 503 `service.overloaded`; `unavailable` on app hosts.
 pub(super) fn check(request: &ServiceRequest) -> ApiResult<()> {
     let health = [health::LIVE.path, health::READY.path, health::HEALTH.path];
     if !is_surplus(request.request()) || health.contains(&request.path()) {
@@ -30,7 +30,7 @@ pub(super) fn check(request: &ServiceRequest) -> ApiResult<()> {
     Err(ApiError::new(ErrorCode::Overloaded).with_message(message))
 }
 
-/// Whether the connection ends with the answer.
+/// Whether the connection closes after the response.
 pub(super) fn is_surplus(request: &HttpRequest) -> bool {
     request.conn_data::<Surplus>().is_some_and(|surplus| surplus.0)
 }

@@ -1,5 +1,5 @@
-//! Thread ids in answers. The id of a published workflow's thread gives access to the thread, so callers who may not read the
-//! workflow's threads receive no ids.
+//! Masks thread ids in responses. The thread id of a published workflow grants access to the thread, so callers who may
+//! not read its threads receive no ids.
 
 use std::borrow::Cow;
 
@@ -15,10 +15,10 @@ use wire::ErrorCode;
 const PREFIX: &str = "thr_";
 /// Hexadecimal digits after the prefix.
 const DIGITS: usize = 32;
-/// Replaces an id inside a text.
+/// Replaces an id inside text.
 const MASK: &str = "thr_hidden";
 
-/// Whether answers contain the ids of threads.
+/// Whether responses contain thread ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum ThreadIds {
     Shown,
@@ -26,12 +26,12 @@ pub(in crate::http) enum ThreadIds {
 }
 
 impl ThreadIds {
-    /// The ids that a caller may see in a workspace.
+    /// Returns the caller's setting in a workspace.
     pub(in crate::http) fn for_caller<S>(caller: &Caller<S>, workspace: Uuid) -> Self {
         if visitors::may_manage(caller.requester(), workspace) { Self::Shown } else { Self::Hidden }
     }
 
-    /// JSON or plain text as the caller may see it. A member `thread_id` becomes null.
+    /// Filters JSON or plain text for the caller. A `thread_id` member becomes null.
     pub(in crate::http) fn text(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Shown => Cow::Borrowed(text),
@@ -39,7 +39,7 @@ impl ThreadIds {
         }
     }
 
-    /// A record as the caller may see it.
+    /// Filters a record for the caller.
     pub(in crate::http) fn record<T: Serialize + DeserializeOwned>(self, record: T) -> ApiResult<T> {
         if self == Self::Shown {
             return Ok(record);
@@ -49,7 +49,7 @@ impl ThreadIds {
         match masked(&text) {
             Cow::Borrowed(_) => Ok(record),
             Cow::Owned(text) => {
-                // Results of code may be deeper than requests.
+                // Code results may be nested deeper than requests.
                 let mut reader = serde_json::Deserializer::from_str(&text);
                 reader.disable_recursion_limit();
                 T::deserialize(&mut reader).map_err(unreadable)
@@ -68,7 +68,7 @@ fn masked(text: &str) -> Cow<'_, str> {
     }
     if masked.contains(MASK) {
         masked.push_str(rest);
-        // A quotation mark inside a string is escaped, so this is always a member.
+        // A quotation mark inside a JSON string is escaped, so this always matches a member.
         Cow::Owned(masked.replace(r#""thread_id":"thr_hidden""#, r#""thread_id":null"#))
     } else {
         Cow::Borrowed(text)

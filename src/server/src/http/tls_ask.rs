@@ -1,4 +1,4 @@
-//! Whether a proxy should obtain a certificate for a host: each certificate costs one of few that an authority issues.
+//! Tells a proxy whether to obtain a certificate for a host. Certificate authorities issue only a limited number.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use super::guard::{Anyone, peer};
 use super::query::Params;
 use super::routes::Routes;
 
-/// Answers of an instance in a second.
+/// Maximum answers per second and instance.
 const MAX_ANSWERS: u32 = 20;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counts answers by the second in which they were given.
+/// Counts answers per second.
 #[derive(Default)]
 pub(super) struct AnswerRate(Mutex<(Duration, u32)>);
 
 impl AnswerRate {
-    /// Whether one more may be answered. `now`: in monotonic time.
+    /// Whether one more answer is allowed. `now` is monotonic time.
     fn admits(&self, now: Duration) -> bool {
         let mut counted = self.0.lock();
         if now.saturating_sub(counted.0) >= SECOND {
@@ -61,16 +61,16 @@ async fn ask(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     }
 }
 
-/// The alias of a host without a port.
+/// Returns the alias in a host without a port.
 fn alias(host: &str, domain: &str) -> Option<String> {
     RequestHost::parse(host).filter(|host| host.port().is_none())?.label_below(domain)
 }
 
-/// Whether the caller is on this machine or a trusted proxy, and asks for itself.
+/// Whether the caller is this machine or a trusted proxy, and does not forward another's request.
 fn is_near(app: &App, request: &HttpRequest) -> bool {
     let address = app.client_address(request);
     let trusts = |address| app.config().http.trusted_proxies.iter().any(|network| network.contains(&address));
-    // A proxy that is not trusted passes requests of others on from here.
+    // An untrusted proxy on this machine forwards other clients' requests.
     let forwarded =
         request.headers().contains_key("x-forwarded-for") || request.headers().contains_key("forwarded");
     trusts(address) || (address.is_loopback() && (!forwarded || trusts(peer(request).to_canonical())))

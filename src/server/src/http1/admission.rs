@@ -1,4 +1,4 @@
-//! How many connections are open. Above the number that is served, a connection is in surplus: only a health check is answered on it.
+//! Counts open connections. Connections above the limit are surplus and serve only health checks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::open_files::OpenFiles;
 
-/// Counts the connections of all workers. Cheap to clone.
+/// Counts connections across all workers. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Admissions(Arc<Shared>);
 
@@ -32,7 +32,7 @@ impl Admissions {
         Self(Arc::new(Shared { files, open, numbers, surplus: Mutex::default() }))
     }
 
-    /// Admits a connection. If the surplus connections are too many, the oldest is evicted.
+    /// Admits a connection. Evicts the oldest surplus connection if there are too many.
     pub(super) fn admit(&self) -> Admission {
         let before = self.0.open.fetch_add(1, Ordering::Relaxed);
         let surplus = (before >= self.0.files.connections()).then(|| self.surplus());
@@ -52,14 +52,14 @@ impl Admissions {
     }
 }
 
-/// An open connection; dropping it ends it.
+/// An open connection; counted until drop.
 pub(super) struct Admission {
     shared: Arc<Shared>,
     surplus: Option<Surplus>,
 }
 
 impl Admission {
-    /// Is cancelled when the connection is evicted; `None` if it is served.
+    /// A token that is cancelled when the connection is evicted; `None` if it is not surplus.
     pub(super) fn evicted(&self) -> Option<CancellationToken> {
         self.surplus.as_ref().map(|surplus| surplus.evicted.clone())
     }

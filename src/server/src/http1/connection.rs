@@ -1,4 +1,4 @@
-//! A connection whose bytes are checked before the HTTP library reads them, and whose client has to read.
+//! A connection that checks bytes before the HTTP library reads them, and requires its client to read.
 
 use std::future::Future;
 use std::io;
@@ -20,10 +20,10 @@ use super::socket::Socket;
 use crate::http::{Answered, ClientEnd, Interim, Refusal, Surplus};
 use crate::ws::ReadEnd;
 
-/// How long a client may read nothing of what is sent to it.
+/// Maximum time that a client may read nothing of the sent bytes.
 const WRITE_STALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often the kernel is asked what a client has read that takes no more.
+/// The interval between kernel queries about a stalled client's reading.
 const STALL_CHECK_EVERY: Duration = Duration::from_secs(5);
 
 pub(super) struct Connection {
@@ -36,17 +36,17 @@ pub(super) struct Connection {
     admission: Admission,
     /// Completes when the connection is evicted.
     evicted: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    /// What is left of an interim answer that is being sent.
+    /// The unsent rest of an interim response.
     interim_left: &'static [u8],
-    /// The end of what is written was sent.
+    /// Whether the end of the output has been sent.
     is_shut: bool,
-    /// The timer of what is still read then.
+    /// The timeout for reading the remaining input afterwards.
     linger: Option<Pin<Box<Sleep>>>,
-    /// Bytes were written since the last flush.
+    /// Whether bytes were written since the last flush.
     has_written: bool,
     writing: Stall,
-    /// TLS keeps written bytes until they are flushed. A flush ends when none is left, which need not happen while the client
-    /// reads.
+    /// Stalls of flushes. TLS buffers written bytes until a flush. A flush ends only when the buffer is empty, which
+    /// may never happen while a client reads.
     flushing: Stall,
     sent: Sent,
 }
@@ -97,7 +97,7 @@ impl Connection {
         Surplus(self.admission.evicted().is_some())
     }
 
-    /// Sends the rest of an interim answer.
+    /// Sends the rest of an interim response.
     fn poll_interim(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.interim_left.is_empty() {
             let written = Pin::new(&mut self.stream).poll_write(context, self.interim_left);
@@ -109,7 +109,7 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads what the client still sends, so that it can read its answer.
+    /// Reads remaining input, so that the client can read its response.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let timer = self.linger.get_or_insert_with(|| Box::pin(sleep_until(now() + LINGER)));
         if timer.as_mut().poll(context).is_ready() {
@@ -130,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// The outcome of a write, unless the client has read nothing for too long.
+    /// Returns the outcome of a write; fails if the client has read nothing for too long.
     fn written(
         &mut self,
         context: &mut Context<'_>,
@@ -144,7 +144,7 @@ impl Connection {
     }
 }
 
-/// Whether the client reads while the socket, or TLS above it, has bytes that it does not take.
+/// Detects a client that stops reading while the socket, or TLS above it, cannot accept more bytes.
 #[derive(Default)]
 struct Stall {
     waiting: Option<Waiting>,
@@ -152,9 +152,9 @@ struct Stall {
 
 struct Waiting {
     timer: Pin<Box<Sleep>>,
-    /// Bytes that the client had acknowledged at the last check: it acknowledges more only if it reads.
+    /// Bytes acknowledged at the last check. The client acknowledges more only if it reads.
     acknowledged: Option<u64>,
-    /// When that number was found first.
+    /// The time when this number was first seen.
     since: Instant,
 }
 
@@ -165,7 +165,7 @@ impl Waiting {
         Self { timer, acknowledged: acknowledged_bytes(stream), since }
     }
 
-    /// Ready as soon as the client has read nothing for too long.
+    /// Ready when the client has read nothing for too long.
     fn poll_end(&mut self, context: &mut Context<'_>, stream: &TcpStream) -> Poll<()> {
         loop {
             ready!(self.timer.as_mut().poll(context));
@@ -182,7 +182,7 @@ impl Waiting {
 }
 
 impl Stall {
-    /// The outcome, unless it is pending and the client has read nothing for too long.
+    /// Returns the outcome; fails if it is pending and the client has read nothing for too long.
     fn limit<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -256,11 +256,12 @@ impl AsyncWrite for Connection {
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
         ready!(this.flushing.limit(context, flushed, this.stream.tcp()))?;
         if this.answered.take() && this.inbound.answered() {
-            // The library has to read the next request.
+            // The library must now read the next request.
             context.waker().wake_by_ref();
         }
         if std::mem::take(&mut this.has_written) && this.inbound.may_hold_body() {
-            // This may be the end of an answer whose handler has dropped the body: the library has to look at the rest.
+            // This may be the end of a response whose handler dropped the request body, so the library must process its
+            // rest.
             context.waker().wake_by_ref();
         }
         Poll::Ready(Ok(()))
@@ -294,7 +295,7 @@ mod tests {
     use super::super::peer::UNACKNOWLEDGED_LIMIT;
     use super::*;
 
-    /// Nothing is read that would need the rest of it.
+    /// Drops the local tasks, which only reading requests would need.
     fn config() -> ServiceConfig {
         let tasks = tokio::task::LocalSet::new();
         let _current = tasks.enter();
@@ -316,7 +317,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_reads_nothing_acknowledges_until_its_window_is_closed() {
         let (mut connection, mut client) = pair().await;
-        // More than the client's side takes.
+        // More than the client's side can buffer.
         let bytes = vec![0; 64 << 20];
         let mut writing = Box::pin(connection.write_all(&bytes));
         assert!(futures_util::poll!(&mut writing).is_pending());
@@ -330,7 +331,7 @@ mod tests {
             }
             tokio::task::yield_now().await;
         }
-        // As soon as it reads, more is sent.
+        // As soon as the client reads, more is sent.
         let mut piece = vec![0; 64 << 10];
         loop {
             tokio::select! {
@@ -370,7 +371,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_reads_nothing_is_disconnected_while_tls_still_has_bytes_for_it() {
         let (mut connection, _client) = tls_pair().await;
-        // Until neither the socket nor the buffer of TLS takes more.
+        // Until both the socket and the TLS buffer are full.
         let bytes = vec![0; 64 << 20];
         {
             let mut writing = Box::pin(connection.write_all(&bytes));
@@ -381,7 +382,7 @@ mod tests {
         assert_eq!(connection.shutdown().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
-    /// Writes for ever what the connection takes, and flushes the rest. Returns why that ended.
+    /// Writes as much as the connection accepts and flushes the rest, forever. Returns the error that ends it.
     async fn write_for_ever(connection: &mut Connection) -> io::Error {
         let bytes = vec![0; 64 << 10];
         let ended = std::future::poll_fn(|context| {

@@ -1,16 +1,15 @@
-//! Finds where requests begin and end on a connection, and refuses bytes that two parsers could read
-//! differently.
+//! Finds where requests begin and end on a connection, and refuses bytes that two parsers could read differently.
 //!
-//! The HTTP library accepts lines that end in a bare LF, and chunk lines of any length. A proxy in front may
-//! parse such a connection differently (request smuggling), so it is refused (RFC 9112, sections 2.2, 7.1 and
-//! 11.2). The library closes a connection without an answer if chunks are not well-formed, so these are checked here too. What else it
-//! refuses of a head is not checked here.
+//! The HTTP library accepts lines that end in a bare LF, and chunk lines of any length. A proxy in front may parse such
+//! a connection differently (request smuggling), so it is refused (RFC 9112, sections 2.2, 7.1 and 11.2). The library
+//! closes a connection with malformed chunks without a response, so chunks are checked here too. Other errors in a head
+//! are left to the library.
 
-/// Bytes that are kept of a line of a head: the maximum length of a header that determines framing.
+/// Bytes kept per head line: the maximum length of a header that determines framing.
 const MAX_LINE: usize = 256;
-/// Maximum bytes of the line before a chunk's data: its size and its extension.
+/// Maximum bytes of the line before a chunk's data, with size and extension.
 const MAX_CHUNK_LINE: usize = 1024;
-/// Maximum bytes of all chunk lines of a body and of its trailer, without the digits of the sizes.
+/// Maximum bytes of a body's chunk lines and trailer together, without the size digits.
 const MAX_OVERHEAD: usize = 16 * 1024;
 
 /// Follows the bytes of one connection.
@@ -18,7 +17,7 @@ const MAX_OVERHEAD: usize = 16 * 1024;
 pub(super) struct Framing {
     state: State,
     line: Vec<u8>,
-    /// The last byte was CR.
+    /// Whether the last byte was CR.
     after_cr: bool,
     overhead: usize,
     head: Head,
@@ -33,25 +32,25 @@ enum State {
     ChunkSize,
     /// Remaining bytes of a chunk's data.
     Chunk(u64),
-    /// The line end after the data of a chunk.
+    /// The line end after a chunk's data.
     ChunkEnd,
     Trailer,
-    /// A websocket or a tunnel; requests can no longer follow.
+    /// A WebSocket or tunnel, after which no requests follow.
     Opaque,
 }
 
-/// What the next bytes of a connection are, and how many of them.
+/// The kind and number of the next bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Part of a head, or of a line of a chunked body, which has not ended.
+    /// An incomplete head, or an incomplete line in a chunked body.
     Begun(usize),
     /// The end of a head.
     Head(usize),
-    /// Part of a body; of a chunked one, whole lines.
+    /// Part of a body; in a chunked body, whole lines.
     Body(usize),
 }
 
-/// The parsed part of the head that is being read.
+/// The parsed part of the current head.
 #[derive(Debug, Default)]
 struct Head {
     begun: bool,
@@ -62,7 +61,7 @@ struct Head {
 }
 
 impl Framing {
-    /// Processes the next bytes of the connection, which are not empty: all of them or fewer.
+    /// Processes the next bytes, of which there is at least one: all of them or fewer.
     ///
     /// # Errors
     /// The index of the first byte that must not reach the parser.
@@ -84,7 +83,7 @@ impl Framing {
         })
     }
 
-    /// Whether the next byte, or the one that was refused, is one of a head.
+    /// Whether the next byte, or the refused one, belongs to a head.
     pub(super) fn is_in_head(&self) -> bool {
         self.state == State::Head
     }
@@ -96,7 +95,7 @@ impl Framing {
         skipped
     }
 
-    /// Reads up to the end of a line or of the bytes. Returns how many bytes were read.
+    /// Reads up to the end of a line or of the bytes. Returns the number of bytes read.
     fn line_part(&mut self, bytes: &[u8]) -> Result<usize, usize> {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let part = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
@@ -203,7 +202,8 @@ impl Framing {
     }
 }
 
-/// The size in the line before the data of a chunk, and the number of its digits. Source: RFC 9112, 7.1, as the library reads it.
+/// Parses the line before a chunk's data; returns the number of size digits and the size. Source: RFC 9112, 7.1, as the
+/// library reads it.
 fn chunk_size(line: &[u8]) -> Option<(usize, u64)> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (size, rest) = line.split_at_checked(digits)?;
@@ -238,7 +238,7 @@ mod tests {
         Framing::default().feed(bytes).err()
     }
 
-    /// Whether the same bytes are refused in pieces of one byte.
+    /// Whether the same bytes are refused one by one.
     fn refused_slowly(bytes: &[u8]) -> bool {
         let mut framing = Framing::default();
         bytes.iter().any(|byte| framing.feed(&[*byte]).is_err())
@@ -366,7 +366,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any split of a connection into pieces gives the same result.
+        /// The result does not depend on how a connection is split into pieces.
         #[test]
         fn pieces_do_not_matter(
             which in 0..GOOD.len(), cuts in prop::collection::vec(1_usize..40, 0..20), noise in any::<bool>(), at in 0_usize..200

@@ -1,11 +1,11 @@
-//! What the HTTP library reads of a connection: only requests that it can read.
+//! Passes only readable requests from a connection to the HTTP library.
 //!
-//! The library answers an unreadable request itself, without the headers and the body of the service's errors. So heads, and lines of chunked
-//! bodies, are held back until they are whole. In place of a head that cannot be read, or does not arrive, the library gets a request of
-//! our own, which the application answers ([`Refusal`]).
+//! The library answers unreadable requests itself, without the service's error headers and body. Heads and chunk lines
+//! are therefore held back until they are complete. If a head is unreadable or late, the library gets a request of our
+//! making instead, which the application answers ([`Refusal`]).
 //!
-//! The library gets a head only after the response before it was flushed. It encodes each response for the head that it read last: after a
-//! HEAD that was read too early, the response to a GET has no body.
+//! The library gets a head only after the previous response was flushed. It encodes each response for the head read
+//! last: if a HEAD was read too early, the response to a GET would have no body.
 
 use std::future::Future;
 use std::io;
@@ -22,37 +22,38 @@ use super::peer::now;
 use super::requests::{Requests, Stop};
 use crate::http::{Refusal, Unreadable};
 
-/// How long a head may take to arrive: the first one since the connection was accepted, others since their first byte.
+/// Timeout for a head: the first one from connection start, later ones from their first byte.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
 
-/// An empty line, which the library skips. It tells the library that the connection is no longer idle.
+/// An empty line, which the library skips but treats as the end of idleness.
 const BEGUN: &[u8] = b"\r\n";
 
-/// Bytes of a body that the library keeps for a reader. It reads no more until the reader takes some, and is not woken if the reader
-/// leaves instead.
+/// Body bytes that the library buffers for a reader. It reads no more until the reader takes some, and is not woken if
+/// the reader is dropped instead.
 const KEPT_BODY: u64 = 32 * 1024;
 
-/// Bytes that are read at once of what is discarded.
+/// Bytes per read of discarded input.
 const DISCARDED_AT_ONCE: usize = 8 * 1024;
 
-/// Bytes after a request that are read before its response was flushed. Reading them is how the end of the client is noticed.
+/// Maximum bytes read past a request before its response was flushed. Reading ahead detects when the client closes.
 const READ_AHEAD: usize = 8 * 1024;
 
-/// The bytes that a client sends.
+/// The incoming bytes of a connection.
 pub(super) struct Inbound {
     requests: Requests,
     refusal: Refusal,
-    /// Bytes that the library must not read yet: the beginning of a head or of a line, or requests that wait for a response.
+    /// Bytes that the library must not read yet: an incomplete head or line, or requests that wait for a response.
     held: BytesMut,
-    /// Held bytes that were judged, and have not ended.
+    /// The number of held bytes that were examined and are incomplete.
     judged: usize,
-    /// What the library reads next.
+    /// The next bytes for the library.
     ready: BytesMut,
-    /// The last request was read. What follows is discarded, until the client closes the connection (RFC 9112, 9.6).
+    /// Whether the last request was read. Further input is discarded until the client closes the connection (RFC 9112,
+    /// 9.6).
     is_over: bool,
-    /// The client has closed its side; for the library, it also has after a broken body.
+    /// Whether the client has closed its side. A broken body has the same effect for the library.
     is_closed: bool,
-    /// Bytes came after the last request.
+    /// Whether bytes arrived after the last request.
     has_more: bool,
     deadline: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -79,22 +80,22 @@ impl Inbound {
         &self.refusal
     }
 
-    /// Whether the library may hold a part of a body that nothing reads any more.
+    /// Whether the library may hold part of an abandoned body.
     pub(super) fn may_hold_body(&self) -> bool {
         !self.requests.is_in_head() || self.requests.body() > KEPT_BODY
     }
 
-    /// Whether the client may still send what nothing reads.
+    /// Whether the client may still send unneeded input.
     pub(super) fn has_more(&self) -> bool {
         self.has_more || !self.held.is_empty()
     }
 
-    /// Whether the library gets no more bytes than those held.
+    /// Whether the library gets no more than the held bytes.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Passes the next request on: the response before it was flushed. Returns whether bytes waited for that.
+    /// Releases the next request after the previous response was flushed. Returns whether bytes were waiting.
     pub(super) fn answered(&mut self) -> bool {
         self.requests.answered();
         let has_waited = !self.held.is_empty();
@@ -109,7 +110,7 @@ impl Inbound {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if buffer.remaining() == 0 {
-            // Nothing read would look like the end of the client.
+            // Reading nothing would look like the client's end.
             return Poll::Ready(Ok(()));
         }
         loop {
@@ -124,7 +125,7 @@ impl Inbound {
             }
             let is_waiting = self.requests.is_waiting() && !self.held.is_empty();
             if is_waiting && (self.is_closed || self.held.len() >= READ_AHEAD) {
-                // The flush of the response wakes the connection.
+                // Flushing the response wakes the connection.
                 return Poll::Pending;
             }
             if self.is_closed {
@@ -146,7 +147,7 @@ impl Inbound {
         }
     }
 
-    /// Takes bytes in. Returns how many of them the library reads as they are.
+    /// Adds received bytes. Returns the number of bytes that the library can read in place.
     fn take(&mut self, fresh: &mut [u8]) -> usize {
         if !self.held.is_empty() {
             self.held.extend_from_slice(fresh);
@@ -160,7 +161,7 @@ impl Inbound {
         verdict.passed
     }
 
-    /// Makes ready what the library may read of the held bytes.
+    /// Releases the readable part of the held bytes.
     fn judge_held(&mut self) {
         let verdict = self.requests.judge(&mut self.held, self.judged);
         self.ready.unsplit(self.held.split_to(verdict.passed));
@@ -168,7 +169,7 @@ impl Inbound {
         self.follow(verdict.stop, verdict.passed > 0);
     }
 
-    /// Stops reading, or sets the deadline of the head that has begun.
+    /// Stops reading, or sets the deadline for the current head.
     fn follow(&mut self, stop: Option<Stop>, has_passed: bool) {
         if let Some(stop) = stop {
             self.stop(stop);
@@ -180,7 +181,7 @@ impl Inbound {
         }
     }
 
-    /// Ready as soon as the head that is due is late.
+    /// Ready when the current head is late.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.deadline else { return Poll::Pending };
         self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline))).as_mut().poll(context)
@@ -205,7 +206,7 @@ impl Inbound {
         }
     }
 
-    /// Discards what the client sends, until it closes the connection.
+    /// Discards input until the client closes the connection.
     pub(super) fn poll_discard(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
@@ -235,7 +236,7 @@ mod tests {
     use super::super::requests::MAX_HEAD;
     use super::*;
 
-    /// What a client sends, read piece by piece, and then its end.
+    /// Yields input piece by piece, then the end.
     struct Pieces(VecDeque<Vec<u8>>);
 
     impl AsyncRead for Pieces {
@@ -261,7 +262,7 @@ mod tests {
         ServiceConfig::default()
     }
 
-    /// What the library reads of these pieces, if each response is flushed as soon as the next request waits for it.
+    /// The bytes passed to the library if each response is flushed as soon as the next request waits for it.
     fn read(pieces: impl IntoIterator<Item = Vec<u8>>) -> (Vec<u8>, Inbound) {
         let pieces = pieces.into_iter().filter(|piece| !piece.is_empty());
         let (mut inbound, mut stream) = (Inbound::new(config()), Pieces(pieces.collect()));
@@ -285,7 +286,7 @@ mod tests {
         bytes.iter().map(|byte| vec![*byte])
     }
 
-    /// The requests that the library reads, and their bodies; `None` if it cannot read all.
+    /// The requests that the library reads, with their bodies; `None` if it cannot read all.
     fn requests(bytes: &[u8]) -> Option<Vec<(String, Vec<u8>)>> {
         let (mut codec, mut bytes) = (Codec::new(config()), BytesMut::from(bytes));
         let mut requests: Vec<(String, Vec<u8>)> = Vec::new();
@@ -391,7 +392,7 @@ mod tests {
     }
 
     proptest! {
-        /// The library never refuses what it reads, and gets the same of whatever pieces.
+        /// The library accepts everything passed to it, and gets the same bytes however the input is split.
         #[test]
         fn what_passes_can_be_read(
             order in prop::collection::vec(0..3_usize, 1..4),

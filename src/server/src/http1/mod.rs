@@ -27,33 +27,33 @@ use admission::Admissions;
 use connection::Connection;
 use socket::Socket;
 
-/// How long what nothing waits for is read after the answer, such as the rest of a body: closing with unread bytes would reset the
-/// connection before the client, or a proxy, reads the answer.
+/// Maximum time to read unneeded input after the response, such as the rest of a body. Closing with unread bytes would
+/// reset the connection before the client, or a proxy, reads the response.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// Options of the server.
+/// Server options.
 pub(crate) struct Options {
-    /// Threads that answer requests.
+    /// Worker threads.
     pub(crate) workers: usize,
-    /// Seconds that a shutdown waits for open connections.
+    /// Maximum seconds that a shutdown waits for open connections.
     pub(crate) shutdown_timeout: u64,
-    /// The limit of open files.
+    /// The open file limit.
     pub(crate) files: OpenFiles,
-    /// The certificate of the port; `None`: requests come without TLS.
+    /// The listener's certificate; `None` without TLS.
     pub(crate) tls: Option<Tls>,
 }
 
 /// Serves the application on a listener.
 ///
 /// # Errors
-/// When the listener cannot be used.
+/// If the listener cannot be used.
 pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::Result<Server> {
     let (app, address) = (app.clone(), listener.local_addr()?);
     let builder = Server::build()
         .workers(options.workers)
-        // `Admissions` counts connections: a worker with too many would leave the next ones waiting.
+        // `Admissions` limits connections instead; a worker at its limit would leave the next ones waiting.
         .max_concurrent_connections(usize::MAX)
-        // Streams of running turns stay open until the turns have had time to end.
+        // Streams stay open until running turns have had time to end.
         .shutdown_timeout(options.shutdown_timeout)
         .disable_signals();
     let shutdown = builder.graceful_shutdown_signal();
@@ -66,7 +66,7 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
         let config = ServiceConfig::default();
         let requests = HttpService::build()
             .client_disconnect_timeout(LINGER)
-            // Late heads are those of `inbound`.
+            // `inbound` handles late heads.
             .client_request_timeout(Duration::ZERO)
             .on_connect_ext(|connection: &Connection, extensions: &mut Extensions| {
                 extensions.insert(connection.end());
@@ -86,7 +86,7 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
         fn_service(move |stream: TcpStream| {
             let (tls, config, admission) = (tls.clone(), config.clone(), admissions.admit());
             async move {
-                // Without it, a turn over a kept-alive connection takes 40 ms more.
+                // Otherwise a turn over a kept-alive connection takes 40 ms longer.
                 let _ = stream.set_nodelay(true);
                 let peer = stream.peer_addr().ok();
                 let socket = Socket::accept(stream, tls.as_ref()).await;
@@ -99,8 +99,8 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
     Ok(server.run())
 }
 
-/// Logs a connection that ended with an error. Every client can cause one, so it is one `debug` line; with a count if the library
-/// refuses what has passed our own checks.
+/// Logs a connection that ended with an error. Any client can cause one, so it is a single `debug` line. It includes a
+/// count if the library rejects input that passed our own checks.
 fn note(error: &DispatchError, unparsable: &AtomicU64) {
     if let DispatchError::Parse(error) = error {
         let total = unparsable.fetch_add(1, Ordering::Relaxed).saturating_add(1);

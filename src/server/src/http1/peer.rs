@@ -1,48 +1,49 @@
-//! Whether the other end of a connection still acknowledges what it is sent.
+//! Detects clients that no longer acknowledge sent bytes.
 //!
-//! `TCP_USER_TIMEOUT` would be simpler, but it also ends connections whose client only reads slowly: bytes that wait for its window count
-//! as unacknowledged there.
+//! `TCP_USER_TIMEOUT` would be simpler, but it also ends connections with slow readers, because it counts bytes waiting
+//! for the client's window as unacknowledged.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long sent bytes may stay unacknowledged. Pings are sent every ten seconds, so that the second one finds a client that has vanished.
+/// Maximum time that sent bytes may stay unacknowledged. Pings are sent every ten seconds, so the second one detects a
+/// vanished client.
 pub(super) const UNACKNOWLEDGED_LIMIT: Duration = Duration::from_millis(9_500);
 
-/// Least time between two reads of the kernel's counters.
+/// Minimum time between two reads of the kernel's counters.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// A client reads in real time, whatever clock the service has.
+/// Real time, because clients read in real time, whatever clock the service has.
 #[expect(clippy::disallowed_methods, reason = "this is the time of connections")]
 pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// What the kernel knows of the other end.
+/// The kernel's view of the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Acknowledgements {
-    /// Whether sent segments are not acknowledged. Bytes that wait for the client's window are not sent yet.
+    /// Whether sent segments are unacknowledged. Bytes that wait for the client's window are not sent yet.
     pending: bool,
-    /// When the last acknowledgement came; also the answer to a probe of a closed window.
+    /// The time of the last acknowledgement, including answers to probes of a closed window.
     last: Instant,
 }
 
-/// The bytes that were sent on a connection.
+/// Tracks the bytes sent on a connection.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
-    /// Since when some may be unacknowledged; `None`: all are acknowledged.
+    /// The time since when bytes may be unacknowledged; `None` if all are acknowledged.
     since: Option<Instant>,
     checked: Option<Instant>,
 }
 
 impl Sent {
-    /// More bytes were handed to the kernel.
+    /// Records that bytes were passed to the kernel.
     pub(super) fn more(&mut self, now: Instant) {
         self.since.get_or_insert(now);
     }
 
-    /// Whether the kernel should be asked, which costs a system call.
+    /// Whether to query the kernel, which costs a system call.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let is_rested = self.checked.is_none_or(|checked| now.duration_since(checked) >= CHECK_EVERY);
         let is_due = self.since.is_some() && is_rested;
@@ -52,7 +53,7 @@ impl Sent {
         is_due
     }
 
-    /// Whether the client has vanished: what it was sent stays unacknowledged.
+    /// Whether the client has vanished, because sent bytes stay unacknowledged.
     pub(super) fn is_lost(&mut self, now: Instant, known: Acknowledgements) -> bool {
         if !known.pending {
             self.since = None;
@@ -75,13 +76,13 @@ mod kernel {
 
     use super::Acknowledgements;
 
-    /// Words of `struct tcp_info` up to the number of acknowledged bytes; its layout is part of the kernel's interface.
+    /// Words in `struct tcp_info` up to the acknowledged bytes; its layout is part of the kernel's interface.
     type Info = [u32; 32];
-    /// Sent segments that are not acknowledged.
+    /// Unacknowledged segments.
     const UNACKNOWLEDGED: usize = 6;
     /// Milliseconds since the last acknowledgement.
     const LAST_ACKNOWLEDGEMENT: usize = 14;
-    /// Bytes that were acknowledged, in two words.
+    /// Acknowledged bytes, in two words.
     const ACKNOWLEDGED_BYTES: usize = 30;
 
     sockopt_impl!(TcpInfo, GetOnly, libc::IPPROTO_TCP, libc::TCP_INFO, Info);
@@ -147,10 +148,10 @@ mod tests {
     async fn a_closed_window_and_a_long_silence_lose_nothing() {
         let mut sent = Sent::default();
         sent.more(second(0));
-        // All that was sent is acknowledged; the rest waits for the window.
+        // All sent bytes are acknowledged; the rest waits for the window.
         assert!(!sent.is_lost(second(40), Acknowledgements { pending: false, last: second(1) }));
         assert!(!sent.is_due(second(50)), "nothing is open");
-        // The next bytes follow a minute without any.
+        // More bytes are sent after a minute of silence.
         sent.more(second(100));
         assert!(!sent.is_lost(second(101), Acknowledgements { pending: true, last: second(1) }));
     }

@@ -1,4 +1,4 @@
-//! Requests of one connection: which bytes the HTTP library may read, and whether it may read them yet.
+//! Tracks one connection's requests: which bytes the HTTP library may read, and when.
 
 use actix_http::error::ParseError;
 use actix_http::h1::{Codec, Message};
@@ -9,39 +9,39 @@ use tokio_util::codec::Decoder;
 use super::framing::{Framing, Part};
 use crate::http::{Interim, Unreadable};
 
-/// Maximum bytes of a head: the room in the library's buffer.
+/// Maximum head bytes, limited by the library's buffer.
 pub(super) const MAX_HEAD: usize = 128 * 1024 - 1;
 
-/// The reason for which a part of the bytes, and all that follow, must not be read.
+/// The reason why these and all following bytes must not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It is not a head.
+    /// The head is unreadable.
     Unreadable(Unreadable),
     /// The body is broken.
     Broken,
-    /// It follows the last request of the connection.
+    /// The bytes follow the connection's last request.
     Over,
 }
 
-/// The readable part of some bytes.
+/// The readable part of received bytes.
 pub(super) struct Verdict {
     /// Bytes that the library may read.
     pub(super) passed: usize,
-    /// Bytes that were judged. Those after the passed ones have not ended.
+    /// Bytes examined. Those after the passed ones are incomplete.
     pub(super) judged: usize,
-    /// The reason to read no more.
+    /// The reason to stop reading.
     pub(super) stop: Option<Stop>,
 }
 
-/// Requests of one connection.
+/// The requests on one connection.
 pub(super) struct Requests {
     framing: Framing,
     config: ServiceConfig,
-    /// The connection ends with the request that is being read.
+    /// Whether the connection ends with the current request.
     is_last: bool,
-    /// The response to the last request was not flushed yet.
+    /// Whether the response to the last request has not been flushed yet.
     is_open: bool,
-    /// Bytes of the body of that request so far.
+    /// Bytes of that request's body so far.
     body: u64,
 }
 
@@ -50,7 +50,7 @@ impl Requests {
         Self { framing: Framing::default(), config, is_last: false, is_open: false, body: 0 }
     }
 
-    /// Whether the next byte is one of a head.
+    /// Whether the next byte belongs to a head.
     pub(super) fn is_in_head(&self) -> bool {
         self.framing.is_in_head()
     }
@@ -65,12 +65,12 @@ impl Requests {
         self.is_open && self.framing.is_in_head()
     }
 
-    /// The response to the last request was flushed.
+    /// Records that the response to the last request was flushed.
     pub(super) fn answered(&mut self) {
         self.is_open = false;
     }
 
-    /// Judges bytes, of which the first `judged` were judged by the call before and have not ended.
+    /// Examines bytes. The first `judged` were already examined by the previous call and are incomplete.
     pub(super) fn judge(&mut self, bytes: &mut [u8], judged: usize) -> Verdict {
         let (mut passed, mut at) = (0, judged);
         let mut stop = None;
@@ -111,7 +111,7 @@ impl Requests {
         Verdict { passed, judged: at, stop }
     }
 
-    /// Begins a request.
+    /// Starts a request.
     fn head(&mut self, head: &mut [u8]) -> Result<(), Unreadable> {
         let request = self.read(head)?;
         self.body = 0;
@@ -123,7 +123,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Reads a head as the library does, with its own code.
+    /// Parses a head with the library's own code.
     fn read(&self, head: &[u8]) -> Result<Request, Unreadable> {
         if head.len() > MAX_HEAD {
             return Err(Unreadable::TooLarge);
@@ -136,7 +136,7 @@ impl Requests {
     }
 }
 
-/// Renames the headers `Expect` of a head.
+/// Renames the `Expect` headers in a head.
 fn hide_expectation(head: &mut [u8]) {
     for line in head.split_inclusive_mut(|byte| *byte == b'\n') {
         if let Some((name, [b':', ..])) = line.split_first_chunk_mut::<{ Interim::HEADER.len() }>()

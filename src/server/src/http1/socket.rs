@@ -12,10 +12,10 @@ use tokio_rustls::server::TlsStream;
 use crate::http::header_lines;
 use crate::tls::Tls;
 
-/// How long a client may take for its handshake.
+/// Timeout for the client's TLS handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 
-/// The answer to a request without TLS.
+/// The response to a request without TLS.
 const TLS_ONLY: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 42\r\n\
                         Connection: close\r\n";
 const TLS_ONLY_BODY: &str = "This port speaks TLS only. Use https://.\r\n";
@@ -26,10 +26,10 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// Completes the handshake of a connection, if the listener has a certificate.
+    /// Completes the TLS handshake if the listener has a certificate.
     ///
     /// # Errors
-    /// If the client does not speak TLS, or takes too long.
+    /// If the client does not speak TLS or takes too long.
     #[expect(
         clippy::disallowed_methods,
         reason = "a client connects in real time, whatever clock the service has"
@@ -39,7 +39,7 @@ impl Socket {
         tokio::time::timeout(HANDSHAKE_LIMIT, handshake(stream, tls)).await?
     }
 
-    /// The connection below.
+    /// The underlying TCP connection.
     pub(super) fn tcp(&self) -> &TcpStream {
         match self {
             Self::Plain(stream) => stream,
@@ -51,11 +51,11 @@ impl Socket {
 async fn handshake(mut stream: TcpStream, tls: &Tls) -> io::Result<Socket> {
     let mut first = [0];
     stream.peek(&mut first).await?;
-    // A handshake begins with another byte.
+    // No TLS handshake starts with an uppercase letter, but HTTP requests do.
     if first.iter().all(u8::is_ascii_uppercase) {
         let answer = format!("{TLS_ONLY}{}\r\n{TLS_ONLY_BODY}", header_lines());
         stream.write_all(answer.as_bytes()).await?;
-        // Closing with unread bytes would reset the connection before the client reads the answer.
+        // Closing with unread bytes would reset the connection before the client reads the response.
         stream.shutdown().await?;
         tokio::io::copy(&mut tokio::io::AsyncReadExt::take(&mut stream, 64 * 1024), &mut tokio::io::sink())
             .await?;

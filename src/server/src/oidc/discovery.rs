@@ -1,4 +1,4 @@
-//! What the provider says of itself: fetched when a caller needs it, kept for an hour.
+//! The provider's metadata: fetched on demand, cached for an hour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,28 +13,28 @@ use parking_lot::Mutex;
 use super::{PATIENCE, limits};
 use crate::tokens::HttpKeySource;
 
-/// How long a description is used, and how long more while it cannot be fetched anew.
+/// Cache lifetime of metadata, and its extension while fetching fails.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long its keys are used.
+/// Cache lifetime of keys.
 const KEYS_LIFETIME: Duration = Duration::from_secs(5 * 60);
-/// After a fetch that failed, while an older description is at hand, and while none is.
+/// Pause after a failed fetch, with and without older metadata.
 const RETRY_GAP: Duration = Duration::from_secs(10);
 const RETRY_GAP_EMPTY: Duration = Duration::from_secs(1);
 
-/// A provider that can be signed in by.
+/// A provider that is ready for sign-in.
 pub(crate) struct Known {
     pub(crate) metadata: Metadata,
     pub(crate) keys: Arc<CachedKeys>,
 }
 
-/// A description and when to fetch it again.
+/// Cached metadata, refreshed when it is too old.
 pub(super) struct Discovery {
     issuer: String,
     client: Client,
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    /// Held while one fetches; the others wait, or go by an older description.
+    /// Held during a fetch; other callers wait or use older metadata.
     flight: tokio::sync::Mutex<()>,
 }
 
@@ -50,7 +50,7 @@ impl Discovery {
         Self { issuer, client, clock, state: Mutex::default(), flight: tokio::sync::Mutex::default() }
     }
 
-    /// The description, fetched first when there is none or it is too old; `None` when it cannot be had.
+    /// Returns the metadata, fetched first if it is absent or too old; `None` if it cannot be fetched.
     pub(super) async fn known(&self) -> Option<Arc<Known>> {
         if let Some(fresh) = self.within(LIFETIME) {
             return Some(fresh);
@@ -61,7 +61,7 @@ impl Discovery {
             Err(_) if stale.is_some() => return stale,
             Err(_) => self.flight.lock().await,
         };
-        // A caller that waited finds what another fetched meanwhile.
+        // A caller that waited uses the metadata fetched meanwhile.
         if let Some(fresh) = self.within(LIFETIME) {
             return Some(fresh);
         }

@@ -1,6 +1,6 @@
-//! The OpenID provider that the configuration names, as far as it is asked anything over HTTP.
+//! HTTP access to the configured OpenID provider.
 //!
-//! The service asks it nothing before a user signs in: it starts and continues without the provider.
+//! The service contacts the provider only when a user signs in, so it starts and runs without it.
 
 mod discovery;
 mod provider;
@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use net::Limits;
 
-/// How long the provider may take to answer, with everything.
+/// Timeout for a complete response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of its longest answer.
+/// Maximum response bytes.
 const MOST_BYTES: u64 = 256 * 1024;
 
 fn limits() -> Limits {

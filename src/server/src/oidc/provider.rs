@@ -1,4 +1,4 @@
-//! What the service asks the provider about a user, and how it identifies itself there.
+//! User identities from the OpenID provider, and the service's authentication there.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use url::form_urlencoded;
 use super::discovery::{Discovery, Known};
 use super::limits;
 
-/// Why an identity is not confirmed. The texts are for the log, and hold nothing of what the provider wrote.
+/// The reason why an identity is not confirmed. The texts are for the log and contain nothing written by the provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotKnown {
-    /// Only the provider, or the connection to it, is at fault.
+    /// A failure at the provider or in the connection to it.
     #[error("{0}")]
     Unavailable(String),
-    /// The provider does not vouch for a mail address.
+    /// The provider has not verified the email address.
     #[error("{0}")]
     Unverified(NoIdentity),
-    /// The code, or what it was exchanged for, is not for this sign-in.
+    /// The code, or the token exchanged for it, does not belong to this sign-in.
     #[error("{0}")]
     Failed(String),
 }
@@ -44,7 +44,7 @@ impl From<NoIdentity> for NotKnown {
     }
 }
 
-/// Who people may sign in by.
+/// The identity provider for sign-in.
 pub(crate) struct Provider {
     rules: IdTokenRules,
     client_secret: Secret,
@@ -56,7 +56,7 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    /// The one that the configuration names; `ring` seals what is kept until the user returns.
+    /// Creates the configured provider. `ring` seals the state that is kept until the user returns.
     pub(crate) fn new(config: &Oidc, ring: KeyRing, clock: Arc<dyn Clock>) -> Result<Self, ClientError> {
         let client = Client::operator(Arc::clone(&clock))?;
         Ok(Self {
@@ -70,7 +70,7 @@ impl Provider {
         })
     }
 
-    /// What people know it by.
+    /// The host name by which people know the provider.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }
@@ -87,12 +87,12 @@ impl Provider {
         &self.ring
     }
 
-    /// What it says of itself; `None` when that cannot be had, which the log tells.
+    /// Returns the provider's metadata and keys; `None` if they cannot be fetched, which is logged.
     pub(crate) async fn known(&self) -> Option<Arc<Known>> {
         self.discovery.known().await
     }
 
-    /// Who a code stands for.
+    /// Exchanges a code for the user's identity.
     pub(crate) async fn identity(
         &self,
         known: &Known,

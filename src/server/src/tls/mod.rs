@@ -1,6 +1,6 @@
-//! The service's own TLS: one certificate, loaded again when its files change.
+//! The listener's own TLS: one certificate, reloaded when its files change.
 //!
-//! TLS 1.2 and 1.3 over ring, HTTP/1.1 alone: proxies speak HTTP/2 to browsers.
+//! TLS 1.2 and 1.3 with ring, HTTP/1.1 only: proxies speak HTTP/2 to browsers.
 
 mod pair;
 #[cfg(test)]
@@ -30,7 +30,7 @@ pub(crate) struct Tls {
     current: Arc<Current>,
 }
 
-/// The certificate that new connections get.
+/// The certificate for new connections.
 struct Current {
     files: config::Tls,
     state: RwLock<State>,
@@ -38,19 +38,19 @@ struct Current {
 
 struct State {
     pair: Arc<CertifiedKey>,
-    /// When the files were changed that were read last, whether they could be used or not.
+    /// The modification times of the last files read, usable or not.
     changed: Changed,
     problem: Option<String>,
 }
 
-/// The times of the last changes of certificate and key; `None` for a file that cannot be read.
+/// Modification times of certificate and key; `None` for an unreadable file.
 type Changed = [Option<SystemTime>; 2];
 
 impl Tls {
     /// Loads the certificate and its key.
     ///
     /// # Errors
-    /// [`PairError`] if the files cannot be read, or do not belong together.
+    /// [`PairError`] if the files cannot be read or do not belong together.
     pub(crate) fn load(files: &config::Tls) -> Result<Self, PairError> {
         let changed = changed(files);
         let pair = Arc::new(pair::read(files)?);
@@ -71,25 +71,25 @@ impl Tls {
         &self.acceptor
     }
 
-    /// Whether the files were changed and cannot be used as they are now.
+    /// Whether the files have changed and are unusable.
     pub(crate) fn is_outdated(&self) -> bool {
         self.current.state.read().problem.is_some()
     }
 
-    /// Checks the files each minute, for as long as the task lives.
+    /// Checks the files every minute while the task lives.
     pub(crate) async fn watch(self, clock: Arc<dyn Clock>) {
         loop {
             clock.sleep(CHECK_EVERY).await;
             let current = Arc::clone(&self.current);
-            // A file system may block.
+            // File access may block.
             let _ = tokio::task::spawn_blocking(move || current.reload()).await;
         }
     }
 }
 
 impl Current {
-    /// Loads the files if one has changed, or if the last attempt failed: a repaired file mode changes no modification time.
-    /// Files that cannot be used leave the certificate as it is.
+    /// Reloads the files if one has changed, or if the last attempt failed: a repaired file mode changes no
+    /// modification time. If they are unusable, the certificate stays.
     fn reload(&self) {
         let changed = changed(&self.files);
         {

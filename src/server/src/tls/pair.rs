@@ -7,7 +7,7 @@ use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-/// Files that cannot be used. Each message names the variable to look at.
+/// Unusable files. Each message names the variable to check.
 #[derive(Debug, thiserror::Error)]
 pub enum PairError {
     /// The chain cannot be read.
@@ -16,10 +16,10 @@ pub enum PairError {
     /// The key cannot be read.
     #[error("SERVICE_TLS_KEY: {0}")]
     Key(String),
-    /// The key is of another certificate.
+    /// The key belongs to another certificate.
     #[error("SERVICE_TLS_KEY is not the key of the first certificate in SERVICE_TLS_CERT")]
     Mismatch,
-    /// The TLS library refuses them.
+    /// The TLS library rejects them.
     #[error("SERVICE_TLS_CERT and SERVICE_TLS_KEY cannot be used: {0}")]
     Unusable(String),
 }
@@ -27,7 +27,7 @@ pub enum PairError {
 /// Reads both files.
 ///
 /// # Errors
-/// [`PairError`] says which file is wrong and why.
+/// [`PairError`] with the file and the problem.
 pub(super) fn read(files: &config::Tls) -> Result<CertifiedKey, PairError> {
     let chain = CertificateDer::pem_file_iter(&files.cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -48,7 +48,7 @@ fn describe(path: &Path, error: &PemError) -> String {
     match error {
         PemError::Io(error) => format!("{path} cannot be read: {error}"),
         PemError::NoItemsFound => format!("{path} contains no PEM section of this kind"),
-        // The error's own text has the line, which may be a key.
+        // The error's own text contains the line, which may be a key.
         _ => format!("{path} is not valid PEM"),
     }
 }

@@ -1,4 +1,4 @@
-//! A certificate that changes while it is in use.
+//! A certificate that changes while in use.
 
 use std::fs::{File, FileTimes};
 use std::path::Path;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Writes a new pair. Its files are `age` seconds newer than the first ones, because clocks of file systems are coarse.
+/// Writes a new pair. Its files are `age` seconds newer than the first ones, because file system clocks are coarse.
 fn write(folder: &Path, age: u64) -> Vec<u8> {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -61,7 +61,7 @@ async fn changed_files_are_loaded_within_a_minute_and_those_that_cannot_be_used_
     assert_eq!(in_use(&tls), second);
     let third = write(path, 3);
     until(&|| in_use(&tls) == third && problem().is_none()).await;
-    // Files that were damaged and are mended with the times that they had: a change of a mode, for example, changes no time.
+    // Files that were damaged and repaired with their old times; changing a mode, for example, changes no time.
     let [cert, key] = ["cert.pem", "key.pem"].map(|name| std::fs::read_to_string(path.join(name)).unwrap());
     put(path, "key.pem", "damaged", 4);
     until(&|| tls.is_outdated()).await;
@@ -79,7 +79,7 @@ fn an_error_never_has_a_line_of_the_file() {
     let files = config::Tls { cert: path.join("cert.pem"), key: path.join("key.pem") };
     let key = std::fs::read_to_string(&files.key).unwrap();
     let secret = key.lines().nth(1).unwrap();
-    // Keys whose line ends were lost in an environment variable.
+    // Keys that lost their line ends in an environment variable.
     for damaged in [key.replace('\n', " "), key.replace('\n', "\\n"), key.replace("-----END", "-----")] {
         std::fs::write(&files.key, &damaged).unwrap();
         let error = Tls::load(&files).err().unwrap();

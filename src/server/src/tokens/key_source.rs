@@ -1,4 +1,4 @@
-//! The keys of RS256 tokens: the configured ones, and those at `SERVICE_AUTH_JWKS_URL`.
+//! Keys for RS256 tokens: the configured ones, and those at `SERVICE_AUTH_JWKS_URL`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use config::Jwks;
 use kernel::Clock;
 use net::{Client, Limits, Method, NetError, Request, StatusCode};
 
-/// The keys that the configuration names; `None` when it names none.
+/// Returns the configured keys; `None` if none are configured.
 ///
-/// `client` is the operator's: the address is one of theirs, and a redirect is not followed.
+/// `client` is the operator client, since the operator chooses the URL; it does not follow redirects.
 ///
 /// # Errors
-/// [`BadKeySet`] when the configured set is none.
+/// [`BadKeySet`] if the configured set is invalid.
 pub(super) fn keys(
     config: &Jwks,
     client: &Client,
@@ -32,7 +32,7 @@ pub(super) fn keys(
     Ok(Some(CachedKeys::new(fixed.unwrap_or_default(), remote)))
 }
 
-/// A key set at an address.
+/// A key set at a URL.
 pub(crate) struct HttpKeySource {
     client: Client,
     url: String,
@@ -77,7 +77,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
-    /// Answers every request with these bytes and then, `slowly`, with a space now and then until the client is gone.
+    /// Answers every request with these bytes. If `slowly`, continues with occasional spaces until the client leaves.
     async fn provider(answer: Vec<u8>, slowly: bool) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/keys", listener.local_addr().unwrap());

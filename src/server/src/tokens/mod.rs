@@ -1,4 +1,4 @@
-//! Signed tokens: what the configuration makes of the rules in `auth`.
+//! Signed tokens: applies the configuration to the rules in `auth`.
 
 mod key_source;
 mod own;
@@ -17,7 +17,7 @@ use store::{Store, StoreError};
 pub(crate) use key_source::HttpKeySource;
 pub(crate) use own::OwnTokens;
 
-/// Tokens could not be set up.
+/// Tokens cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokensError {
     #[error(transparent)]
@@ -28,18 +28,19 @@ pub(crate) enum TokensError {
     KeySet(#[from] BadKeySet),
 }
 
-/// Everything that signs and checks tokens.
+/// Issues and verifies all tokens.
 pub(crate) struct Tokens {
-    /// Judges access tokens, our own included.
+    /// Verifies access tokens, including our own.
     pub(crate) access: AccessTokens,
-    /// Makes our own access tokens.
+    /// Issues our own access tokens.
     pub(crate) own: OwnTokens,
-    /// Session tokens of the chat; none without CHAT_TOKEN_SIGNING_KEY.
+    /// Chat session tokens; `None` without `CHAT_TOKEN_SIGNING_KEY`.
     pub(crate) chat: Option<ChatSessions>,
 }
 
 impl Tokens {
-    /// By this configuration. Where SERVICE_AUTH_JWT_SECRET is not set, our own tokens are signed with a generated key.
+    /// Creates the configured tokens. If `SERVICE_AUTH_JWT_SECRET` is not set, our own tokens are signed with a
+    /// generated key.
     pub(crate) async fn of(
         config: &Config,
         store: &Store,
@@ -59,7 +60,7 @@ impl Tokens {
         let mut algorithms: Vec<Algorithm> =
             config.auth.allowed_algorithms.iter().copied().map(algorithm).collect();
         if generated.is_some() && !algorithms.contains(&Algorithm::Hs256) {
-            // What is left out is left out for others: there is no other secret to sign with.
+            // Excluding the algorithm affects only other issuers, and no other secret exists to sign with.
             algorithms.push(Algorithm::Hs256);
         }
         let client = Client::operator(Arc::clone(clock))?;

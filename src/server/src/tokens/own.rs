@@ -1,4 +1,4 @@
-//! Access tokens of those who sign in here.
+//! Access tokens for users who sign in here.
 
 use auth::jwt::{Claims, HmacSecret, IssueError, SignedBy, Signer, TYPE_ACCESS};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -6,10 +6,10 @@ use kernel::Secret;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// The issuer of our own tokens where SERVICE_AUTH_ISSUER names none.
+/// The issuer of our own tokens if `SERVICE_AUTH_ISSUER` is not set.
 const ISSUER: &str = "callboard";
 
-/// Makes our own access tokens, and knows them again.
+/// Issues our own access tokens and recognizes them.
 pub(crate) struct OwnTokens {
     signer: Signer,
     issuer: String,
@@ -26,7 +26,7 @@ impl OwnTokens {
         &self.issuer
     }
 
-    /// A token for this user, that belongs to this sign-in. It says nothing of what the user may do: that is looked up.
+    /// Issues a token for this user and sign-in session. It contains no rights, which are looked up on each use.
     pub(crate) fn issue(
         &self,
         id: Uuid,
@@ -45,7 +45,7 @@ impl OwnTokens {
         self.signer.sign(&claims).map(Secret::from)
     }
 
-    /// User and sign-in of a believed token, when it is one of ours.
+    /// Returns the user and sign-in session of a verified token if it is our own.
     pub(crate) fn read(&self, claims: &Claims) -> Option<(Uuid, Uuid)> {
         let ours = match claims.signed_by {
             SignedBy::FirstParty => true,

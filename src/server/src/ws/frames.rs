@@ -1,7 +1,7 @@
-//! What comes from the client, byte by byte: held against the limits before anything is kept of it.
+//! Enforces limits on incoming frames byte by byte, before buffering anything.
 //!
-//! The codec behind it looks at a frame's length only once the whole frame is there, and knows nothing of messages in
-//! several frames.
+//! The codec after this stage checks a frame's length only once the whole frame has arrived, and does not limit
+//! messages with several frames.
 //!
 //! Source: RFC 6455, section 5.2.
 
@@ -20,13 +20,13 @@ use tokio_util::sync::PollSemaphore;
 use super::intake::MessageIntake;
 use super::{Fault, Heard, Pulse};
 
-/// Bytes of the longest control frame.
+/// Maximum bytes of a control frame.
 const MOST_CONTROL: u64 = 125;
 
-/// What the frames and their session share.
+/// The state shared between the frames and their session.
 pub(super) struct Shared {
     pub(super) heard: mpsc::UnboundedSender<Heard>,
-    /// Only the client's closing frame is waited for.
+    /// Whether only the client's close frame is awaited.
     deaf: Cell<bool>,
     intake: MessageIntake,
 }
@@ -36,12 +36,12 @@ impl Shared {
         Self { heard, deaf: Cell::new(false), intake }
     }
 
-    /// The end of a message: its bytes are counted until they are dropped.
+    /// Completes a message, whose bytes are charged until they are dropped.
     pub(super) fn hold(&self, message: Bytes) -> Bytes {
         self.intake.hold(message)
     }
 
-    /// From here on nothing counts but that the client closes too.
+    /// Ignores everything except the client's close.
     pub(super) fn stop_listening(&self) {
         self.deaf.set(true);
     }
@@ -50,7 +50,7 @@ impl Shared {
         self.deaf.get()
     }
 
-    /// The client broke the rules: nothing behind it is understood.
+    /// Reports a protocol violation and ignores all later frames.
     pub(super) fn fault(&self, fault: Fault) {
         if !self.is_deaf() {
             self.stop_listening();
@@ -59,7 +59,7 @@ impl Shared {
     }
 }
 
-/// The bytes of a client, as they may go to the codec; a new message only when the one before has been taken.
+/// Client bytes for the codec; a new message starts only when the previous one has been taken.
 pub(super) struct Frames<S> {
     stream: S,
     shared: Rc<Shared>,
@@ -67,15 +67,15 @@ pub(super) struct Frames<S> {
     place: PollSemaphore,
     chunk: Bytes,
     header: Header,
-    /// Bytes of the frame's payload that have not come yet.
+    /// Bytes of the frame's payload that have not arrived.
     left: u64,
-    /// They are for the codec.
+    /// Whether these bytes go to the codec.
     passing: bool,
-    /// Whether the frame is a part of a message.
+    /// Whether the frame is part of a message.
     is_data: bool,
-    /// Bytes of the message's frames so far, as their headers announce them; `None` between messages.
+    /// The message's bytes so far as declared by frame headers; `None` between messages.
     message: Option<u64>,
-    /// Bytes of the message that have arrived.
+    /// The message's bytes that have arrived.
     arrived: usize,
     over: bool,
 }
@@ -98,7 +98,7 @@ impl<S> Frames<S> {
         }
     }
 
-    /// Whether the frame that begins may go on, which may have to wait.
+    /// Checks whether the frame may proceed; it may have to wait.
     fn judge(&mut self, frame: Frame, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         let begins = matches!(frame.opcode, 1 | 2);
         self.is_data = frame.opcode <= 2;
@@ -122,7 +122,7 @@ impl<S> Frames<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Counts the next bytes of the frame.
+    /// Charges the frame's next bytes.
     fn count(&mut self, bytes: usize) -> Result<(), Fault> {
         if !self.is_data {
             return Ok(());
@@ -164,7 +164,7 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Stream for Frames<S>
                         this.pulse.beat();
                         this.chunk = chunk;
                     }
-                    // A client that breaks off has gone too.
+                    // A broken connection also means that the client has left.
                     Some(Err(_)) | None => this.over = true,
                 }
                 continue;
@@ -183,11 +183,11 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Stream for Frames<S>
     }
 }
 
-/// What a frame's header says.
+/// The parsed header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Frame {
     opcode: u8,
-    /// Whether the message ends with it.
+    /// Whether the frame ends its message.
     last: bool,
     length: u64,
 }
@@ -198,14 +198,14 @@ impl Frame {
     }
 }
 
-/// The bytes of a header, 14 at most, in whatever pieces they come.
+/// The bytes of a header, at most 14, in pieces of any size.
 #[derive(Default)]
 struct Header {
     bytes: Vec<u8>,
 }
 
 impl Header {
-    /// Takes what it still needs of the chunk. `None` until it is whole.
+    /// Takes missing header bytes from the chunk; `None` until the header is complete.
     fn read(&mut self, chunk: &mut Bytes) -> Option<Frame> {
         loop {
             let needed = self.needed();
@@ -221,7 +221,7 @@ impl Header {
         }
     }
 
-    /// As far as can be told by now.
+    /// The header length as far as known.
     fn needed(&self) -> usize {
         let Some(second) = self.bytes.get(1) else { return 2 };
         let length = match second & 0x7f {
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use crate::body_budget::{BodyBudget, Sender};
 
-    /// A masked frame of this opcode, `0x80` for the last of its message.
+    /// A masked frame with this opcode byte, `0x80` for the last one in its message.
     fn frame(first: u8, length: usize) -> Vec<u8> {
         let mut frame = vec![first];
         match length {
@@ -280,11 +280,11 @@ mod tests {
     struct Run {
         passed: Vec<u8>,
         faults: Vec<Heard>,
-        /// It ended, rather than wait.
+        /// Whether it ended instead of waiting.
         ended: bool,
     }
 
-    /// What is passed on of these bytes in pieces of this length, when so many messages have a place.
+    /// The bytes passed on from pieces of this length, with permits for `places` messages.
     fn run(bytes: &[u8], piece: usize, places: usize, limit: usize) -> Run {
         let (heard, mut faults) = mpsc::unbounded_channel();
         let place = PollSemaphore::new(Arc::new(Semaphore::new(places)));

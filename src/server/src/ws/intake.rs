@@ -1,4 +1,4 @@
-//! The bytes of a message on their way in: limited, and counted as they arrive.
+//! Limits and charges incoming messages.
 
 use std::cell::RefCell;
 
@@ -7,28 +7,28 @@ use bytes::Bytes;
 use super::Fault;
 use crate::body_budget::{BodyBudget, Reservation, Sender};
 
-/// Limits for the messages of one socket.
+/// Limits for one socket's messages.
 pub(crate) struct MessageIntake {
     budget: BodyBudget,
     sender: Sender,
     limit: usize,
-    /// The reservation of the message that is arriving.
+    /// The reservation for the incoming message.
     reservation: RefCell<Reservation>,
 }
 
 impl MessageIntake {
-    /// Limits for messages of this sender, each of at most `limit` bytes.
+    /// Sets limits for this sender's messages, each at most `limit` bytes.
     pub(crate) fn new(budget: BodyBudget, sender: Sender, limit: usize) -> Self {
         let reservation = RefCell::new(budget.begin(sender.clone()));
         Self { budget, sender, limit, reservation }
     }
 
-    /// Maximum bytes of a message.
+    /// Maximum bytes per message.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Counts a message that has grown to this size.
+    /// Charges a message that has grown to this size.
     ///
     /// # Errors
     /// [`Fault::Overloaded`].
@@ -36,7 +36,7 @@ impl MessageIntake {
         self.reservation.borrow_mut().grow(size).map_err(|_| Fault::Overloaded)
     }
 
-    /// The end of a message: its bytes are counted until they are dropped.
+    /// Completes a message, whose bytes are charged until they are dropped.
     pub(super) fn hold(&self, message: Bytes) -> Bytes {
         self.reservation.replace(self.budget.begin(self.sender.clone())).hold(message)
     }

@@ -1,8 +1,8 @@
-//! A websocket's transport: whole messages in, messages out, and how it ends. Who may, and what is said, is the
-//! business of `http::ws`.
+//! WebSocket transport: whole messages in, messages out, and closing. `http::ws` handles authentication and message
+//! contents.
 //!
-//! An actor of `actix-web-actors` writes and reads the socket, and freezes as soon as its client stops reading. So the
-//! owner of the [`Socket`] does all that has to continue meanwhile.
+//! An `actix-web-actors` actor reads and writes the socket, and it freezes when its client stops reading. So the owner
+//! of the [`Socket`] does all work that must continue meanwhile.
 
 mod frames;
 mod intake;
@@ -19,53 +19,53 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 pub(crate) use intake::MessageIntake;
 pub(crate) use session::open;
 
-/// Messages that wait to be written; the sender of one more waits.
+/// Maximum unwritten messages; senders of more wait.
 const OUTBOUND: usize = 16;
 
-/// What the client has said.
+/// An input from the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// A whole message, which is UTF-8.
+    /// A whole text message, valid UTF-8.
     Text(Bytes),
-    /// A message that is no text.
+    /// A binary message.
     Binary,
-    /// Nothing more can be understood.
+    /// A protocol violation, after which nothing is read.
     Fault(Fault),
 }
 
-/// How a client broke the rules of the protocol.
+/// A protocol violation by the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A message is larger than may be.
+    /// A message exceeds the limit.
     TooLarge,
-    /// The bytes of unfinished messages are too many.
+    /// Unfinished messages exceed the memory budget.
     Overloaded,
-    /// A text is no UTF-8.
+    /// A text message is not UTF-8.
     NotUtf8,
-    /// Anything else.
+    /// Any other violation.
     Protocol,
 }
 
-/// What is said to the client.
+/// An output to the client.
 #[derive(Debug)]
 pub(crate) enum Say {
     /// A message.
     Text(String),
-    /// Are you there?
+    /// A ping.
     Ping,
 }
 
-/// How a socket is closed.
+/// The close frame of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Closing {
-    /// The code of the protocol (RFC 6455, 7.4).
+    /// The protocol's close code (RFC 6455, 7.4).
     pub(crate) code: u16,
     /// At most 123 bytes.
     pub(crate) reason: &'static str,
 }
 
-/// Says that nothing more is read from a connection: its websocket is over. Else the HTTP library would read on for a while, as after a
-/// body that it has not read, and clients wait for the end of the connection.
+/// Signals that nothing more is read from a connection, since its WebSocket has ended. Otherwise the HTTP library would
+/// keep reading for a while, as after an unread body, and clients would wait for the connection to end.
 #[derive(Clone, Default)]
 pub(crate) struct ReadEnd(Arc<AtomicBool>);
 
@@ -79,10 +79,10 @@ impl ReadEnd {
     }
 }
 
-/// One end of an open websocket. Dropping it closes it as after a defect.
+/// The service's end of an open WebSocket. Dropping it closes the WebSocket with an internal error.
 pub(crate) struct Socket {
     heard: mpsc::UnboundedReceiver<Heard>,
-    /// One message is taken in at a time.
+    /// Permits one incoming message at a time.
     place: Arc<Semaphore>,
     say: mpsc::Sender<Say>,
     close: oneshot::Sender<Closing>,
@@ -90,7 +90,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// What the client says next; `None` when it has gone. May be dropped while it waits.
+    /// Returns the next input; `None` after the client has left. Cancel-safe.
     pub(crate) async fn hear(&mut self) -> Option<Heard> {
         let heard = self.heard.recv().await?;
         if !matches!(heard, Heard::Fault(_)) {
@@ -99,26 +99,26 @@ impl Socket {
         Some(heard)
     }
 
-    /// Says something, and waits while too much is unread.
+    /// Returns a sender for messages, which waits while too many are unread.
     pub(crate) fn speaker(&self) -> mpsc::Sender<Say> {
         self.say.clone()
     }
 
-    /// How long nothing has come from the client.
+    /// The time since the last incoming data.
     pub(crate) fn silence(&self) -> Duration {
         self.pulse.since()
     }
 
-    /// Closes it behind what was said, once every speaker is dropped.
+    /// Closes the socket after all sent messages, once every sender is dropped.
     pub(crate) fn close(self, closing: Closing) {
         let _ = self.close.send(closing);
     }
 }
 
-/// When anything came last.
+/// The time of the last incoming data.
 struct Pulse {
     clock: Arc<dyn Clock>,
-    /// Milliseconds of the clock's monotonic time.
+    /// Milliseconds of monotonic time.
     last: AtomicU64,
 }
 

@@ -1,4 +1,4 @@
-//! The only user of `actix-web-actors`: what is read is joined to messages, what is said is written.
+//! The only user of `actix-web-actors`: joins frames to messages and writes outgoing messages.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use super::frames::{Frames, Shared};
 use super::intake::MessageIntake;
 use super::{Closing, Fault, Heard, OUTBOUND, Pulse, ReadEnd, Say, Socket};
 
-/// How long the client may take to close too.
+/// Maximum time for the client to confirm a close.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// The owner of the socket is gone and has not said why.
+/// Used if the socket's owner is dropped without a close reason.
 const DEFECT: Closing = Closing { code: 1011, reason: "service.internal" };
 
-/// Answers a handshake that was found good; `intake` limits its messages.
+/// Responds to a validated handshake; `intake` limits its messages.
 ///
 /// # Errors
-/// When it is no handshake.
+/// If the request is not a handshake.
 pub(crate) fn open(
     request: &HttpRequest,
     payload: Payload,
@@ -56,10 +56,10 @@ struct Session {
     shared: Rc<Shared>,
     said: Option<mpsc::Receiver<Say>>,
     closing: oneshot::Receiver<Closing>,
-    /// A message whose end has not come, and whether it is text.
+    /// An incomplete message, and whether it is text.
     joined: Option<(bool, BytesMut)>,
     clock: Arc<dyn Clock>,
-    /// Of the connection.
+    /// The read end of the connection.
     end: ReadEnd,
 }
 
@@ -92,7 +92,7 @@ impl Session {
         let _ = self.shared.heard.send(heard);
     }
 
-    /// More of a message that comes in several frames. That their sum is within the limit was seen before.
+    /// Adds a fragment of a message. Their total length was already limited.
     fn join(&mut self, item: Item) {
         let (more, last) = match item {
             Item::FirstText(first) => {
@@ -131,7 +131,7 @@ impl StreamHandler<Result<Message, ProtocolError>> for Session {
                 context.stop();
             }
             Err(ProtocolError::Overflow) => self.shared.fault(Fault::TooLarge),
-            // A frame of text is looked at by the codec, and this is how it says so.
+            // The codec validates text frames and reports failures with this error.
             Err(ProtocolError::Io(error)) if error.kind() == std::io::ErrorKind::Other => {
                 self.shared.fault(Fault::NotUtf8);
             }
@@ -148,7 +148,7 @@ impl StreamHandler<Say> for Session {
         }
     }
 
-    /// The owner of the socket has closed it.
+    /// The socket's owner has closed it.
     fn finished(&mut self, context: &mut Self::Context) {
         let closing = self.closing.try_recv().unwrap_or(DEFECT);
         let description = Some(closing.reason.to_owned());

@@ -1,8 +1,8 @@
-//! Admission of an app's run: its keys, and the limits of who starts it, in one call of the function `admit_app_run`. Rows hold them, so
-//! all instances share them.
+//! Admits an app's run: its idempotency keys and its caller's limits, in one call to the function
+//! `admit_app_run`. The state is in rows, so all instances share it.
 //!
-//! The keys come first: of equal requests at the same time one is judged, and the others wait for the outcome. A refusal takes them
-//! back.
+//! The keys come first: of several concurrent equal requests one is checked, and the others wait for the
+//! outcome. A rejection removes the keys again.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -20,71 +20,71 @@ use crate::database::prepared::prepared;
 use crate::error::corrupt;
 use crate::{Reserved, Store, StoreError};
 
-/// How far back runs of a network count as unfinished: the longest timeout of a binding. One that has waited in a queue for longer does not
-/// count.
+/// The age up to which a network's runs count as unfinished: a binding's longest timeout. Runs that have been
+/// queued for longer do not count.
 const LONGEST_RUN: TimeDelta = TimeDelta::hours(1);
-/// How long an admitted run may take to be stored.
+/// Maximum time to store an admitted run.
 const STORED_WITHIN: TimeDelta = TimeDelta::seconds(10);
 
-/// Starts at once, and then one each part of a minute.
+/// A rate limit: a burst of starts, refilled evenly over a minute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MinuteLimit {
-    /// Who is counted.
+    /// The counted client.
     pub client: String,
-    /// Starts of a minute, at least 1.
+    /// Starts per minute, at least 1.
     pub most: u32,
 }
 
-/// Limits of an anonymous visitor; `None`: no limit.
+/// Limits for an anonymous visitor; `None`: no limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnonymousLimits {
-    /// The network of the client.
+    /// The client's network.
     pub network: String,
-    /// Runs of the client that have not ended.
+    /// Maximum unfinished runs per client.
     pub unfinished: Option<u32>,
-    /// Starts of the client in a day.
+    /// Maximum starts per client and day.
     pub day: Option<u32>,
-    /// Starts of all anonymous visitors of the app in a day.
+    /// Maximum starts per day by all the app's anonymous visitors.
     pub app_day: Option<u32>,
 }
 
 /// A start to admit.
 #[derive(Debug)]
 pub struct AppAdmission<'a, T> {
-    /// The scopes of its key; the first one decides whether the key is known.
+    /// The key's scopes; the first one decides whether the key is known.
     pub scopes: &'a [String],
     /// Its key.
     pub key: &'a str,
     /// SHA-256 of the request.
     pub digest: &'a [u8],
-    /// The ids that the start will have.
+    /// The ids for the start.
     pub outcome: &'a T,
-    /// The run among them.
+    /// The run's id among them.
     pub run: Uuid,
     /// The app.
     pub app: Uuid,
     /// The binding.
     pub binding: &'a str,
-    /// The workflow of the binding.
+    /// The binding's workflow.
     pub workflow: Uuid,
-    /// Unfinished runs of the binding.
+    /// Maximum unfinished runs for the binding.
     pub max_concurrent: u32,
-    /// Rates, of which each must admit the start.
+    /// Rate limits, all of which must admit the start.
     pub minutes: &'a [MinuteLimit],
-    /// The limits of a visitor who is not signed in.
+    /// The limits for a visitor who is not signed in.
     pub anonymous: Option<&'a AnonymousLimits>,
-    /// Whether the input fits.
+    /// Whether the input is valid.
     pub fits: bool,
 }
 
-/// What became of it.
+/// The admission result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admitted<T> {
-    /// Its key is reserved. The flag says whether runs of the workflow wait for their turn.
+    /// Its key is reserved. The flag says whether the workflow's runs wait for a free slot.
     Reserved(Reserved<T>, bool),
-    /// A limit is reached for so long. Nothing is reserved.
+    /// A limit is reached for this time. Nothing is reserved.
     Limited(TimeDelta),
-    /// The input does not fit. Nothing is reserved; the start counts for the minute.
+    /// The input is invalid. Nothing is reserved; the start counts toward the rate limits.
     Unfit,
 }
 
@@ -99,8 +99,8 @@ struct Verdict {
 }
 
 impl Store {
-    /// Reserves the key of a start, unless it is known, a limit is reached or the input does not fit, in this order, except that the
-    /// rates come before the input.
+    /// Reserves a start's key. Checks in this order: the key is new, the rate limits, the input, the other
+    /// limits.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -153,7 +153,7 @@ impl Store {
         }
     }
 
-    /// Deletes rows of limits that allow everything again.
+    /// Deletes expired limit rows.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -1,4 +1,4 @@
-//! What a change of an app reads under the lock of its row, and keeps as it is until the commit.
+//! Data that an app change reads under the app's row lock and keeps unchanged until the commit.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::{StoredApp, StoredBinding, StoredCollection};
 use crate::schema::{app_collections, app_deployments, workflows};
 use crate::{Changes, Store, StoreError};
 
-/// The bindings and collections of an app, which apply to deployments whose manifests declare none.
+/// An app's bindings and collections, which apply to deployments whose manifests declare none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Drafts {
-    /// JSON of the bindings by name.
+    /// The bindings as JSON by name.
     pub bindings: BTreeMap<String, String>,
     /// The collections by name.
     pub collections: BTreeMap<String, StoredCollection>,
@@ -38,7 +38,7 @@ impl Drafts {
 }
 
 impl Store {
-    /// The bindings and collections of an app.
+    /// Returns an app's bindings and collections.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -48,7 +48,7 @@ impl Store {
 }
 
 impl Changes {
-    /// The bindings and collections of an app that is locked.
+    /// Returns a locked app's bindings and collections.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -56,7 +56,7 @@ impl Changes {
         Drafts::read(&mut self.connection, app).await
     }
 
-    /// Keeps the files of a deployment of an app until the commit. Returns whether they are there.
+    /// Locks an app deployment's files until the commit. Returns whether they are available.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -72,7 +72,8 @@ impl Changes {
         Ok(available.unwrap_or_default())
     }
 
-    /// Keeps workflows from being archived until the commit. Returns whether all of them are there and not archived.
+    /// Locks workflows against archiving until the commit. Returns whether all of them exist and are not
+    /// archived.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -88,11 +89,11 @@ impl Changes {
         Ok(ids.iter().all(|id| held.contains(id)))
     }
 
-    /// Creates a collection of an app that is locked, of a kind with capabilities and a schema. Returns `None` if the app has as many as it
-    /// can.
+    /// Creates a collection in a locked app, with a kind, capabilities and a schema. Returns `None` if the app
+    /// has reached its maximum.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] if the app has one of this name.
+    /// [`StoreError::Taken`] if the app has a collection with this name.
     pub async fn declare_collection(
         &mut self,
         app: &StoredApp,
@@ -112,7 +113,7 @@ impl Changes {
         self.create_collection(new).await
     }
 
-    /// Gives a collection of an app that is locked what a manifest declares of it.
+    /// Applies a manifest's declaration to a collection in a locked app.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

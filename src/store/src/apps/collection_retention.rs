@@ -1,5 +1,5 @@
-//! Records that are kept no longer: long deleted ones, those of deleted collections and apps, and those of users who are gone. Each
-//! call does a part and returns whether there may be more.
+//! Cleanup of expired records: long deleted ones, and those of deleted collections, apps and users. Each call
+//! handles a batch and returns whether more may be left.
 
 use chrono::TimeDelta;
 use diesel::sql_types::{BigInt, Uuid as SqlUuid};
@@ -11,13 +11,13 @@ use super::collections::enter;
 use crate::system::retention::is_full;
 use crate::{Store, StoreError};
 
-/// How long the row of a deleted record stays.
+/// Retention of a deleted record's row.
 const TOMBSTONE_KEPT: TimeDelta = TimeDelta::days(30);
-/// Collections of one part.
+/// Maximum collections per batch.
 const COLLECTIONS_PART: i64 = 100;
-/// Records of a collection in one part: each has up to 64 KiB.
+/// Maximum records per collection and batch: each has up to 64 KiB.
 const RECORDS_PART: i64 = 1_000;
-/// The name of all owners, for deletions alone.
+/// The name for all owners, for deletions only.
 const ANY: &str = "any";
 
 #[derive(QueryableByName)]
@@ -29,7 +29,7 @@ struct Collection {
 }
 
 impl Store {
-    /// Forgets records that were deleted 30 days ago.
+    /// Deletes the rows of records that were deleted 30 days ago.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -41,7 +41,7 @@ impl Store {
         self.forget_records("tombstones > 0 AND deleted_at IS NULL", &condition).await
     }
 
-    /// Erases the records of deleted collections and apps.
+    /// Erases records in deleted collections and apps.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -61,7 +61,7 @@ impl Store {
             .await
     }
 
-    /// Deletes records that meet a condition from collections that meet one.
+    /// Deletes matching records from matching collections.
     async fn forget_records(&self, collections: &str, records: &str) -> Result<bool, StoreError> {
         let mut connection = self.connection().await?;
         let (mut after, mut more) = (Uuid::nil(), false);
@@ -84,8 +84,8 @@ impl Store {
     }
 }
 
-/// Deletes a part of what meets the condition. A collection that has nothing to delete, or is being changed, is not kept busy: a later
-/// round finds it again.
+/// Deletes a batch of matching records. Skips a collection that has nothing to delete or is being changed: a
+/// later round finds it again.
 async fn forget_in(
     connection: &mut AsyncPgConnection,
     collection: &Collection,
@@ -98,7 +98,7 @@ async fn forget_in(
     if found.is_none() {
         return Ok(false);
     }
-    // The lock of the collection comes before those of records, as for every change.
+    // Every change locks the collection before its records.
     let locked: Option<Id> =
         diesel::sql_query("SELECT id FROM app_collections WHERE id = $1 FOR UPDATE SKIP LOCKED")
             .bind::<SqlUuid, _>(collection.id)

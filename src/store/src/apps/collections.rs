@@ -1,4 +1,5 @@
-//! Records of collections. Each access is a transaction that names the app and the owner: row security hides every other record.
+//! Collection records. Each access is a transaction that names the app and the owner: row security hides every
+//! other record.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -9,21 +10,21 @@ use uuid::Uuid;
 use crate::database::prepared::prepared;
 use crate::{Changes, Store, StoreError};
 
-/// Records of a collection.
+/// Maximum records per collection.
 pub const MAX_COLLECTION_RECORDS: i64 = 10_000;
-/// Bytes of the data of all records of a collection.
+/// Maximum data bytes per collection.
 pub const MAX_COLLECTION_BYTES: i64 = 64 << 20;
-/// The owner of records that belong to no user.
+/// The owner name for records that belong to no user.
 const SHARED: &str = "shared";
 
-/// The records that a request can reach: those of one owner in one collection.
+/// The records that a request can access: those of one owner in one collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordScope {
     /// The app.
     pub app: Uuid,
     /// The collection.
     pub collection: Uuid,
-    /// The user; `None` in a collection that is shared.
+    /// The user; `None` in a shared collection.
     pub owner: Option<Uuid>,
 }
 
@@ -33,13 +34,13 @@ pub struct StoredRecord {
     /// Its id.
     #[diesel(sql_type = SqlUuid)]
     pub id: Uuid,
-    /// Counts its changes, from 1.
+    /// Its version number, from 1.
     #[diesel(sql_type = BigInt)]
     pub version: i64,
     /// JSON object.
     #[diesel(sql_type = Text)]
     pub data: String,
-    /// SHA-256 of the visit of a node that wrote this version.
+    /// SHA-256 of the node visit that wrote this version.
     #[diesel(sql_type = Nullable<Bytea>)]
     pub written_by: Option<Vec<u8>>,
     /// When it was created.
@@ -50,37 +51,37 @@ pub struct StoredRecord {
     pub updated_at: DateTime<Utc>,
 }
 
-/// Data to store.
+/// Record data to store.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordWrite<'a> {
     /// JSON object.
     pub data: &'a str,
-    /// SHA-256 of the visit of a node that writes it; `None`: a request does.
+    /// SHA-256 of the node visit that writes it; `None`: a request writes it.
     pub written_by: Option<&'a [u8]>,
 }
 
-/// Why records are not what a caller wants.
+/// The reason why a record access was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordRefusal {
-    /// The collection was deleted.
+    /// The collection is deleted.
     Gone,
     /// The record does not exist, or is deleted.
     NotFound,
-    /// The collection has as many records or bytes as it can.
+    /// The collection has reached its maximum records or bytes.
     Full,
 }
 
-/// The result of a change of records.
+/// The result of a record change.
 pub type RecordChange<T> = Result<Result<T, RecordRefusal>, StoreError>;
 
-/// Which records come next, and in which order.
+/// A page of records to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordPage {
-    /// The last record of the page before.
+    /// The previous page's last record.
     pub after: Option<(DateTime<Utc>, Uuid)>,
-    /// Newest first.
+    /// Whether newest come first.
     pub descending: bool,
-    /// Most records.
+    /// Maximum records.
     pub limit: i64,
 }
 
@@ -100,7 +101,7 @@ struct Living {
 
 const COLUMNS: &str = "id, version, data, written_by, created_at, updated_at";
 
-/// Names the app and the owner until the end of the transaction.
+/// Sets the app and the owner until the end of the transaction.
 pub(super) async fn enter(
     connection: &mut AsyncPgConnection,
     app: Uuid,
@@ -119,7 +120,7 @@ async fn enter_scope(connection: &mut AsyncPgConnection, scope: RecordScope) -> 
     enter(connection, scope.app, &owner).await
 }
 
-/// Whether the collection is there, in a transaction that reads.
+/// Whether the collection exists, in a read transaction.
 async fn is_living(connection: &mut AsyncPgConnection, scope: RecordScope) -> Result<bool, StoreError> {
     let found: Living = prepared(
         "SELECT EXISTS (SELECT FROM app_collections c JOIN apps a ON a.id = c.app_id
@@ -133,7 +134,7 @@ async fn is_living(connection: &mut AsyncPgConnection, scope: RecordScope) -> Re
 }
 
 impl Store {
-    /// A page of records.
+    /// Returns a page of records.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -166,7 +167,7 @@ impl Store {
             .await
     }
 
-    /// A record.
+    /// Returns a record.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -203,7 +204,7 @@ async fn found(
     Ok(found.optional()?)
 }
 
-/// A collection whose row this transaction holds, and what it has: other writers wait.
+/// A collection whose row this transaction has locked, with its counters: other writers wait.
 #[derive(Debug)]
 pub struct LockedCollection {
     scope: RecordScope,
@@ -212,7 +213,7 @@ pub struct LockedCollection {
 }
 
 impl LockedCollection {
-    /// Whether there is room for these more records and bytes. What makes a collection smaller is always possible.
+    /// Whether the collection has room for these additional records and bytes. Reductions are always allowed.
     fn takes(&self, records: i64, bytes: i64) -> bool {
         let fits = |now: i64, more: i64, most: i64| more <= 0 || now.saturating_add(more) <= most;
         fits(self.records, records, MAX_COLLECTION_RECORDS) && fits(self.bytes, bytes, MAX_COLLECTION_BYTES)
@@ -220,7 +221,7 @@ impl LockedCollection {
 }
 
 impl Changes {
-    /// Locks a collection for changes of its records: every change in it is one after another.
+    /// Locks a collection for record changes, which are serialized.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -241,7 +242,7 @@ impl Changes {
         Ok(locked.ok_or(RecordRefusal::Gone))
     }
 
-    /// A record of a locked collection.
+    /// Returns a record in a locked collection.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -253,7 +254,7 @@ impl Changes {
         found(&mut self.connection, collection.scope, id, "FOR UPDATE").await
     }
 
-    /// Creates a record with an id that no other has; [`RecordRefusal::NotFound`] if a record has or had the id.
+    /// Creates a record with a new id; [`RecordRefusal::NotFound`] if a record has or had the id.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -288,7 +289,7 @@ impl Changes {
         Ok(Ok(made))
     }
 
-    /// Replaces the data of a record of a locked collection.
+    /// Replaces a record's data in a locked collection.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -323,7 +324,7 @@ impl Changes {
         Ok(Ok(changed))
     }
 
-    /// Deletes a record of a locked collection, and its data with it. The id stays taken.
+    /// Deletes a record and its data from a locked collection. The id stays taken.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

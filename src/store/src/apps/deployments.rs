@@ -1,4 +1,4 @@
-//! Deployments: bundles that were accepted, with their files.
+//! Deployments: accepted bundles with their files.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -10,7 +10,7 @@ use super::FILE_USE;
 use crate::schema::app_deployments;
 use crate::{Changes, Store, StoreError};
 
-/// What a list shows of a deployment.
+/// A deployment in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable, Insertable)]
 #[diesel(table_name = app_deployments)]
 pub struct ListedDeployment {
@@ -18,21 +18,21 @@ pub struct ListedDeployment {
     pub id: Uuid,
     /// Its app.
     pub app_id: Uuid,
-    /// The workspace of the app.
+    /// The app's workspace.
     pub workspace_id: Uuid,
     /// SHA-256 of the archive.
     pub digest: Vec<u8>,
-    /// Bytes of the archive.
+    /// The archive's bytes.
     pub size: i64,
-    /// Bytes of its files.
+    /// The total bytes in its files.
     pub expanded_size: i64,
-    /// Number of its files.
+    /// The number of files.
     pub file_count: i32,
-    /// Whether its files are kept.
+    /// Whether its files are stored.
     pub available: bool,
-    /// Whether unknown paths of pages show the index.
+    /// Whether unknown page paths show the index.
     pub spa: bool,
-    /// JSON: the origins that can show the app in a frame.
+    /// JSON: the origins that may embed the app in a frame.
     pub frame_ancestors: String,
     /// Whether a file is WebAssembly.
     pub wasm: bool,
@@ -46,31 +46,31 @@ pub struct ListedDeployment {
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable, Insertable)]
 #[diesel(table_name = app_deployments)]
 pub struct StoredDeployment {
-    /// What a list shows of it.
+    /// Its data in lists.
     #[diesel(embed)]
     pub listed: ListedDeployment,
-    /// JSON: the bindings by name, as they applied at the upload.
+    /// JSON: the bindings by name, as effective at the upload.
     pub bindings: String,
-    /// Whether they are those of a manifest.
+    /// Whether the manifest declares them.
     pub declares_bindings: bool,
-    /// JSON: the collections by name, as they applied at the upload.
+    /// JSON: the collections by name, as effective at the upload.
     pub collections: String,
-    /// Whether they are those of a manifest.
+    /// Whether the manifest declares them.
     pub declares_collections: bool,
     /// JSON: dropped files and notes.
     pub report: String,
 }
 
-/// A file of a deployment.
+/// A deployment file.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct DeploymentFile {
     /// The path from the root.
     #[diesel(sql_type = Text)]
     pub path: String,
-    /// Bytes of the content.
+    /// The content's bytes.
     #[diesel(sql_type = BigInt)]
     pub size: i64,
-    /// The content type to serve it with.
+    /// The content type for responses.
     #[diesel(sql_type = Text)]
     pub media_type: String,
     /// SHA-256 of the content.
@@ -81,14 +81,14 @@ pub struct DeploymentFile {
 /// A file to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewFile {
-    /// What is listed of it.
+    /// Its data in lists.
     pub file: DeploymentFile,
-    /// The policy of an HTML document.
+    /// The content security policy for an HTML document.
     pub policy: Option<String>,
 }
 
 impl Changes {
-    /// Stores a deployment of an app that is locked, whose blobs are stored.
+    /// Stores a locked app's deployment, whose blobs are already stored.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -126,7 +126,7 @@ impl Changes {
 }
 
 impl Store {
-    /// The deployments of an app before this one, newest first, at most `limit`.
+    /// Returns at most `limit` deployments of an app before this one, newest first.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -144,7 +144,7 @@ impl Store {
         Ok(rows.load(&mut *self.connection().await?).await?)
     }
 
-    /// A deployment of an app.
+    /// Returns an app's deployment.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -159,7 +159,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The files of a deployment, by path. It is empty after they were deleted.
+    /// Returns a deployment's files by path; empty after they were deleted.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

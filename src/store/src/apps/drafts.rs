@@ -1,4 +1,4 @@
-//! Bindings and collections of apps, which apply to deployments whose manifests declare none.
+//! An app's bindings and collections, which apply to deployments whose manifests declare none.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -10,7 +10,7 @@ use wire::{MAX_BINDINGS, MAX_COLLECTIONS};
 use crate::schema::app_collections;
 use crate::{Changes, Store, StoreError};
 
-/// A binding of an app.
+/// An app binding.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct StoredBinding {
     /// Its name.
@@ -27,23 +27,23 @@ pub struct StoredBinding {
     pub updated_at: DateTime<Utc>,
 }
 
-/// A collection of an app that is not deleted.
+/// An app collection that is not deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable, Insertable)]
 #[diesel(table_name = app_collections)]
 pub struct StoredCollection {
-    /// UUIDv7; another collection of the same name has another one.
+    /// UUIDv7; not reused for another collection with the same name.
     pub id: Uuid,
     /// Its app.
     pub app_id: Uuid,
-    /// The workspace of the app.
+    /// The app's workspace.
     pub workspace_id: Uuid,
     /// Its name.
     pub name: String,
     /// `shared` or `user`.
     pub kind: String,
-    /// JSON: who can do what.
+    /// JSON: the permitted actions by kind of caller.
     pub capabilities: String,
-    /// A JSON Schema of a record.
+    /// The JSON Schema for a record.
     pub schema: Option<String>,
     /// When it was created.
     pub created_at: DateTime<Utc>,
@@ -52,9 +52,9 @@ pub struct StoredCollection {
 /// The result of setting a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetBinding {
-    /// It is stored; the flag says whether the name is new.
+    /// Stored; the flag says whether the name is new.
     Set(StoredBinding, bool),
-    /// The app has as many as it can.
+    /// The app has reached its maximum number of bindings.
     TooMany,
 }
 
@@ -73,7 +73,7 @@ struct Count {
 }
 
 impl Changes {
-    /// Sets a binding of an app that is locked.
+    /// Sets a binding in a locked app.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -107,7 +107,7 @@ impl Changes {
         Ok(SetBinding::Set(set.binding, set.is_new))
     }
 
-    /// Deletes a binding. Returns `false` if the app has none of this name.
+    /// Deletes a binding. Returns `false` if the app has no binding with this name.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -120,10 +120,10 @@ impl Changes {
         Ok(deleted > 0)
     }
 
-    /// Creates a collection of an app that is locked. Returns `None` if the app has as many as it can.
+    /// Creates a collection in a locked app. Returns `None` if the app has reached its maximum.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] if the app has one of this name.
+    /// [`StoreError::Taken`] if the app has a collection with this name.
     pub async fn create_collection(
         &mut self,
         new: StoredCollection,
@@ -146,7 +146,7 @@ impl Changes {
         Ok(Some(made))
     }
 
-    /// Deletes a collection. Returns `false` if the app has none of this name.
+    /// Deletes a collection. Returns `false` if the app has no collection with this name.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -163,7 +163,7 @@ impl Changes {
 }
 
 impl Store {
-    /// The bindings of an app before this one, newest first, at most `limit`.
+    /// Returns at most `limit` bindings of an app before this one, newest first.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -188,7 +188,7 @@ impl Store {
         Ok(bindings)
     }
 
-    /// The collections of an app before this one, newest first, at most `limit`.
+    /// Returns at most `limit` collections of an app before this one, newest first.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -1,4 +1,4 @@
-//! Compressed forms of files. They are prepared for deployments that are published.
+//! Compressed forms of files. They are prepared for published deployments.
 
 use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Bytea, Nullable, Text, Timestamptz, Uuid as SqlUuid};
@@ -10,7 +10,8 @@ use crate::blobs::records::put;
 use crate::blobs::uses::{BlobUse, insert};
 use crate::{Store, StoreError};
 
-/// Which files `f` are compressed: texts of at least 1 KiB. The index `app_files_to_encode` has the same condition.
+/// SQL condition for files `f` to compress: texts of at least 1 KiB. The index `app_files_to_encode` has the
+/// same condition.
 pub(super) const ENCODABLE: &str =
     "f.size >= 1024 AND f.media_type ~ '^text/|[/+](json|xml|yaml|x-ndjson|rtf)(;|$)'";
 
@@ -31,17 +32,18 @@ struct DeploymentId {
     id: Uuid,
 }
 
-/// Compressed forms of a content; `None`: too little would be saved.
+/// The compressed forms of a content; `None`: the saving is too small.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EncodedContent {
-    /// In the encoding `br`.
+    /// The encoding `br`.
     pub br: Option<Vec<u8>>,
-    /// In the encoding `gzip`.
+    /// The encoding `gzip`.
     pub gzip: Option<Vec<u8>>,
 }
 
 impl Store {
-    /// Deployments of active releases with files to compress, at most `limit`: the oldest of each workspace first, then the next ones.
+    /// Returns at most `limit` deployments of active releases with files to compress: the oldest in each
+    /// workspace first, then the next ones.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -57,7 +59,7 @@ impl Store {
         Ok(rows.into_iter().map(|row| row.id).collect())
     }
 
-    /// The contents of a deployment to compress, smallest first. What another deployment has compressed is taken from there.
+    /// Returns a deployment's contents to compress, smallest first. Reuses the results from other deployments.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -96,8 +98,8 @@ impl Store {
         Ok(diesel::sql_query(sql).bind::<SqlUuid, _>(deployment).load(&mut *connection).await?)
     }
 
-    /// Stores the compressed forms of a content of a deployment, which keeps them like its files. If its files are not kept any more, nothing is
-    /// stored.
+    /// Stores the compressed forms of a deployment's content, with the same retention as its files. Stores
+    /// nothing if the files have been deleted.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -111,7 +113,7 @@ impl Store {
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
-                // Its files are deleted under the lock of this row.
+                // The files are deleted under a lock on this row.
                 let kept: Vec<Kept> = diesel::sql_query(
                     "SELECT workspace_id FROM app_deployments WHERE id = $1 AND available FOR SHARE",
                 )

@@ -29,5 +29,5 @@ pub use runs::*;
 pub use served::ServedFile;
 pub use sign_in::*;
 
-/// The kind of uses by which deployments keep their files.
+/// The use kind by which deployments keep their files.
 const FILE_USE: &str = "app_file";

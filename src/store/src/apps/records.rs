@@ -1,4 +1,4 @@
-//! Apps: created, changed, deleted, found by their ids or aliases.
+//! App rows: created, changed, deleted, found by id or alias.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -15,11 +15,11 @@ use crate::{Changes, Store, StoreError};
 pub struct StoredApp {
     /// UUIDv7.
     pub id: Uuid,
-    /// The workspace that it belongs to.
+    /// Its workspace.
     pub workspace_id: Uuid,
     /// The first label of its host; unique in the installation.
     pub alias: String,
-    /// Shown to people.
+    /// Its display name.
     pub name: String,
     /// `public` or `members`.
     pub access: String,
@@ -38,17 +38,17 @@ pub struct NewApp<'a> {
     pub workspace: Uuid,
     /// The first label of its host.
     pub alias: &'a str,
-    /// Shown to people.
+    /// Its display name.
     pub name: &'a str,
     /// `public` or `members`.
     pub access: &'a str,
 }
 
-/// What to change about an app; what is `None` stays.
+/// Changes to an app; `None` leaves a member unchanged.
 #[derive(Debug, Clone, Default, AsChangeset)]
 #[diesel(table_name = apps)]
 pub struct AppChange {
-    /// Shown to people.
+    /// Its display name.
     pub name: Option<String>,
     /// `public` or `members`.
     pub access: Option<String>,
@@ -58,7 +58,7 @@ impl Changes {
     /// Creates an app.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] if an app has the alias, or a deleted one holds it.
+    /// [`StoreError::Taken`] if an app has the alias, or a deleted app still holds it.
     pub async fn create_app(&mut self, new: NewApp<'_>) -> Result<StoredApp, StoreError> {
         let now = self.store.now();
         diesel::update(apps::table)
@@ -85,7 +85,7 @@ impl Changes {
         Ok(made)
     }
 
-    /// Locks an app against other changes until the commit. Returns `None` if it was deleted.
+    /// Locks an app against other changes until the commit. Returns `None` if it is deleted.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -101,7 +101,7 @@ impl Changes {
         Ok(found)
     }
 
-    /// Changes an app. Returns `None` if it was deleted.
+    /// Changes an app. Returns `None` if it is deleted.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -116,7 +116,7 @@ impl Changes {
         Ok(changed)
     }
 
-    /// Deletes an app; its alias stays taken for [`ALIAS_HELD`]. Returns `false` if it was deleted before.
+    /// Deletes an app; its alias is held for [`ALIAS_HELD`]. Returns `false` if it is already deleted.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -129,7 +129,7 @@ impl Changes {
         Ok(deleted > 0)
     }
 
-    /// Deletes every app of a workspace, and returns them.
+    /// Deletes all apps in a workspace, and returns them.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -146,7 +146,7 @@ impl Changes {
 }
 
 impl Store {
-    /// The apps of a workspace before this one, newest first, at most `limit`.
+    /// Returns at most `limit` apps in a workspace before this one, newest first.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -167,7 +167,7 @@ impl Store {
         Ok(rows.load(&mut *self.connection().await?).await?)
     }
 
-    /// The app with this id or alias.
+    /// Returns the app with this id or alias.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -175,7 +175,7 @@ impl Store {
         self.named_app(name, false).await
     }
 
-    /// The app that last had this id or alias and was deleted, as long as its row is kept.
+    /// Returns the last deleted app with this id or alias, while its row is kept.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -184,7 +184,7 @@ impl Store {
     }
 
     async fn named_app(&self, name: &str, is_deleted: bool) -> Result<Option<StoredApp>, StoreError> {
-        // PostgreSQL refuses the text instead of finding nothing.
+        // PostgreSQL rejects such a text instead of finding nothing.
         if name.contains('\0') {
             return Ok(None);
         }

@@ -1,4 +1,5 @@
-//! Releases: deployments with everything that they run and store, frozen; which one visitors of an app receive.
+//! Releases: immutable deployments with their bindings and collections; an app's visitors receive its active
+//! release.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -8,7 +9,7 @@ use uuid::Uuid;
 use crate::schema::{app_acknowledgements, app_releases, apps};
 use crate::{Changes, Store, StoreError};
 
-/// A release. It does not change.
+/// A release. It is immutable.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable, Insertable)]
 #[diesel(table_name = app_releases)]
 pub struct StoredRelease {
@@ -16,25 +17,25 @@ pub struct StoredRelease {
     pub id: Uuid,
     /// Its app.
     pub app_id: Uuid,
-    /// The workspace of the app.
+    /// The app's workspace.
     pub workspace_id: Uuid,
-    /// Within the app, from 1.
+    /// Its number within the app, from 1.
     pub number: i32,
     /// The deployment whose files it serves.
     pub deployment_id: Uuid,
     /// The release that a rollback repeats.
     pub source_release_id: Option<Uuid>,
-    /// What it may do, as a digest.
+    /// The digest of its permissions.
     pub permission_revision: String,
-    /// JSON: what it may do.
+    /// Its permissions, JSON.
     pub permissions: String,
     /// JSON: the frozen bindings by name.
     pub bindings: String,
     /// JSON: the frozen collections by name.
     pub collections: String,
-    /// Whether unknown paths of pages show the index.
+    /// Whether unknown page paths show the index.
     pub spa: bool,
-    /// JSON: the origins that can show the app in a frame.
+    /// JSON: the origins that may embed the app in a frame.
     pub frame_ancestors: String,
     /// Whether its pages may compile WebAssembly.
     pub wasm: bool,
@@ -45,7 +46,7 @@ pub struct StoredRelease {
 }
 
 impl StoredRelease {
-    /// What a list shows of it.
+    /// Returns its data in lists.
     #[must_use]
     pub fn listed(&self) -> ListedRelease {
         ListedRelease {
@@ -64,7 +65,7 @@ impl StoredRelease {
     }
 }
 
-/// What a list shows of a release.
+/// A release in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = app_releases)]
 pub struct ListedRelease {
@@ -72,17 +73,17 @@ pub struct ListedRelease {
     pub id: Uuid,
     /// Its app.
     pub app_id: Uuid,
-    /// Within the app, from 1.
+    /// Its number within the app, from 1.
     pub number: i32,
     /// The deployment whose files it serves.
     pub deployment_id: Uuid,
     /// The release that a rollback repeats.
     pub source_release_id: Option<Uuid>,
-    /// What it may do, as a digest.
+    /// The digest of its permissions.
     pub permission_revision: String,
-    /// Whether unknown paths of pages show the index.
+    /// Whether unknown page paths show the index.
     pub spa: bool,
-    /// JSON: the origins that can show the app in a frame.
+    /// JSON: the origins that may embed the app in a frame.
     pub frame_ancestors: String,
     /// Whether its pages may compile WebAssembly.
     pub wasm: bool,
@@ -92,25 +93,25 @@ pub struct ListedRelease {
     pub created_at: DateTime<Utc>,
 }
 
-/// An acknowledgement of permissions.
+/// A permission acknowledgement.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable, Insertable)]
 #[diesel(table_name = app_acknowledgements)]
 pub struct Acknowledgement {
     /// The app.
     pub app_id: Uuid,
-    /// What was acknowledged.
+    /// The acknowledged revision.
     pub permission_revision: String,
-    /// The workspace of the app.
+    /// The app's workspace.
     pub workspace_id: Uuid,
-    /// By which caller.
+    /// The caller who acknowledged it.
     pub acknowledged_by: Option<String>,
-    /// When.
+    /// When it was acknowledged.
     pub acknowledged_at: DateTime<Utc>,
 }
 
 impl Changes {
-    /// Stores a release of an app that is locked, under the next number, and makes it the active one. The number and the time of `new` are
-    /// not read. No release of an app is older than the one before it.
+    /// Stores a release in a locked app, under the next number, and makes it active. Ignores the number and the
+    /// time in `new`. Creation times never decrease within an app.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -141,7 +142,7 @@ impl Changes {
         Ok(made)
     }
 
-    /// A release of an app.
+    /// Returns an app's release.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -149,7 +150,7 @@ impl Changes {
         one(&mut self.connection, app, id).await
     }
 
-    /// Stores that permissions were acknowledged; the first acknowledgement of a revision counts.
+    /// Stores a permission acknowledgement; only the first one for a revision counts.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -168,7 +169,7 @@ impl Changes {
         Ok(stored)
     }
 
-    /// Whether permissions of an app are acknowledged.
+    /// Whether an app's permissions are acknowledged.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -179,7 +180,7 @@ impl Changes {
 }
 
 impl Store {
-    /// The releases of an app with lower numbers, newest first, at most `limit`.
+    /// Returns at most `limit` releases of an app with lower numbers, newest first.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -197,7 +198,7 @@ impl Store {
         Ok(rows.load(&mut *self.connection().await?).await?)
     }
 
-    /// A release of an app.
+    /// Returns an app's release.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -205,7 +206,7 @@ impl Store {
         one(&mut *self.connection().await?, app, id).await
     }
 
-    /// These releases, of any apps.
+    /// Returns these releases, from any app.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -215,7 +216,7 @@ impl Store {
         Ok(rows.load(&mut *self.connection().await?).await?)
     }
 
-    /// Whether permissions of an app are acknowledged.
+    /// Whether an app's permissions are acknowledged.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

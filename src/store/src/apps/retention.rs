@@ -1,4 +1,4 @@
-//! What remains of deleted apps. Each call does a part and returns whether there may be more.
+//! Cleanup of deleted apps and old deployments. Each call handles a batch and returns whether more may be left.
 
 use chrono::TimeDelta;
 use diesel::sql_types::{BigInt, Timestamptz, Uuid as SqlUuid};
@@ -9,31 +9,32 @@ use uuid::Uuid;
 use crate::system::retention::is_full;
 use crate::{Changes, Store, StoreError};
 
-/// How long the alias of a deleted app stays taken.
+/// Period during which a deleted app's alias stays taken.
 pub const ALIAS_HELD: TimeDelta = TimeDelta::days(30);
-/// How long the row of a deleted collection stays.
+/// Retention of a deleted collection's row.
 const COLLECTIONS_KEPT: TimeDelta = TimeDelta::days(30);
-/// Deployments of one part: each may have thousands of files.
+/// Maximum deployments per batch: each may have thousands of files.
 const DEPLOYMENTS_PART: i64 = 2;
-/// Runs of one part.
+/// Maximum runs per batch.
 const RUNS_PART: i64 = 10_000;
-/// Apps of one part.
+/// Maximum apps per batch.
 const APPS_PART: i64 = 100;
 
-/// Forgets the files of the deployments in `gone`, and their uses.
+/// Deletes the files and uses of the deployments in `gone`.
 const FORGET_FILES: &str = "
      files AS (DELETE FROM app_files t USING gone WHERE t.deployment_id = gone.id),
      uses AS (DELETE FROM blob_uses t USING gone WHERE t.owner = gone.id AND t.kind = 'app_file')";
 
-/// Deployments of an app whose files are kept.
+/// The number of newest deployments per app whose files are kept.
 const DEPLOYMENTS_KEPT: i64 = 50;
 
-/// How long files of a release stay after the next one is active: pages that visitors have open still load them.
+/// Retention of a release's files after the next release becomes active: open pages still load them.
 pub const EARLIER_SERVED: TimeDelta = TimeDelta::hours(1);
-/// Releases of an app whose files are kept: those that a rollback is likely to name.
+/// The number of newest releases per app whose files are kept: the likely targets for a rollback.
 const RELEASES_KEPT: i64 = 10;
 
-/// Deployments of the app `a` whose files are not kept any more; `$1` of them, after the newest `$2`. A release was active until the next one.
+/// Selects `$1` deployments of the app `a` whose files have expired, after the newest `$2`. A release was
+/// active until the next one.
 const OLD_DEPLOYMENTS: &str = "
     SELECT o.id FROM (SELECT id FROM app_deployments WHERE app_id = a.id AND available ORDER BY id DESC OFFSET $2) o
     WHERE o.id NOT IN (SELECT r.deployment_id FROM app_releases r WHERE r.app_id = a.id ORDER BY r.number DESC LIMIT $3)
@@ -49,7 +50,7 @@ struct Found {
 }
 
 impl Changes {
-    /// Deletes a deployment of an app that is locked, unless a release has it; returns whether it did.
+    /// Deletes a locked app's deployment, unless a release uses it; returns whether it was deleted.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -66,7 +67,8 @@ impl Changes {
 }
 
 impl Store {
-    /// Forgets the files of deployments of an app that are not among its newest, and that no recent release serves; the deployments stay.
+    /// Deletes the files of an app's deployments that are not among its newest, and that no recent release
+    /// serves; the deployment rows stay.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -88,7 +90,7 @@ impl Store {
         Ok(true)
     }
 
-    /// The same of one app: a part of what is too old.
+    /// The same for one app: deletes a batch.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -97,7 +99,8 @@ impl Store {
         self.connection()
             .await?
             .transaction(async |connection| {
-                // A release is made under this lock: the next statement sees it, or it sees what that has forgotten.
+                // Releases are created under this lock: the next statement sees a new release, or the release
+                // sees this deletion.
                 diesel::sql_query("SELECT id FROM apps WHERE id = $1 FOR UPDATE")
                     .bind::<SqlUuid, _>(app)
                     .execute(connection)
@@ -137,7 +140,7 @@ impl Store {
         Ok(is_full(forgotten, APPS_PART))
     }
 
-    /// Erases what deleted apps had, and deletes the rows of those that hold their alias no longer.
+    /// Erases the data of deleted apps, and deletes the rows of those that no longer hold their alias.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -155,7 +158,8 @@ impl Store {
         if is_full(deployments.await?, DEPLOYMENTS_PART) {
             return Ok(true);
         }
-        // The runs stay for as long as the runs of other workflows; who has started them does not.
+        // The runs have the same retention as other workflows' runs; the link to the person who started them is
+        // deleted.
         let runs = diesel::sql_query(
             "DELETE FROM app_runs WHERE run_id IN (SELECT r.run_id FROM app_runs r JOIN apps a ON a.id = r.app_id
                  WHERE a.deleted_at IS NOT NULL AND a.erased_at IS NULL LIMIT $1)",

@@ -1,4 +1,4 @@
-//! The runs that pages of an app have started, newest first.
+//! The runs that an app's pages have started, newest first.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -9,24 +9,24 @@ use wire::AppRunState;
 
 use crate::{Store, StoreError};
 
-/// Maximum number of an app's runs that one query reads. Filters that match few of them yield short pages.
+/// Maximum app runs that one query reads. Selective filters yield short pages.
 const MAX_READ: i64 = 10_000;
-/// The runs of an app before one of them.
+/// An app's runs before a given run.
 const ALL: &str = "FROM app_runs a WHERE a.app_id = $1 AND a.run_id < $2";
-/// Those of them that have not ended: an index has these runs of all apps.
+/// The unfinished ones among them: an index contains these runs for all apps.
 const UNFINISHED: &str = "FROM runs u JOIN app_runs a ON a.run_id = u.id
     WHERE u.trigger = 'app' AND u.finished_at IS NULL AND a.app_id = $1 AND u.id < $2 AND a.run_id < $2";
 
-/// Which runs of an app a list shows. Everything given must match.
+/// Filters for an app's runs. All given filters must match.
 #[derive(Debug, Clone, Default)]
 pub struct AppRunsFilter {
-    /// In one of these states; empty: any.
+    /// Allowed states; empty: any.
     pub states: Vec<AppRunState>,
-    /// Of the binding with this name.
+    /// Only this binding.
     pub binding: Option<String>,
 }
 
-/// An app's run in a list.
+/// An app run in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedAppRun {
     /// The run.
@@ -35,11 +35,11 @@ pub struct ListedAppRun {
     pub release: Uuid,
     /// The name of the binding.
     pub binding: String,
-    /// Whether a member has started it.
+    /// Whether a member started it.
     pub is_of_member: bool,
     /// Its state.
     pub state: AppRunState,
-    /// The code of its error.
+    /// Its error code.
     pub error_code: Option<String>,
     /// When it was accepted.
     pub created_at: DateTime<Utc>,
@@ -47,12 +47,12 @@ pub struct ListedAppRun {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
-/// A page of a list of an app's runs.
+/// A page of app runs.
 #[derive(Debug)]
 pub struct AppRunsPage {
-    /// At most as many as asked for.
+    /// At most the requested number.
     pub runs: Vec<ListedAppRun>,
-    /// The run after which the next page starts; `None`: nothing follows.
+    /// The run after which the next page starts; `None`: last page.
     pub next: Option<Uuid>,
 }
 
@@ -95,8 +95,9 @@ impl TryFrom<Row> for ListedAppRun {
 }
 
 impl Store {
-    /// Returns a page of the runs of an app, newest first, after the run `before`. Reads at most 10,000 runs, or as many that have not
-    /// ended if only those are wanted: a page may be shorter than `limit`, even empty, and still have a next one.
+    /// Returns a page of an app's runs, newest first, after the run `before`. Reads at most 10,000 runs, or
+    /// 10,000 unfinished runs if only those are requested: a page may be shorter than `limit`, even empty, and
+    /// still have a next one.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -111,7 +112,7 @@ impl Store {
         let source = if is_unfinished { UNFINISHED } else { ALL };
         let window = Window { app, before: before.unwrap_or(Uuid::max()), source };
         let mut connection = self.connection().await?;
-        // Of one snapshot: otherwise runs that start between the statements would shift the next page.
+        // One snapshot: otherwise runs that start between the statements would shift the next page.
         connection
             .build_transaction()
             .read_only()
@@ -121,11 +122,11 @@ impl Store {
     }
 }
 
-/// The runs of an app before one of them.
+/// A scan window: an app's runs before a given run.
 struct Window {
     app: Uuid,
     before: Uuid,
-    /// Where they are found.
+    /// The SQL source of the runs.
     source: &'static str,
 }
 
@@ -145,7 +146,7 @@ impl Window {
             let next = runs.last().map(|last| last.run);
             return Ok(AppRunsPage { runs, next });
         }
-        // A page may be short although more runs follow: what does not match was read, too.
+        // A page may be short although more runs follow: non-matching runs were read, too.
         let next = self.end(connection).await?;
         Ok(AppRunsPage { runs, next })
     }
@@ -157,8 +158,8 @@ impl Window {
         wanted: i64,
     ) -> Result<Vec<Row>, StoreError> {
         let states: Vec<&str> = filter.states.iter().map(|state| state.as_str()).collect();
-        // An index alone has the ids of an app's runs. Each row is found by its id: otherwise a plan could read the runs of all apps.
-        // Functions of JSON refuse a message with U+0000.
+        // An index contains the ids of an app's runs. Each row is then found by its id: otherwise a plan could
+        // read the runs of all apps. JSON functions reject a message with U+0000.
         let source = self.source;
         let rows = diesel::sql_query(format!(
             r#"SELECT w.run_id, a.release_id, a.binding, a.user_id IS NOT NULL AS is_of_member, s.state, r.error_code, r.created_at,
@@ -183,7 +184,7 @@ impl Window {
         Ok(rows)
     }
 
-    /// The last run that was read, if more may follow.
+    /// Returns the last run read, if more may follow.
     async fn end(&self, connection: &mut AsyncPgConnection) -> Result<Option<Uuid>, StoreError> {
         #[derive(QueryableByName)]
         struct Last {

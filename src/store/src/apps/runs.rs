@@ -1,4 +1,4 @@
-//! Runs that pages of apps have started.
+//! Runs that app pages have started.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -10,7 +10,7 @@ use wire::RunState;
 use crate::database::prepared::prepared;
 use crate::{Store, StoreError};
 
-/// An app's run, as far as its visitor's answer depends on it.
+/// An app run, with the data for its visitor's response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAppRun {
     /// The run.
@@ -19,9 +19,9 @@ pub struct StoredAppRun {
     pub release: Uuid,
     /// The name of the binding.
     pub binding: String,
-    /// The member who has started it.
+    /// The member who started it.
     pub user: Option<Uuid>,
-    /// The state of the run.
+    /// The run's state.
     pub status: RunState,
     /// JSON.
     pub output: Option<String>,
@@ -70,7 +70,7 @@ impl TryFrom<Row> for StoredAppRun {
 }
 
 impl Store {
-    /// The run of an app with this SHA-256 of its handle.
+    /// Returns the app's run whose handle has this SHA-256.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

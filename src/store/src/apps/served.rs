@@ -1,4 +1,4 @@
-//! Files of deployments, as visitors receive them.
+//! Deployment files as served to visitors.
 
 use chrono::{DateTime, Utc};
 use diesel::QueryableByName;
@@ -10,13 +10,13 @@ use super::encodings::ENCODABLE;
 use crate::database::prepared::prepared;
 use crate::{Store, StoreError};
 
-/// A file with everything that an answer needs of it.
+/// A file with all data that a response needs.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct ServedFile {
     /// The path from the root.
     #[diesel(sql_type = Text)]
     pub path: String,
-    /// Bytes of the content.
+    /// The content's bytes.
     #[diesel(sql_type = BigInt)]
     pub size: i64,
     /// The content type.
@@ -25,22 +25,22 @@ pub struct ServedFile {
     /// SHA-256 of the content.
     #[diesel(sql_type = Bytea)]
     pub digest: Vec<u8>,
-    /// The policy of an HTML document.
+    /// The content security policy for an HTML document.
     #[diesel(sql_type = Nullable<Text>)]
     pub policy: Option<String>,
     /// SHA-256 of the content in the encoding `br`.
     #[diesel(sql_type = Nullable<Bytea>)]
     pub br: Option<Vec<u8>>,
-    /// Its bytes.
+    /// Bytes of that encoding.
     #[diesel(sql_type = Nullable<BigInt>)]
     pub br_size: Option<i64>,
     /// SHA-256 of the content in the encoding `gzip`.
     #[diesel(sql_type = Nullable<Bytea>)]
     pub gzip: Option<Vec<u8>>,
-    /// Its bytes.
+    /// Bytes of that encoding.
     #[diesel(sql_type = Nullable<BigInt>)]
     pub gzip_size: Option<i64>,
-    /// Whether encodings are not prepared yet.
+    /// Whether encodings are still to be prepared.
     #[diesel(sql_type = Bool)]
     pub awaits_encoding: bool,
 }
@@ -60,7 +60,7 @@ struct Part {
 }
 
 impl Store {
-    /// All files of a deployment. It is empty after they were deleted.
+    /// Returns all files in a deployment; empty after they were deleted.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -70,8 +70,8 @@ impl Store {
         Ok(files.load(&mut *self.connection().await?).await?)
     }
 
-    /// The file at a path of the latest release before `release` that has one there and was active after `since`. It is never an HTML
-    /// document.
+    /// Returns the file at a path from the latest release before `release` that has one and was active after
+    /// `since`. Never returns an HTML document.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -82,7 +82,7 @@ impl Store {
         path: &str,
         since: DateTime<Utc>,
     ) -> Result<Option<ServedFile>, StoreError> {
-        // A release is active until the next one of its app, and none is older than the one before it.
+        // A release is active until its app's next one, and creation times never decrease.
         let sql = format!(
             "WITH active AS (SELECT number FROM app_releases WHERE id = $2 AND app_id = $1),
              recent AS (SELECT r.number, r.deployment_id, r.created_at FROM app_releases r, active a
@@ -104,7 +104,8 @@ impl Store {
         Ok(files.into_iter().next())
     }
 
-    /// A file with this content of any kept deployment of an app that was published, one of this name if there is one.
+    /// Returns a file with this content from an app's published deployments whose files are kept; prefers one
+    /// with this name.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -129,7 +130,7 @@ impl Store {
         Ok(files.into_iter().next())
     }
 
-    /// Bytes of a blob from a chunk on, of at most so many chunks of [`crate::BLOB_CHUNK`] bytes.
+    /// Returns a blob's bytes from a chunk on, at most `chunks` chunks with [`crate::BLOB_CHUNK`] bytes each.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

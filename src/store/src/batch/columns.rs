@@ -1,4 +1,4 @@
-//! A commit's batches turned from rows into columns.
+//! Converts a commit's batches from rows to columns.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub(super) struct Columns<'a> {
     pub(super) chat_usage: ChatUsage<'a>,
     pub(super) left: Vec<Uuid>,
     pub(super) contained: Vec<Uuid>,
-    /// The thread of each.
+    /// The thread for each entry in `contained`.
     pub(super) contained_in: Vec<Uuid>,
     pub(super) app_runs: AppRuns<'a>,
     pub(super) trainings: TrainingRuns<'a>,
@@ -53,7 +53,7 @@ pub(super) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// The rows of all batches, in their order.
+    /// The rows from all batches, in order.
     pub(super) fn of(batches: &[&'a Batch]) -> Self {
         let mut columns = Self::default();
         for batch in batches {
@@ -91,7 +91,7 @@ impl<'a> Columns<'a> {
         columns
     }
 
-    /// Of the states of a run the last one.
+    /// Adds the training rows, with only the last state per run.
     fn trainings(&mut self, batches: &[&'a Batch]) {
         let mut states: Vec<LatestState<'a>> = Vec::new();
         for batch in batches {
@@ -114,10 +114,11 @@ impl<'a> Columns<'a> {
         states.into_iter().for_each(|row| self.training_states.push(row));
     }
 
-    /// Items as they are after the commit: one statement sees no row that it adds itself, and changes a row once. Changes are
-    /// written also for items that are added here, since a batch that is sent again may have added them before.
+    /// Items in their state after the commit: a statement does not see the rows it adds, and can change a row
+    /// only once. Changes are also written for items that are added here, because an earlier submission may
+    /// already have added them.
     fn thread_items(&mut self, batches: &[&'a Batch]) {
-        // The last content of each item, and whether its run has ended.
+        // The last content for each item, and whether its run has ended.
         let mut replaced: Vec<(&'a ReplacedItemRow, bool)> = Vec::new();
         for row in batches.iter().flat_map(|batch| &batch.replaced_items) {
             let is_end = row.content.is_none();
@@ -145,9 +146,9 @@ impl<'a> Columns<'a> {
         removed.into_iter().for_each(|row| self.removed_items.push(row));
     }
 
-    /// The journal's rows, and the blobs of their large results.
+    /// The journal rows, and the blobs for their large results.
     fn journal(&mut self, batches: &[&'a Batch]) {
-        // By digest: two lanes that store the same values wait for each other in one order.
+        // Sorted by digest: two lanes that store the same values lock them in the same order.
         let mut large: BTreeMap<[u8; 32], (&'a str, DateTime<Utc>)> = BTreeMap::new();
         for row in last_rows(batches) {
             let blob = row.result.as_deref().filter(|result| result.len() > INLINE_RESULT).map(|result| {
@@ -164,7 +165,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// All changes of a thread as one: one statement changes a row once.
+/// Merges all changes to a thread: one statement can change a row only once.
 fn thread_changes(batches: &[&Batch]) -> Vec<ThreadChangeRow> {
     let mut changes: Vec<ThreadChangeRow> = Vec::new();
     for row in batches.iter().flat_map(|batch| &batch.thread_changes).cloned() {
@@ -181,7 +182,7 @@ fn thread_changes(batches: &[&Batch]) -> Vec<ThreadChangeRow> {
     changes
 }
 
-/// The last row of each attempt, and none after its outcome: one statement cannot change a row twice.
+/// The last row per attempt, ignoring rows after its outcome: one statement cannot change a row twice.
 fn last_rows<'a>(batches: &[&'a Batch]) -> Vec<&'a StepRow> {
     let mut steps: Vec<&StepRow> = Vec::new();
     for row in batches.iter().flat_map(|batch| &batch.steps) {
@@ -200,7 +201,7 @@ fn last_rows<'a>(batches: &[&'a Batch]) -> Vec<&'a StepRow> {
     steps
 }
 
-/// The last state of each run, and none after its end; and when it first started to execute.
+/// The last state per run, ignoring states after its end, and its first start.
 fn latest<'a>(batches: &[&'a Batch]) -> Vec<Latest<'a>> {
     let mut updates: Vec<Latest<'a>> = Vec::new();
     for row in batches.iter().flat_map(|batch| &batch.updates) {

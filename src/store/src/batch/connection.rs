@@ -20,27 +20,27 @@ pub struct LaneConnection {
     connection: AsyncPgConnection,
 }
 
-/// Why a batch was not committed.
+/// The reason why a batch was not committed.
 #[derive(Debug, thiserror::Error)]
 pub enum LaneError {
-    /// The lease has gone to another owner: nothing was written, and nothing ever will be.
+    /// Another owner has acquired the lease: nothing was written, and no retry can succeed.
     #[error("this writer's lease has gone to another owner")]
     Fenced,
-    /// The batch itself cannot be written; a part of it may.
+    /// The batch itself is invalid; some of its rows may be valid.
     #[error("the batch cannot be written: {0}")]
     Poisoned(String),
-    /// The partition of a day is missing; nothing was written. [`Store::make_partitions`] makes it.
+    /// The partition for a day is missing; nothing was written. [`Store::make_partitions`] creates it.
     ///
     /// [`Store::make_partitions`]: crate::Store::make_partitions
     #[error("the partition of a day is missing")]
     NoPartition(BTreeSet<NaiveDate>),
-    /// The database cannot take it now. It may have taken it: send the same batch again.
+    /// The database cannot accept the batch now. It may have been committed: send the same batch again.
     #[error(transparent)]
     Unavailable(StoreError),
 }
 
 impl Store {
-    /// A connection of a lane, apart from the pool.
+    /// Opens a lane connection outside the pool.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the database cannot be reached.
@@ -54,7 +54,7 @@ impl LaneConnection {
     /// Commits a batch in one statement.
     ///
     /// # Errors
-    /// [`LaneError`] sorts what the database said by what helps.
+    /// [`LaneError`], classified by the remedy.
     pub async fn commit(&mut self, lease: Lease, batch: &Batch) -> Result<(), LaneError> {
         self.commit_all(lease, &[batch]).await
     }
@@ -62,7 +62,7 @@ impl LaneConnection {
     /// Commits several batches in one statement: all of them or none.
     ///
     /// # Errors
-    /// [`LaneError`] sorts what the database said by what helps.
+    /// [`LaneError`], classified by the remedy.
     pub async fn commit_all(&mut self, lease: Lease, batches: &[&Batch]) -> Result<(), LaneError> {
         if batches.iter().all(|batch| batch.is_empty()) {
             return Ok(());
@@ -71,7 +71,7 @@ impl LaneConnection {
         let mut told = self.try_commit(lease, Columns::of(batches), again).await;
         let taken = matches!(told, Err(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)));
         if taken && !again {
-            // Some rows are there: the batch was sent before, and the answer was lost.
+            // Some rows exist: the batch was committed before, and the answer was lost.
             told = self.try_commit(lease, Columns::of(batches), true).await;
         }
         match told {
@@ -95,7 +95,7 @@ impl LaneConnection {
     }
 }
 
-/// Whether it is the rows' fault or the database's.
+/// Decides whether the rows or the database caused the error.
 fn sort(error: DieselError) -> LaneError {
     let transient = matches!(
         &error,
@@ -103,14 +103,13 @@ fn sort(error: DieselError) -> LaneError {
             DatabaseErrorKind::SerializationFailure
                 | DatabaseErrorKind::UnableToSendCommand
                 | DatabaseErrorKind::ClosedConnection
-                // A server that is a standby by now.
+                // The server has become a standby.
                 | DatabaseErrorKind::ReadOnlyTransaction,
             _
         ) | DieselError::BrokenTransactionManager
     );
     match StoreError::from(error) {
-        // A statement that ran into a time limit or was cancelled, a deadlock, a server that goes down: the same
-        // again may do.
+        // A timeout, a cancelled statement, a deadlock, a server shutdown: a retry may succeed.
         StoreError::Query(inner) if transient || says_transient(&inner.to_string()) => {
             LaneError::Unavailable(StoreError::Unavailable(inner.to_string()))
         }
@@ -132,7 +131,7 @@ fn is_no_partition(error: &DieselError) -> bool {
         || text.contains("no partition of relation")
 }
 
-/// The days whose partitions a commit writes to.
+/// The days whose partitions a commit writes.
 fn days(batches: &[&Batch]) -> BTreeSet<NaiveDate> {
     batches.iter().flat_map(|batch| &batch.events).map(|events| day_of(events.stream_id)).collect()
 }
@@ -146,7 +145,7 @@ mod tests {
     use crate::database::connect::Session;
     use crate::testing::TestDatabase;
 
-    /// The error of a commit on a connection with this setting, while another session holds the lease's row.
+    /// The error from a commit with this setting while another session holds the lease's row.
     async fn told(setting: &str) -> LaneError {
         let database = TestDatabase::create().await;
         let store = database.store().await;

@@ -1,8 +1,8 @@
-//! What a lane commits: rows of many streams in one statement.
+//! The unit that a lane commits: rows from many streams in one statement.
 //!
-//! One commit is one prepared statement with a CTE for each table that has rows, its values as arrays. It is its
-//! own transaction, so there is neither BEGIN nor COMMIT to wait for. Each row is written once however often it
-//! is sent: a resend after a broken connection is harmless.
+//! One commit is one prepared statement with a CTE for each table that has rows, and arrays as values. The
+//! statement is its own transaction, which saves the BEGIN and COMMIT round trips. Each row is written once
+//! however often it is sent, so a resend after a broken connection is harmless.
 
 #[macro_use]
 mod table;
@@ -21,7 +21,7 @@ pub use tables::{
     TrainingCaseRow, TrainingMarkRow, TrainingRunRow, TrainingStateRow, TurnSentRow,
 };
 
-/// Declares the rows of a batch.
+/// Declares the row types in a batch.
 macro_rules! batch {
     ($($(#[$doc:meta])* $rows:ident: $row:ty,)+) => {
         /// Rows that are committed together or not at all.
@@ -48,17 +48,17 @@ macro_rules! batch {
 batch! {
     /// Threads to create.
     threads: ThreadRow,
-    /// Changes of threads.
+    /// Thread changes.
     thread_changes: ThreadChangeRow,
     /// Items to add.
     items: ItemRow,
-    /// Items that now contain something else.
+    /// Items with new content.
     replaced_items: ReplacedItemRow,
     /// Items to delete.
     removed_items: RemovedItemRow,
-    /// Items to take out.
+    /// Item ranges that retries cut.
     cuts: CutRow,
-    /// Attachments that a message of the same batch contains.
+    /// Attachments contained in a message from the same batch.
     contained: ContainedRow,
     /// Runs to create.
     runs: RunRow,
@@ -66,46 +66,46 @@ batch! {
     streams: StreamRow,
     /// Journal rows.
     steps: StepRow,
-    /// Journal rows of other runs to copy.
+    /// Journal rows to copy from other runs.
     copies: CopyRow,
-    /// Requests to send.
+    /// Outbox requests to send.
     outbox: OutboxRow,
-    /// States of runs.
+    /// Run states.
     updates: RunUpdate,
-    /// Questions of runs.
+    /// Questions asked by runs.
     questions: QuestionRow,
-    /// Items of questions with which turns end.
+    /// Question items that end a turn.
     question_items: QuestionItemRow,
-    /// Runs whose open questions of items end with them.
+    /// Runs whose end closes their open question items.
     closed_questions: ClosedQuestionsRow,
-    /// What turns that end with a question have sent.
+    /// The output of turns that end with a question.
     turns_sent: TurnSentRow,
-    /// Runs that go into the queue.
+    /// Runs to enqueue.
     queued: QueueRow,
-    /// What models have used.
+    /// Model usage in chats.
     chat_usage: ChatUsageRow,
-    /// Runs that give back their place among the runs of their workflow; each with its [`RunUpdate`].
+    /// Runs that release their workflow slot; each with its [`RunUpdate`].
     left: Uuid,
-    /// Runs of apps to create, each with its [`RunRow`].
+    /// App runs to create, each with its [`RunRow`].
     app_runs: AppRunRow,
     /// Trainings and evaluations to create, each with its [`RunRow`].
     trainings: TrainingRunRow,
-    /// Calls of models of trainings.
+    /// Model calls in trainings.
     training_calls: TrainingCallRow,
-    /// Results of cases.
+    /// Case results.
     training_cases: TrainingCaseRow,
-    /// Candidates of trainings.
+    /// Training candidates.
     training_candidates: TrainingCandidateRow,
-    /// What trainings have done once.
+    /// One-time steps that trainings have completed.
     training_marks: TrainingMarkRow,
-    /// How far trainings have got.
+    /// Training progress.
     training_states: TrainingStateRow,
     /// Events.
     events: EventsRow,
 }
 
 impl Batch {
-    /// Rough size of the texts, bytes: keeps a commit from growing without bound.
+    /// Approximate text bytes; limits the size of a commit.
     #[must_use]
     pub fn weight(&self) -> usize {
         let items: usize = self.items.iter().map(|row| row.content.len()).sum();

@@ -1,5 +1,5 @@
-//! The statement of a commit. diesel caches it by its text, and the text depends only on which tables have rows, on
-//! whether those are single rows, and on the day of the events.
+//! The commit statement. diesel caches it by its text, which depends only on the tables that have rows, on
+//! whether those are single rows, and on the events' day.
 
 use diesel::pg::Pg;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
@@ -14,21 +14,21 @@ use super::tables::{
 };
 use crate::system::partitions::partition_name;
 
-/// An attempt's outcome follows its start; nothing follows an outcome.
+/// An outcome replaces its attempt's start; an outcome is final.
 const STEP_AGAIN: &str = "(run_id, node, visit, attempt) DO UPDATE SET status = excluded.status, \
      result = excluded.result, result_blob = excluded.result_blob, error = excluded.error, note = coalesce(excluded.note, run_steps.note), \
      finished_at = excluded.finished_at WHERE run_steps.finished_at IS NULL";
 
-/// A value may be there already, from any writer. It is made young again, or it could be deleted as unreferenced.
+/// The value may already exist, from any writer. Its age is reset, or it could be deleted as unreferenced.
 const BLOB_AGAIN: &str =
     "(digest) DO UPDATE SET created_at = greatest(blobs.created_at, excluded.created_at)";
 
-/// The statement; returns 1, or 0 when the writer's lease has gone to another writer.
+/// The statement; returns 1, or 0 when another writer has acquired the lease.
 pub(super) struct Commit<'a> {
     pub(super) writer_id: Uuid,
     pub(super) epoch: i64,
     pub(super) columns: Columns<'a>,
-    /// Whether rows may be there already. Saying so for every row would cost a tenth of the commit.
+    /// Whether rows may already exist. A conflict clause on every row would cost a tenth of the commit.
     pub(super) again: bool,
 }
 
@@ -52,7 +52,7 @@ impl QueryFragment<Pg> for Commit<'_> {
         out.push_bind_param::<BigInt, _>(&self.epoch)?;
         out.push_sql(" FOR SHARE)");
         let skip = self.again.then_some("DO NOTHING");
-        // The queue and the places follow what becomes of the runs.
+        // The queue and slot changes depend on the updated runs.
         let usage = &self.columns.chat_usage;
         let follows = !queued.is_empty() || !left.is_empty() || !usage.is_empty();
         let returning = if follows { " RETURNING runs.id" } else { "" };
@@ -68,14 +68,14 @@ impl QueryFragment<Pg> for Commit<'_> {
         self.columns.app_runs.insert(out, None, skip, "")?;
         steps.insert(out, None, self.again.then_some(STEP_AGAIN), steps_returning)?;
         self.copies(out)?;
-        // A step that another instance has executed again leaves the same row.
+        // A step that another instance has re-executed produces the same row.
         outbox.insert(out, None, Some("DO NOTHING"), "")?;
         blobs.insert(out, None, Some(BLOB_AGAIN), " RETURNING blobs.digest")?;
         self.chunks(out)?;
         self.updates(out, returning)?;
-        // A later life asks the same question again.
+        // A resumed run asks the same question again.
         questions.insert(out, None, Some("DO NOTHING"), "")?;
-        // Both may be another run's by now, if the batch is sent again.
+        // If the batch is sent again, both may already belong to another run.
         self.columns.question_items.insert(out, None, skip, "")?;
         self.columns.turns_sent.insert(out, None, skip, "")?;
         self.closed_questions(out)?;
@@ -87,7 +87,7 @@ impl QueryFragment<Pg> for Commit<'_> {
             out.push_sql(") AND run_id IN (SELECT id FROM put_updates))");
         }
         if !contained.is_empty() {
-            // A claim that was released or is void by now counts after all, unless another thread has one.
+            // A released or invalid claim still counts, unless another thread has claimed the attachment.
             out.push_sql(
                 ", put_contained AS (UPDATE attachments a SET contained = true, thread_id = coalesce(a.thread_id, c.thread)
                      FROM fence, unnest(",
@@ -98,7 +98,8 @@ impl QueryFragment<Pg> for Commit<'_> {
             out.push_sql(") c (attachment, thread) WHERE a.id = c.attachment)");
         }
         self.trainings(out, skip)?;
-        // Into the partition itself, if all events are of one day: finding it for each row costs as much as the row.
+        // Inserts into the partition itself if all events are from one day: routing costs as much per row as
+        // the row.
         let partition = events.single_day().map(partition_name);
         events.insert(out, partition.as_deref(), skip, "")?;
         out.push_sql(" SELECT count(*) FROM fence");
@@ -106,10 +107,10 @@ impl QueryFragment<Pg> for Commit<'_> {
     }
 }
 
-/// The parts that are more than an insert.
+/// The parts that are not plain inserts.
 impl Commit<'_> {
-    /// Whether other turns may have changed by now what an earlier sending of the same rows has stored: a turn that has ended, or
-    /// waits, is followed by others.
+    /// Whether other turns may have changed rows that an earlier submission stored: more turns can follow a
+    /// turn that has ended or waits.
     fn may_be_followed(&self) -> bool {
         let Columns { thread_changes, items, replaced_items, removed_items, .. } = &self.columns;
         let changes = [
@@ -121,7 +122,7 @@ impl Commit<'_> {
         self.again && !self.columns.updates.is_empty() && changes.contains(&false)
     }
 
-    /// The runs of which an earlier sending has stored the end, or that they wait.
+    /// Selects the runs whose end or wait an earlier submission has stored.
     fn known<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         if self.may_be_followed() {
             out.push_sql(", known AS MATERIALIZED (SELECT r.id FROM runs r, ");
@@ -179,7 +180,7 @@ impl Commit<'_> {
     fn changed_items<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let Columns { replaced_items, removed_items, .. } = &self.columns;
         if !replaced_items.is_empty() {
-            // Kept is what a run has found, until the run ends; not what it has created itself.
+            // Keeps the content that a run found until the run ends, except for the run's own items.
             out.push_sql(
                 ", put_replaced AS (UPDATE thread_items i SET content = coalesce(t.content, i.content), \
                  changed_by = CASE WHEN t.content IS NULL THEN i.changed_by ELSE t.run_id END, before = CASE \
@@ -224,7 +225,8 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// After the value's row: a transaction that is deleting the value has deleted its chunks, too, by then.
+    /// Runs after the blob row: a concurrent transaction that deletes the value has also deleted its chunks by
+    /// then.
     fn chunks<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let chunks = &self.columns.chunks;
         if chunks.is_empty() {
@@ -258,7 +260,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// Counts with the first row of its step, or with the end of its run: what is sent again counts no second time.
+    /// Counts usage with the first row for its step, or with the end of its run: a resend does not count again.
     fn chat_usage<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let Columns { chat_usage, steps, runs, updates, .. } = &self.columns;
         if chat_usage.is_empty() {
@@ -284,7 +286,7 @@ impl Commit<'_> {
                 out.push_sql(")");
             }
         }
-        // Lanes lock rows in the same order.
+        // All lanes lock rows in the same order.
         out.push_sql(
             " GROUP BY 1, 2, 3, 4 ORDER BY 2, 1, 3 ON CONFLICT (workflow_id, day, session, writer_id) DO UPDATE SET \
              turns = chat_usage.turns + excluded.turns, calls = chat_usage.calls + excluded.calls, \
@@ -309,7 +311,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// What a resumed run has done before is there already.
+    /// Skips the rows that a resumed run stored before.
     fn trainings<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>, skip: Option<&'static str>) -> QueryResult<()> {
         let again = Some("DO NOTHING");
         let Columns { trainings, training_calls, training_cases, training_candidates, .. } = &self.columns;

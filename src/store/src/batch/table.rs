@@ -6,8 +6,8 @@ use diesel::result::QueryResult;
 use diesel::serialize::ToSql;
 use diesel::sql_types::{Array, HasSqlType};
 
-/// The rows of one table as values of the statement: many as `unnest` of arrays, a single one as it stands, which costs the
-/// server less.
+/// The rows for one table as values in the statement: several as `unnest` over arrays, a single one as plain
+/// values, which costs the server less.
 pub(super) struct Values<'o, 'a, 'b> {
     out: &'o mut AstPass<'a, 'b, Pg>,
     single: bool,
@@ -21,7 +21,7 @@ impl<'o, 'a, 'b> Values<'o, 'a, 'b> {
         Self { out, single, first: true }
     }
 
-    /// The values of one column.
+    /// Writes the values for one column.
     pub(super) fn column<ST, T>(&mut self, values: &'b Vec<T>) -> QueryResult<()>
     where
         Pg: HasSqlType<ST>,
@@ -40,8 +40,9 @@ impl<'o, 'a, 'b> Values<'o, 'a, 'b> {
     }
 }
 
-/// Declares the columns of a table once: `Name: "table" from Source as pattern => { column: Type [SqlType] = value, … }`, and
-/// after `and` those with the same SQL for every row. The lifetime of borrowed values is `'a`.
+/// Declares a table's columns once:
+/// `Name: "table" from Source as pattern => { column: Type [SqlType] = value, … }`,
+/// and after `and` the columns with the same SQL for every row. Borrowed values have the lifetime `'a`.
 macro_rules! lane_table {
     (
         $(#[$doc:meta])*
@@ -77,7 +78,7 @@ macro_rules! lane_table {
                 self.$first.is_empty()
             }
 
-            /// `(SELECT …)` or `unnest(…)` of the rows.
+            /// Writes the rows as `(SELECT …)` or `unnest(…)`.
             pub(in crate::batch) fn values<'b>(
                 &'b self,
                 out: &mut diesel::query_builder::AstPass<'_, 'b, diesel::pg::Pg>,
@@ -89,8 +90,8 @@ macro_rules! lane_table {
                 Ok(())
             }
 
-            /// `, put_Name AS (INSERT INTO table (columns) SELECT t.* FROM fence, … AS t …)`, if there are rows. `into`: a
-            /// partition instead of the table.
+            /// Writes `, put_Name AS (INSERT INTO table (columns) SELECT t.* FROM fence, … AS t …)` if there
+            /// are rows. `into`: a partition instead of the table.
             pub(in crate::batch) fn insert<'b>(
                 &'b self,
                 out: &mut diesel::query_builder::AstPass<'_, 'b, diesel::pg::Pg>,

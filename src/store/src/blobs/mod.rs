@@ -1,4 +1,4 @@
-//! Binary values, what uses them, and their streams.
+//! Binary values, their uses, and their streams.
 
 mod parts;
 pub(crate) mod records;

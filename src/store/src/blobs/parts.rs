@@ -1,4 +1,4 @@
-//! Many blobs at once, in parts that fit into memory: the files of a bundle.
+//! Stores many blobs in parts that fit into memory, for a bundle's files.
 
 use std::collections::HashSet;
 
@@ -9,19 +9,19 @@ use diesel_async::{AsyncConnection as _, RunQueryDsl};
 use super::records::CHUNK;
 use crate::{Store, StoreError};
 
-/// Bytes of a chunk of a blob.
+/// Bytes per blob chunk.
 pub const BLOB_CHUNK: usize = CHUNK;
 
-/// A chunk of a blob: [`BLOB_CHUNK`] bytes, or what is left at the end.
+/// A blob chunk: [`BLOB_CHUNK`] bytes, or the rest at the end.
 #[derive(Debug, Clone)]
 pub struct BlobPart {
-    /// SHA-256 of the blob.
+    /// The blob's SHA-256.
     pub digest: [u8; 32],
-    /// Bytes of the blob.
+    /// The blob's bytes.
     pub size: u64,
-    /// The place of the chunk, from 0.
+    /// The chunk's number, from 0.
     pub number: i32,
-    /// The bytes of the chunk.
+    /// The chunk's content.
     pub bytes: Vec<u8>,
 }
 
@@ -32,13 +32,13 @@ struct Found {
 }
 
 impl Store {
-    /// Of these blobs, those that are stored and in use; they stay for at least a day from now.
+    /// Returns those blobs that are stored and in use; they are kept for at least a day from now.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn used_blobs(&self, digests: &[[u8; 32]]) -> Result<HashSet<[u8; 32]>, StoreError> {
         let digests: Vec<&[u8]> = digests.iter().map(<[u8; 32]>::as_slice).collect();
-        // In their order: two uploads do not wait for each other.
+        // Sorted, so that two uploads do not deadlock.
         let rows: Vec<Found> = diesel::sql_query(
             "WITH found AS MATERIALIZED (SELECT digest FROM blobs b WHERE digest = ANY($1)
                  AND EXISTS (SELECT FROM blob_uses u WHERE u.digest = b.digest) ORDER BY digest FOR UPDATE)
@@ -51,7 +51,7 @@ impl Store {
         Ok(rows.into_iter().filter_map(|row| row.digest.try_into().ok()).collect())
     }
 
-    /// Stores chunks of blobs, ordered by their digests. A blob of which all are stored can be used.
+    /// Stores blob chunks, ordered by digest. A blob is usable when all its chunks are stored.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -66,7 +66,7 @@ impl Store {
         let now = self.now();
         let mut connection = self.connection().await?;
         let stored = connection.transaction(async |connection| {
-            // First, so that no blob is deleted from under its chunks.
+            // First, so that no blob is deleted while its chunks are stored.
             diesel::sql_query(
                 "INSERT INTO blobs (digest, size, created_at)
                  SELECT DISTINCT digest, size, $3 FROM unnest($1, $2) AS p (digest, size) ORDER BY digest

@@ -10,10 +10,10 @@ use ring::digest::{SHA256, digest};
 use crate::schema::{blob_chunks, blobs};
 use crate::{Store, StoreError};
 
-/// Bytes of a chunk: small enough that a row never strains memory, large enough that there are few.
+/// Bytes per chunk: small enough for memory, large enough to keep the rows few.
 pub(crate) const CHUNK: usize = 256 * 1024;
 
-/// Where a value is found: its SHA-256.
+/// A value's address: its SHA-256.
 pub(crate) fn address(bytes: &[u8]) -> [u8; 32] {
     let mut address = [0_u8; 32];
     address.copy_from_slice(digest(&SHA256, bytes).as_ref());
@@ -26,7 +26,7 @@ pub(crate) fn chunks(bytes: &[u8]) -> impl Iterator<Item = (i32, &[u8])> {
 }
 
 impl Store {
-    /// Stores a value and yields its SHA-256; the same bytes are stored once.
+    /// Stores a value and returns its SHA-256; equal bytes are stored once.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -36,10 +36,10 @@ impl Store {
         connection.transaction(async |connection| put(connection, bytes, now).await).await
     }
 
-    /// The value at this address.
+    /// Returns the value at this address.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when the stored bytes are not those of the address.
+    /// [`StoreError::Corrupt`] when the stored bytes do not match the address.
     pub async fn blob(&self, address: &[u8; 32]) -> Result<Option<Vec<u8>>, StoreError> {
         let mut connection = self.connection().await?;
         let known: Option<i64> = blobs::table
@@ -61,10 +61,10 @@ impl Store {
         verified(bytes, address).map(Some)
     }
 
-    /// The values at these addresses, as far as they are there.
+    /// Returns the existing values at these addresses.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when stored bytes are not those of their address.
+    /// [`StoreError::Corrupt`] when stored bytes do not match their address.
     pub(crate) async fn blobs(&self, addresses: &[Vec<u8>]) -> Result<HashMap<Vec<u8>, Vec<u8>>, StoreError> {
         let mut values: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
         if addresses.is_empty() {
@@ -94,7 +94,7 @@ pub(crate) async fn put(
     diesel::insert_into(blobs::table)
         .values((blobs::digest.eq(address.as_slice()), blobs::size.eq(size), blobs::created_at.eq(now)))
         .on_conflict(blobs::digest)
-        // Young again, or it could be deleted as unreferenced.
+        // Resets the age, or the blob could be deleted as unreferenced.
         .do_update()
         .set(blobs::created_at.eq(now))
         .execute(connection)

@@ -1,5 +1,5 @@
-//! Blobs that are larger than memory should hold: written as their bytes arrive, read chunk by chunk. Between two calls no
-//! connection is held.
+//! Streams for blobs too large for memory: written as their bytes arrive, read chunk by chunk. No connection is
+//! held between two calls.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -14,29 +14,29 @@ use crate::blobs::uses::{BlobUse, insert};
 use crate::schema::{blob_chunks, blobs};
 use crate::{Store, StoreError};
 
-/// Chunks that one statement makes part of a blob.
+/// Maximum chunks moved into a blob per statement.
 const MOVED_AT_ONCE: usize = 64;
 
-/// A blob that is being written. Dropped, what was written is deleted.
+/// A blob that is being written. Dropping it deletes the written bytes.
 pub struct BlobWriter {
     left: Chunks,
     number: i32,
     size: u64,
     digest: Context,
-    /// Less than a chunk.
+    /// The bytes that do not fill a chunk yet.
     rest: Vec<u8>,
-    /// Whether chunks are stored; else only the digest is computed.
+    /// Whether chunks are stored; otherwise only the digest is computed.
     stores: bool,
 }
 
 impl BlobWriter {
-    /// Bytes so far.
+    /// Bytes written so far.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Adds bytes. Those that fill a chunk of 256 KiB are stored.
+    /// Adds bytes. Stores each full chunk (256 KiB).
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer; the blob cannot be finished then.
@@ -70,7 +70,7 @@ impl BlobWriter {
         Ok(())
     }
 
-    /// Ends the writing: nothing is a blob yet.
+    /// Ends the writing, without creating a blob yet.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -83,7 +83,7 @@ impl BlobWriter {
         Ok(WrittenBlob { left: self.left, number: self.number, size: self.size, address })
     }
 
-    /// Makes what was written a blob with a use; returns its SHA-256. The same bytes are stored once.
+    /// Creates a blob with a use from the written bytes; returns its SHA-256. Equal bytes are stored once.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -101,7 +101,8 @@ impl BlobWriter {
     }
 }
 
-/// The chunks of an upload. Dropped, those that are left are deleted; after a crash, retention deletes them when the last one is an hour old.
+/// An upload's chunks. Dropping it deletes the remaining ones; after a crash, retention deletes them when the
+/// last one is an hour old.
 struct Chunks {
     store: Store,
     upload: Uuid,
@@ -119,7 +120,7 @@ impl Drop for Chunks {
     }
 }
 
-/// Bytes that were written, and are no blob yet. Dropped, they are deleted.
+/// Written bytes that are not a blob yet. Dropping it deletes them.
 pub struct WrittenBlob {
     left: Chunks,
     number: i32,
@@ -128,19 +129,19 @@ pub struct WrittenBlob {
 }
 
 impl WrittenBlob {
-    /// SHA-256 of the bytes.
+    /// The bytes' SHA-256.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         self.address
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The bytes. Only for what is small enough for memory.
+    /// Returns the bytes. Only for values small enough for memory.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -155,7 +156,7 @@ impl WrittenBlob {
         Ok(bytes)
     }
 
-    /// Makes them a blob, in a transaction that also stores its first use.
+    /// Creates the blob, in a transaction that also stores its first use.
     pub(crate) async fn store(
         &self,
         connection: &mut AsyncPgConnection,
@@ -171,7 +172,7 @@ impl WrittenBlob {
         .execute(connection)
         .await?;
         let mut moved = 0;
-        // In parts: a statement has a limit of time, and a file may have 1 GiB.
+        // In parts: a statement has a time limit, and a file may have 1 GiB.
         for first in (0..self.number).step_by(MOVED_AT_ONCE) {
             moved += diesel::sql_query(
                 "WITH written AS (DELETE FROM upload_chunks WHERE upload_id = $1 AND number >= $3 AND number < $3 + $4
@@ -212,7 +213,7 @@ pub struct BlobReader {
 }
 
 impl BlobReader {
-    /// Bytes of the whole blob.
+    /// The whole blob's bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
@@ -221,7 +222,7 @@ impl BlobReader {
     /// Returns the next chunk; `None` after the last one.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if the bytes are not those of the address, at the last chunk at the latest.
+    /// [`StoreError::Corrupt`] if the bytes do not match the address, at the last chunk at the latest.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         let damaged = || StoreError::Corrupt("a blob's bytes are not those of its address".to_owned());
         if self.read >= self.size {
@@ -246,7 +247,7 @@ impl BlobReader {
 }
 
 impl Store {
-    /// Begins to write a blob. `upload`: a new id.
+    /// Starts writing a blob. `upload`: a new id.
     #[must_use]
     pub fn write_blob(&self, upload: Uuid) -> BlobWriter {
         let digest = Context::new(&SHA256);
@@ -254,13 +255,13 @@ impl Store {
         BlobWriter { left, number: 0, size: 0, digest, rest: Vec::new(), stores: true }
     }
 
-    /// As [`Self::write_blob`], to compare bytes: nothing is stored.
+    /// As [`Self::write_blob`], for comparing bytes: nothing is stored.
     #[must_use]
     pub fn hash_blob(&self, upload: Uuid) -> BlobWriter {
         BlobWriter { stores: false, ..self.write_blob(upload) }
     }
 
-    /// Begins to read the blob at this address, if there is one.
+    /// Starts reading the blob at this address, if there is one.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -276,7 +277,7 @@ impl Store {
         Ok(size.map(|size| reader(u64::try_from(size).unwrap_or_default())))
     }
 
-    /// Deletes the chunks of an upload.
+    /// Deletes an upload's chunks.
     async fn forget_upload(&self, upload: Uuid) -> Result<(), StoreError> {
         diesel::sql_query("DELETE FROM upload_chunks WHERE upload_id = $1")
             .bind::<SqlUuid, _>(upload)
@@ -285,12 +286,12 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes what is left of uploads whose chunks were all written before then.
+    /// Deletes the chunks of uploads whose last chunk was written before then.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn forget_old_uploads(&self, before: DateTime<Utc>) -> Result<(), StoreError> {
-        // An upload that still receives bytes has a young chunk.
+        // An upload that still receives bytes has a recent chunk.
         diesel::sql_query(
             "DELETE FROM upload_chunks c WHERE created_at < $1 AND NOT EXISTS (
                  SELECT FROM upload_chunks y WHERE y.upload_id = c.upload_id AND y.created_at >= $1)",

@@ -1,4 +1,4 @@
-//! Who needs a blob: it is kept while a use or a step names it.
+//! Blob uses: a blob is kept while a use or a step names it.
 
 use diesel::sql_types::{Array, Bytea, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
@@ -6,19 +6,19 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// A use of a blob.
+/// A blob use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlobUse {
-    /// What needs it, such as `attachment`.
+    /// The kind of owner, such as `attachment`.
     pub kind: &'static str,
     /// The row that needs it.
     pub owner: Uuid,
-    /// The workspace that it counts for.
+    /// The workspace whose storage it counts toward.
     pub workspace: Uuid,
 }
 
 impl Store {
-    /// Keeps a blob for a use. Returns `false` if there is no such blob.
+    /// Adds a use to a blob. Returns `false` if the blob does not exist.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -27,7 +27,7 @@ impl Store {
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
-                // Young again: a deletion that is looking at it just now leaves it.
+                // Resets the age, so that a concurrent deletion spares it.
                 let found = diesel::sql_query("UPDATE blobs SET created_at = $2 WHERE digest = $1")
                     .bind::<Bytea, _>(address.as_slice())
                     .bind::<Timestamptz, _>(now)
@@ -42,7 +42,7 @@ impl Store {
             .await
     }
 
-    /// Forgets every use of one kind by an owner.
+    /// Deletes all uses with this kind and owner.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -56,7 +56,7 @@ impl Store {
     }
 }
 
-/// Adds a use of a blob that is there.
+/// Adds a use to an existing blob.
 pub(crate) async fn insert(
     connection: &mut AsyncPgConnection,
     address: &[u8; 32],
@@ -73,7 +73,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Forgets every use by owners of attachments.
+/// Deletes all uses by these attachments.
 pub(crate) async fn forget_all(
     connection: &mut AsyncPgConnection,
     owners: &[Uuid],

@@ -1,4 +1,5 @@
-//! Erases the data of visitors: first their content, and, when the UTC day is over, their names in what was used on it.
+//! Erases visitor data: first the content, and, after the UTC day has ended, the visitor names in usage
+//! records.
 
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -12,19 +13,19 @@ use super::visitors::ChatVisitor;
 use crate::system::retention::{CLEAR_RUN_CONTENT, EMPTY_COPIES, RUN_ROWS, THREAD_AND_FEEDBACK_ROWS};
 use crate::{Changes, Store, StoreError};
 
-/// Threads of one part: each may have thousands of runs.
+/// Maximum threads per batch: each may have thousands of runs.
 const THREADS_PART: i64 = 3;
-/// Erasures that are continued in one round.
+/// Maximum erasures per round.
 const ERASURES_PART: i64 = 20;
-/// How long a completed erasure is checked for data that was stored after it.
+/// Period after an erasure in which late data is still erased.
 const RECHECKED: TimeDelta = TimeDelta::hours(1);
 
-/// A request to erase the data of a visitor.
+/// A request to erase a visitor's data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Erasure {
-    /// Who.
+    /// The visitor.
     pub visitor: ChatVisitor,
-    /// When; what came later is not erased.
+    /// When it was requested; later data is kept.
     pub requested_at: DateTime<Utc>,
 }
 
@@ -61,7 +62,7 @@ struct ThreadRow {
 }
 
 impl Changes {
-    /// Requests that the data of a visitor is erased. Returns the request, and how many threads the visitor has.
+    /// Stores a request to erase a visitor's data. Returns the request and the visitor's number of threads.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -93,12 +94,12 @@ impl Changes {
 }
 
 impl Store {
-    /// Erasures that are not complete, or after which something has come that was on its way.
+    /// Returns incomplete erasures, and those after which late data has arrived.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn open_erasures(&self) -> Result<Vec<Erasure>, StoreError> {
-        // In any order: one that does not end keeps no others waiting.
+        // Random order, so that an erasure that never completes does not block others.
         let rows: Vec<Row> = diesel::sql_query(
             "SELECT workflow_id, owner_kind, owner_id, requested_at FROM erasures e
              WHERE erased_at IS NULL OR EXISTS (SELECT FROM threads t WHERE t.workflow_id = e.workflow_id
@@ -111,7 +112,7 @@ impl Store {
         rows.into_iter().map(Row::read).collect()
     }
 
-    /// Whether the erasure of a visitor's data was requested at this time or later.
+    /// Whether an erasure for the visitor was requested at this time or later.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -132,7 +133,7 @@ impl Store {
         Ok(found > 0)
     }
 
-    /// Threads of a visitor that are not deleted, or have turns that have not ended; the former first.
+    /// Returns a visitor's threads that are not deleted, then the deleted ones with unfinished turns.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -152,8 +153,9 @@ impl Store {
         Ok(rows.into_iter().map(|row| ThreadId(row.id)).collect())
     }
 
-    /// Erases some of a visitor's deleted threads whose turns have ended; returns how many. The rows of the threads, and of their runs
-    /// without content, stay for a day: what a batch that is sent again brings back is erased with them.
+    /// Erases some of a visitor's deleted threads whose turns have ended; returns their number. The rows of the
+    /// threads and of their runs stay for a day without content, so that data restored by a resent batch is
+    /// erased with them.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -182,7 +184,8 @@ impl Store {
         Ok(u64::try_from(erased).unwrap_or_default())
     }
 
-    /// Erases what a visitor has outside of threads and completes the erasure, if no thread is left. Returns whether it is complete.
+    /// Erases a visitor's data outside threads and completes the erasure, if no thread is left. Returns whether
+    /// it is complete.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -221,8 +224,8 @@ impl Store {
             .await
     }
 
-    /// Takes the names of visitors out of what was used before the UTC day, and forgets their erasures. Until then a limit of the day
-    /// still counts for them.
+    /// Removes visitor names from usage records before the UTC day, and deletes the erasures. Until then a
+    /// daily limit still counts for these visitors.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -248,7 +251,7 @@ impl Store {
     }
 }
 
-/// Attachments of no thread, feedback on threads of others, and keys of requests.
+/// Erases attachments outside threads, feedback on other visitors' threads, and idempotency keys.
 async fn erase_rest(connection: &mut AsyncPgConnection, erasure: &Erasure) -> Result<(), StoreError> {
     let Erasure { visitor, requested_at } = erasure;
     diesel::sql_query(

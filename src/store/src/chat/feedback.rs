@@ -1,4 +1,4 @@
-//! What people think of thread items, with copies of the turns.
+//! Feedback on thread items, with copies of the turns.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -9,32 +9,32 @@ use uuid::Uuid;
 
 use crate::{OwnerKind, Store, StoreError};
 
-/// Bytes of the entries of a page, except that one entry is always there.
+/// Maximum entry bytes per page, except that one entry is always included.
 const LARGEST_PAGE: i64 = 4 * 1024 * 1024;
 
-/// An item that feedback is about.
+/// An item that receives feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RatedItem {
     /// Its id.
     pub key: ItemKey,
-    /// What its id on the wire begins with.
+    /// The prefix of its id on the wire.
     pub prefix: &'static str,
     /// The run that created it.
     pub run: Option<Uuid>,
 }
 
-/// A turn that feedback is about, besides what its run has stored.
+/// A turn that receives feedback: data in addition to its run's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RatedTurn {
     /// Its run.
     pub run: Uuid,
     /// The messages that it read, a JSON array.
     pub messages: String,
-    /// All text that it wrote.
+    /// All text in its reply.
     pub text: String,
 }
 
-/// One author's feedback on items of a thread.
+/// One author's feedback on thread items.
 #[derive(Debug, Clone)]
 pub struct Feedback<'a> {
     /// The thread.
@@ -43,17 +43,17 @@ pub struct Feedback<'a> {
     pub items: Vec<RatedItem>,
     /// Their turns, each once.
     pub turns: Vec<RatedTurn>,
-    /// Kind of the author.
+    /// The author kind.
     pub author_kind: OwnerKind,
     /// The author's id; empty if the author is unknown.
     pub author_id: &'a str,
     /// `positive` or `negative`.
     pub kind: &'a str,
-    /// The author's words.
+    /// The author's comment.
     pub comment: Option<&'a str>,
 }
 
-/// Which of a workflow's feedback to list. Everything given must match.
+/// Filters for a workflow's feedback. All given filters must match.
 #[derive(Debug, Clone, Default)]
 pub struct FeedbackFilter {
     /// `positive` or `negative`.
@@ -62,11 +62,11 @@ pub struct FeedbackFilter {
     pub from: Option<DateTime<Utc>>,
     /// Given before this time.
     pub to: Option<DateTime<Utc>>,
-    /// The number of the version that answered.
+    /// The version number that answered.
     pub version: Option<i32>,
 }
 
-/// One author's feedback on an item, with the copy of its turn if there is one.
+/// One author's feedback on an item, with the turn's copy if there is one.
 #[derive(Debug, Clone, QueryableByName)]
 pub struct ListedFeedback {
     /// UUIDv7.
@@ -78,7 +78,7 @@ pub struct ListedFeedback {
     /// `positive` or `negative`.
     #[diesel(sql_type = Text)]
     pub kind: String,
-    /// The author's words.
+    /// The author's comment.
     #[diesel(sql_type = Nullable<Text>)]
     pub comment: Option<String>,
     /// The thread.
@@ -87,10 +87,10 @@ pub struct ListedFeedback {
     /// The item.
     #[diesel(sql_type = Binary)]
     pub item_id: Vec<u8>,
-    /// What the item's id on the wire begins with.
+    /// The prefix of the item's id on the wire.
     #[diesel(sql_type = Text)]
     pub prefix: String,
-    /// Kind of the author.
+    /// The author kind.
     #[diesel(sql_type = Text)]
     pub author_kind: String,
     /// The author's id; empty if the author is unknown.
@@ -99,7 +99,7 @@ pub struct ListedFeedback {
     /// The run that created the item.
     #[diesel(sql_type = Nullable<SqlUuid>)]
     pub run_id: Option<Uuid>,
-    /// The number of the version that ran; `None` without a copy, or for a draft.
+    /// The number of the executed version; `None` without a copy, or for a draft.
     #[diesel(sql_type = Nullable<Integer>)]
     pub version: Option<i32>,
     /// JSON.
@@ -111,7 +111,7 @@ pub struct ListedFeedback {
     /// JSON.
     #[diesel(sql_type = Nullable<Text>)]
     pub output: Option<String>,
-    /// All text of the turn.
+    /// All text in the turn's reply.
     #[diesel(sql_type = Nullable<Text>)]
     pub output_text: Option<String>,
     #[diesel(sql_type = Bool)]
@@ -121,15 +121,15 @@ pub struct ListedFeedback {
 /// A page of feedback.
 #[derive(Debug)]
 pub struct FeedbackPage {
-    /// At most as many as asked for.
+    /// At most the requested number.
     pub entries: Vec<ListedFeedback>,
-    /// The entry after which the next page starts; `None`: nothing follows.
+    /// The entry after which the next page starts; `None`: last page.
     pub next: Option<Uuid>,
 }
 
 impl Store {
-    /// Stores feedback with copies of its turns, in the place of what the same author thought before. Returns false if the thread is
-    /// not found. The copy of a run that executes gets its output with later feedback.
+    /// Stores feedback with copies of its turns; replaces the author's earlier feedback. Returns false if the
+    /// thread is not found. If the run still executes, its copy gets the output with later feedback.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -139,7 +139,8 @@ impl Store {
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
-                // The lock orders this with a deletion: an earlier one makes this return false, a later one also deletes the feedback.
+                // The lock orders this with a deletion: an earlier one makes this return false, a later one
+                // also deletes the feedback.
                 let found = diesel::sql_query(
                     "SELECT 1 AS found FROM threads WHERE id = $1 AND deleted_at IS NULL FOR SHARE",
                 )
@@ -156,8 +157,9 @@ impl Store {
             .await
     }
 
-    /// Returns a page of a workflow's feedback, the newest first, after the entry `before`. Feedback in deleted threads is left out. A
-    /// page may be shorter than `limit` and have a next one: its entries have 4 MiB together.
+    /// Returns a page of a workflow's feedback, newest first, after the entry `before`. Omits feedback in
+    /// deleted threads. A page may be shorter than `limit` and have a next one: its entries have at most 4 MiB
+    /// in total.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -202,7 +204,7 @@ impl Store {
     }
 }
 
-/// The copy of a run that was deleted stays as it is.
+/// A deleted run's copy stays unchanged.
 async fn copy_turns(
     connection: &mut diesel_async::AsyncPgConnection,
     feedback: &Feedback<'_>,
@@ -224,7 +226,7 @@ async fn copy_turns(
     Ok(())
 }
 
-/// The same feedback again changes nothing, so it keeps its id.
+/// Unchanged feedback keeps its id.
 async fn put_items(
     connection: &mut diesel_async::AsyncPgConnection,
     feedback: &Feedback<'_>,

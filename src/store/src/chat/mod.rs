@@ -1,4 +1,4 @@
-//! Chat threads, their turns, and what readers think of replies.
+//! Chat threads, their turns, and reader feedback on replies.
 
 mod attachments;
 mod erasures;

@@ -1,4 +1,4 @@
-//! Owners of threads.
+//! Thread owners.
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -8,12 +8,12 @@ use uuid::Uuid;
 use crate::schema::threads;
 use crate::{Store, StoreError};
 
-/// Kind of a thread's owner. It decides who may read the thread.
+/// The kind of a thread's owner. It determines the thread's readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnerKind {
     /// The browser with the owner's cookie.
     Visitor,
-    /// The subject of a session token; without an id, every caller with a token of the workflow.
+    /// The subject of a session token; without an id, every caller with a token for the workflow.
     Session,
     /// A user who signed in.
     User,
@@ -24,7 +24,7 @@ pub enum OwnerKind {
 impl OwnerKind {
     const ALL: [Self; 4] = [Self::Visitor, Self::Session, Self::User, Self::Anyone];
 
-    /// As it is stored.
+    /// The stored name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl OwnerKind {
         }
     }
 
-    /// Reads a stored kind.
+    /// Parses a stored kind.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] for any other text.
@@ -50,16 +50,16 @@ impl OwnerKind {
 pub struct ThreadsOf<'a> {
     /// The workflow.
     pub workflow: Uuid,
-    /// Kind of the owner.
+    /// The owner kind.
     pub owner_kind: OwnerKind,
-    /// Who.
+    /// The owner's id.
     pub owner_id: &'a str,
-    /// The user who is signed in on the same browser, if it is not the owner.
+    /// The user who is signed in on the same browser, if different from the owner.
     pub user: Option<&'a str>,
 }
 
 impl Store {
-    /// Records that a request has presented the visitor's cookie for a thread.
+    /// Records that a request for a thread has presented the visitor's cookie.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -1,7 +1,7 @@
-//! How long workflows keep what is said in their chats.
+//! Chat retention per workflow.
 //!
-//! Each call does a part that is small enough not to delay other work and returns whether there is more; several instances may do it at
-//! once.
+//! Each call handles a batch that is small enough not to delay other work, and returns whether more is left;
+//! several instances may run concurrently.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -15,22 +15,22 @@ use crate::system::retention::{
 };
 use crate::{Store, StoreError};
 
-/// How long content is in use after the last turn of a thread.
+/// Time after a thread's last turn during which its content may still be in use.
 pub const CONTENT_USE: TimeDelta = TimeDelta::hours(1);
-/// Threads of one part: each may have thousands of runs.
+/// Maximum threads per batch: each may have thousands of runs.
 const THREADS_PART: i64 = 3;
-/// Threads of one part that are only marked.
+/// Maximum threads per batch that are only marked.
 const MARKED_PART: i64 = 500;
-/// Runs of one part: each may have thousands of steps.
+/// Maximum runs per batch: each may have thousands of steps.
 const RUNS_PART: i64 = 100;
 
-/// A workflow that keeps its chats for a time.
+/// A workflow with a chat retention time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
 pub struct ChatRetention {
     /// The workflow.
     #[diesel(sql_type = SqlUuid)]
     pub workflow: Uuid,
-    /// Days after its last item until a thread is deleted; 0: content is not kept.
+    /// Days after its last item until a thread is deleted; 0: content is not stored.
     #[diesel(sql_type = Integer)]
     pub days: i32,
 }
@@ -42,7 +42,7 @@ struct ThreadRow {
 }
 
 impl Store {
-    /// Workflows that keep their chats for a time.
+    /// Returns workflows with a chat retention time.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -81,7 +81,8 @@ impl Store {
         Ok(is_full(found, MARKED_PART))
     }
 
-    /// Deletes runs of a workflow's threads that ended before then, with their journals; turns that wait for an answer stay.
+    /// Deletes runs in a workflow's threads that ended before then, with their journals; turns that wait for an
+    /// answer stay.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -101,18 +102,18 @@ impl Store {
         Ok(is_full(found, RUNS_PART))
     }
 
-    /// Erases threads in which nothing has happened since then, with their content, deleted threads included. Of their runs, times, status,
-    /// version, usage and the code of an error stay; of feedback, its kind.
+    /// Erases the content of threads that have been idle since then, including deleted threads. Their runs keep
+    /// times, status, version, usage and error code; feedback keeps its kind.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn erase_contents(&self, workflow: Uuid, before: DateTime<Utc>) -> Result<bool, StoreError> {
-        // A thread without an owner is that of an erased visitor: its runs do not stay.
+        // A thread without an owner belonged to an erased visitor: its runs do not stay.
         let idle = "erased_at IS NULL AND created_at < $2 AND (deleted_at IS NULL OR owner_id IS NOT NULL AND deleted_at < $2)";
         self.erase_contents_of(workflow, before, idle).await
     }
 
-    /// Erases what has come into threads after they were erased; `since`: at this time or later.
+    /// Erases content added to threads after their erasure; `since`: erased at this time or later.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -132,7 +133,7 @@ impl Store {
         at: DateTime<Utc>,
         which: &str,
     ) -> Result<bool, StoreError> {
-        // A request that is still to be sent is not lost.
+        // Keeps threads with a pending outbox request.
         let idle = format!(
             "workflow_id = $1 AND {which}
                  AND NOT EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND (r.finished_at IS NULL OR r.finished_at >= $3
@@ -166,7 +167,7 @@ impl Store {
             .bind::<Array<SqlUuid>, _>(&threads)
             .execute(&mut *self.connection().await?)
             .await?;
-        // Threads that are locked at present are erased in the next round.
+        // Currently locked threads are erased in the next round.
         Ok(erased > 0 && is_full(threads.len(), THREADS_PART))
     }
 }

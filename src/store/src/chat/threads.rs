@@ -14,14 +14,14 @@ use crate::error::corrupt;
 use crate::schema::{thread_cuts, thread_items, threads};
 use crate::{Store, StoreError};
 
-/// A thread and whose it is.
+/// A thread and its owner.
 #[derive(Debug, Clone)]
 pub struct StoredThread {
     /// Its id.
     pub id: ThreadId,
     /// The workflow it belongs to.
     pub workflow_id: Uuid,
-    /// Kind of its owner.
+    /// The owner kind.
     pub owner_kind: OwnerKind,
     /// The owner's id, if the kind has one.
     pub owner_id: Option<String>,
@@ -29,28 +29,29 @@ pub struct StoredThread {
     pub title: Option<String>,
     /// Whether it accepts messages.
     pub status: ThreadStatus,
-    /// Hosts that images of widgets may come from, if there is a list.
+    /// Allowed hosts for widget images, if there is a list.
     pub image_domains: Option<Vec<String>>,
-    /// When it was begun.
+    /// When it was started.
     pub created_at: DateTime<Utc>,
-    /// The canary that it uses for as long as that version is the canary.
+    /// The canary version that it uses while that version is the canary.
     pub canary: Option<i32>,
-    /// Whether a request has presented the visitor's cookie for it: since then its id alone does not give access.
+    /// Whether a request has presented the visitor's cookie for it: from then on its id alone does not give
+    /// access.
     pub requires_cookie: bool,
 }
 
-/// An item of a thread.
+/// A thread item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredItem {
     /// The item.
     pub item: ThreadItem,
-    /// The user's message that it answers; `None` for a user's message, or if it is not known.
+    /// The user message that it answers; `None` for a user message, or if unknown.
     pub answers: Option<ItemKey>,
-    /// The run that created it; `None` for a user's message, or if it is not known.
+    /// The run that created it; `None` for a user message, or if unknown.
     pub run: Option<Uuid>,
 }
 
-/// An item with what a run has to do with it.
+/// An item with its relation to a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundItem {
     /// Its id.
@@ -83,21 +84,21 @@ impl FoundRow {
     }
 }
 
-/// Which part of a list to read.
+/// A range of a list.
 #[derive(Debug, Clone, Copy)]
 pub struct Slice<K> {
-    /// Behind this record, in the order that is asked for.
+    /// Start after this record, in the requested order.
     pub after: Option<K>,
-    /// The oldest first, or the newest.
+    /// Oldest first if true, otherwise newest first.
     pub ascending: bool,
-    /// Most records.
+    /// Maximum records.
     pub limit: i64,
 }
 
-/// How the JSON of a user's message begins, as a pattern.
+/// Pattern for the beginning of a user message's JSON.
 const USER_MESSAGE: &str = r#"{"type":"user\_message"%"#;
 
-/// Whether no retry has taken the item out of its thread. Where there is no cut, this costs next to nothing.
+/// SQL condition: no retry has cut the item from its thread. Almost free without cuts.
 macro_rules! is_shown {
     () => {
         not(exists(
@@ -117,7 +118,7 @@ macro_rules! is_shown {
     };
 }
 
-/// Whether a thread is not deleted.
+/// SQL condition: the thread is not deleted.
 macro_rules! not_deleted {
     ($id:ident) => {
         not(exists(threads::table.find($id.0).filter(threads::deleted_at.is_not_null())))
@@ -168,7 +169,7 @@ impl TryFrom<Row> for StoredThread {
     }
 }
 
-/// The thread as clients see it, without its items.
+/// The client's view of a thread, without items.
 impl From<StoredThread> for Thread {
     fn from(stored: StoredThread) -> Self {
         Self {
@@ -184,7 +185,7 @@ impl From<StoredThread> for Thread {
 }
 
 impl Store {
-    /// A thread by its id; a deleted one is not there.
+    /// Returns a thread, unless it is deleted.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -199,8 +200,8 @@ impl Store {
         row.map(TryInto::try_into).transpose()
     }
 
-    /// An owner's threads by the time they were started; `None` when the cursor is not one of them. The cursor's thread
-    /// may be deleted: its position is still known.
+    /// Returns an owner's threads in start order; `None` if the cursor is not one of them. A deleted thread
+    /// still works as the cursor.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -251,7 +252,7 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect::<Result<_, _>>().map(Some)
     }
 
-    /// Gives a thread another title; `None` when it is not there.
+    /// Renames a thread; `None` if it is not found.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -266,7 +267,8 @@ impl Store {
         row.map(TryInto::try_into).transpose()
     }
 
-    /// Gives a thread another title if it still has this one. Returns false if it is not found, or has another one.
+    /// Renames a thread if it still has the title `from`. Returns false if it is not found, or has another
+    /// title.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -285,8 +287,8 @@ impl Store {
         Ok(changed > 0)
     }
 
-    /// Leaves a tombstone of a thread, and stores that its turns shall end; yields those that have not ended, the
-    /// latest first, and `None` when the thread is not there.
+    /// Deletes a thread, leaves a tombstone and requests the end of its turns. Returns the unfinished turns,
+    /// latest first, or `None` if the thread is not found.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer; nothing has changed then.
@@ -308,7 +310,7 @@ impl Store {
             .await
     }
 
-    /// Whether a thread was not deleted; `None` if it is not stored.
+    /// Whether a thread exists and is not deleted; `None` if it is not stored.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -321,7 +323,7 @@ impl Store {
             .optional()?)
     }
 
-    /// Those of these items that are in the thread.
+    /// Returns those of these items that are in the thread.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -336,7 +338,7 @@ impl Store {
         items(&rows)
     }
 
-    /// The newest item of a thread with this key, for a run that may change it.
+    /// Returns a thread's newest item with this key, for a run that may change it.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -356,11 +358,12 @@ impl Store {
             .await
             .optional()?;
         let found = row.map(|row| row.read(run)).transpose()?;
-        // What this build cannot read it could not restore.
+        // An item that this build cannot parse could not be restored.
         Ok(found.filter(|found| found.item.body != ItemBody::Unknown))
     }
 
-    /// Items that a run has added, items of earlier turns that it was the last to change, and those named, in order.
+    /// Returns in order: items added by a run, earlier turns' items that it was the last to change, and the
+    /// named items.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -393,7 +396,7 @@ impl Store {
         Ok(diesel::select(exists(item)).get_result(&mut *self.connection().await?).await?)
     }
 
-    /// Every item of a thread, hidden ones included, in order; none of a deleted one.
+    /// Returns all items in a thread, including hidden ones, in order; empty for a deleted thread.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -413,7 +416,7 @@ impl Store {
         items.collect()
     }
 
-    /// Part of a thread's items, hidden ones included.
+    /// Returns a range of a thread's items, including hidden ones.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

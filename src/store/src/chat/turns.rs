@@ -1,4 +1,4 @@
-//! The unfinished turns of a thread.
+//! The unfinished turns in a thread.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -13,8 +13,9 @@ use crate::runs::stops;
 use crate::schema::runs;
 use crate::{Store, StoreError};
 
-/// Starts turn `$3` at place `$2` of thread `$1` for writer `$4`. A turn that is marked as running already waits for other marks
-/// alone: it has started before those that come before it. Its first commit stores `started_at`, with what it takes out of the thread.
+/// Starts turn `$3` at position `$2` in thread `$1` for writer `$4`. A turn that is already marked as running
+/// only waits for other marked turns: it started before the turns ahead of it. Its first commit stores
+/// `started_at`, together with its cut from the thread.
 const START: &str = "
     WITH unfinished AS (
         SELECT r.id, r.writer_id, r.status = 'running' AS executes,
@@ -30,12 +31,12 @@ const START: &str = "
                 SELECT FROM unfinished own WHERE own.writer_id = $4
                     AND (own.executes OR own.id <> $3 AND own.place < other.place))))";
 
-/// What starts runs that only change a widget of a thread: they are outside the order of its turns.
+/// The trigger for runs that only change a thread's widget: they are outside its turn order.
 const ACTION: &str = "action";
 
 #[diesel::declare_sql_function]
 extern "SQL" {
-    /// The first of both that is there.
+    /// The first non-null argument.
     fn coalesce(first: Nullable<Timestamptz>, second: Nullable<Timestamptz>) -> Nullable<Timestamptz>;
 }
 
@@ -51,41 +52,42 @@ struct Unfinished {
     parked: bool,
 }
 
-/// Whether a turn has started.
+/// The result of a turn start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnStart {
     /// It executes now.
     Started,
-    /// Another instance has to finish a turn first.
+    /// A turn on another instance must finish first.
     Waits,
     /// It has ended, is parked, or belongs to another instance.
     NotOurs,
 }
 
-/// Which unfinished turns of a thread a stop ends.
+/// The turns that a stop request ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnsToStop {
-    /// Every one.
+    /// All unfinished turns.
     All,
-    /// Those that execute or wait for their turn in the thread.
+    /// Turns that execute or wait for earlier turns.
     NotParked,
 }
 
-/// A turn that has not ended.
+/// An unfinished turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnfinishedTurn {
     /// Its run.
     pub run: Uuid,
     /// Its stream.
     pub stream: Uuid,
-    /// Whose lease it is written under.
+    /// The writer whose lease covers it.
     pub writer: Uuid,
-    /// Whether it is parked: later messages are answered meanwhile.
+    /// Whether it is parked: later messages are answered in the meantime.
     pub parked: bool,
 }
 
 impl Store {
-    /// The turn that executes in a thread: the first unfinished one that is not parked, else the first that is parked.
+    /// Returns the current turn in a thread: the first unfinished one that is not parked, else the first parked
+    /// one.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -108,11 +110,12 @@ impl Store {
         }))
     }
 
-    /// Starts a turn unless another instance executes one of the thread, or has one before it. `order`: its place in the thread,
-    /// its id unless it resumed. Two instances never start turns of one thread at once: both lock the thread.
+    /// Starts a turn unless another instance executes a turn in the thread, or has an earlier one. `order`: its
+    /// position in the thread, equal to its id unless it was resumed. Two instances never start turns in one
+    /// thread concurrently: both lock the thread.
     ///
-    /// Turns in the queue are parked and have no place. A turn of another instance does not count if it waits for a turn of
-    /// this one, which is queued after `run` here.
+    /// Queued turns are parked and have no position. A turn on another instance does not count if it waits for
+    /// a turn on this instance that is queued after `run`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -150,8 +153,9 @@ impl Store {
             .await
     }
 
-    /// When the last turn ended that was accepted before `at` and had not ended by then; the end of all time if it
-    /// has not, and `None` if there is no such turn. Turns that were parked at `at` are left out: later ones did not wait for them.
+    /// Returns the end of the last turn that was accepted before `at` and unfinished at that time: the maximum
+    /// time if it is still unfinished, `None` without such a turn. Ignores turns that were parked at `at`:
+    /// later turns did not wait for them.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -172,7 +176,7 @@ impl Store {
         Ok(ends.into_iter().map(|end| end.unwrap_or(DateTime::<Utc>::MAX_UTC)).max())
     }
 
-    /// Stores a request to stop turns of a thread; returns those that have not ended, the latest first.
+    /// Stores a request to stop turns in a thread; returns the unfinished ones, latest first.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

@@ -1,4 +1,4 @@
-//! What the models of chats have used.
+//! Model usage in chats.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use diesel::prelude::*;
@@ -9,16 +9,16 @@ use uuid::Uuid;
 use crate::database::prepared::prepared;
 use crate::{Store, StoreError};
 
-/// A sum of usage.
+/// A usage sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, QueryableByName)]
 pub struct ChatUsageSum {
-    /// Calls that a model answered.
+    /// Answered model calls.
     #[diesel(sql_type = BigInt)]
     pub calls: i64,
-    /// Tokens that models read.
+    /// Input tokens.
     #[diesel(sql_type = BigInt)]
     pub input_tokens: i64,
-    /// Tokens that models wrote.
+    /// Output tokens.
     #[diesel(sql_type = BigInt)]
     pub output_tokens: i64,
     /// US dollars.
@@ -26,7 +26,7 @@ pub struct ChatUsageSum {
     pub usd: f64,
 }
 
-/// The usage of a day.
+/// One day's usage.
 #[derive(Debug, Clone, PartialEq, QueryableByName)]
 pub struct ChatUsageDay {
     /// The UTC day.
@@ -38,13 +38,13 @@ pub struct ChatUsageDay {
     /// Turns that have ended.
     #[diesel(sql_type = BigInt)]
     pub turns: i64,
-    /// What all sessions have used.
+    /// The sum over all sessions.
     #[diesel(embed)]
     pub sum: ChatUsageSum,
 }
 
 impl Store {
-    /// The sum of a workflow's chat on this UTC day, of one session or of all.
+    /// Returns a workflow's chat usage on this UTC day, for one session or for all.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -66,7 +66,7 @@ impl Store {
         .await?)
     }
 
-    /// The sums of a workflow's chat by days, the latest first.
+    /// Returns a workflow's chat usage by day, latest first.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -89,7 +89,7 @@ impl Store {
         .await?)
     }
 
-    /// Adds the usage of a call outside of runs.
+    /// Adds usage from a call outside runs.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -119,7 +119,7 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes the usage of days before then.
+    /// Deletes usage for days before then.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

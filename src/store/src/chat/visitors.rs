@@ -1,4 +1,4 @@
-//! Visitors of a workflow's chat, and the threads of all of them as the workflow's owner sees them.
+//! Visitors to a workflow's chat, and all their threads in the workflow owner's view.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -14,14 +14,14 @@ use super::threads::StoredThread;
 use crate::schema::{attachments, threads};
 use crate::{Changes, Store, StoreError};
 
-/// A visitor of a workflow's chat who is known by more than a thread's id.
+/// A chat visitor who is identified by more than a thread id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatVisitor {
     /// The workflow.
     pub workflow: Uuid,
-    /// Kind of the owner of their threads.
+    /// The owner kind in their threads.
     pub kind: OwnerKind,
-    /// Who.
+    /// The visitor's id.
     pub id: String,
 }
 
@@ -34,28 +34,28 @@ impl ChatVisitor {
         Some(Self { workflow, kind, id: id.to_owned() })
     }
 
-    /// `kind:id`.
+    /// Formats the visitor as `kind:id`.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{}:{}", self.kind.as_str(), self.id)
     }
 }
 
-/// Which threads of a workflow to list. Everything given must match.
+/// Filters for a workflow's threads. All given filters must match.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadFilter {
-    /// Of this visitor.
+    /// Only threads of this visitor.
     pub visitor: Option<ChatVisitor>,
-    /// With this status.
+    /// Only threads with this status.
     pub status: Option<String>,
 }
 
-/// A thread in the list of a workflow.
+/// A thread in a workflow's list.
 #[derive(Debug, Clone)]
 pub struct ListedThread {
     /// The thread.
     pub thread: StoredThread,
-    /// Visible items.
+    /// The number of visible items.
     pub items: u64,
     /// When the last visible item was added.
     pub last_item_at: Option<DateTime<Utc>>,
@@ -114,11 +114,11 @@ pub struct VisitorFeedback {
     pub thread: ThreadId,
     /// The item.
     pub item: ItemKey,
-    /// What its id on the wire begins with.
+    /// The prefix of its id on the wire.
     pub prefix: String,
     /// `positive` or `negative`.
     pub kind: String,
-    /// The visitor's words.
+    /// The visitor's comment.
     pub comment: Option<String>,
     /// When it was given.
     pub created_at: DateTime<Utc>,
@@ -149,13 +149,14 @@ impl FeedbackRow {
     }
 }
 
-/// That the item `i` of a thread is visible.
+/// SQL condition: the thread item `i` is visible.
 const VISIBLE: &str = r#"left(i.content, 40) NOT LIKE '{"type":"hidden\_context\_item"%' AND left(i.content, 40) NOT LIKE '{"type":"sdk\_hidden\_context"%'
      AND NOT EXISTS (SELECT FROM thread_cuts c WHERE c.thread_id = i.thread_id AND i.id > c.behind AND i.id < c.id
          AND CASE WHEN left(i.content, 40) LIKE '{"type":"user\_message"%' THEN i.id < c.messages_from ELSE i.id > c.answers_behind END)"#;
 
 impl Store {
-    /// Returns part of a workflow's threads, the newest first, after this one. The cursor's thread may be deleted.
+    /// Returns a range of a workflow's threads, newest first, after this one. The cursor's thread may be
+    /// deleted.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -169,7 +170,7 @@ impl Store {
         self.listed_threads(workflow, filter, (after, None), limit).await
     }
 
-    /// A thread of a workflow, as the list has it; `None` if it is not found.
+    /// Returns one thread from a workflow's list; `None` if it is not found.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -215,7 +216,7 @@ impl Store {
         rows.into_iter().map(ListedRow::read).collect()
     }
 
-    /// Part of a visitor's feedback in the workflow, after that on this item of a thread.
+    /// Returns a range of a visitor's feedback in the workflow, after the feedback on this thread item.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -244,8 +245,8 @@ impl Store {
         rows.into_iter().map(FeedbackRow::read).collect()
     }
 
-    /// Part of a visitor's attachments in the workflow, of messages or not, after this one. Those of no workflow are not included: they
-    /// may belong to another workspace.
+    /// Returns a range of a visitor's attachments in the workflow, in messages or not, after this one. Excludes
+    /// attachments without a workflow: they may belong to another workspace.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -270,7 +271,7 @@ impl Store {
 }
 
 impl Changes {
-    /// Changes a thread of a workflow; `None` leaves a member as it is. Returns false if the thread is not found.
+    /// Changes a workflow's thread; `None` leaves a member unchanged. Returns false if the thread is not found.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

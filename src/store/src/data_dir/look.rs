@@ -1,4 +1,4 @@
-//! Looking at a data folder without taking it.
+//! Inspects a data folder without locking it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -9,26 +9,25 @@ use rustix::fs::{Access, access, statvfs};
 
 use super::{DataDirError, LOCK_FILE, VAULT_FILE, holder, unusable, vault_keys};
 
-/// What there is to know of a data folder before a start.
+/// The state of a data folder before a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looked {
-    /// The folder, absolute.
+    /// The folder's absolute path.
     pub path: PathBuf,
-    /// Whether it is there; a start makes it.
+    /// Whether it exists; otherwise a start creates it.
     pub exists: bool,
-    /// A service holds it; inside, its process if it said so.
+    /// Set if a service holds the lock; contains the process id if known.
     pub holder: Option<Option<u32>>,
-    /// The file of the vault's keys, when others may read it, with its mode.
+    /// The vault keys' file and its mode, if other users may read it.
     pub open_keys: Option<(PathBuf, u32)>,
-    /// Bytes that are free for this user.
+    /// Bytes available to this user.
     pub free: u64,
 }
 
-/// Judges a folder by the rules of [`super::DataDir::open`]. Nothing is left changed: a file that was written on
-/// trial is removed.
+/// Checks a folder by the rules of [`super::DataDir::open`]. Leaves nothing changed: removes its trial file.
 ///
 /// # Errors
-/// [`DataDirError`], as a start would say it.
+/// [`DataDirError`], as at a start.
 pub fn look(path: &Path) -> Result<Looked, DataDirError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let exists = path.is_dir();
@@ -51,7 +50,7 @@ pub fn look(path: &Path) -> Result<Looked, DataDirError> {
     })
 }
 
-/// The folder itself, or the nearest one above it that is there.
+/// The folder itself, or its nearest existing ancestor.
 fn nearest(path: &Path) -> Result<PathBuf, DataDirError> {
     let there = path.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(path);
     match there.metadata() {
@@ -61,7 +60,7 @@ fn nearest(path: &Path) -> Result<PathBuf, DataDirError> {
     }
 }
 
-/// A file of another name than any of ours.
+/// Writes and removes a file with a name that the service does not use.
 fn write_on_trial(folder: &Path) -> io::Result<()> {
     let path = folder.join(format!(".on-trial-{}", std::process::id()));
     let written =
@@ -70,7 +69,7 @@ fn write_on_trial(folder: &Path) -> io::Result<()> {
     written.and(removed)
 }
 
-/// Who has the lock. It is asked for shared and let go at once.
+/// Returns the lock's holder. Tries a shared lock and releases it at once.
 fn held_by(folder: &Path, lock: &Path) -> Result<Option<Option<u32>>, DataDirError> {
     let mut file = match OpenOptions::new().read(true).write(true).open(lock) {
         Ok(file) => file,

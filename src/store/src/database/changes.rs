@@ -1,8 +1,8 @@
-//! Changes that are committed together or not at all, and with them the answer that their request's key stands for.
+//! Changes that are committed together or not at all, with the response stored under their request's key.
 //!
-//! A request with an `Idempotency-Key` holds an advisory lock of its transaction while it is at work. The same
-//! transaction writes the key's row and the change, so there is never one without the other: a caller that dies in
-//! between leaves neither, and the lock ends with the connection.
+//! A request with an `Idempotency-Key` holds a transaction-level advisory lock while it runs. The same
+//! transaction writes the key's row and the change, so neither exists without the other: if the caller dies in
+//! between, both are rolled back, and the lock ends with the connection.
 
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
@@ -19,15 +19,15 @@ use crate::schema::idempotency_keys;
 use crate::{Store, StoreError};
 
 diesel::define_sql_function! {
-    /// Takes a lock of the transaction, or says that another has it.
+    /// Takes a transaction-level lock. Returns false if another transaction holds it.
     fn pg_try_advisory_xact_lock(key: BigInt) -> Bool;
 }
 
 /// A request's `Idempotency-Key`.
 #[derive(Debug, Clone)]
 pub struct RequestKey {
-    /// Caller and route; the first decides whether the key is known, and the answer is stored in each. A caller that has another name
-    /// by the time of the retry has a scope of that name, too.
+    /// Caller and route. The first scope decides whether the key is known; the response is stored in each. If
+    /// the caller's name changes before the retry, the list also contains a scope with the new name.
     pub scopes: Vec<String>,
     /// The header's value.
     pub key: String,
@@ -40,13 +40,13 @@ impl RequestKey {
         self.scopes.as_slice().first().map_or("", String::as_str)
     }
 
-    /// Requests with the same one are not at work at once.
+    /// The lock key. Requests with the same lock key do not run concurrently.
     fn lock(&self) -> i64 {
         lock_of(&format!("{}\n{}", self.scope(), self.key))
     }
 }
 
-/// The number of the advisory lock of this name.
+/// The advisory lock number for this name.
 pub(crate) fn lock_of(named: &str) -> i64 {
     let mut first = [0; 8];
     for (byte, of_digest) in first.iter_mut().zip(digest(&SHA256, named.as_bytes()).as_ref()) {
@@ -55,31 +55,31 @@ pub(crate) fn lock_of(named: &str) -> i64 {
     i64::from_be_bytes(first)
 }
 
-/// An answer as it was given.
+/// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredAnswer {
     /// Its HTTP status.
     pub status: u16,
-    /// Its body, byte for byte, or what seals it.
+    /// Its body, byte for byte, or the sealed form.
     pub body: String,
-    /// Whether the body is sealed, because it holds a secret.
+    /// Whether the body is sealed because it contains a secret.
     #[serde(default)]
     pub sealed: bool,
 }
 
-/// What a request may do.
+/// The actions that are open to a request.
 pub enum RequestState {
-    /// Make its changes.
+    /// It may make its changes.
     New(Box<Changes>),
-    /// Nothing: it was answered before.
+    /// Nothing: it has already been answered.
     Answered(StoredAnswer),
-    /// Nothing: its key stands for another request.
+    /// Nothing: its key belongs to another request.
     Reused,
-    /// Nothing now: a request with its key is at work.
+    /// Nothing yet: a request with its key is still running.
     InProgress,
 }
 
-/// A transaction. Dropped before it is committed, it has changed nothing.
+/// A transaction. Rolled back if it is dropped before the commit.
 pub struct Changes {
     pub(crate) connection: Pooled,
     pub(crate) store: Store,
@@ -88,7 +88,7 @@ pub struct Changes {
 }
 
 impl Store {
-    /// The answer that a request was given before, or what else its key stands for.
+    /// Returns the stored response of a request, or the state of its key.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -96,7 +96,7 @@ impl Store {
         self.known_key(key.scope(), &key.key, &key.digest).await
     }
 
-    /// Begins the changes of a request, unless its key says that it was answered or is at work.
+    /// Begins the changes of a request, unless its key shows that it was answered or is still running.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -108,7 +108,7 @@ impl Store {
             changes.roll_back().await;
             return Ok(RequestState::InProgress);
         }
-        // Behind the lock: who had it has committed or is gone.
+        // Read under the lock: its previous holder has committed or is gone.
         let known = idempotency::known(connection, key.scope(), &key.key, &key.digest, self.now()).await?;
         changes.key = Some(key);
         let state = match known {
@@ -120,7 +120,7 @@ impl Store {
         Ok(state)
     }
 
-    /// Begins changes that no key stands for.
+    /// Begins changes without an idempotency key.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -130,10 +130,10 @@ impl Store {
         Ok(Changes { connection, store: self.clone(), key: None, touched: Vec::new() })
     }
 
-    /// Makes changes that no key stands for, and commits them.
+    /// Makes changes without an idempotency key, and commits them.
     ///
     /// # Errors
-    /// What `make` says, and [`StoreError`] when the database does not answer.
+    /// Errors from `make`, and [`StoreError`] when the database does not answer.
     pub async fn change<T>(
         &self,
         make: impl AsyncFnOnce(&mut Changes) -> Result<T, StoreError>,
@@ -150,21 +150,21 @@ impl Store {
 }
 
 impl Changes {
-    /// A workflow, or which version of it is live, changes with this.
+    /// Records that these changes affect a workflow or its live version.
     pub(crate) fn touch(&mut self, workflow: Uuid) {
         self.touched.push(workflow);
     }
 
-    /// The workflows whose plans are stale after the commit, and also when it may have committed.
+    /// The workflows whose plans are stale after the commit, even if its outcome is unknown.
     #[must_use]
     pub fn touched(&self) -> Vec<Uuid> {
         self.touched.clone()
     }
 
-    /// Commits, and the answer with it where the request has a key.
+    /// Commits the changes, together with the response if the request has a key.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer; it may have committed all the same.
+    /// [`StoreError`] when the database does not answer; the commit may still have happened.
     pub async fn commit(mut self, answer: Option<&StoredAnswer>) -> Result<(), StoreError> {
         let now = self.store.now();
         if let (Some(key), Some(answer)) = (&self.key, answer) {
@@ -182,7 +182,7 @@ impl Changes {
                     )
                 })
                 .collect();
-            // One that is there is too old to be honoured.
+            // An existing row has expired, so it is overwritten.
             diesel::insert_into(idempotency_keys::table)
                 .values(rows)
                 .on_conflict((idempotency_keys::scope, idempotency_keys::key))
@@ -198,7 +198,7 @@ impl Changes {
         Ok(AnsiTransactionManager::commit_transaction(&mut *self.connection).await?)
     }
 
-    /// Takes everything back. A connection that cannot say so is closed, which comes to the same.
+    /// Rolls back. If the rollback fails, the connection is closed, which has the same effect.
     pub async fn roll_back(mut self) {
         if let Err(error) = AnsiTransactionManager::rollback_transaction(&mut *self.connection).await {
             tracing::debug!(%error, "a connection is closed with its transaction");

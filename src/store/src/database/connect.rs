@@ -1,4 +1,4 @@
-//! Opening a connection: TLS as `sslmode` asks, role, session settings.
+//! Opens a connection: TLS according to `sslmode`, role, session settings.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -14,19 +14,20 @@ use crate::StoreError;
 use crate::database::deadline::Deadline;
 use crate::database::unreachable;
 
-/// How long reaching a host may take.
+/// Maximum time to connect to a host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the server may take after that until it has let us in.
+/// Maximum time for the server to accept the session after that.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long bytes to the server may stay unacknowledged.
+/// Maximum time that sent bytes may stay unacknowledged.
 const UNACKNOWLEDGED_LIMIT: Duration = Duration::from_secs(30);
-/// After how long a silent connection is probed, how often, and how many probes may stay without an answer.
+/// TCP keepalive: idle time before the first probe, interval between probes, and unanswered probes before the
+/// connection is closed.
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
 
-/// Opens connections to one database, on one runtime.
+/// Opens connections to one database on one runtime.
 #[derive(Clone)]
 pub(crate) struct Connector {
     config: tokio_postgres::Config,
@@ -35,25 +36,25 @@ pub(crate) struct Connector {
     runtime: Handle,
 }
 
-/// Whom a connection works as, and how.
+/// The role and the settings of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Session<'a> {
-    /// As the DSN's user: migrations and partitions.
+    /// The DSN's user: migrations and partitions.
     Owner,
-    /// As the role without rights over tables; `None` where it could not be made.
+    /// The role without rights over tables; `None` if it could not be created.
     Service(Option<&'a str>),
-    /// As [`Session::Service`], with plans fixed for the lanes' statements.
+    /// As [`Session::Service`], with generic plans for the lanes' statements.
     Lane(Option<&'a str>),
 }
 
 impl Connector {
-    /// Reads the DSN.
+    /// Parses the DSN.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when it cannot be read; the text never holds the DSN.
+    /// [`StoreError::Unavailable`] when the DSN is invalid; the text never contains the DSN.
     pub(crate) fn new(dsn: &str, runtime: Handle) -> Result<Self, StoreError> {
         let (dsn, verify) = verification(dsn);
-        // The parser's own words may hold a piece of the password.
+        // The parser's own message may contain a part of the password.
         let mut config = tokio_postgres::Config::from_str(&dsn)
             .map_err(|_| StoreError::Unavailable("SERVICE_POSTGRES_DSN cannot be read".to_owned()))?;
         if config.get_connect_timeout().is_none() {
@@ -66,12 +67,12 @@ impl Connector {
         Ok(Self { config, tls: MakeRustlsConnect::new(tls_config(verify)?), verify, runtime })
     }
 
-    /// Where it leads, as a person writes it.
+    /// The database's address in readable form.
     pub(crate) fn place(&self) -> String {
         unreachable::place(&self.config)
     }
 
-    /// Hosts and ports of the network that it may lead to.
+    /// TCP hosts and ports that the DSN names.
     pub(crate) fn places(&self) -> Vec<(String, u16)> {
         let (hosts, addresses) = (self.config.get_hosts(), self.config.get_hostaddrs());
         let ports = self.config.get_ports();
@@ -87,7 +88,7 @@ impl Connector {
         names.chain(addresses).collect()
     }
 
-    /// Whether every host it names is this machine.
+    /// Whether every host in the DSN is this machine.
     pub(crate) fn is_local(&self) -> bool {
         let address = |address: IpAddr| address.to_canonical().is_loopback();
         let host = |host: &Host| match host {
@@ -95,7 +96,7 @@ impl Connector {
             Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(address),
         };
         let (hosts, addresses) = (self.config.get_hosts(), self.config.get_hostaddrs());
-        // An address counts where both are given: the name is for the certificate then.
+        // If both are given, the address is used and the name is only for the certificate.
         if addresses.is_empty() { hosts.iter().all(host) } else { addresses.iter().copied().all(address) }
     }
 
@@ -104,15 +105,15 @@ impl Connector {
         self.verify == Verify::Full
     }
 
-    /// Opens a connection whose statements have no limit on this side.
+    /// Opens a connection without client-side statement deadlines.
     pub(crate) async fn open(&self, session: Session<'_>) -> Result<AsyncPgConnection, StoreError> {
         let (connection, deadline) = self.open_with_deadline(session).await?;
         deadline.disable();
         Ok(connection)
     }
 
-    /// Opens a connection whose statements have a [`Deadline`]. The runtime given to [`Connector::new`] drives it, whichever
-    /// task awaits this.
+    /// Opens a connection with a [`Deadline`] for its statements. The runtime given to [`Connector::new`]
+    /// drives it, whichever task awaits this.
     pub(crate) async fn open_with_deadline(
         &self,
         session: Session<'_>,
@@ -128,7 +129,8 @@ impl Connector {
         opening.await.map_err(|error| StoreError::Unavailable(error.to_string()))?
     }
 
-    /// How long all hosts together may take: what listens there may be something that waits for us to say more.
+    /// Maximum time for all hosts together: the listener may be another kind of server that waits for more
+    /// input.
     fn limit(&self) -> Duration {
         let hosts = self.config.get_hosts().len().max(self.config.get_hostaddrs().len()).max(1);
         let each = self.config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
@@ -151,8 +153,9 @@ async fn open(
     Ok((connection, deadline))
 }
 
-/// Ends connections to a host that has vanished without closing them, as one behind a firewall that forgets: the kernel's own limits are
-/// 15 minutes for a query that is sent, and two hours for one that waits for its answer. What the DSN says stays.
+/// Detects a host that has vanished without closing its connections, for example after a firewall dropped them.
+/// The kernel's own limits are 15 minutes for a query that is being sent, and two hours for one that waits for
+/// its answer. Values from the DSN take precedence.
 fn notice_a_lost_server(config: &mut tokio_postgres::Config) {
     let as_given = tokio_postgres::Config::new();
     if config.get_tcp_user_timeout().is_none() {
@@ -179,9 +182,9 @@ fn settings(session: Session<'_>) -> String {
                 role(name)
             )
         }
-        // The lanes' statements take arrays of any length: a plan made for one length is as good for another,
-        // and planning anew costs more than running. Such a plan may be made while a table is empty, and would then
-        // scan it for ever; every row of theirs is found by its key.
+        // The lanes' statements take arrays of any length: a plan for one length suits another, and planning
+        // again costs more than the execution. Such a plan may be made while a table is empty, and would then
+        // always scan it; but these statements find every row by its key.
         Session::Lane(name) => {
             format!(
                 "{}SET plan_cache_mode = force_generic_plan;SET enable_seqscan = off;SET statement_timeout = '30s'",
@@ -191,16 +194,16 @@ fn settings(session: Session<'_>) -> String {
     }
 }
 
-/// Whether the server's certificate is checked.
+/// Whether the client verifies the server's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verify {
     /// `verify-ca`, `verify-full`.
     Full,
-    /// `disable` to `require`: as libpq, encryption without a check of who is there.
+    /// `disable` to `require`: encryption without a check of the server's identity, as in libpq.
     None,
 }
 
-/// tokio-postgres knows `disable`, `prefer` and `require`; the other modes of libpq are translated.
+/// Translates the libpq modes that tokio-postgres does not know; it knows `disable`, `prefer` and `require`.
 pub(crate) fn verification(dsn: &str) -> (String, Verify) {
     for (mode, instead, verify) in [
         ("verify-full", "require", Verify::Full),
@@ -214,7 +217,7 @@ pub(crate) fn verification(dsn: &str) -> (String, Verify) {
     (dsn.to_owned(), Verify::None)
 }
 
-/// What stands around the value of `sslmode`, if that is `mode`; blanks and a quote may be around it.
+/// The text before and after the `sslmode` value, if that value is `mode`; blanks and a quote may surround it.
 fn around_mode<'a>(dsn: &'a str, mode: &str) -> Option<(&'a str, &'a str)> {
     dsn.match_indices("sslmode").find_map(|(at, key)| {
         let (before, behind) = (dsn.get(..at)?, dsn.get(at.saturating_add(key.len())..)?);
@@ -254,7 +257,7 @@ mod tls {
     use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
     use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-    /// Takes any certificate, as libpq does below `verify-ca`; the handshake itself is still checked.
+    /// Accepts any certificate, as libpq does below `verify-ca`; the handshake itself is still verified.
     #[derive(Debug)]
     pub(super) struct AnyServer(pub(super) Arc<CryptoProvider>);
 

@@ -1,8 +1,8 @@
-//! Client-side deadlines of the statements on pooled connections.
+//! Client-side statement deadlines on pooled connections.
 //!
-//! A server that holds its connections open and sends nothing (a stopped process, a proxy that forwards no more) ends no
-//! statement: `statement_timeout` is enforced by the server itself. The task that drives a connection closes it when a
-//! deadline passes, and the statement fails as on any lost connection.
+//! A server that keeps its connections open and sends nothing (a stopped process, a proxy that no longer
+//! forwards) never ends a statement: the server itself enforces `statement_timeout`. The task that drives a
+//! connection closes it when a deadline passes, and the statement fails as on any lost connection.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use tokio_postgres::tls::TlsStream;
 use tokio_postgres::{Connection, Socket};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The limit of a statement outside requests: longer than the server's own `statement_timeout` of 30 s, whose error says
-/// more.
+/// The statement limit outside requests. It exceeds the server's `statement_timeout` (30 s), whose error is
+/// more precise.
 pub(crate) const STATEMENT_LIMIT: Duration = Duration::from_secs(35);
 
 tokio::task_local! {
@@ -29,7 +29,7 @@ pub async fn with_statement_limit<F: Future>(limit: Duration, work: F) -> F::Out
     LIMIT.scope(limit, work).await
 }
 
-/// The deadline of the statement that a connection executes. Cheap to clone.
+/// The deadline for a connection's current statement. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Deadline {
     inner: Arc<Inner>,
@@ -45,9 +45,9 @@ struct Inner {
 }
 
 struct State {
-    /// `None`: nothing uses the connection.
+    /// `None`: the connection is idle.
     ends: Option<Duration>,
-    /// When the waiting task wakes by itself.
+    /// The time at which the waiting task wakes by itself.
     wakes: Duration,
     is_executing: bool,
     is_disabled: bool,
@@ -55,8 +55,8 @@ struct State {
 }
 
 impl Deadline {
-    /// Drives a connection until it ends, is dropped, or a deadline passes. The connection that executes its statements must have the
-    /// [`Deadline::watch`] returned with it.
+    /// Drives a connection until it ends, is dropped, or a deadline passes. The connection that executes the
+    /// statements must own the [`StatementWatch`] returned here.
     pub(crate) fn drive<S>(connection: Connection<Socket, S>) -> (Self, StatementWatch)
     where
         S: TlsStream + Unpin + Send + 'static,
@@ -96,14 +96,14 @@ impl Deadline {
         (deadline, watch)
     }
 
-    /// Ends the use of the connection. Returns whether a statement was still executing.
+    /// Marks the connection as idle. Returns whether a statement was still executing.
     pub(crate) fn clear(&self) -> bool {
         let mut state = self.inner.state.lock();
         state.ends = None;
         std::mem::take(&mut state.is_executing)
     }
 
-    /// Sets no more deadlines.
+    /// Turns deadlines off for this connection.
     pub(crate) fn disable(&self) {
         let mut state = self.inner.state.lock();
         (state.ends, state.is_disabled) = (None, true);
@@ -114,7 +114,7 @@ impl Deadline {
         self.inner.state.lock().has_passed
     }
 
-    /// A statement begins, or has the first part of its answer: the rows that follow have the same time again.
+    /// Starts the limit anew when a statement begins and when the first part of its answer arrives.
     fn extend(&self, is_executing: bool) {
         let limit = LIMIT.try_with(|limit| *limit).unwrap_or(STATEMENT_LIMIT);
         let ends = self.inner.clock.monotonic().saturating_add(limit);
@@ -147,8 +147,8 @@ impl Deadline {
     }
 }
 
-/// Notes the beginning and the end of each statement. Dropped with its connection, whose driver ends then: a server that
-/// is silent would keep the socket open.
+/// Records the beginning and the end of each statement. Dropped with its connection, which also ends the
+/// driver: otherwise a silent server would keep the socket open.
 pub(crate) struct StatementWatch {
     deadline: Deadline,
     _driver: DropGuard,

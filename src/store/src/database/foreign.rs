@@ -1,5 +1,5 @@
-//! A statement in a database that the service does not own: one connection for it alone, over the network, and nothing
-//! of the service's own. The holder of the guard decides beforehand where it may connect.
+//! Runs a statement in a database that the service does not own, over a separate network connection that shares
+//! nothing with the service. The caller's guard decides beforehand which addresses are allowed.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,14 +26,14 @@ use crate::database::connect::{Verify, tls_config, verification};
 use crate::database::foreign_rows;
 use crate::database::parameter::Parameter;
 
-/// How long reaching one address may take, and how long the server may take to let us in.
+/// Maximum time to connect to one address, and for the server to accept the session.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How much longer than the statement the whole may take.
+/// Extra time for the whole call, on top of the statement's limit.
 const GRACE: Duration = Duration::from_secs(5);
-/// Bytes that a server may say before the first row, and beside the rows. What it says is held in memory, message by message, and
-/// each type that it says is made of another takes some stack.
+/// Bytes that a server may send before the first row and in addition to the rows. Each message is held in
+/// memory, and each nested type definition takes some stack.
 const TALK: usize = 64 << 10;
-/// Letters of what a server says that are repeated.
+/// Maximum characters quoted from a server message.
 const MOST_SAID: usize = 500;
 
 /// A database that the caller names and the service does not own.
@@ -45,69 +45,69 @@ pub struct Foreign {
     port: u16,
 }
 
-/// What is asked of it.
+/// A statement for a foreign database.
 #[derive(Debug, Clone)]
 pub struct ForeignQuery {
     /// One statement.
     pub sql: String,
-    /// Its `$1`, `$2`, ….
+    /// The values for `$1`, `$2`, ….
     pub parameters: Vec<Value>,
-    /// Whether it may change anything.
+    /// Whether it may change data.
     pub writes: bool,
-    /// How long the server may work on it.
+    /// The server-side time limit.
     pub time: Duration,
-    /// Most rows.
+    /// Maximum rows.
     pub rows: usize,
-    /// Bytes of all rows, as JSON.
+    /// Maximum bytes in all rows, as JSON.
     pub bytes: usize,
 }
 
-/// The name of a statement's rows in the statement around it.
+/// The alias for a statement's rows in the enclosing statement.
 const ROW: &str = "callboard_row_7f3a";
 
-/// What it answered.
+/// The result of a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignRows {
-    /// An object for each row.
+    /// One object per row.
     pub rows: Vec<Value>,
-    /// How many rows there are, or were changed.
+    /// The number of rows returned or changed.
     pub count: u64,
 }
 
-/// Why there is no answer. No text holds a password.
+/// The reason for a failure. No text contains a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignError {
-    /// The address of the database cannot be used.
+    /// The database address is not usable.
     #[error("{0}")]
     Address(String),
-    /// The server does not answer, or not in time, or the connection broke.
+    /// The server does not answer, does not answer in time, or the connection broke.
     #[error("{0}")]
     Unreachable(String),
-    /// The server does not let us in.
+    /// The server rejects the login.
     #[error("{0}")]
     Refused(String),
-    /// The server does not do it.
+    /// The server rejects the statement.
     #[error("{message}")]
     Failed {
-        /// What it says.
+        /// The server's message.
         message: String,
-        /// Whether it may do it the next time.
+        /// Whether a retry may succeed.
         again: bool,
     },
-    /// It took too long.
+    /// The statement took too long.
     #[error("the statement took longer than {} s", .0.as_secs_f64())]
     Timeout(Duration),
-    /// There is more than was asked for.
+    /// The result exceeds a requested limit.
     #[error("{0}")]
     TooLarge(String),
-    /// Whether the change stays is not known: the connection ended while it was to be made to stay.
+    /// Unknown whether the change is committed: the connection ended during the commit.
     #[error("the connection ended while the change was to be made to stay: {0}")]
     Unknown(String),
 }
 
 impl Foreign {
-    /// Reads an address, `postgres://user:password@host:port/database?sslmode=…` or `host=… user=…`. Without `sslmode` the
-    /// connection is encrypted and the server's certificate checked.
+    /// Parses an address, `postgres://user:password@host:port/database?sslmode=…` or `host=… user=…`. Without
+    /// `sslmode` the connection is encrypted and the server's certificate is verified.
     ///
     /// # Errors
     /// [`ForeignError::Address`].
@@ -116,7 +116,7 @@ impl Foreign {
         let dsn = Zeroizing::new(dsn.trim().to_owned());
         let (plain, verify) = verification(&dsn);
         let plain = Zeroizing::new(plain);
-        // The parser's own words may hold a piece of the password.
+        // The parser's own message may contain a part of the password.
         let mut config = Config::from_str(&plain).map_err(|_| refused("the dsn cannot be read"))?;
         let verify = if says_mode(&plain) {
             verify
@@ -140,7 +140,7 @@ impl Foreign {
         Ok(Self { config, verify, host, port })
     }
 
-    /// Its host, as the address spells it.
+    /// Its host, as written in the address.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
@@ -159,7 +159,8 @@ impl Foreign {
         Some(kernel::Secret::from(String::from_utf8_lossy(password).into_owned()))
     }
 
-    /// Does one statement over a connection to one of these addresses. Dropped, the connection ends.
+    /// Runs one statement over a connection to one of these addresses. Dropping the future closes the
+    /// connection.
     ///
     /// # Errors
     /// [`ForeignError`].
@@ -192,7 +193,7 @@ impl Foreign {
         let done = kernel::timeout(&clock, query.time.saturating_add(GRACE), done).await;
         let done = done.unwrap_or(Err(ForeignError::Timeout(query.time)));
         match done {
-            // The server was told, and has not said what became of it.
+            // The commit was sent, and its outcome is unknown.
             Err(ForeignError::Unreachable(why)) if query.writes && committing.load(Ordering::Relaxed) => {
                 Err(ForeignError::Unknown(why))
             }
@@ -230,7 +231,7 @@ impl Foreign {
     }
 }
 
-/// Whether an address says `sslmode`, and not only its password.
+/// Whether an address sets `sslmode`; a password that contains this word does not count.
 fn says_mode(dsn: &str) -> bool {
     dsn.match_indices("sslmode").any(|(at, _)| {
         let before = dsn.get(..at).unwrap_or_default();
@@ -244,7 +245,7 @@ impl std::fmt::Debug for Foreign {
     }
 }
 
-/// A connection of which only so many bytes are read.
+/// A connection with a limit on the bytes that are read from it.
 struct Metered {
     stream: TcpStream,
     allowance: Arc<AtomicUsize>,
@@ -320,7 +321,7 @@ async fn work(
             return Err(ForeignError::Failed { message, again: false });
         }
         let parameters = bound(&query.parameters, statement.params())?;
-        // Each row has a head of its own, and what does not fit any more has to be seen as such.
+        // Each row has its own header, and the rows over the limit must arrive to be detected.
         allowance.fetch_add(
             query.bytes.saturating_mul(2).saturating_add(most.saturating_mul(64)),
             Ordering::Relaxed,
@@ -350,8 +351,9 @@ async fn work(
     Ok(answer)
 }
 
-/// Prepares a statement around this one that returns each row as JSON, since the server knows its types best. Returns `None` if this
-/// statement cannot be a part of another one: `EXPLAIN`, `SHOW`, `CALL`, or a `WITH` that changes data.
+/// Prepares an enclosing statement that returns each row as JSON, since the server knows its types best.
+/// Returns `None` if this statement cannot be part of another one: `EXPLAIN`, `SHOW`, `CALL`, or a `WITH` that
+/// changes data.
 async fn as_json(
     client: &Client,
     sql: &str,
@@ -360,11 +362,11 @@ async fn as_json(
 ) -> Result<Option<Statement>, Error> {
     const NOT_A_PART: [SqlState; 2] = [SqlState::SYNTAX_ERROR, SqlState::FEATURE_NOT_SUPPORTED];
     let sql = trimmed(sql);
-    // A name that no column of the statement has: a column would come before the row.
+    // The alias must differ from every column: a column would take precedence over the row.
     let around = format!("WITH {ROW} AS ({sql}\n) SELECT to_json({ROW}) FROM {ROW} LIMIT {most}");
     match client.prepare_typed(&around, types).await {
         Ok(around) => Ok(Some(around)),
-        // The statement itself has been prepared, so the error is about its place.
+        // The statement itself has been prepared, so the error is about the enclosing one.
         Err(error) if error.code().is_some_and(|code| NOT_A_PART.contains(code)) => {
             client.batch_execute("ROLLBACK TO SAVEPOINT begun").await?;
             Ok(None)
@@ -373,7 +375,7 @@ async fn as_json(
     }
 }
 
-/// A statement inside another has no semicolon behind it.
+/// Removes trailing semicolons, which a nested statement must not have.
 fn trimmed(sql: &str) -> &str {
     sql.trim_end().trim_end_matches(|letter: char| letter == ';' || letter.is_whitespace())
 }
@@ -390,7 +392,7 @@ fn bound(values: &[Value], types: &[Type]) -> Result<Vec<Parameter>, ForeignErro
     values.iter().zip(types).enumerate().map(bind).collect()
 }
 
-/// A value of `json`, whose members keep their order, and how many bytes it had.
+/// A `json` value, whose members keep their order, and its bytes.
 struct Json(Value, usize);
 
 impl<'a> FromSql<'a> for Json {
@@ -403,10 +405,10 @@ impl<'a> FromSql<'a> for Json {
     }
 }
 
-/// What a failure means.
+/// Translates a database error.
 fn explain(error: &Error, time: Duration, place: &str) -> ForeignError {
     let Some(said) = error.as_db_error() else {
-        // The library's own words; none of them repeats the address.
+        // The library's own message; it never repeats the address.
         let mut cause = std::error::Error::source(error);
         let mut last = error.to_string();
         while let Some(inner) = cause {

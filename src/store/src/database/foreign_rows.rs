@@ -1,4 +1,5 @@
-//! Rows of statements that cannot be a part of another one: `EXPLAIN`, `SHOW`, `CALL`, and a `WITH` that changes data.
+//! Rows from statements that cannot be part of another one: `EXPLAIN`, `SHOW`, `CALL`, and a `WITH` that
+//! changes data.
 
 use kernel::json::{self, JsonError, Numbers};
 use serde_json::{Number, Value};
@@ -6,7 +7,7 @@ use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
-/// Types of columns that are read. A statement must cast others to text.
+/// Supported column types. A statement must cast other types to text.
 const TYPES: [Type; 15] = [
     Type::BOOL,
     Type::INT2,
@@ -25,13 +26,13 @@ const TYPES: [Type; 15] = [
     Type::UUID,
 ];
 
-/// The first column whose values are not read, and its type.
+/// The first column with an unsupported type, and that type.
 pub(crate) fn unread(statement: &Statement) -> Option<(&str, &str)> {
     let unread = statement.columns().iter().find(|column| !TYPES.contains(column.type_()));
     unread.map(|column| (column.name(), column.type_().name()))
 }
 
-/// A row as an object, and its bytes.
+/// Converts a row to an object, and returns its bytes.
 pub(crate) fn object(row: &Row) -> Result<(Value, usize), tokio_postgres::Error> {
     let mut bytes = 0_usize;
     let mut members = serde_json::Map::new();
@@ -54,11 +55,11 @@ impl<'a> FromSql<'a> for Cell {
             Type::INT4 => i32::from_be_bytes(raw.try_into()?).into(),
             Type::INT8 => i64::from_be_bytes(raw.try_into()?).into(),
             Type::OID => u32::from_be_bytes(raw.try_into()?).into(),
-            // By its shortest text: 0.1 stays 0.1.
+            // Uses the shortest text: 0.1 stays 0.1.
             Type::FLOAT4 => number(f32::from_be_bytes(raw.try_into()?).to_string().parse()?),
             Type::FLOAT8 => number(f64::from_be_bytes(raw.try_into()?)),
             Type::JSON => json(raw)?,
-            // Its first byte is the format's number.
+            // The first byte is the format version.
             Type::JSONB => json(raw.get(1..).unwrap_or_default())?,
             Type::UUID => Uuid::from_slice(raw)?.to_string().into(),
             _ => std::str::from_utf8(raw)?.into(),
@@ -75,12 +76,12 @@ impl<'a> FromSql<'a> for Cell {
     }
 }
 
-/// JSON of the server; a number that would be rounded, such as a long `numeric`, is an error.
+/// Parses JSON from the server; a number that would be rounded, such as a long `numeric`, is an error.
 pub(crate) fn json(raw: &[u8]) -> Result<Value, JsonError> {
     json::read(std::str::from_utf8(raw).unwrap_or_default(), Numbers::Decimals)
 }
 
-/// As `to_json` writes it: a text if JSON has no such number.
+/// Converts a float as `to_json` does: to a text if JSON has no such number.
 fn number(float: f64) -> Value {
     let special = || match float {
         f64::INFINITY => "Infinity",

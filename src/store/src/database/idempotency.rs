@@ -1,4 +1,4 @@
-//! What a request with an `Idempotency-Key` began.
+//! Idempotency keys and the outcomes stored under them.
 
 use chrono::{DateTime, Duration, Utc};
 use diesel::prelude::*;
@@ -10,10 +10,10 @@ use crate::error::corrupt;
 use crate::schema::idempotency_keys;
 use crate::{Store, StoreError};
 
-/// How long a key is remembered, hours.
+/// Retention of a key, hours.
 pub(crate) const KEPT_HOURS: i64 = 24;
 
-/// A key and what its request would begin.
+/// A key and the outcome to reserve for it.
 #[derive(Debug, Clone)]
 pub struct Reservation<'a, T> {
     /// Caller and route.
@@ -22,22 +22,22 @@ pub struct Reservation<'a, T> {
     pub key: &'a str,
     /// SHA-256 of the request.
     pub digest: &'a [u8],
-    /// The ids that the request will use, should it be the first.
+    /// The ids that the request will use if it is the first.
     pub outcome: &'a T,
 }
 
-/// What the key stands for.
+/// The state of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reserved<T> {
-    /// This request was the first: go on.
+    /// This request is the first and may proceed.
     New,
-    /// The same request came before, with these ids.
+    /// The same request has already reserved the key, with these ids.
     Same(T),
-    /// Another request came before with this key.
+    /// A different request has used this key.
     Different,
 }
 
-/// What a key stands for at this moment; one that is too old stands for nothing.
+/// Reads the state of a key; an expired key counts as new.
 pub(crate) async fn known<T: serde::de::DeserializeOwned>(
     connection: &mut AsyncPgConnection,
     scope: &str,
@@ -63,10 +63,9 @@ pub(crate) async fn known<T: serde::de::DeserializeOwned>(
 }
 
 impl Store {
-    /// Reserves a key, or says what it already stands for.
+    /// Reserves a key, or returns its existing state.
     ///
-    /// The ids are reserved before anything is begun with them, so a retry after a crash in between begins it under
-    /// the same ids.
+    /// The ids are reserved before any work starts, so a retry after a crash in between uses the same ids.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -79,7 +78,7 @@ impl Store {
         let outcome = serde_json::to_value(wanted.outcome).map_err(|e| corrupt("idempotency outcome", e))?;
         let expired = now - Duration::hours(KEPT_HOURS);
         let mut connection = self.connection().await?;
-        // A key that is too old is taken as if it had never been there.
+        // An expired key is overwritten.
         let inserted = diesel::insert_into(idempotency_keys::table)
             .values((
                 idempotency_keys::scope.eq(wanted.scope),
@@ -104,7 +103,7 @@ impl Store {
         known(&mut connection, wanted.scope, wanted.key, wanted.digest, now).await
     }
 
-    /// What a key stands for, without reserving it: [`Reserved::New`] when for nothing.
+    /// Reads the state of a key without reserving it: [`Reserved::New`] if it has no outcome.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -115,7 +114,7 @@ impl Store {
         known(&mut *self.connection().await?, scope, key, digest, self.now()).await
     }
 
-    /// Forgets keys that are too old to be honoured; says how many.
+    /// Deletes expired keys and returns their number.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

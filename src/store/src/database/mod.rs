@@ -1,4 +1,4 @@
-//! Connections and transactions: the pool, changes that are committed together, and databases of others.
+//! Connections and transactions: the pool, changes that are committed together, and foreign databases.
 
 pub(crate) mod changes;
 pub(crate) mod committed;

@@ -1,10 +1,10 @@
-//! JSON as a parameter of a statement: a text that the server reads as whatever the parameter is.
+//! A statement parameter made from JSON: a text that the server parses as the parameter's type.
 
 use bytes::BytesMut;
 use serde_json::Value;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 
-/// Lists inside one another.
+/// Maximum nesting of lists.
 const DEPTH: usize = 6;
 
 /// A parameter; `None` is NULL.
@@ -12,10 +12,10 @@ const DEPTH: usize = 6;
 pub(crate) struct Parameter(Option<String>);
 
 impl Parameter {
-    /// A value as the server reads it, where it wants an array or JSON.
+    /// Converts a value to the text that the server expects, also for array and JSON parameters.
     ///
     /// # Errors
-    /// What about it cannot be a parameter.
+    /// The reason why the value cannot be a parameter.
     pub(crate) fn new(value: &Value, is_list: bool, is_json: bool) -> Result<Self, String> {
         let text = match value {
             Value::Null => None,
@@ -23,7 +23,7 @@ impl Parameter {
             Value::Array(items) if is_list => Some(list(items, 0)?),
             value => Some(text(value)),
         };
-        // PostgreSQL keeps no NUL.
+        // PostgreSQL cannot store NUL.
         if text.as_ref().is_some_and(|text| text.contains('\0') || (is_json && text.contains("\\u0000"))) {
             return Err("holds U+0000".to_owned());
         }
@@ -38,7 +38,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// `{…}`, as arrays are written.
+/// An array literal, `{…}`.
 fn list(items: &[Value], depth: usize) -> Result<String, String> {
     if depth >= DEPTH {
         return Err(format!("has more than {DEPTH} lists inside one another"));

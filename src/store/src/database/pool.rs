@@ -1,4 +1,4 @@
-//! The pool, and [`Store`], which everything else in this package hangs on.
+//! The connection pool, and [`Store`], the entry point of this package.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use crate::database::connect::{Connector, Session};
 use crate::database::deadline::Deadline;
 use crate::{DatabaseRuntime, StoreError};
 
-/// How long a query waits for a connection before the caller is told that the database is busy.
+/// Maximum time that a query waits for a connection before the caller gets a "database busy" error.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a [`Store`] is made from.
+/// Settings for a [`Store`].
 pub struct Options {
-    /// Where the database is.
+    /// The database's DSN.
     pub dsn: kernel::Secret,
-    /// Connections of the pool; the lanes' come on top.
+    /// Connections in the pool; the lanes' connections are extra.
     pub connections: usize,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Randomness.
+    /// The random source.
     pub random: Arc<dyn Random>,
-    /// Ids.
+    /// The id generator.
     pub ids: Ids,
 }
 
@@ -52,13 +52,13 @@ struct Inner {
 }
 
 impl Store {
-    /// Hosts and ports of the network where the database may be; none for a socket of this machine.
+    /// TCP hosts and ports of the database; empty for a local socket.
     #[must_use]
     pub fn places(&self) -> Vec<(String, u16)> {
         self.inner.connector.places()
     }
 
-    /// The store over a database that is ready to be used: migrated, with its role and partitions.
+    /// Creates the store for a prepared database: migrated, with its role and partitions.
     pub(crate) fn over(
         connector: Connector,
         role: Option<&'static str>,
@@ -70,7 +70,7 @@ impl Store {
         Ok(Self { inner: Arc::new(Inner { pool, connector, role, clock, random, ids, runtime }) })
     }
 
-    /// A connection for one short piece of work. Never hold it across anything but queries.
+    /// A connection for one short unit of work. Hold it across queries only.
     pub(crate) async fn connection(&self) -> Result<Pooled, StoreError> {
         self.inner.pool.get().await.map(|connection| Pooled(Some(connection))).map_err(|error| match error {
             PoolError::Timeout(_) => StoreError::Unavailable("no free connection in time".to_owned()),
@@ -79,11 +79,11 @@ impl Store {
         })
     }
 
-    /// Whether the database answers and accepts writes. If it accepts none, the server is a standby by now, and new connections
-    /// lead to the primary.
+    /// Checks that the database answers and accepts writes. If it is read-only, the server has become a
+    /// standby, and new connections lead to the primary.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when it does not.
+    /// [`StoreError::Unavailable`] when it does not answer or accepts no writes.
     pub async fn ping(&self) -> Result<(), StoreError> {
         #[derive(QueryableByName)]
         struct Found {
@@ -99,7 +99,7 @@ impl Store {
         Ok(())
     }
 
-    /// Closes the idle connections of the pool: each may lead to a server that does not answer any more.
+    /// Closes the pool's idle connections: each may lead to a server that no longer answers.
     pub fn close_idle_connections(&self) {
         self.inner.pool.retain(|_, _| false);
     }
@@ -131,10 +131,11 @@ impl Store {
     }
 }
 
-/// A connection of the pool.
+/// A pooled connection.
 ///
-/// A connection left in the middle of a transaction or a statement (its user was cancelled) is closed instead of returned to the
-/// pool, where it would hold its locks until the next caller receives it, and that caller would wait for the statement.
+/// If its user was cancelled in the middle of a transaction or a statement, the connection is closed instead of
+/// returned to the pool. There it would hold its locks until the next caller receives it, and that caller would
+/// wait for the statement.
 pub(crate) struct Pooled(Option<Object<Sessions>>);
 
 impl Deref for Pooled {
@@ -160,7 +161,8 @@ impl Drop for Pooled {
         if object.deadline.has_passed()
             && let Some(pool) = Object::pool(&object)
         {
-            // The other connections lead to the same silent server, and each would take one more deadline to notice.
+            // The other connections lead to the same silent server, and each would need another deadline to
+            // notice.
             pool.retain(|_, _| false);
         }
         if is_executing || object.connection.is_broken() {
@@ -183,13 +185,13 @@ fn pool(
         .map_err(|error| StoreError::Unavailable(error.to_string()))
 }
 
-/// Opens the connections of the pool.
+/// Opens the pool's connections.
 pub(crate) struct Sessions {
     connector: Connector,
     role: Option<&'static str>,
 }
 
-/// A pooled connection with the deadline of its statement.
+/// A pooled connection with its statement deadline.
 pub(crate) struct LimitedConnection {
     connection: AsyncPgConnection,
     deadline: Deadline,
@@ -204,7 +206,8 @@ impl Manager for Sessions {
         opened.map(|(connection, deadline)| LimitedConnection { connection, deadline })
     }
 
-    /// A broken connection is noticed by its driver; asking before each use would double every read.
+    /// The driver detects a broken connection; a check before each use would double the round trips of every
+    /// read.
     async fn recycle(&self, object: &mut LimitedConnection, _: &Metrics) -> RecycleResult<StoreError> {
         if object.connection.is_broken() {
             return Err(RecycleError::message("the connection is broken"));
@@ -238,7 +241,7 @@ mod tests {
         Ok(asleep.execute(&mut *store.connection().await?).await?)
     }
 
-    /// All connections but one, so that everything else uses that one.
+    /// Takes all connections but one, so that everything else uses that one.
     async fn all_but_one(store: &Store) -> Vec<Pooled> {
         let mut taken = Vec::new();
         while taken.len() + 1 < store.inner.pool.status().max_size {

@@ -1,5 +1,5 @@
-//! Statements by their text, which a connection prepares once. `diesel::sql_query` prepares its text for each call: a round trip more,
-//! and a new plan.
+//! Statements identified by their text, which each connection prepares once. `diesel::sql_query` prepares its
+//! text for each call: an extra round trip and a new plan.
 
 use diesel::expression::AsExpression;
 use diesel::pg::Pg;
@@ -13,13 +13,14 @@ pub(crate) struct Prepared<'a> {
     values: Vec<Box<dyn QueryFragment<Pg> + Send + 'a>>,
 }
 
-/// A statement with places `$1`, `$2`, … for values, each up to `$99`. The text is a constant, because each text is kept by each connection.
+/// A statement with placeholders `$1`, `$2`, … up to `$99`. The text is a constant, because each connection
+/// caches each text.
 pub(crate) fn prepared<'a>(text: &'static str) -> Prepared<'a> {
     Prepared { text, values: Vec::new() }
 }
 
 impl<'a> Prepared<'a> {
-    /// Adds the value of the next place.
+    /// Adds the value for the next placeholder.
     pub(crate) fn bind<T, V>(mut self, value: V) -> Self
     where
         T: SqlType + SingleValue,
@@ -37,12 +38,13 @@ impl QueryId for Prepared<'_> {
 }
 
 impl Query for Prepared<'_> {
-    /// Rows are read by the names of their columns.
+    /// Rows are read by column name.
     type SqlType = Untyped;
 }
 
 impl QueryFragment<Pg> for Prepared<'_> {
-    /// diesel numbers values as they are pushed: the first use of a place pushes its value, and further uses repeat the number.
+    /// diesel numbers values as they are pushed: the first use of a placeholder pushes its value, and further
+    /// uses repeat the number.
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         let mut pushed: Vec<usize> = Vec::with_capacity(self.values.len());
         let mut parts = self.text.split('$');

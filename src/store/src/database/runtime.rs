@@ -1,7 +1,7 @@
 //! The thread that drives every database connection.
 //!
-//! A connection is driven by the runtime that opened it. HTTP workers and arbiters come and go and may be busy, so
-//! all connections are opened here; the lanes live here too.
+//! The runtime that opened a connection drives it. HTTP workers and arbiters start, stop and may be busy, so
+//! all connections are opened here; the lanes run here too.
 
 use std::future::Future;
 use std::thread::JoinHandle;
@@ -20,7 +20,7 @@ impl DatabaseRuntime {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system gives no thread or no event queue.
+    /// When the system cannot provide a thread or an event queue.
     pub fn start() -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -41,7 +41,7 @@ impl DatabaseRuntime {
         self.handle.spawn(task)
     }
 
-    /// For those who open connections.
+    /// The runtime handle, for components that open connections.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
@@ -54,7 +54,7 @@ impl Drop for DatabaseRuntime {
             let _ = stop.send(());
         }
         if let Some(thread) = self.thread.take() {
-            // The last owner may be a task on this very thread, which cannot wait for itself.
+            // The last owner may be a task on this very thread, which cannot join itself.
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
             }

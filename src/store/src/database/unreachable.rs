@@ -1,4 +1,4 @@
-//! Why no connection could be opened, in one sentence that says what to do about it.
+//! Explains a failed connection in one sentence that says what to do.
 
 use std::error::Error as _;
 use std::io::{self, ErrorKind};
@@ -12,7 +12,7 @@ use crate::StoreError;
 /// The setting that the operator can change.
 const DSN: &str = "SERVICE_POSTGRES_DSN";
 
-/// The error of a connection that was tried with `config`.
+/// Explains the error of a connection attempt with `config`.
 pub(crate) fn explain(config: &Config, error: &tokio_postgres::Error) -> StoreError {
     let server = place(config);
     let text = match (error.as_db_error(), io_error(error)) {
@@ -23,7 +23,7 @@ pub(crate) fn explain(config: &Config, error: &tokio_postgres::Error) -> StoreEr
     StoreError::Unavailable(text)
 }
 
-/// Nothing came for so long that nothing will.
+/// The server stayed silent until the timeout.
 pub(crate) fn silent(config: &Config, seconds: u64) -> StoreError {
     let server = place(config);
     StoreError::Unavailable(format!(
@@ -31,7 +31,7 @@ pub(crate) fn silent(config: &Config, seconds: u64) -> StoreError {
     ))
 }
 
-/// The hosts and ports, as a person writes them.
+/// The hosts and ports in readable form.
 pub(crate) fn place(config: &Config) -> String {
     let port = |index: usize| {
         let ports = config.get_ports();
@@ -50,7 +50,7 @@ pub(crate) fn place(config: &Config) -> String {
     places.join(", ")
 }
 
-/// The network's own error, unless TLS was what failed.
+/// The network error, unless TLS failed.
 fn io_error(error: &tokio_postgres::Error) -> Option<&io::Error> {
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -62,7 +62,7 @@ fn io_error(error: &tokio_postgres::Error) -> Option<&io::Error> {
     None
 }
 
-/// The server answered, and said no.
+/// The server rejected the connection.
 fn refused(config: &Config, server: &str, refusal: &DbError) -> String {
     let (code, said) = (refusal.code(), refusal.message());
     let user = config.get_user().map_or_else(|| "that nobody named".to_owned(), |user| format!("\"{user}\""));
@@ -90,7 +90,7 @@ fn refused(config: &Config, server: &str, refusal: &DbError) -> String {
         return format!("{server} takes no connections at the moment ({said}); try again when it is up");
     }
     if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
-        // `pg_hba.conf` is named in every language.
+        // Every translation of this message names `pg_hba.conf`.
         return if said.contains("pg_hba.conf") && config.get_ssl_mode() == SslMode::Disable {
             format!(
                 "{server} lets nobody in so without TLS ({said}); write sslmode=require into {DSN}, or allow it in the \
@@ -111,7 +111,7 @@ fn refused(config: &Config, server: &str, refusal: &DbError) -> String {
 
 /// The server did not answer.
 fn unanswered(server: &str, error: &io::Error) -> String {
-    // A name that is not known has no kind of its own.
+    // An unknown host name has no dedicated error kind.
     if error.to_string().contains("lookup address") {
         return format!("the host of {server} is not known; put the right name into {DSN}");
     }
@@ -130,7 +130,7 @@ fn unanswered(server: &str, error: &io::Error) -> String {
     }
 }
 
-/// TLS, the way of signing in, or an answer that makes no sense.
+/// TLS, authentication, or an unintelligible answer.
 fn misunderstood(config: &Config, server: &str, error: &tokio_postgres::Error) -> String {
     let cause = error.source().map(ToString::to_string).unwrap_or_default();
     let says = |what: &str| cause.contains(what);

@@ -1,4 +1,4 @@
-//! Where PostgreSQL's programs are found.
+//! Finds PostgreSQL's programs.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use super::process::{command, first_line};
 use super::user::RunAs;
 use super::{EmbeddedError, Options, look};
 
-/// The oldest major version we run on.
+/// The oldest supported major version.
 pub(crate) const OLDEST: u32 = 14;
 
-/// A folder with PostgreSQL's programs, tried out.
+/// A probed folder with PostgreSQL's programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Binaries {
     pub(super) folder: PathBuf,
@@ -26,7 +26,7 @@ impl Binaries {
         self.folder.join("initdb")
     }
 
-    /// Asks `postgres` for its version as the user who will run it, so that missing rights and libraries show here.
+    /// Runs `postgres --version` as the user who will run it, so that missing rights and libraries show here.
     fn probe(folder: &Path, run_as: &RunAs) -> Result<Self, String> {
         for program in ["postgres", "initdb"] {
             if !folder.join(program).is_file() {
@@ -50,29 +50,29 @@ impl Binaries {
     }
 }
 
-/// The major version in `postgres (PostgreSQL) 15.18 (Debian …)`.
+/// Parses the major version in `postgres (PostgreSQL) 15.18 (Debian …)`.
 fn parse_major(version: &str) -> Option<u32> {
     let (_, number) = version.split_once("(PostgreSQL) ")?;
     number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The places to look in, in order.
+/// The locations to search, in order.
 #[derive(Debug, Clone)]
 pub(super) struct SearchPath {
-    /// `SERVICE_PG_BIN`. Must be usable when given.
+    /// `SERVICE_PG_BIN`. Must be usable if given.
     pub(super) explicit: Option<PathBuf>,
-    /// Holds `<major>/bin`, as Debian has it.
+    /// Contains `<major>/bin`, as on Debian.
     pub(super) installed: PathBuf,
     /// The folders of `PATH`.
     pub(super) path: Vec<PathBuf>,
-    /// Holds `<version>/bin`, fetched earlier or now.
+    /// Contains `<version>/bin`, fetched earlier or now.
     pub(super) cache: PathBuf,
-    /// The last resort.
+    /// The npm client for the last resort.
     pub(super) npm: Npm,
 }
 
 impl SearchPath {
-    /// The places of this machine.
+    /// The locations on this machine.
     pub(super) fn of_machine(options: &Options, data_dir: &Path) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Self {
@@ -84,7 +84,7 @@ impl SearchPath {
         }
     }
 
-    /// Programs for a new cluster.
+    /// Finds programs for a new cluster.
     pub(super) fn any(&self, run_as: &RunAs) -> Result<Binaries, EmbeddedError> {
         match self.installed(None, run_as)? {
             Ok(binaries) => Ok(binaries),
@@ -92,7 +92,7 @@ impl SearchPath {
         }
     }
 
-    /// Programs for `cluster`, which only its own major version can open.
+    /// Finds programs for `cluster`, which only its own major version can open.
     pub(super) fn for_major(
         &self,
         needed: u32,
@@ -113,7 +113,8 @@ impl SearchPath {
         Err(EmbeddedError::WrongVersion { cluster: cluster.to_owned(), needed, found })
     }
 
-    /// Programs that are there, of the needed major version if one is; else those that were found and do not do.
+    /// Returns installed programs, with the needed major version if given; otherwise the unsuitable ones that
+    /// were found.
     pub(super) fn installed(
         &self,
         needed: Option<u32>,
@@ -130,7 +131,7 @@ impl SearchPath {
         Ok(Err(found))
     }
 
-    /// The major version that could be fetched, if it is the needed one; else why it cannot.
+    /// Returns the major version that can be fetched, if it is the needed one; otherwise the reason.
     pub(super) fn fetchable(&self, needed: Option<u32>) -> Result<u32, String> {
         if needed.is_some_and(|needed| needed != fetch::MAJOR) {
             return Err(format!("only PostgreSQL {} can be fetched", fetch::MAJOR));
@@ -157,7 +158,7 @@ impl SearchPath {
 }
 
 fn probe_or_skip(folder: &Path, run_as: &RunAs) -> Option<Binaries> {
-    // Most of PATH has nothing to do with PostgreSQL and is not worth a word.
+    // Most PATH folders have no PostgreSQL and need no log line.
     if !folder.join("postgres").is_file() {
         return None;
     }
@@ -166,7 +167,7 @@ fn probe_or_skip(folder: &Path, run_as: &RunAs) -> Option<Binaries> {
         .ok()
 }
 
-/// The `bin` folders of the versions below `folder`, by number: 9.6, 10, 18.4.0-beta.17.
+/// The `bin` folders of the versions below `folder`, ordered by number: 9.6, 10, 18.4.0-beta.17.
 fn newest_first(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let mut versions: Vec<(Vec<u32>, PathBuf)> = std::fs::read_dir(folder)
         .into_iter()

@@ -1,4 +1,4 @@
-//! The cluster's folder: making it once, whole or not at all.
+//! The cluster's folder: created once, completely or not at all.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -11,11 +11,11 @@ use super::process::command;
 use super::user::RunAs;
 use super::{DATABASE, EmbeddedError};
 
-/// Begins the name of a cluster that is not finished. The process number follows: a program of a killed service may
-/// still be writing to one, and must not meet ours.
+/// The prefix for an unfinished cluster's name, followed by the process id: a program from a killed service may
+/// still be writing to one, and must not collide with ours.
 const UNFINISHED: &str = "postgres.new-";
 
-/// The major version of the cluster; `None` when it has to be made. What stands in its way is moved aside.
+/// Returns the cluster's major version; `None` if the cluster must be created. Moves obstacles aside.
 pub(super) fn major(cluster: &Path) -> Result<Option<u32>, EmbeddedError> {
     let version = version(cluster)?;
     if version.is_none() {
@@ -24,7 +24,7 @@ pub(super) fn major(cluster: &Path) -> Result<Option<u32>, EmbeddedError> {
     Ok(version)
 }
 
-/// The major version of the cluster; `None` when there is none.
+/// Returns the cluster's major version; `None` without a cluster.
 pub(super) fn version(cluster: &Path) -> Result<Option<u32>, EmbeddedError> {
     let damaged = |reason| Err(EmbeddedError::Damaged { cluster: cluster.to_owned(), reason });
     match std::fs::read_to_string(cluster.join("PG_VERSION")) {
@@ -32,13 +32,13 @@ pub(super) fn version(cluster: &Path) -> Result<Option<u32>, EmbeddedError> {
             Ok(major) => Ok(Some(major)),
             Err(_) => damaged("its PG_VERSION holds no version"),
         },
-        // Then there may be data, and a new cluster in its place would look as if all were lost.
+        // There may be data, and a new cluster instead would look like a total loss.
         Err(error)
             if error.kind() == io::ErrorKind::NotFound && cluster.join("global/pg_control").exists() =>
         {
             damaged("its PG_VERSION is missing")
         }
-        // A file in the place of the folder is moved aside by a start.
+        // A start moves aside a file at the folder's path.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }
@@ -46,7 +46,7 @@ pub(super) fn version(cluster: &Path) -> Result<Option<u32>, EmbeddedError> {
     }
 }
 
-/// Frees the cluster's place. An empty folder goes; anything else is kept, for we cannot know whose it is.
+/// Frees the cluster's path. Deletes an empty folder; keeps anything else, because its owner is unknown.
 fn move_aside(cluster: &Path) -> Result<(), EmbeddedError> {
     if cluster.symlink_metadata().is_err() || std::fs::remove_dir(cluster).is_ok() {
         return Ok(());
@@ -59,7 +59,7 @@ fn move_aside(cluster: &Path) -> Result<(), EmbeddedError> {
     std::fs::rename(cluster, &free).map_err(EmbeddedError::io("move", cluster))
 }
 
-/// Makes the cluster with its database. It appears under its name only when it is complete.
+/// Creates the cluster with its database. It gets its final name only when it is complete.
 pub(super) fn create(cluster: &Path, binaries: &Binaries, run_as: &RunAs) -> Result<(), EmbeddedError> {
     let Some(parent) = cluster.parent() else {
         return Err(EmbeddedError::Damaged { cluster: cluster.to_owned(), reason: "it is the root folder" });
@@ -81,11 +81,11 @@ pub(super) fn create(cluster: &Path, binaries: &Binaries, run_as: &RunAs) -> Res
     File::open(parent).and_then(|parent| parent.sync_all()).map_err(EmbeddedError::io("write", parent))
 }
 
-/// What services left that were killed while they made their cluster.
+/// Removes the clusters that services left unfinished when they were killed.
 fn remove_unfinished(parent: &Path) {
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
-            // In the way it is not: the next new cluster has another name.
+            // It blocks nothing: the next new cluster has another name.
             if let Err(error) = std::fs::remove_dir_all(entry.path()) {
                 tracing::warn!(folder = %entry.path().display(), %error, "an unfinished database stays for now");
             }
@@ -94,8 +94,8 @@ fn remove_unfinished(parent: &Path) {
 }
 
 fn init(cluster: &Path, binaries: &Binaries, run_as: &RunAs) -> Result<(), String> {
-    // Trusting every user is right only because no other user can reach the socket: it is in a folder with mode 0700
-    // that belongs to the database's user (socket.rs sees to it), and nothing listens on the network.
+    // Trusting every user is safe only because no other user can reach the socket: it is in a folder with mode
+    // 0700 that belongs to the database's user (socket.rs ensures this), and nothing listens on the network.
     let output = command(&binaries.initdb(), run_as)
         .arg("-D")
         .arg(cluster)
@@ -107,7 +107,7 @@ fn init(cluster: &Path, binaries: &Binaries, run_as: &RunAs) -> Result<(), Strin
 }
 
 fn create_database(cluster: &Path, binaries: &Binaries, run_as: &RunAs) -> Result<(), String> {
-    // One backend without a server: no socket, no client, and its end is a checkpoint.
+    // One backend without a server: no socket, no client, and a checkpoint at the end.
     let mut child = command(&binaries.postgres(), run_as)
         .args(["--single", "-j", "-D"])
         .arg(cluster)
@@ -121,7 +121,7 @@ fn create_database(cluster: &Path, binaries: &Binaries, run_as: &RunAs) -> Resul
         write!(input, "CREATE DATABASE {DATABASE};\n\n").map_err(|error| error.to_string())?;
     }
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
-    // A failed statement is no failure of the program.
+    // A failed statement does not change the exit status.
     if String::from_utf8_lossy(&output.stderr).contains("ERROR:") {
         return Err(last_words(&output));
     }
@@ -138,9 +138,9 @@ fn last_words(output: &Output) -> String {
     lines.get(lines.len().saturating_sub(6)..).unwrap_or_default().join("; ")
 }
 
-/// Where the cluster of a data folder is.
+/// The path of a data folder's cluster.
 pub(super) fn place(data_dir: &Path) -> PathBuf {
     let cluster = data_dir.join("postgres");
-    // It may have been put on another disk; its process goes by the real name.
+    // It may have been moved to another disk; its process uses the real path.
     cluster.canonicalize().unwrap_or(cluster)
 }

@@ -1,32 +1,32 @@
-//! What can go wrong, in words that the operator can act on.
+//! Errors with instructions for the operator.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::binaries::OLDEST;
 
-/// Why the embedded PostgreSQL is not there.
+/// The reason why the embedded PostgreSQL is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
-    /// No programs, and none could be fetched.
+    /// No programs were found, and none could be fetched.
     #[error(
         "no PostgreSQL {OLDEST} or newer was found on this machine, and {reason}: install the package `postgresql` \
          (Debian, Ubuntu: apt-get install postgresql), or set SERVICE_PG_BIN to a folder that holds `postgres` and \
          `initdb`, or SERVICE_POSTGRES_DSN to a database that runs elsewhere"
     )]
     NoBinaries {
-        /// Why fetching them did not help.
+        /// The reason why fetching failed.
         reason: String,
     },
-    /// `SERVICE_PG_BIN` is of no use.
+    /// `SERVICE_PG_BIN` is not usable.
     #[error("SERVICE_PG_BIN names {}, which cannot be used: {reason}", folder.display())]
     BadBinaries {
         /// The folder.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The cluster needs another major version than the machine has.
+    /// The cluster needs a major version that the machine does not have.
     #[error(
         "the database in {} was made by PostgreSQL {needed} and runs with no other, but only {found} was found: \
          install PostgreSQL {needed} (Debian, Ubuntu: apt-get install postgresql-{needed}), or set SERVICE_PG_BIN to \
@@ -37,16 +37,16 @@ pub enum EmbeddedError {
         cluster: PathBuf,
         /// The major version it needs.
         needed: u32,
-        /// What there is.
+        /// The versions found.
         found: String,
     },
-    /// Root, and no user to run PostgreSQL as.
+    /// Running as root, without a user to run PostgreSQL as.
     #[error(
         "PostgreSQL refuses to run as root, and this machine has neither a user `postgres` nor a user `nobody` to run \
          it as: start the service as an ordinary user, or set SERVICE_POSTGRES_DSN to a database that runs elsewhere"
     )]
     NoUser,
-    /// Root, and the user PostgreSQL runs as cannot get to its files.
+    /// Running as root, and PostgreSQL's user cannot reach its files.
     #[error(
         "PostgreSQL refuses to run as root, and the user `{user}` it runs as instead may not pass the folder {}: allow \
          that (chmod o+x), or set SERVICE_DATA_DIR to another folder, or SERVICE_POSTGRES_DSN to a database that runs \
@@ -55,10 +55,10 @@ pub enum EmbeddedError {
     Unreachable {
         /// The user.
         user: String,
-        /// The folder in the way.
+        /// The inaccessible folder.
         folder: PathBuf,
     },
-    /// The folder of the socket is not private.
+    /// The socket's folder is not private.
     #[error(
         "the folder {} cannot hold the database's socket, {reason}: remove it, or set XDG_RUNTIME_DIR to a private \
          folder, or SERVICE_POSTGRES_DSN to a database that runs elsewhere", folder.display()
@@ -66,48 +66,48 @@ pub enum EmbeddedError {
     SocketFolder {
         /// The folder.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The cluster has lost a part that cannot be made again.
+    /// The cluster has lost a part that cannot be recreated.
     #[error("the database in {} is damaged, {reason}: restore the folder from a backup", cluster.display())]
     Damaged {
         /// The cluster.
         cluster: PathBuf,
-        /// What is missing.
+        /// The missing part.
         reason: &'static str,
     },
-    /// The cluster could not be made.
+    /// The cluster could not be created.
     #[error("cannot make a database in {}: {reason}", cluster.display())]
     Create {
-        /// Where.
+        /// The cluster's path.
         cluster: PathBuf,
-        /// What the program said.
+        /// The program's message.
         reason: String,
     },
     /// PostgreSQL ended before it was ready.
     #[error("PostgreSQL did not start ({status}); the last it wrote to {} was:\n{tail}", log.display())]
     Exited {
-        /// How it ended.
+        /// The exit status.
         status: String,
         /// Its log.
         log: PathBuf,
         /// The log's last lines.
         tail: String,
     },
-    /// PostgreSQL runs but is not ready.
+    /// PostgreSQL runs but does not become ready.
     #[error(
         "PostgreSQL was not ready after {seconds} seconds; the last it wrote to {} was:\n{tail}", log.display()
     )]
     Slow {
-        /// How long was waited.
+        /// The time waited, seconds.
         seconds: u64,
         /// Its log.
         log: PathBuf,
         /// The log's last lines.
         tail: String,
     },
-    /// A PostgreSQL left by an earlier service is neither ready nor gone.
+    /// A PostgreSQL from an earlier service neither becomes ready nor exits.
     #[error(
         "an earlier PostgreSQL (process {pid}) still holds {} and has been `{status}` for {seconds} seconds: wait for \
          it or stop it", cluster.display()
@@ -115,27 +115,27 @@ pub enum EmbeddedError {
     Stuck {
         /// The cluster.
         cluster: PathBuf,
-        /// Its process.
+        /// Its process id.
         pid: i32,
-        /// What it says of itself.
+        /// The status that it reports.
         status: String,
-        /// How long was waited.
+        /// The time waited, seconds.
         seconds: u64,
     },
     /// PostgreSQL does not stop.
     #[error("PostgreSQL (process {pid}) does not stop")]
     NotStopped {
-        /// Its process.
+        /// Its process id.
         pid: i32,
     },
-    /// The system refused.
+    /// An operating system call failed.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         doing: &'static str,
-        /// On what.
+        /// The path concerned.
         path: PathBuf,
-        /// The refusal.
+        /// The system's error.
         source: io::Error,
     },
 }

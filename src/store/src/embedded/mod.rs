@@ -1,6 +1,8 @@
-//! The embedded PostgreSQL: found or fetched, made once, run on a private Unix socket, stopped with the service.
+//! The embedded PostgreSQL: found or fetched, created once, run on a private Unix socket, stopped with the
+//! service.
 //!
-//! Everything here blocks. The caller holds the data folder's lock ([`crate::data_dir::DataDir`]) all the while.
+//! Everything here blocks. The caller holds the data folder's lock ([`crate::data_dir::DataDir`]) during all
+//! calls.
 
 mod binaries;
 mod cluster;
@@ -29,30 +31,30 @@ pub use look::{Looked, look};
 use process::{signal, wait_until};
 use user::RunAs;
 
-/// The name of the database and of its user.
+/// The name of the database and its user.
 const DATABASE: &str = "callboard";
-/// How long a fast shutdown may take: clients are cut off, a checkpoint is written.
+/// Maximum time for a fast shutdown, which disconnects clients and writes a checkpoint.
 const FAST: Duration = Duration::from_secs(10);
-/// How long an immediate shutdown may take.
+/// Maximum time for an immediate shutdown.
 const IMMEDIATE: Duration = Duration::from_secs(5);
 
-/// What the embedded PostgreSQL needs to know.
+/// Settings for the embedded PostgreSQL.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The service's data folder, which exists and is locked by us.
+    /// The service's data folder, which exists and is locked by this process.
     pub data_dir: PathBuf,
-    /// `SERVICE_PG_BIN`: the folder of `postgres` and `initdb`, instead of looking for it.
+    /// `SERVICE_PG_BIN`: the folder with `postgres` and `initdb`, instead of a search.
     pub binaries: Option<PathBuf>,
 }
 
-/// A running PostgreSQL. Dropped, it is told to stop and not waited for.
+/// A running PostgreSQL. Dropping it requests a stop and does not wait.
 #[derive(Debug)]
 pub struct Embedded {
     dsn: String,
     cluster: PathBuf,
     socket_dir: PathBuf,
     process: Process,
-    /// Nothing is left to do at the drop.
+    /// Whether the drop has nothing to do.
     released: bool,
 }
 
@@ -63,10 +65,10 @@ enum Process {
 }
 
 impl Embedded {
-    /// Starts PostgreSQL on the data folder, or takes over the one that a killed service left running there.
+    /// Starts PostgreSQL on the data folder, or takes over a server that a killed service left running there.
     ///
     /// # Errors
-    /// [`EmbeddedError`], whose text says what the operator can do about it.
+    /// [`EmbeddedError`], whose text tells the operator how to fix it.
     pub fn start(options: &Options) -> Result<Self, EmbeddedError> {
         let data_dir =
             options.data_dir.canonicalize().map_err(EmbeddedError::io("read", &options.data_dir))?;
@@ -77,7 +79,7 @@ impl Embedded {
         let cluster = cluster::place(data_dir);
         let run_as = RunAs::choose(&cluster)?;
         run_as.check_way_to(data_dir)?;
-        // Before anything is looked for: a running one needs no programs.
+        // Before any search: a running server needs no programs.
         if let Some(orphan) = orphan::settle(&cluster)? {
             tracing::info!(pid = orphan.pid.as_raw_pid(), "took over a running PostgreSQL");
             return Ok(Self {
@@ -96,7 +98,7 @@ impl Embedded {
                 binaries
             }
         };
-        // An image whose `postgres` has another uid finds a cluster whose owner it does not know.
+        // In an image whose `postgres` has another uid, the cluster's owner is unknown.
         run_as.give_all(&cluster).map_err(EmbeddedError::io("change the owner of", &cluster))?;
         let socket_dir = socket::prepare(data_dir, &run_as)?;
         let plan = postmaster::Plan {
@@ -120,24 +122,25 @@ impl Embedded {
         })
     }
 
-    /// Where to connect, as `tokio-postgres` reads it.
+    /// The DSN in `tokio-postgres` format.
     #[must_use]
     pub fn dsn(&self) -> &str {
         &self.dsn
     }
 
-    /// Whether an earlier service had started it.
+    /// Whether an earlier service started it.
     #[must_use]
     pub fn taken_over(&self) -> bool {
         matches!(self.process, Process::Orphan(_))
     }
 
-    /// Stops it in order: connections are cut off, all is written. Harder after ten seconds.
+    /// Stops it gracefully: disconnects clients and writes all data. Uses an immediate shutdown after ten
+    /// seconds.
     ///
     /// # Errors
-    /// [`EmbeddedError::NotStopped`] when it outlives that too; [`EmbeddedError::Io`].
+    /// [`EmbeddedError::NotStopped`] if it survives that too; [`EmbeddedError::Io`].
     pub fn stop(mut self) -> Result<(), EmbeddedError> {
-        // Whatever comes of it, more than these signals cannot be done at the drop.
+        // Whatever the result, the drop cannot do more than these signals.
         self.released = true;
         let io = EmbeddedError::io("stop the PostgreSQL of", &self.cluster);
         let stopped = self.send_and_wait(Signal::INT, FAST).and_then(|stopped| {
@@ -153,14 +156,14 @@ impl Embedded {
             let pid = self.pid().map_or(0, Pid::as_raw_pid);
             return Err(EmbeddedError::NotStopped { pid });
         }
-        // An orphan's folder may be one that was not ours to make; the socket itself PostgreSQL has removed.
+        // This service may not have created an orphan's folder; PostgreSQL has removed the socket itself.
         if self.socket_dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with("callboard-")) {
             let _ = std::fs::remove_dir(&self.socket_dir);
         }
         Ok(())
     }
 
-    /// Lets it run on without us; the next start takes it over.
+    /// Leaves it running; the next start takes it over.
     pub fn leave_running(mut self) {
         self.released = true;
     }
@@ -168,14 +171,14 @@ impl Embedded {
     fn pid(&self) -> Option<Pid> {
         match &self.process {
             Process::Child(child) => Some(Pid::from_child(child)),
-            // Its number may be another's by now.
+            // Another process may have its id by now.
             Process::Orphan(pid) => {
                 orphan::is_there(*pid, &self.cluster).is_ok_and(|there| there).then_some(*pid)
             }
         }
     }
 
-    /// Whether it has gone within `limit` of the signal.
+    /// Sends a signal; returns whether the process has exited within `limit`.
     fn send_and_wait(&mut self, kind: Signal, limit: Duration) -> std::io::Result<bool> {
         let Some(pid) = self.pid() else { return Ok(true) };
         signal(pid, kind)?;
@@ -198,7 +201,7 @@ impl Drop for Embedded {
 }
 
 fn dsn(socket_dir: &Path, port: u16) -> String {
-    // Quoted where needed: another process chose the folder of an orphaned server.
+    // Quoted if necessary: another process chose an orphaned server's folder.
     let folder = socket_dir.to_string_lossy();
     let plain = folder.chars().all(|c| !c.is_whitespace() && c != '\'' && c != '\\');
     let host = if plain {

@@ -1,4 +1,4 @@
-//! The PostgreSQL that an earlier service left behind when it was killed.
+//! The PostgreSQL that an earlier service left running when it was killed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use super::pid_file::{Holder, PidFile};
 use super::process::{signal, wait_until};
 use super::socket::{Answer, knock};
 
-/// How long it may take to become ready or to go.
+/// Maximum time for it to become ready or to exit.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A running PostgreSQL that is not our child.
+/// A running PostgreSQL that is not a child of this process.
 #[derive(Debug)]
 pub(super) struct Orphan {
     pub(super) pid: Pid,
@@ -22,7 +22,7 @@ pub(super) struct Orphan {
     pub(super) port: u16,
 }
 
-/// Waits until the cluster is either run by an orphan that lets us in, or free (`None`).
+/// Waits until the cluster is either run by an orphan that accepts connections, or free (`None`).
 pub(super) fn settle(cluster: &Path) -> Result<Option<Orphan>, EmbeddedError> {
     let mut sent_away = false;
     let mut seen = None;
@@ -59,7 +59,7 @@ pub(super) fn settle(cluster: &Path) -> Result<Option<Orphan>, EmbeddedError> {
     }
 }
 
-/// The PostgreSQL that runs the cluster and lets us in at this moment.
+/// Returns the PostgreSQL that runs the cluster and currently accepts connections.
 pub(super) fn running(cluster: &Path) -> io::Result<Option<Orphan>> {
     let step = PidFile::read(cluster)?.map(|file| step(&file, cluster, true));
     Ok(match step {
@@ -91,7 +91,8 @@ fn step(file: &PidFile, cluster: &Path, sent_away: bool) -> Step {
             (Answer::Nobody, _) if !sent_away => Step::SendAway,
             _ => Step::Wait,
         },
-        // Without /proc the only proof is that it answers where the file says. Else PostgreSQL itself may judge.
+        // Without /proc the only proof is an answer on the socket from the file. Otherwise PostgreSQL decides
+        // itself.
         Holder::Unknown if file.data_dir == cluster => match answer() {
             (Answer::Welcome, folder) => take_over(folder),
             _ => Step::Free,

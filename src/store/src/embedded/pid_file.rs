@@ -1,4 +1,4 @@
-//! `postmaster.pid`: what PostgreSQL says of itself while it runs, and leaves behind when it is killed.
+//! `postmaster.pid`: PostgreSQL's record of its state, which stays after a kill.
 
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -9,37 +9,37 @@ use rustix::process::Pid;
 
 use super::process::exists;
 
-/// Above every process number on Linux and macOS.
+/// Above every process id on Linux and macOS.
 const NOBODY: &str = "99999999";
 
-/// A `postmaster.pid` that was read.
+/// A parsed `postmaster.pid`.
 #[derive(Debug, Clone)]
 pub(super) struct PidFile {
     pub(super) text: String,
     pub(super) pid: Pid,
     pub(super) data_dir: PathBuf,
     pub(super) port: u16,
-    /// The first of its socket folders.
+    /// Its first socket folder.
     pub(super) socket_dir: Option<PathBuf>,
-    /// `starting`, `ready`, `stopping`; empty in its first moments.
+    /// `starting`, `ready`, `stopping`; empty at first.
     pub(super) status: String,
 }
 
-/// Who has the process number that stands in the file.
+/// The process with the id from the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holder {
     /// No process.
     Gone,
     /// The PostgreSQL that runs this cluster.
     Ours,
-    /// An unrelated process: numbers are used again, in containers at once.
+    /// An unrelated process: ids are reused, in containers immediately.
     Other,
-    /// The system does not tell.
+    /// The system does not reveal it.
     Unknown,
 }
 
 impl PidFile {
-    /// The file of `cluster`; `None` when there is none, or only half of one yet.
+    /// Reads a cluster's file; `None` if it is missing or incomplete.
     pub(super) fn read(cluster: &Path) -> io::Result<Option<Self>> {
         match std::fs::read_to_string(path(cluster)) {
             Ok(text) => Ok(Self::parse(text)),
@@ -61,18 +61,19 @@ impl PidFile {
         Some(Self { pid, data_dir, port, socket_dir, status, text })
     }
 
-    /// Whether it takes connections.
+    /// Whether it accepts connections.
     pub(super) fn is_ready(&self) -> bool {
         self.status == "ready"
     }
 
-    /// Who the file's process is.
+    /// Identifies the file's process.
     pub(super) fn holder(&self, cluster: &Path) -> Holder {
         if !exists(self.pid) {
             return Holder::Gone;
         }
         let process = PathBuf::from(format!("/proc/{}", self.pid.as_raw_pid()));
-        // PostgreSQL stands in its data folder. Root in a container may not see that of another user's process.
+        // PostgreSQL's working directory is its data folder. Root in a container may not see another user's
+        // process.
         if let Ok(folder) = std::fs::read_link(process.join("cwd")) {
             return if folder == cluster { Holder::Ours } else { Holder::Other };
         }
@@ -82,22 +83,22 @@ impl PidFile {
         }
     }
 
-    /// Removes the process id, because it belongs to an unrelated process (or to a dead process without a parent that
-    /// reaps it) and PostgreSQL would not start while it is there. The rest stays: by it PostgreSQL still detects
-    /// whether leftover workers use its memory.
+    /// Removes the process id, because it belongs to an unrelated process (or to a dead process without a
+    /// parent that reaps it) and prevents PostgreSQL's start. The rest stays: PostgreSQL uses it to detect
+    /// leftover workers with access to its memory.
     pub(super) fn disown(&self, cluster: &Path) -> io::Result<()> {
         let Some((_, rest)) = self.text.split_once('\n') else { return Ok(()) };
-        // As root we write in a folder of the database's user: never through a link of theirs.
+        // Root writes in a folder of the database's user here: never through that user's links.
         let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = match rustix::fs::open(path(cluster), flags, Mode::empty()) {
             Ok(file) => std::fs::File::from(file),
-            // A PostgreSQL that was stopping has removed it meanwhile.
+            // A PostgreSQL that was stopping has removed it in the meantime.
             Err(rustix::io::Errno::NOENT) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         file.write_all(format!("{NOBODY}\n{rest}").as_bytes())?;
         file.sync_all()?;
-        // The socket has a lock file with the same number.
+        // The socket has a lock file with the same id.
         let lock = self.socket_dir.as_ref().map(|folder| folder.join(format!(".s.PGSQL.{}.lock", self.port)));
         match lock.map(std::fs::remove_file) {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -110,7 +111,7 @@ fn path(cluster: &Path) -> PathBuf {
     cluster.join("postmaster.pid")
 }
 
-/// A process that has ended but was not waited for has an empty command line.
+/// A zombie process has an empty command line.
 fn by_command_line(line: &[u8], cluster: &Path) -> Holder {
     let mut arguments = line.split(|byte| *byte == 0);
     let program = arguments.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Starting the server and waiting until it is ready.
+//! Starts the server and waits until it is ready.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -20,14 +20,14 @@ use super::user::RunAs;
 
 /// After a crash it first replays its log, up to a gigabyte.
 const LIMIT: Duration = Duration::from_secs(120);
-/// How long the workers of a killed server may be in the way.
+/// Maximum time for a killed server's workers to exit.
 const LEFTOVERS: Duration = Duration::from_secs(5);
-/// A log that has grown beyond this is begun anew.
+/// Maximum log bytes; a larger log is started anew.
 const LARGEST_LOG: u64 = 10 * 1024 * 1024;
-/// Lines of the log that an error carries.
+/// Log lines in an error.
 const TAIL: usize = 12;
 
-/// What is to be started.
+/// The parameters of a start.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) binaries: &'a Binaries,
@@ -37,12 +37,12 @@ pub(super) struct Plan<'a> {
     pub(super) run_as: &'a RunAs,
 }
 
-/// Settings, over those of `postgresql.conf`. Each is known to every version we run on.
+/// Settings that override `postgresql.conf`. Every supported version accepts each of them.
 const SETTINGS: &[&str] = &[
     // Private: one socket, nothing on the network.
     "listen_addresses=",
     "unix_socket_permissions=0700",
-    // What was committed is there after a power cut.
+    // Committed data survives a power failure.
     "fsync=on",
     "full_page_writes=on",
     "synchronous_commit=on",
@@ -50,12 +50,12 @@ const SETTINGS: &[&str] = &[
     "wal_level=minimal",
     "max_wal_senders=0",
     "archive_mode=off",
-    // A small footprint, and none of what only long analytical queries repay.
+    // A small footprint, without features that only help long analytical queries.
     "shared_buffers=128MB",
     "max_connections=100",
     "max_parallel_workers_per_gather=0",
     "jit=off",
-    // To the file that is its standard error.
+    // Logs to stderr, which is a file.
     "logging_collector=off",
     "log_destination=stderr",
     "log_checkpoints=off",
@@ -63,13 +63,13 @@ const SETTINGS: &[&str] = &[
     "log_timezone=UTC",
 ];
 
-/// Starts the server and answers when it takes connections.
+/// Starts the server and returns when it accepts connections.
 pub(super) fn start(plan: &Plan<'_>) -> Result<Child, EmbeddedError> {
     let clock = SystemClock::new();
     let end = clock.monotonic().saturating_add(LEFTOVERS);
     loop {
         match start_once(plan) {
-            // The workers of one that was killed notice within moments; until then there is no starting.
+            // A killed server's workers exit within moments; until then the start fails.
             Err(EmbeddedError::Exited { tail, .. })
                 if tail.contains("shared memory block") && clock.monotonic() < end =>
             {
@@ -93,7 +93,7 @@ fn start_once(plan: &Plan<'_>) -> Result<Child, EmbeddedError> {
             return Err(EmbeddedError::Exited { status, log, tail: tail() });
         }
         let file = PidFile::read(plan.cluster).map_err(EmbeddedError::io("read", plan.cluster))?;
-        // A killed predecessor's file says `ready` too, and in a container it may even have had the same number.
+        // A killed predecessor's file also says `ready`, and in a container it may even have the same id.
         let ready = file.is_some_and(|file| {
             file.pid == pid && file.is_ready() && stale.as_ref().is_none_or(|stale| stale.text != file.text)
         });
@@ -101,7 +101,7 @@ fn start_once(plan: &Plan<'_>) -> Result<Child, EmbeddedError> {
     })?;
     match ready {
         Some(()) => Ok(child),
-        // It is left to its recovery: stopped now, it would begin it anew at every start.
+        // Left running to recover: if it were stopped now, the recovery would begin again at every start.
         None => {
             let log = plan.log.to_owned();
             Err(EmbeddedError::Slow { seconds: LIMIT.as_secs(), log, tail: tail() })
@@ -116,18 +116,19 @@ fn spawn(plan: &Plan<'_>, postgres: &Path, log: File) -> io::Result<Child> {
         command.args(["-c", setting]);
     }
     if cfg!(target_os = "linux") {
-        // A statement whose client has died ends soon, also when the client was a killed service. Elsewhere an old
-        // PostgreSQL refuses to start with this.
+        // A statement ends soon after its client has died, even if the client was a killed service. On other
+        // systems an old PostgreSQL refuses to start with this setting.
         command.args(["-c", "client_connection_check_interval=10s"]);
     }
     let mut folders = std::ffi::OsString::from("unix_socket_directories=");
     folders.push(plan.socket_dir);
     command.arg("-c").arg(folders).args(["-c", &format!("port={PORT}")]);
-    // A group of its own: Ctrl-C in the terminal reaches only the service, which then stops it in order.
+    // A separate process group: Ctrl-C in the terminal reaches only the service, which then stops it
+    // gracefully.
     command.process_group(0).stdout(log.try_clone()?).stderr(log).spawn()
 }
 
-/// The log, to append to, and its length.
+/// Opens the log for appending, and returns its length.
 fn open_log(path: &Path) -> io::Result<(File, u64)> {
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
     let length = file.metadata()?.len();

@@ -1,4 +1,4 @@
-//! Running PostgreSQL's programs, and waiting for them.
+//! Runs PostgreSQL's programs, and waits for them.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -12,11 +12,11 @@ use rustix::process::{Pid, Signal};
 
 use super::user::RunAs;
 
-/// `program` as that user, with an environment that holds none of ours: the service's has secrets in it, and
+/// A command for `program` as that user, without the service's environment: that contains secrets, and
 /// variables such as `PGDATA` and `PGPORT` that PostgreSQL would follow.
 pub(super) fn command(program: &Path, run_as: &RunAs) -> Command {
     let mut command = Command::new(program);
-    // From a folder that every user may enter.
+    // A folder that every user may enter.
     command.env_clear().env("LC_ALL", "C").current_dir("/").stdin(Stdio::null());
     for name in ["PATH", "LD_LIBRARY_PATH"] {
         if let Some(value) = std::env::var_os(name) {
@@ -27,7 +27,7 @@ pub(super) fn command(program: &Path, run_as: &RunAs) -> Command {
     command
 }
 
-/// Looks every `pause` until there is an answer; `None` when `limit` has passed without one.
+/// Polls every `pause` until there is an answer; `None` after `limit`.
 pub(super) fn wait_until<T, E>(
     limit: Duration,
     pause: Duration,
@@ -44,7 +44,7 @@ pub(super) fn wait_until<T, E>(
     }
 }
 
-/// Sends `signal`. A process that has gone already is as good.
+/// Sends `signal`. A process that has already exited is a success.
 pub(super) fn signal(pid: Pid, signal: Signal) -> std::io::Result<()> {
     match rustix::process::kill_process(pid, signal) {
         Ok(()) | Err(Errno::SRCH) => Ok(()),
@@ -52,12 +52,12 @@ pub(super) fn signal(pid: Pid, signal: Signal) -> std::io::Result<()> {
     }
 }
 
-/// Whether any process has that number.
+/// Whether a process has that id.
 pub(super) fn exists(pid: Pid) -> bool {
     rustix::process::test_kill_process(pid) != Err(Errno::SRCH)
 }
 
-/// The first line a program wrote.
+/// The first line of a program's output.
 pub(super) fn first_line(output: &[u8]) -> String {
     String::from_utf8_lossy(output).trim().lines().next().unwrap_or("it said nothing").to_owned()
 }
@@ -67,7 +67,7 @@ pub(super) fn log_tail(path: &Path, lines: usize) -> String {
     log_tail_since(path, 0, lines)
 }
 
-/// The last `lines` of what was written to a log after its first `start` bytes.
+/// The last `lines` of a log after its first `start` bytes.
 pub(super) fn log_tail_since(path: &Path, start: u64, lines: usize) -> String {
     const MOST: u64 = 8 * 1024;
     let read = || {

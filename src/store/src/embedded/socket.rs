@@ -1,4 +1,4 @@
-//! The private folder of the Unix socket, and a knock on it.
+//! The Unix socket's private folder, and a probe of the socket.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
@@ -14,14 +14,14 @@ use rustix::fs::{Mode, OFlags};
 use super::user::RunAs;
 use super::{DATABASE, EmbeddedError};
 
-/// The port in the socket's name. Nothing listens on the network.
+/// The port in the socket's name. No process listens on the network.
 pub(super) const PORT: u16 = 5432;
-/// A socket's address has room for 108 bytes on Linux and 104 on macOS, its ending zero included.
+/// A socket address holds 108 bytes on Linux and 104 on macOS, including the final zero.
 const LONGEST: usize = 103;
 
-/// Makes the socket's folder for the data in `data_dir`: short, for its user alone, the same at every start.
+/// Creates the socket's folder for the data in `data_dir`: short, private to its user, the same at every start.
 ///
-/// Everybody who can reach the socket is let in (the cluster trusts local users), so the folder is the lock on the door.
+/// The cluster trusts every user who can reach the socket, so access depends on this folder alone.
 pub(super) fn prepare(data_dir: &Path, run_as: &RunAs) -> Result<PathBuf, EmbeddedError> {
     let folder = choose(data_dir, run_as, std::env::var_os("XDG_RUNTIME_DIR"));
     make_private(&folder, run_as)?;
@@ -36,14 +36,14 @@ fn choose(data_dir: &Path, run_as: &RunAs, runtime_dir: Option<OsString>) -> Pat
         let owned = Path::new(&runtime_dir)
             .metadata()
             .is_ok_and(|found| found.is_dir() && found.uid() == run_as.uid());
-        // A comma would be two folders to PostgreSQL, a space two parameters to the client.
+        // PostgreSQL reads a comma as two folders, the client reads a space as two parameters.
         let plain =
             folder.as_os_str().as_bytes().iter().all(|b| b.is_ascii_alphanumeric() || b"/._-".contains(b));
         if owned && plain && folder.is_absolute() && socket(&folder, PORT).as_os_str().len() <= LONGEST {
             return folder;
         }
     }
-    // Root's own runtime folder is closed to the user that the database runs as, so it is /tmp for them too.
+    // The database's user cannot enter root's runtime folder, so it uses /tmp as well.
     PathBuf::from(format!("/tmp/callboard-{}-{short}", run_as.uid()))
 }
 
@@ -53,7 +53,8 @@ fn make_private(folder: &Path, run_as: &RunAs) -> Result<(), EmbeddedError> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(refuse(error.to_string())),
         _ => {}
     }
-    // In /tmp anybody may have put something here before us. What is opened is what is looked at and changed.
+    // In /tmp another user may have created this path before. The checks and changes apply to the opened
+    // folder.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::open(folder, flags, Mode::empty())
         .map_err(|error| refuse(format!("it is no folder that we may open ({error})")))?;
@@ -73,23 +74,23 @@ fn make_private(folder: &Path, run_as: &RunAs) -> Result<(), EmbeddedError> {
     close().map_err(|error| refuse(error.to_string()))
 }
 
-/// The socket's file.
+/// The socket file's path.
 fn socket(folder: &Path, port: u16) -> PathBuf {
     folder.join(format!(".s.PGSQL.{port}"))
 }
 
-/// What a knock on the socket brought.
+/// The result of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It lets us in.
+    /// It accepts connections.
     Welcome,
-    /// It is there and says no, or says nothing: starting, stopping, busy.
+    /// It exists and refuses or stays silent: starting, stopping, busy.
     NotNow,
     /// No process listens.
     Nobody,
 }
 
-/// Connects, says who we are, and leaves.
+/// Connects, sends the startup message, and disconnects.
 pub(super) fn knock(folder: &Path, port: u16) -> Answer {
     let talk = || -> io::Result<Answer> {
         let mut stream = UnixStream::connect(socket(folder, port))?;
@@ -98,7 +99,7 @@ pub(super) fn knock(folder: &Path, port: u16) -> Answer {
         stream.write_all(&startup_message())?;
         let mut kind = [0_u8];
         stream.read_exact(&mut kind)?;
-        // `R` is the answer about authentication; the other one is `E`, an error.
+        // `R` is the authentication response; the alternative is `E`, an error.
         if kind != *b"R" {
             return Ok(Answer::NotNow);
         }
@@ -115,7 +116,7 @@ pub(super) fn knock(folder: &Path, port: u16) -> Answer {
     }
 }
 
-/// Length, protocol 3.0, then names and values, each ended by a zero, and one more zero.
+/// Length, protocol 3.0, then names and values, each terminated by a zero, and a final zero.
 fn startup_message() -> Vec<u8> {
     let mut body = vec![0, 3, 0, 0];
     for word in ["user", DATABASE, "database", DATABASE] {

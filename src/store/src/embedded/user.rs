@@ -1,4 +1,4 @@
-//! Who PostgreSQL runs as: us, unless we are root, which it refuses.
+//! The user that runs PostgreSQL: the service's own, unless that is root, which PostgreSQL rejects.
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown};
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::EmbeddedError;
 
-/// A line of `/etc/passwd`.
+/// A line in `/etc/passwd`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) name: String,
@@ -16,17 +16,17 @@ pub(super) struct Account {
     pub(super) gid: u32,
 }
 
-/// Who PostgreSQL runs as.
+/// The user that runs PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RunAs {
-    /// We are an ordinary user.
+    /// The service's own, ordinary user.
     Ourselves,
-    /// We are root and step down.
+    /// The account to use instead of root.
     Account(Account),
 }
 
 impl RunAs {
-    /// The user for `cluster`, which may not exist yet.
+    /// Chooses the user for `cluster`, which may not exist yet.
     pub(super) fn choose(cluster: &Path) -> Result<Self, EmbeddedError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Ourselves);
@@ -36,7 +36,7 @@ impl RunAs {
         choose_account(&passwd, owner).map(Self::Account).ok_or(EmbeddedError::NoUser)
     }
 
-    /// The user's number.
+    /// The user's id.
     pub(super) fn uid(&self) -> u32 {
         match self {
             Self::Ourselves => rustix::process::geteuid().as_raw(),
@@ -44,14 +44,14 @@ impl RunAs {
         }
     }
 
-    /// Lets `command` run as this user. The standard library drops root's other groups with the user.
+    /// Lets `command` run as this user. The standard library also drops root's other groups.
     pub(super) fn apply(&self, command: &mut Command) {
         if let Self::Account(account) = self {
             command.uid(account.uid).gid(account.gid);
         }
     }
 
-    /// Gives this user the file or folder.
+    /// Makes this user the owner of the file or folder.
     pub(super) fn give(&self, path: &Path) -> io::Result<()> {
         match self {
             Self::Ourselves => Ok(()),
@@ -59,7 +59,8 @@ impl RunAs {
         }
     }
 
-    /// Gives this user the folder and all below it, unless it is theirs already. Links are not followed.
+    /// Makes this user the owner of the folder and everything below it, unless they already own it. Does not
+    /// follow links.
     pub(super) fn give_all(&self, path: &Path) -> io::Result<()> {
         match self {
             Self::Account(account) if path.symlink_metadata()?.uid() != account.uid => {
@@ -69,19 +70,19 @@ impl RunAs {
         }
     }
 
-    /// Whether this user gets through to `folder`, an absolute path.
+    /// Checks that this user can reach `folder`, an absolute path.
     pub(super) fn check_way_above(&self, folder: &Path) -> Result<(), EmbeddedError> {
         let Self::Account(account) = self else { return Ok(()) };
         let blocked = folder.ancestors().skip(1).find(|folder| !may_pass(folder, account));
         blocked.map_or(Ok(()), |blocked| Err(unreachable(account, blocked)))
     }
 
-    /// Makes sure that this user gets through to what lies in `data_dir`, an absolute path.
+    /// Ensures that this user can reach the contents of `data_dir`, an absolute path.
     pub(super) fn check_way_to(&self, data_dir: &Path) -> Result<(), EmbeddedError> {
         let Self::Account(account) = self else { return Ok(()) };
         self.check_way_above(data_dir)?;
         if !may_pass(data_dir, account) {
-            // The data folder itself is ours to open, if it is root's: it lets through and shows nothing.
+            // If root owns the data folder, it is opened for traversal, but not for listing.
             let metadata = data_dir.metadata().map_err(EmbeddedError::io("read", data_dir))?;
             if metadata.uid() != 0 {
                 return Err(unreachable(account, data_dir));
@@ -98,7 +99,7 @@ fn unreachable(account: &Account, folder: &Path) -> EmbeddedError {
     EmbeddedError::Unreachable { user: account.name.clone(), folder: folder.to_owned() }
 }
 
-/// The cluster's owner continues to run it, if that user still exists; else `postgres`, else `nobody`.
+/// The cluster's owner continues to run it, if that user still exists; otherwise `postgres`, then `nobody`.
 fn choose_account(passwd: &str, owner: Option<u32>) -> Option<Account> {
     let accounts: Vec<Account> =
         passwd.lines().filter_map(parse).filter(|account| account.uid != 0).collect();
@@ -119,7 +120,7 @@ fn parse(line: &str) -> Option<Account> {
     Some(Account { name, uid, gid })
 }
 
-/// Whether the mode lets the account through. It has no groups but its own.
+/// Whether the mode lets the account traverse the folder. The account has only its primary group.
 fn may_pass(folder: &Path, account: &Account) -> bool {
     let Ok(metadata) = folder.metadata() else { return false };
     let bit = if metadata.uid() == account.uid {
@@ -138,7 +139,7 @@ fn give_all(path: &Path, account: &Account) -> io::Result<()> {
             give_all(&entry?.path(), account)?;
         }
     }
-    // The folder comes after what it holds, so that an interrupted change is seen and done again.
+    // The folder comes after its contents, so that an interrupted change is detected and repeated.
     lchown(path, Some(account.uid), Some(account.gid))
 }
 

@@ -1,4 +1,4 @@
-//! The audit trail: who did what, or was kept from it. Rows are only ever added, by the transaction of the change.
+//! The audit trail: completed and denied actions. Rows are only added, in the transaction of the change.
 
 use auth::principal::Actor;
 use chrono::{DateTime, Utc};
@@ -10,17 +10,17 @@ use wire::AuditAction;
 use crate::schema::audit_log;
 use crate::{Changes, Store, StoreError};
 
-/// How it ended.
+/// The outcome of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was done.
+    /// The action was done.
     Success,
-    /// It was refused.
+    /// The action was denied.
     Denied,
 }
 
 impl Outcome {
-    /// As it is stored and sent.
+    /// The stored and sent name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -29,85 +29,85 @@ impl Outcome {
         }
     }
 
-    /// The outcome of this name.
+    /// Parses a name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Success, Self::Denied].into_iter().find(|outcome| outcome.as_str() == text)
     }
 }
 
-/// What something was done to.
+/// The target of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditTarget {
     /// `service_token`, `workflow`, `workspace`, …
     pub kind: &'static str,
-    /// Its id; for a route its method and pattern.
+    /// Its id; for a route, the method and pattern.
     pub id: String,
 }
 
-/// A row to add. Its texts hold no secret and nothing that tells a person but by an id.
+/// A row to add. Its texts contain no secrets, and identify people only by id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// Who.
+    /// The actor.
     pub actor: Actor,
-    /// What, as `noun.verb`.
+    /// The action, as `noun.verb`.
     pub action: AuditAction,
-    /// To what.
+    /// The target.
     pub target: Option<AuditTarget>,
-    /// In which workspace.
+    /// The workspace.
     pub workspace: Option<Uuid>,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Why, in the caller's words or as an error code.
+    /// The reason, in the caller's words or as an error code.
     pub reason: Option<String>,
     /// The client's address.
     pub address: Option<String>,
-    /// The request.
+    /// The request id.
     pub request_id: Option<String>,
 }
 
-/// A row as it is kept.
+/// A stored row.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = audit_log)]
 pub struct StoredAudit {
-    /// UUIDv7: the order of time.
+    /// UUIDv7, in time order.
     pub id: Uuid,
-    /// When.
+    /// The time.
     pub at: DateTime<Utc>,
-    /// Who: a kind.
+    /// The actor kind.
     pub actor_kind: String,
-    /// Who: the one.
+    /// The actor id.
     pub actor_id: Option<String>,
-    /// What.
+    /// The action.
     pub action: String,
-    /// To what: a kind.
+    /// The target kind.
     pub target_kind: Option<String>,
-    /// To what: the one.
+    /// The target id.
     pub target_id: Option<String>,
-    /// In which workspace.
+    /// The workspace.
     pub workspace_id: Option<Uuid>,
     /// `success` or `denied`.
     pub outcome: String,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
     /// The client's address.
     pub address: Option<String>,
-    /// The request.
+    /// The request id.
     pub request_id: Option<String>,
 }
 
-/// Which rows are wanted.
+/// Filters for audit rows.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
-    /// Older than this row.
+    /// Only rows older than this one.
     pub before: Option<Uuid>,
-    /// Of this action.
+    /// Only this action.
     pub action: Option<String>,
-    /// By this actor's id.
+    /// Only this actor id.
     pub actor: Option<String>,
-    /// With this outcome.
+    /// Only this outcome.
     pub outcome: Option<Outcome>,
-    /// In these workspaces only.
+    /// Only these workspaces.
     pub workspaces: Option<Vec<Uuid>>,
 }
 
@@ -139,7 +139,7 @@ pub(crate) async fn add(
 }
 
 impl Changes {
-    /// Adds a row to the audit trail; it stands or falls with the change.
+    /// Adds an audit row that is committed or rolled back with the change.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -150,7 +150,7 @@ impl Changes {
 }
 
 impl Store {
-    /// Adds a row to the audit trail for something that changed nothing.
+    /// Adds an audit row for an action that changed nothing.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -159,7 +159,7 @@ impl Store {
         add(&mut *self.connection().await?, id, self.now(), entry).await
     }
 
-    /// The newest rows first.
+    /// Returns matching rows, newest first.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -219,7 +219,7 @@ mod tests {
             .audit(&AuditEntry { outcome: Outcome::Denied, ..entry(AuditAction::AuthDenied) })
             .await
             .unwrap();
-        // The owner of the tables is kept from it too.
+        // The table owner cannot change rows either.
         for sql in ["UPDATE audit_log SET reason = 'x'", "DELETE FROM audit_log", "TRUNCATE audit_log"] {
             let error = TestDatabase::execute(&database, sql).await.unwrap_err();
             assert!(error.contains("append-only"), "{sql}: {error}");

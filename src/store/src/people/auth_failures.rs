@@ -1,7 +1,7 @@
 //! The exact sliding log of failed sign-ins, shared by all instances.
 //!
-//! The verdict on a failure is taken by the transaction that records it, behind a lock for each of its keys: of any number
-//! of failures at once exactly as many are borne as the limit says.
+//! The transaction that records a failure also decides about it, under a lock for each of its keys: with any
+//! number of concurrent failures, exactly as many are counted as the limit allows.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -14,20 +14,20 @@ use crate::schema::auth_failures;
 use crate::{Store, StoreError};
 
 diesel::define_sql_function! {
-    /// Takes a lock of the transaction, and waits for it.
+    /// Takes a transaction-level lock, and waits for it.
     fn pg_advisory_xact_lock(key: BigInt);
 }
 
-/// What becomes of a failure.
+/// The result of recording a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailureVerdict {
     /// It was counted.
     Counted,
-    /// One of its keys had too many already: it was not counted, and the key is free again at this instant.
+    /// One of its keys had reached its limit: the failure was not counted.
     Limited {
         /// The key.
         key: String,
-        /// When the oldest failure leaves the window.
+        /// When the oldest failure leaves the window, so that the key is free again.
         free_at: DateTime<Utc>,
     },
 }
@@ -41,8 +41,8 @@ struct BlockedKey {
 }
 
 impl Store {
-    /// Counts a failure under each of its keys, unless one of them has reached its limit within the window. Where it is
-    /// counted, the row of the audit trail is added too.
+    /// Counts a failure under each of its keys, unless one of them has reached its limit within the window. A
+    /// counted failure also adds the audit row.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -53,7 +53,7 @@ impl Store {
         entry: Option<&AuditEntry>,
     ) -> Result<FailureVerdict, StoreError> {
         let mut keys = keys.to_vec();
-        // Always in the same order, or two requests could wait for each other.
+        // Sorted, so that two requests do not deadlock.
         keys.sort_unstable();
         self.change(async |changes| {
             let (id, now) = (changes.store.ids().uuid()?, changes.store.now());
@@ -79,8 +79,8 @@ impl Store {
         .await
     }
 
-    /// The keys that have reached their limit within the window, and when each is free again. Keys that begin with
-    /// `address:` have one limit, all others the other.
+    /// Returns the keys that have reached their limit within the window, with the time at which each is free
+    /// again. Keys with the prefix `address:` have one limit, all others the other.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -91,7 +91,7 @@ impl Store {
         window: TimeDelta,
     ) -> Result<Vec<(String, DateTime<Utc>)>, StoreError> {
         let now = self.now();
-        // The failure with whose end one more is borne again is the limit-th newest.
+        // Another failure is allowed after the limit-th newest one leaves the window.
         let sql = "SELECT key, at + $4 * interval '1 microsecond' AS free_at FROM (
                        SELECT key, at, row_number() OVER (PARTITION BY key ORDER BY at DESC) AS newest,
                               CASE WHEN key LIKE 'address:%' THEN $1 ELSE $2 END AS most
@@ -107,7 +107,7 @@ impl Store {
         Ok(rows.into_iter().map(|row| (row.key, row.free_at)).collect())
     }
 
-    /// Forgets failures that are older than any window may be.
+    /// Deletes failures that are older than any window.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -117,7 +117,7 @@ impl Store {
     }
 }
 
-/// When one more failure of the key is borne again; `None` when one is borne now.
+/// Returns when the key allows another failure; `None` if it allows one now.
 async fn free_at(
     connection: &mut AsyncPgConnection,
     key: &str,
@@ -137,7 +137,7 @@ async fn free_at(
     Ok(nth.map(|at| at + window))
 }
 
-/// Locks of failures stand apart from those of requests.
+/// The prefix keeps these locks separate from request locks.
 fn lock(key: &str) -> i64 {
     let mut first = [0; 8];
     let whole = digest(&SHA256, format!("auth failure\n{key}").as_bytes());
@@ -161,7 +161,7 @@ mod tests {
     #[tokio::test]
     async fn exactly_as_many_are_borne_as_the_limit_says_and_the_window_slides() {
         let database = TestDatabase::create().await;
-        // PostgreSQL knows no shorter time than a microsecond.
+        // PostgreSQL stores times in microseconds.
         let clock = ManualClock::new(SystemClock::new().now().trunc_subsecs(6));
         let store = database.store_with(Arc::new(clock.clone())).await;
         let window = TimeDelta::seconds(60);

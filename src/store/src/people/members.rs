@@ -1,8 +1,8 @@
-//! Members of workspaces, and those who are invited.
+//! Workspace members and invitations.
 //!
-//! A mail address identifies a member. A person who has signed in before is a member at once; for all others the row is
-//! an invitation, which their first sign-in accepts. Changes to one workspace's members come one after the other, so
-//! that the last owner stays.
+//! A mail address identifies a member. A person who has signed in before becomes a member at once; for all
+//! others the row is an invitation, which their first sign-in accepts. Changes to one workspace's members are
+//! serialized, so that the last owner stays.
 
 use auth::principal::Actor;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -15,30 +15,30 @@ use wire::AuditAction;
 use crate::schema::{audit_log, users, workspace_members, workspaces};
 use crate::{Changes, Store, StoreError};
 
-/// How long an invitation may be taken up.
+/// Validity of an invitation.
 const INVITATION_LIFE: TimeDelta = TimeDelta::days(7);
-/// How long one that has ended is still shown.
+/// Retention of expired invitations.
 const KEPT: TimeDelta = TimeDelta::days(30);
-/// What the audit trail calls those that were mailed.
+/// The audit actions that send mail to a member.
 const MAILED: [&str; 2] = [AuditAction::MemberAdded.as_str(), AuditAction::MemberInvited.as_str()];
 
 /// A member of a workspace, or an invitation.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = workspace_members, check_for_backend(diesel::pg::Pg))]
 pub struct StoredMember {
-    /// Who.
+    /// The user.
     pub user_id: Uuid,
-    /// Their address; `None` once they were erased.
+    /// Their address; `None` after erasure.
     #[diesel(select_expression = users::email)]
     pub email: Option<String>,
-    /// What they are called, where they said so.
+    /// Their name, if given.
     #[diesel(select_expression = users::name)]
     pub name: Option<String>,
     /// `viewer`, `editor`, `admin` or `owner`.
     pub role: String,
-    /// Since when.
+    /// When they were added.
     pub created_at: DateTime<Utc>,
-    /// Until when the invitation may be taken up; `None`: it was, or none was needed.
+    /// Until when the invitation is valid; `None`: accepted, or not needed.
     pub invited_until: Option<DateTime<Utc>>,
 }
 
@@ -47,14 +47,14 @@ pub struct StoredMember {
 pub enum InvitationState {
     /// A member.
     Active,
-    /// Has still to sign in.
+    /// Has not signed in yet.
     Invited,
     /// Has not signed in in time.
     Expired,
 }
 
 impl InvitationState {
-    /// As it is sent.
+    /// The name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl InvitationState {
 }
 
 impl StoredMember {
-    /// How far they have come by this instant.
+    /// The state at this instant.
     #[must_use]
     pub fn state(&self, now: DateTime<Utc>) -> InvitationState {
         match self.invited_until {
@@ -80,42 +80,42 @@ impl StoredMember {
 /// A member to add.
 #[derive(Debug, Clone, Copy)]
 pub struct NewMember<'a> {
-    /// Where.
+    /// The workspace.
     pub workspace: Uuid,
-    /// Who.
+    /// The mail address.
     pub email: &'a str,
-    /// As what.
+    /// The role.
     pub role: &'a str,
 }
 
-/// A user who has become a member.
+/// A membership that a user has gained.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable)]
 pub struct Joined {
-    /// Where.
+    /// The workspace.
     pub workspace: Uuid,
-    /// As what.
+    /// The role.
     pub role: String,
 }
 
 /// The result of adding a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
-    /// They are new.
+    /// A new member or invitation.
     New,
-    /// They were invited before, and may take that up for longer now.
+    /// Already invited; the invitation is extended.
     Again,
-    /// They are a member with this role already.
+    /// Already a member with this role.
     Known,
     /// They have another role, which stays.
     OtherRole,
 }
 
-/// The member that was added.
+/// The result of adding a member, with the member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedMember {
-    /// What came of it.
+    /// The result.
     pub added: Added,
-    /// As they are now.
+    /// The member's current row.
     pub member: StoredMember,
 }
 
@@ -136,7 +136,7 @@ async fn find(
 }
 
 impl Changes {
-    /// Keeps others from changing the members of a workspace until this is committed; `false`: it is not there.
+    /// Locks a workspace's members against other changes until the commit; `false`: the workspace is not found.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -152,7 +152,7 @@ impl Changes {
         Ok(found.is_some())
     }
 
-    /// The same for workspaces by their ids or slugs; returns those that are there.
+    /// The same for workspaces by ids or slugs; returns those found.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -170,7 +170,7 @@ impl Changes {
         Ok(locked)
     }
 
-    /// Adds a member, or invites them. See [`Changes::lock_members`].
+    /// Adds or invites a member. See [`Changes::lock_members`].
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -211,7 +211,7 @@ impl Changes {
         Ok(AddedMember { added, member })
     }
 
-    /// The account of an address, made where there is none, and whether anybody has signed in to it.
+    /// Returns the account for an address, created if necessary, and whether it has ever signed in.
     async fn account(&mut self, email: &str) -> Result<(Uuid, bool), StoreError> {
         diesel::insert_into(users::table)
             .values((
@@ -223,7 +223,8 @@ impl Changes {
             .do_nothing()
             .execute(&mut *self.connection)
             .await?;
-        // Locked, as a first sign-in locks it: it takes up what is there, or this finds that it was.
+        // A first sign-in takes the same lock: either it accepts this invitation, or this call sees the
+        // sign-in.
         let found = users::table
             .filter(users::email.eq(email))
             .select((users::id, users::last_sign_in_at.is_not_null()))
@@ -233,7 +234,7 @@ impl Changes {
         Ok(found)
     }
 
-    /// A member.
+    /// Returns a member.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -241,7 +242,7 @@ impl Changes {
         find(&mut self.connection, workspace, user).await
     }
 
-    /// Whether anybody else owns the workspace: an invitation to own it does not.
+    /// Whether the workspace has another owner; an invitation as owner does not count.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -254,7 +255,7 @@ impl Changes {
         Ok(diesel::select(diesel::dsl::exists(others)).get_result(&mut *self.connection).await?)
     }
 
-    /// Gives a member another role; `false` when there is none any more. See [`Changes::lock_members`].
+    /// Changes a member's role; `false` if the member is not found. See [`Changes::lock_members`].
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -266,7 +267,7 @@ impl Changes {
         Ok(changed > 0)
     }
 
-    /// Takes a member, or an invitation, away; `false` when there is none any more. See [`Changes::lock_members`].
+    /// Removes a member or an invitation; `false` if it is not found. See [`Changes::lock_members`].
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -278,8 +279,8 @@ impl Changes {
         Ok(removed > 0)
     }
 
-    /// How much mail to members was sent since then, by the audit trail, which cannot be shortened: the larger of the
-    /// workspace's count and this actor's count.
+    /// Counts the mails sent to members since then, from the audit trail, which cannot be shortened: the larger
+    /// of the workspace's count and this actor's count.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -306,7 +307,7 @@ impl Changes {
         Ok(by_workspace.max(by_actor))
     }
 
-    /// How much mail this account was sent since then because a caller added it to a workspace.
+    /// Counts the mails that this account received since then because a caller added it to a workspace.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -321,7 +322,7 @@ impl Changes {
         Ok(count)
     }
 
-    /// The account takes up what it was invited to; what it was invited to too long ago goes.
+    /// Accepts the account's invitations and deletes its expired ones.
     pub(crate) async fn take_up_invitations(&mut self, user: Uuid) -> Result<Vec<Joined>, StoreError> {
         let now = self.store.now();
         diesel::delete(workspace_members::table)
@@ -342,7 +343,8 @@ impl Changes {
 }
 
 impl Store {
-    /// Deletes invitations not accepted in a month, and accounts that were only made for one; returns how many.
+    /// Deletes invitations that were not accepted within a month, and accounts created only for one; returns
+    /// their number.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -364,7 +366,7 @@ impl Store {
         Ok(invitations + accounts)
     }
 
-    /// The members of a workspace, in the order of their accounts.
+    /// Returns a workspace's members, ordered by user id.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

@@ -1,4 +1,4 @@
-//! Workspaces and who may enter them: members, service tokens, sign-in, and the audit log.
+//! Workspaces and access to them: members, service tokens, sign-in, and the audit trail.
 
 pub(crate) mod audit;
 mod auth_failures;

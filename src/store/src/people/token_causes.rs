@@ -1,5 +1,5 @@
-//! Everything that a maker has caused: tokens that the maker created, secrets that the maker got by rotating
-//! the tokens of others, and everything that was created with one of these, transitively.
+//! Everything that a maker has caused: tokens that the maker created, secrets that the maker obtained by
+//! rotating other makers' tokens, and everything that was created with one of these, transitively.
 
 use std::collections::BTreeSet;
 
@@ -12,26 +12,26 @@ use crate::people::tokens::{Row, lock};
 use crate::schema::{service_token_secrets, service_tokens};
 use crate::{Cause, Changes, StoreError, StoredServiceToken};
 
-/// The result of one step of a search.
+/// The result of one search step.
 #[derive(Debug, Default)]
 pub struct Caused {
     /// Caused tokens.
     pub tokens: Vec<StoredServiceToken>,
-    /// Caused secrets of tokens that others created.
+    /// Caused secrets for tokens that others created.
     pub secrets: Vec<CausedSecret>,
 }
 
-/// A secret that was obtained by rotating the token of another maker.
+/// A secret obtained by rotating another maker's token.
 #[derive(Debug, Clone)]
 pub struct CausedSecret {
-    /// SHA-256 of the secret.
+    /// The secret's SHA-256.
     pub digest: Vec<u8>,
-    /// The token of the secret.
+    /// The secret's token.
     pub token: StoredServiceToken,
 }
 
-/// A search that starts at a maker. The caller must end the tokens and secrets that a step finds before the
-/// next step: a holder waits for their locks, so it cannot create a token meanwhile that no step finds.
+/// A search that starts at a maker. The caller must end the tokens and secrets found in a step before the next
+/// step: a holder waits for their locks, so it cannot create a token in the meantime that no step finds.
 #[derive(Debug)]
 pub struct CauseSearch {
     actors: Vec<String>,
@@ -54,8 +54,8 @@ impl CauseSearch {
 }
 
 impl Changes {
-    /// Returns the next step of a search; `None` at the end. Includes revoked tokens and ended secrets:
-    /// tokens that were created with them may still be valid.
+    /// Returns the next search step; `None` at the end. Includes revoked tokens and ended secrets: tokens that
+    /// were created with them may still be valid.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -101,13 +101,12 @@ impl Changes {
                 }
             }
         }
-        // Everything that a caused token created is caused, by any of its secrets; older rows store no
-        // secret.
+        // A caused token causes everything created with any of its secrets; older rows store no secret.
         search.actors.extend(made.iter().map(|id| format!("service_token:{id}")));
         Ok(Some(Caused { tokens, secrets }))
     }
 
-    /// Ends a secret. Returns `false` if the secret has ended already.
+    /// Ends a secret. Returns `false` if it has already ended.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -125,8 +124,8 @@ impl Changes {
         Ok(ended > 0)
     }
 
-    /// Whether the maker's own token and secret are still valid. Locks both until the end of the transaction, and the token that
-    /// is to be rotated.
+    /// Whether the maker's token and secret are still valid. Locks both and the token to rotate until the end
+    /// of the transaction.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -140,7 +139,7 @@ impl Changes {
             .await
             .optional()?;
         let Some(id) = found else { return Ok(false) };
-        // Tokens in the order of their ids, so that two that rotate each other do not wait for each other; then secrets.
+        // Locks tokens in id order, so that two that rotate each other do not deadlock; then secrets.
         if let Some(rotated) = rotated.filter(|rotated| *rotated < id) {
             lock(&mut self.connection, rotated).await?;
         }

@@ -1,5 +1,5 @@
-//! The owner of a secret: one row for every result, in about the same time, so that the time of a refusal does not
-//! reveal whether a token was ever good.
+//! Looks up the owner of a secret: one row for every result, in about the same time, so that the time of a
+//! rejection does not reveal whether a token was ever valid.
 
 use auth::service_token::TokenDigest;
 use chrono::{DateTime, Utc};
@@ -14,24 +14,24 @@ use uuid::Uuid;
 use crate::error::corrupt;
 use crate::{Store, StoreError, StoredServiceToken};
 
-/// What a secret is worth.
+/// The result of looking up a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenLookup {
     /// Not found.
     Unknown,
-    /// Its token, of this id, was revoked.
+    /// Its token, with this id, was revoked.
     Revoked(Uuid),
     /// Its token is not revoked.
     Known {
         /// The token, which may have expired.
         token: Box<StoredServiceToken>,
-        /// Until when the secret is good, where another has replaced it.
+        /// The secret's expiry, if another one has replaced it.
         secret_until: Option<DateTime<Utc>>,
     },
 }
 
-/// Nothing is read of a revoked token but that it is one. Where there is none another one's row is looked at, and not
-/// shown.
+/// Reads only the revocation of a revoked token. For an unknown secret, another token's row is read and
+/// discarded.
 const SQL: [&str; 2] = [
     "SELECT s.digest, s.expires_at, t.id, t.issued_at, \
      CASE WHEN s.token_id IS NOT NULL AND t.revoked_at IS NULL THEN t.name END, \
@@ -92,14 +92,14 @@ struct Found {
 }
 
 impl Store {
-    /// What a secret is worth.
+    /// Looks up a secret.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn service_token_of(&self, digest: &TokenDigest) -> Result<TokenLookup, StoreError> {
         let lookup = Lookup { digest: digest.as_bytes().to_vec() };
         let found: Found = lookup.get_result(&mut *self.connection().await?).await?;
-        // The index has compared it already, in a time of its own.
+        // The index has already compared it, but not in constant time.
         let is_same = digest.is(found.digest.as_deref().unwrap_or(&[0; 32]));
         let (Some(id), Some(issued_at), true) = (found.id, found.issued_at, is_same) else {
             return Ok(TokenLookup::Unknown);

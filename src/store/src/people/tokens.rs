@@ -1,4 +1,4 @@
-//! Service tokens. Of a secret only the SHA-256 is here.
+//! Service tokens. Only the SHA-256 of a secret is stored.
 
 use auth::principal::Principal;
 use auth::service_token::TokenDigest;
@@ -13,20 +13,20 @@ use crate::people::token_lookup::texts;
 use crate::schema::{service_token_secrets, service_tokens};
 use crate::{Changes, Store, StoreError};
 
-/// How long a use is not noted again.
+/// Minimum interval between recorded uses.
 const USE_NOTED_FOR: TimeDelta = TimeDelta::minutes(1);
 
-/// What a token or a secret comes from.
+/// The maker of a token or a secret.
 #[derive(Debug, Clone)]
 pub struct Cause {
-    /// Who makes it, as [`auth::principal::Actor::name`] has it.
+    /// The maker, as named by [`auth::principal::Actor::name`].
     pub by: String,
-    /// Which secret they showed, if they are a service token.
+    /// The secret that they presented, if they are a service token.
     pub with: Option<TokenDigest>,
 }
 
 impl Cause {
-    /// A caller.
+    /// The cause for a caller.
     #[must_use]
     pub fn of(principal: &Principal) -> Self {
         Self { by: principal.actor().name(), with: principal.secret().copied() }
@@ -37,24 +37,24 @@ impl Cause {
     }
 }
 
-/// A service token to make.
+/// A service token to create.
 #[derive(Debug, Clone)]
 pub struct NewServiceToken {
-    /// Its id, which its secret names.
+    /// Its id, which is part of its secret.
     pub id: Uuid,
-    /// A label.
+    /// Its label.
     pub name: Option<String>,
     /// Scopes as texts.
     pub scopes: Vec<String>,
     /// Ids or slugs; empty means all workspaces.
     pub workspaces: Vec<String>,
-    /// Who makes it, and by which secret.
+    /// The maker and the secret that they presented.
     pub cause: Cause,
-    /// When it is made.
+    /// When it is created.
     pub issued_at: DateTime<Utc>,
-    /// When it stops being good.
+    /// When it expires.
     pub expires_at: Option<DateTime<Utc>>,
-    /// Of its secret.
+    /// The digest of its secret.
     pub digest: TokenDigest,
 }
 
@@ -63,34 +63,34 @@ pub struct NewServiceToken {
 pub struct StoredServiceToken {
     /// UUIDv7.
     pub id: Uuid,
-    /// A label.
+    /// Its label.
     pub name: Option<String>,
     /// Scopes as texts.
     pub scopes: Vec<String>,
     /// Ids or slugs; empty means all workspaces.
     pub workspaces: Vec<String>,
-    /// Who made it.
+    /// The maker.
     pub created_by: String,
-    /// When it was made.
+    /// When it was created.
     pub issued_at: DateTime<Utc>,
-    /// When it stops being good.
+    /// When it expires.
     pub expires_at: Option<DateTime<Utc>>,
     /// When it was revoked.
     pub revoked_at: Option<DateTime<Utc>>,
-    /// Why.
+    /// The reason for the revocation.
     pub revoked_reason: Option<String>,
     /// When it was last used, to the minute.
     pub last_used_at: Option<DateTime<Utc>>,
 }
 
-/// Whether a token is good.
+/// The status of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceTokenStatus {
-    /// It is.
+    /// Valid.
     Active,
-    /// It was revoked.
+    /// Revoked.
     Revoked,
-    /// Its time is over.
+    /// Expired.
     Expired,
 }
 
@@ -98,7 +98,7 @@ impl ServiceTokenStatus {
     /// Every status.
     pub const ALL: [Self; 3] = [Self::Active, Self::Revoked, Self::Expired];
 
-    /// As listings show it.
+    /// The name in listings.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -108,7 +108,7 @@ impl ServiceTokenStatus {
         }
     }
 
-    /// The status of this name.
+    /// Parses a status name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
@@ -116,7 +116,7 @@ impl ServiceTokenStatus {
 }
 
 impl StoredServiceToken {
-    /// Whether it is good at this instant.
+    /// The status at this instant.
     #[must_use]
     pub fn status(&self, now: DateTime<Utc>) -> ServiceTokenStatus {
         if self.revoked_at.is_some() {
@@ -164,7 +164,7 @@ impl TryFrom<Row> for StoredServiceToken {
 }
 
 impl Store {
-    /// Notes that a token was used, at most once a minute.
+    /// Records the use of a token, at most once a minute.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -173,7 +173,7 @@ impl Store {
         if token.last_used_at.is_some_and(|at| now - at < USE_NOTED_FOR) {
             return Ok(());
         }
-        // Others may have noted it meanwhile.
+        // Other requests may have recorded a use in the meantime.
         let stale = service_tokens::last_used_at
             .is_null()
             .or(service_tokens::last_used_at.le(now - USE_NOTED_FOR).assume_not_null());
@@ -185,7 +185,7 @@ impl Store {
         Ok(())
     }
 
-    /// A token.
+    /// Returns a token.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -193,7 +193,7 @@ impl Store {
         find(&mut *self.connection().await?, id).await
     }
 
-    /// The newest tokens first.
+    /// Returns tokens, newest first.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -225,7 +225,7 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
-    /// Whether any token is good at the moment.
+    /// Whether any token is currently valid.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -236,7 +236,7 @@ impl Store {
 }
 
 impl Changes {
-    /// Makes a token.
+    /// Creates a token.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -262,7 +262,8 @@ impl Changes {
         row.try_into()
     }
 
-    /// Gives a token another secret; those before are good until then. `None` when it is not there or no longer good.
+    /// Gives a token another secret; its earlier secrets stay valid until then. `None` if the token is not
+    /// found or no longer valid.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -288,7 +289,7 @@ impl Changes {
             .set(service_token_secrets::expires_at.eq(Some(old_until)))
             .execute(&mut *self.connection)
             .await?;
-        // Those that are long over, unless something was made with them.
+        // Deletes long expired secrets, unless something was created with them.
         let (tokens, secrets) =
             diesel::alias!(service_tokens as caused_tokens, service_token_secrets as caused_secrets);
         let made_token = tokens
@@ -311,7 +312,7 @@ impl Changes {
         Ok(Some(token))
     }
 
-    /// Revokes a token; one that is revoked stays as it is. The flag says whether it was good until now.
+    /// Revokes a token; a revoked token stays unchanged. The flag says whether the token was valid until now.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

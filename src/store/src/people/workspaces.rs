@@ -1,4 +1,4 @@
-//! Workspaces: who owns what.
+//! Workspaces.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::schema::{credentials, workflows, workspace_members, workspaces};
 use crate::{Changes, Store, StoreError};
 
-/// Slug of the workspace that exists from the first start.
+/// The slug of the workspace that exists from the first start.
 pub const DEFAULT_WORKSPACE: &str = "default";
 
 /// A workspace's row.
@@ -17,42 +17,42 @@ pub const DEFAULT_WORKSPACE: &str = "default";
 pub struct StoredWorkspace {
     /// UUIDv7.
     pub id: Uuid,
-    /// How a request names it.
+    /// Its name in requests.
     pub slug: String,
-    /// Shown to people.
+    /// Its display name.
     pub name: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: DateTime<Utc>,
-    /// What becomes of the replies of a training's calls after its end: `keep` or `drop`.
+    /// Retention of model replies after a training ends: `keep` or `drop`.
     pub training_calls: String,
 }
 
-/// What to change about a workspace; what is `None` stays as it is.
+/// Changes to a workspace; `None` leaves a member unchanged.
 #[derive(Debug, Clone, Default, AsChangeset)]
 #[diesel(table_name = workspaces)]
 pub struct WorkspaceChange {
-    /// Shown to people.
+    /// Its display name.
     pub name: Option<String>,
     /// `keep` or `drop`.
     pub training_calls: Option<String>,
 }
 
-/// A workspace to make.
+/// A workspace to create.
 #[derive(Debug, Clone, Copy)]
 pub struct NewWorkspace<'a> {
-    /// How requests will name it, for good: what was deleted keeps its slug.
+    /// Its permanent name in requests: a deleted workspace keeps its slug.
     pub slug: &'a str,
-    /// Shown to people.
+    /// Its display name.
     pub name: &'a str,
-    /// The user who owns it, where a user makes it.
+    /// The owner, if a user creates it.
     pub owner: Option<Uuid>,
 }
 
 impl Changes {
-    /// Makes a workspace.
+    /// Creates a workspace.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] when there is, or was, one with this slug.
+    /// [`StoreError::Taken`] when a workspace, possibly a deleted one, has this slug.
     pub async fn create_workspace(&mut self, new: NewWorkspace<'_>) -> Result<StoredWorkspace, StoreError> {
         let now = self.store.now();
         let made: StoredWorkspace = diesel::insert_into(workspaces::table)
@@ -79,7 +79,7 @@ impl Changes {
         Ok(made)
     }
 
-    /// Changes a workspace; `None` if it is not there. The change has something to change.
+    /// Changes a workspace; `None` if it is not found. The change must not be empty.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -98,7 +98,7 @@ impl Changes {
         Ok(changed)
     }
 
-    /// Keeps a workspace from being taken away until this is committed; `false`: it is not there any more.
+    /// Locks a workspace against deletion until the commit; `false`: it is not found.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -114,8 +114,8 @@ impl Changes {
         Ok(found.is_some())
     }
 
-    /// Takes a workspace away, archives its workflows and deletes its credentials; the row stays, so that its slug never
-    /// means another one. Answers the workflows that were archived; `None` when it is not there.
+    /// Deletes a workspace, archives its workflows and deletes its credentials; the row stays, so that its slug
+    /// is never reused. Returns the archived workflows; `None` if the workspace is not found.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -159,7 +159,7 @@ impl Store {
         Ok(())
     }
 
-    /// The workspace with this slug.
+    /// Returns the id of the workspace with this slug.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -174,7 +174,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The workspace with this id.
+    /// Returns a workspace.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -189,7 +189,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The newest workspaces first, those with these ids only where it says so.
+    /// Returns workspaces, newest first; with `only`, those with these ids.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -210,7 +210,7 @@ impl Store {
         Ok(rows.load(&mut *self.connection().await?).await?)
     }
 
-    /// The workspace with this slug.
+    /// Returns the workspace with this slug.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -218,13 +218,13 @@ impl Store {
         Ok(self.workspaces_named(&[slug.to_owned()]).await?.into_iter().find(|found| found.slug == slug))
     }
 
-    /// The workspaces with these ids or slugs; a name that nothing has is left out.
+    /// Returns the workspaces with these ids or slugs; omits unknown names.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn workspaces_named(&self, names: &[String]) -> Result<Vec<StoredWorkspace>, StoreError> {
         let ids: Vec<Uuid> = names.iter().filter_map(|name| Uuid::parse_str(name).ok()).collect();
-        // PostgreSQL refuses the text instead of finding nothing.
+        // PostgreSQL rejects such a text instead of finding nothing.
         let slugs: Vec<&String> = names.iter().filter(|name| !name.contains('\0')).collect();
         let found = workspaces::table
             .filter(workspaces::deleted_at.is_null())

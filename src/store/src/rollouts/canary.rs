@@ -1,4 +1,4 @@
-//! What a canary is judged by, and its end.
+//! Evaluates canaries and ends them.
 
 use auth::principal::Actor;
 use chrono::{DateTime, Utc};
@@ -12,7 +12,7 @@ use wire::{AuditAction, CanaryCounts, CanaryOutcome, EndedCanary, GateStatus, Ve
 use super::records::{StoredCanary, StoredRollout};
 use crate::{AuditEntry, AuditTarget, Changes, Outcome, Store, StoreError};
 
-/// The canary of a workflow.
+/// A workflow's canary and live version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionOfCanary {
     /// The workflow.
@@ -23,14 +23,14 @@ pub struct VersionOfCanary {
     pub live: i32,
 }
 
-/// How a canary ends.
+/// The end of a canary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CanaryEnd {
-    /// What becomes of it.
+    /// The outcome.
     pub outcome: CanaryOutcome,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// What it was judged by.
+    /// The counts that led to the decision.
     pub counts: Option<CanaryCounts>,
 }
 
@@ -44,7 +44,8 @@ struct Count {
     part: i64,
 }
 
-/// Turns that have ended since the canary started, by version. A turn that waits for an answer counts once it has ended.
+/// Turns that have ended since the canary started, by version. A turn that waits for an answer counts when it
+/// has ended.
 const TURNS: &str =
     "SELECT v.number AS version, count(*) AS n, count(*) FILTER (WHERE r.status = 'failed') AS part
      FROM runs r JOIN workflow_versions v ON v.id = r.version_id AND v.number IN ($3, $4)
@@ -52,7 +53,7 @@ const TURNS: &str =
          AND r.created_at >= $5
      GROUP BY 1";
 
-/// Feedback since the canary started, by version: once for each turn and author, negative if any of it is.
+/// Feedback since the canary started, by version: one per turn and author, negative if any of it is.
 const RATINGS: &str = "SELECT version, count(*) AS n, count(*) FILTER (WHERE negative) AS part FROM (
          SELECT v.number AS version, bool_or(f.kind = 'negative') AS negative
          FROM item_feedback f JOIN runs r ON r.id = f.run_id JOIN workflow_versions v ON v.id = r.version_id
@@ -62,7 +63,8 @@ const RATINGS: &str = "SELECT version, count(*) AS n, count(*) FILTER (WHERE neg
      GROUP BY 1";
 
 impl Store {
-    /// What a canary and the live version are judged by: turns since the canary started, and feedback on them.
+    /// Returns the counts for a canary and the live version: turns since the canary started, and feedback on
+    /// them.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -94,18 +96,19 @@ impl Store {
 }
 
 impl Changes {
-    /// Ends a canary unless it has ended by now; returns its outcome. A canary to promote becomes live once it has passed its gate, and is
-    /// rolled back if it has failed it. Threads of one that is rolled back use the live version from then on.
+    /// Ends a canary unless it has already ended; returns its outcome. A canary to promote becomes live if it
+    /// has passed its gate, and is rolled back if it has failed it. After a rollback its threads use the live
+    /// version.
     ///
     /// # Errors
-    /// [`StoreError::Archived`] for a canary to promote when the workflow is.
+    /// [`StoreError::Archived`] for a canary to promote when the workflow is archived.
     pub async fn end_canary(
         &mut self,
         workflow: Uuid,
         canary: StoredCanary,
         end: CanaryEnd,
     ) -> Result<Option<CanaryOutcome>, StoreError> {
-        // The order in which everything locks these rows.
+        // All transactions lock these rows in this order.
         let locked = self.lock_live(workflow).await?;
         let Some(rollout) = self.rollout(workflow).await? else { return Ok(None) };
         if rollout.canary.is_none_or(|known| (known.version, known.since) != (canary.version, canary.since)) {
@@ -122,7 +125,7 @@ impl Changes {
             Some(gate) if gate.status == GateStatus::Failed => {
                 CanaryEnd { counts: end.counts, ..failed_gate(gate.error.as_deref()) }
             }
-            // Until it has passed, the other version stays live.
+            // The other version stays live until the gate has passed.
             Some(gate) if gate.status == GateStatus::Running => return Ok(None),
             _ => end,
         };
@@ -139,7 +142,7 @@ impl Changes {
         Ok(Some(outcome))
     }
 
-    /// A version has failed its gate: a canary of it is rolled back.
+    /// Rolls back the canary of a version that has failed its gate.
     pub(super) async fn end_failed_canary(
         &mut self,
         workflow: Uuid,
@@ -151,7 +154,7 @@ impl Changes {
         self.store_end(rollout, canary, failed_gate(error)).await
     }
 
-    /// Stores how a canary ended, and adds that to the audit trail.
+    /// Stores the end of a canary, and adds it to the audit trail.
     async fn store_end(
         &mut self,
         rollout: StoredRollout,
@@ -176,7 +179,7 @@ fn failed_gate(error: Option<&str>) -> CanaryEnd {
     CanaryEnd { outcome: CanaryOutcome::RolledBack, reason, counts: None }
 }
 
-/// A row of the audit trail for something that the service does by itself.
+/// An audit row for an action by the service itself.
 pub(super) fn entry_of_service(
     action: AuditAction,
     (workflow, workspace): (Uuid, Uuid),
@@ -194,7 +197,7 @@ pub(super) fn entry_of_service(
     }
 }
 
-/// A canary that ends, as it is shown later.
+/// An ended canary, as shown later.
 pub(super) fn ended(canary: StoredCanary, end: CanaryEnd, now: DateTime<Utc>) -> EndedCanary {
     EndedCanary {
         version: canary.version,

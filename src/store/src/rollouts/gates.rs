@@ -1,4 +1,4 @@
-//! Gates of versions: started with the version, in its transaction.
+//! Version gates: started with the version, in its transaction.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -16,10 +16,10 @@ use crate::error::corrupt;
 use crate::training::find_dataset;
 use crate::{Changes, Store, StoreError};
 
-/// Evaluations that one round looks at.
+/// Maximum evaluations handled per round.
 const AT_ONCE: i64 = 100;
 
-/// An evaluation for a gate that has no result yet, and whose run is not executing.
+/// A gate evaluation that has no result yet, and whose run is not executing.
 #[derive(Debug, Clone, QueryableByName)]
 pub struct GateEvaluation {
     /// Its run.
@@ -31,7 +31,7 @@ pub struct GateEvaluation {
     /// Its workspace.
     #[diesel(sql_type = SqlUuid)]
     pub workspace_id: Uuid,
-    /// The number of the version that is evaluated.
+    /// The number of the evaluated version.
     #[diesel(sql_type = Integer)]
     pub version: i32,
     /// JSON: the object `evaluation`.
@@ -43,7 +43,7 @@ pub struct GateEvaluation {
     /// When the run ended.
     #[diesel(sql_type = Nullable<Timestamptz>)]
     pub ended_at: Option<DateTime<Utc>>,
-    /// JSON: why the run failed.
+    /// JSON: the run's error.
     #[diesel(sql_type = Nullable<Text>)]
     pub run_error: Option<String>,
 }
@@ -105,7 +105,7 @@ impl NewEvaluation<'_> {
     }
 }
 
-/// The object `evaluation` as text, and the SHA-256 of what decides its score.
+/// The object `evaluation` as text, and the SHA-256 of the parts that determine its score.
 fn evaluation(request: Map<String, Value>) -> (String, Vec<u8>) {
     let text = |request: Map<String, Value>| Value::Object(request).to_string();
     let mut decisive = request.clone();
@@ -115,7 +115,8 @@ fn evaluation(request: Map<String, Value>) -> (String, Vec<u8>) {
 }
 
 impl Changes {
-    /// Starts the gate of a version that is saved in this transaction: any instance starts its evaluation after the commit.
+    /// Starts the gate for a version that is saved in this transaction: any instance starts its evaluation
+    /// after the commit.
     pub(crate) async fn start_gate(
         &mut self,
         rollout: &StoredRollout,
@@ -162,7 +163,7 @@ impl Changes {
         Ok(())
     }
 
-    /// What the gate has decided about a version.
+    /// Returns the gate's decision about a version.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -176,7 +177,7 @@ impl Changes {
 }
 
 impl Store {
-    /// What the gate has decided about these versions of a workflow; those without a gate are left out.
+    /// Returns the gate's decisions about these versions of a workflow; omits versions without a gate.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -188,8 +189,9 @@ impl Store {
         gates(&mut *self.connection().await?, workflow, versions).await
     }
 
-    /// Evaluations for gates that are to be started, or whose run has ended without a result: the oldest of each workspace first, then the
-    /// second of each, so that no workspace waits for all evaluations of another one.
+    /// Returns gate evaluations to start, and those whose run has ended without a result: the oldest from each
+    /// workspace first, then the second from each, so that no workspace waits for all evaluations of another
+    /// one.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -209,7 +211,8 @@ impl Store {
     }
 }
 
-/// The object `evaluation` of a gate, with the versions of the time when the gate was set; a text if its dataset is not found.
+/// The gate's object `evaluation`, with the versions from the time when the gate was set; a text if its dataset
+/// is not found.
 async fn gate_request(
     connection: &mut AsyncPgConnection,
     rollout: &StoredRollout,

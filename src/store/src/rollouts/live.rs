@@ -1,4 +1,4 @@
-//! Which version is live, and what a change of that does.
+//! Live versions, and the effects of changing them.
 
 use chrono::{DateTime, Utc};
 use diesel::dsl::exists;
@@ -12,10 +12,10 @@ use super::records::StoredCanary;
 use crate::schema::{workflow_versions, workflows};
 use crate::{AuditEntry, Changes, StoreError};
 
-/// Stored as the live version of a workflow whose versions have not passed the gate yet.
+/// Stored as the live version while none of a workflow's versions has passed the gate.
 const NONE: i32 = 0;
 
-/// A workflow that this transaction has locked.
+/// A workflow locked by this transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LockedWorkflow {
     pub(super) id: Uuid,
@@ -49,8 +49,8 @@ impl Changes {
         })
     }
 
-    /// What `workflows.live_version` becomes when a version is saved after `latest`, and starts the gate, if there is one.
-    /// While there is a gate or a canary, the version that is live stays.
+    /// Returns the value for `workflows.live_version` when a version is saved after `latest`, and starts the
+    /// gate, if there is one. With a gate or a canary, the live version stays.
     pub(crate) async fn live_after_saving(
         &mut self,
         workflow: Uuid,
@@ -64,12 +64,12 @@ impl Changes {
             return Ok(stays);
         }
         let is_first = live.or(latest).is_none_or(|live| live == NONE);
-        // What is newer than a version that was set by hand becomes live.
+        // A version that is newer than a manually set one becomes live.
         Ok(stays.filter(|_| rollout.canary.is_some() && !is_first))
     }
 
-    /// Makes an existing version live. Ends the canary if it is now live, or if the live version passed it. Adds `entry` to the audit trail,
-    /// with both versions after its reason.
+    /// Makes an existing version live. Ends the canary if it is now live, or if the live version has passed it
+    /// by. Adds `entry` to the audit trail, with both versions appended to its reason.
     pub(super) async fn move_live(
         &mut self,
         LockedWorkflow { id: workflow, latest, live: before, .. }: LockedWorkflow,
@@ -103,15 +103,15 @@ impl Changes {
         self.put_rollout(&rollout).await
     }
 
-    /// Keeps the live version of a workflow as it is until the end of the transaction, but for changes of the transaction itself.
+    /// Locks a workflow's live version until the end of the transaction; the transaction itself may change it.
     ///
     /// # Errors
-    /// [`StoreError::Archived`] when the workflow is.
+    /// [`StoreError::Archived`] when the workflow is archived.
     pub async fn hold_live_version(&mut self, workflow: Uuid) -> Result<(), StoreError> {
         if self.lock_live(workflow).await?.is_archived { Err(StoreError::Archived) } else { Ok(()) }
     }
 
-    /// The live version, as this transaction sees it.
+    /// Returns the live version in this transaction.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -119,23 +119,23 @@ impl Changes {
         Ok(self.lock_live(workflow).await?.live)
     }
 
-    /// A canary that ends now without being judged.
+    /// A canary that ends now without an evaluation.
     #[must_use]
     pub fn ended_canary(&self, canary: StoredCanary, outcome: CanaryOutcome) -> EndedCanary {
         ended(canary, CanaryEnd { outcome, reason: None, counts: None }, self.store.now())
     }
 
-    /// The time of the transaction's store.
+    /// The current time from the transaction's store.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
         self.store.now()
     }
 
-    /// Makes a numbered version live; returns the version that was live before, `Some(None)` if there was none. `None` if the workflow has
-    /// no such version. `entry`: who does that; its reason is extended by both versions.
+    /// Makes a numbered version live; returns the previous live version, `Some(None)` if there was none. `None`
+    /// if the version does not exist. `entry`: the audit row; both versions are appended to its reason.
     ///
     /// # Errors
-    /// [`StoreError::Archived`] when the workflow is.
+    /// [`StoreError::Archived`] when the workflow is archived.
     pub async fn set_live_version(
         &mut self,
         workflow: Uuid,
@@ -159,7 +159,7 @@ impl Changes {
         Ok(Some(locked.live))
     }
 
-    /// The highest numbered version under `number` that has no gate or has passed it.
+    /// Returns the highest version number below `number` that has no gate or has passed it.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -1,4 +1,4 @@
-//! How versions of a workflow become live: the gate with its evaluations, and the canary.
+//! Rollouts: the gate with its evaluations, and the canary, through which versions become live.
 
 mod canary;
 mod gates;

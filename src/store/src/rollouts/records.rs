@@ -1,4 +1,4 @@
-//! What is configured, and which version is live.
+//! Rollout configurations and live versions.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -10,7 +10,7 @@ use wire::{EndedCanary, RolloutGate};
 use crate::error::corrupt;
 use crate::{Changes, Store, StoreError};
 
-/// How versions of a workflow become live.
+/// The rollout of a workflow's versions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRollout {
     /// The workflow.
@@ -19,37 +19,38 @@ pub struct StoredRollout {
     pub workspace_id: Uuid,
     /// The evaluation that a new version must pass.
     pub gate: Option<RolloutGate>,
-    /// JSON: the object `evaluation` of the gate, with fixed versions; `None` if there is no gate, or an earlier release has set it.
+    /// JSON: the gate's object `evaluation`, with fixed versions; `None` without a gate, or if an earlier
+    /// release has set it.
     pub gate_evaluation: Option<String>,
     /// The canary.
     pub canary: Option<StoredCanary>,
-    /// How the last canary ended.
+    /// The end of the last canary.
     pub last_canary: Option<EndedCanary>,
 }
 
 /// A canary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredCanary {
-    /// The number of its version.
+    /// Its version number.
     pub version: i32,
-    /// The share of new threads.
+    /// The percentage of new threads.
     pub percent: i32,
-    /// It becomes live after this many turns.
+    /// The number of turns after which it becomes live.
     pub promote_after_turns: Option<i32>,
     /// When it was set.
     pub since: DateTime<Utc>,
 }
 
-/// Which versions of a workflow chats use.
+/// The versions that a workflow's chats use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
 pub struct LiveVersions {
-    /// The live one.
+    /// The live version.
     #[diesel(sql_type = Nullable<Integer>)]
     pub live: Option<i32>,
-    /// The canary.
+    /// The canary version.
     #[diesel(sql_type = Nullable<Integer>)]
     pub canary: Option<i32>,
-    /// The share of new threads that use the canary.
+    /// The percentage of new threads that use the canary.
     #[diesel(sql_type = Nullable<Integer>)]
     pub percent: Option<i32>,
 }
@@ -102,7 +103,7 @@ const SELECT: &str =
     "SELECT workflow_id, workspace_id, gate, gate_evaluation, canary_version, canary_percent, promote_after_turns, canary_since, last_canary
      FROM rollouts";
 
-/// What is configured for a workflow.
+/// Reads a workflow's rollout.
 pub(super) async fn of_workflow(
     connection: &mut AsyncPgConnection,
     workflow: Uuid,
@@ -116,7 +117,7 @@ pub(super) async fn of_workflow(
 }
 
 impl Store {
-    /// How versions of a workflow become live; `None`: each when it is saved.
+    /// Returns a workflow's rollout; `None`: each version becomes live when it is saved.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -124,7 +125,7 @@ impl Store {
         of_workflow(&mut *self.connection().await?, workflow).await
     }
 
-    /// The workflows with a canary, or those of `among` that have one.
+    /// Returns the workflows with a canary, or those in `among` that have one.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -138,7 +139,7 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
-    /// Which versions of a workflow chats use at this moment; `None` if the workflow is not found.
+    /// Returns the versions that a workflow's chats currently use; `None` if the workflow is not found.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -156,7 +157,7 @@ impl Store {
 }
 
 impl Changes {
-    /// How versions of a workflow become live, as this transaction sees it.
+    /// Returns a workflow's rollout in this transaction.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -164,7 +165,7 @@ impl Changes {
         of_workflow(&mut self.connection, workflow).await
     }
 
-    /// Stores how versions of a workflow become live.
+    /// Stores a workflow's rollout.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -1,4 +1,4 @@
-//! Results of evaluations for gates: stored, and in the same transaction decided which version is live.
+//! Stores gate evaluation results, and decides about the live version in the same transaction.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -12,15 +12,15 @@ use super::gates::NewEvaluation;
 use super::live::LockedWorkflow;
 use crate::{Changes, Store, StoreError};
 
-/// Sums of floats differ by less.
+/// Float sums differ by less.
 const PRECISION: f64 = 1e-9;
 
-/// The result of an evaluation for a gate.
+/// A gate evaluation result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateResult {
-    /// The score, or why there is none.
+    /// The score, or the reason for its absence.
     pub score: Result<f64, String>,
-    /// SHA-256 of the digests of the cases in their order.
+    /// SHA-256 of the case digests in order.
     pub fingerprint: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ struct EarlierEvaluation {
     finished_at: Option<DateTime<Utc>>,
 }
 
-/// What is known of the score of the live version.
+/// The live version's score, as far as known.
 enum LiveScore {
     Known(f64),
     /// Its evaluation has not ended.
@@ -78,7 +78,7 @@ enum LiveScore {
     Unknown,
 }
 
-/// A decision about a gate.
+/// A gate decision.
 struct Decided {
     status: GateStatus,
     live: Option<i32>,
@@ -87,8 +87,9 @@ struct Decided {
 }
 
 impl Store {
-    /// Stores the result of an evaluation for a gate unless it has one, and decides the gates of the workflow that it is for: a version
-    /// that passes becomes live. Returns the workflow; `None` if `writer` is given and does not own the run any more.
+    /// Stores a gate evaluation result unless it already has one, and decides the gates of its workflow: a
+    /// version that passes becomes live. Returns the workflow; `None` if `writer` is given and no longer owns
+    /// the run.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -143,7 +144,8 @@ impl Changes {
         Ok(Some(workflow))
     }
 
-    /// Decides what can be decided, lower versions first. An evaluation of the live version is added where one is missing.
+    /// Decides all gates that can be decided, lower versions first. Adds missing evaluations of the live
+    /// version.
     async fn decide_gates(&mut self, mut locked: LockedWorkflow) -> Result<(), StoreError> {
         let workflow = locked.id;
         let running: Vec<RunningGate> = diesel::sql_query(
@@ -174,7 +176,7 @@ impl Changes {
             if decided.status == GateStatus::Failed {
                 self.end_failed_canary(workflow, gate.version, decided.error.as_deref()).await?;
             }
-            // Only to higher numbers: a publisher may have moved further meanwhile.
+            // Only upwards: a publisher may have set a higher version in the meantime.
             if decided.status == GateStatus::Passed && locked.live.is_none_or(|live| gate.version > live) {
                 let of = (workflow, gate.workspace_id);
                 let entry = entry_of_service(AuditAction::WorkflowLiveVersionSet, of, "the gate passed");
@@ -185,7 +187,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Decides about one version; `None`: the score of the live one is not known yet.
+    /// Decides about one version; `None`: the live version's score is not known yet.
     async fn decide(
         &mut self,
         workflow: Uuid,
@@ -248,7 +250,7 @@ impl Changes {
         })
     }
 
-    /// The newest result of the live version on the same cases.
+    /// Returns the live version's newest result on the same cases.
     async fn live_score(
         &mut self,
         workflow: Uuid,
@@ -272,7 +274,7 @@ impl Changes {
         if known.iter().any(|one| one.finished_at.is_none()) {
             return Ok(LiveScore::Pending);
         }
-        // An older failure may have passed.
+        // An older failure may no longer apply.
         let failed = known.into_iter().find(|one| one.finished_at.is_some_and(|at| at >= gate.created_at));
         Ok(match failed {
             Some(EarlierEvaluation { error: Some(error), .. }) => LiveScore::Failed(error),

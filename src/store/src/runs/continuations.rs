@@ -1,7 +1,7 @@
 //! Turns that have ended with a question, and the runs that continue them.
 //!
-//! The item of a question stays; the question and the journal go to the run that continues the turn. Rows are locked in this order:
-//! the item of the question, the question, the turn, its thread.
+//! The question item stays; the question and the journal move to the run that continues the turn. Lock order:
+//! the question item, the question, the turn, its thread.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use diesel::prelude::*;
@@ -16,22 +16,22 @@ use crate::schema::{question_items, thread_items, turns_sent};
 use crate::system::partitions::day_of;
 use crate::{Store, StoreError};
 
-/// The run that continues a turn, with the first events of its stream.
+/// A run that continues a turn, with the first events for its stream.
 #[derive(Debug, Clone)]
 pub struct Continuation {
     /// The run.
     pub run: Uuid,
     /// Its stream.
     pub stream: Uuid,
-    /// Who the texts are written for; `None`: as those of the turn before.
+    /// The dialect; `None`: the previous turn's dialect.
     pub dialect: Option<Dialect>,
-    /// The first events.
+    /// The first events, as sent.
     pub frames: String,
-    /// The number of the last one; 0 without any.
+    /// The last event's sequence number; 0 without events.
     pub last_seq: u64,
 }
 
-/// The answer to an item.
+/// An answered item.
 #[derive(Debug, Clone)]
 pub struct AnsweredItem {
     /// The thread.
@@ -43,7 +43,7 @@ pub struct AnsweredItem {
 }
 
 impl Store {
-    /// The run that continues the turn of this run now: itself, if no other does.
+    /// Returns the latest run that continues this run's turn, or the run itself.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -65,7 +65,7 @@ impl Store {
         Ok(last.id)
     }
 
-    /// The run that has continued the turn of this run.
+    /// Returns the run that has continued this run's turn.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -79,7 +79,7 @@ impl Store {
         Ok(found.flatten())
     }
 
-    /// What the turn had sent that this run has continued, JSON.
+    /// Returns the output already sent by the turn that this run continues, JSON.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -92,7 +92,7 @@ impl Store {
             .optional()?)
     }
 
-    /// The stream of the turn that continues with the answer to an item.
+    /// Returns the stream that continues with the answer to an item.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -112,7 +112,7 @@ pub(super) fn key(bytes: Vec<u8>) -> Result<ItemKey, StoreError> {
     Ok(ItemKey(bytes))
 }
 
-/// The item of a question, if it has one; locked.
+/// Locks a question item and returns its question, if it is one.
 pub(super) async fn lock_item(
     connection: &mut AsyncPgConnection,
     item: ItemKey,
@@ -133,7 +133,7 @@ pub(super) async fn lock_item(
     Ok(row.map(|(run, node, visit, attempt)| QuestionKey { run, node, visit, attempt }))
 }
 
-/// Whether a turn has ended with a question and no run has continued it; locked.
+/// Whether a turn has ended with a question and is not continued; locks its row.
 pub(super) async fn is_open(connection: &mut AsyncPgConnection, turn: Uuid) -> Result<bool, StoreError> {
     let found: Option<Option<Uuid>> = turns_sent::table
         .find(turn)
@@ -145,7 +145,7 @@ pub(super) async fn is_open(connection: &mut AsyncPgConnection, turn: Uuid) -> R
     Ok(found.is_some_and(|continued_by| continued_by.is_none()))
 }
 
-/// Notes which stream continues with the answer to an item.
+/// Records the stream that continues with the answer to an item.
 pub(super) async fn name_stream(
     connection: &mut AsyncPgConnection,
     item: ItemKey,
@@ -158,7 +158,7 @@ pub(super) async fn name_stream(
     Ok(())
 }
 
-/// Stores what an item contains now.
+/// Replaces an item's content.
 pub(super) async fn change_item(
     connection: &mut AsyncPgConnection,
     thread: ThreadId,
@@ -174,8 +174,8 @@ pub(super) async fn change_item(
     Ok(())
 }
 
-/// Stores the run that continues a turn, and puts it into the queue; like one that was parked there, it executes without readers
-/// until it has had one. `false` if the thread is deleted.
+/// Stores and enqueues the run that continues a turn. Like a run that was parked there, it executes without
+/// readers until it has had one. Returns `false` if the thread is deleted.
 pub(super) async fn insert(
     connection: &mut AsyncPgConnection,
     turn: Uuid,
@@ -183,7 +183,7 @@ pub(super) async fn insert(
     now: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
     let Continuation { run, stream, frames, .. } = next;
-    // A thread that is deleted meanwhile waits for this, and then has a run to stop.
+    // A concurrent deletion of the thread waits for this row, and then has a run to stop.
     let stored = diesel::sql_query(
         "WITH thread AS (SELECT id FROM threads WHERE deleted_at IS NULL
              AND id = (SELECT thread_id FROM runs WHERE id = $1) FOR SHARE),

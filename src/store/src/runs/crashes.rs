@@ -1,7 +1,8 @@
-//! Ends of a process without a shutdown, as each unfinished run has seen them.
+//! Counts process crashes per unfinished run.
 //!
-//! A run that makes the process end does so again in each life. So a run fails after [`CRASH_LIMIT`] ends in a row between which it
-//! has stored no journal row, and the last of these lives executes it alone: other runs that were only present are not blamed.
+//! A run that crashes the process does so again in each life. So a run fails after [`CRASH_LIMIT`] consecutive
+//! crashes between which it has stored no journal row. It executes alone in the last of these lives, so that
+//! runs which were only present are not blamed.
 
 use diesel::sql_types::{Bool, Integer, Uuid as SqlUuid};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
@@ -9,12 +10,12 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// Ends in a row without progress after which a run fails.
+/// Consecutive crashes without progress after which a run fails.
 pub const CRASH_LIMIT: i32 = 3;
-/// Ends in a row without progress after which a run resumes alone.
+/// Consecutive crashes without progress after which a run resumes alone.
 pub const CRASH_SUSPECT: i32 = CRASH_LIMIT - 1;
 
-/// How far the run `r` has come: the number grows with each journal row, and each time that the run is parked.
+/// A progress number for the run `r`: it grows with each journal row and each time the run is parked.
 macro_rules! progress {
     () => {
         "(r.parked + (SELECT count(*) + count(finished_at) FROM run_steps WHERE run_id = r.id)
@@ -23,7 +24,7 @@ macro_rules! progress {
     };
 }
 
-/// The unfinished runs of the writer `$1`, from `$2` on.
+/// The unfinished runs owned by the writer `$1`, from `$2` on.
 macro_rules! unfinished {
     () => {
         "r.id >= $2 AND r.writer_id = $1 AND r.finished_at IS NULL
@@ -31,7 +32,7 @@ macro_rules! unfinished {
     };
 }
 
-/// Counts an end without a shutdown. A suspect that has not executed in that life is not blamed for its end.
+/// Counts a crash. A suspect that did not execute in that life is not blamed.
 const COUNT: &str = concat!(
     "INSERT INTO run_crashes AS c (run_id, ends, progress, alone)
      SELECT r.id, 1, ",
@@ -43,7 +44,7 @@ const COUNT: &str = concat!(
                      WHEN c.ends = $3 AND NOT c.alone THEN c.ends ELSE c.ends + 1 END"
 );
 
-/// After a shutdown counting begins again.
+/// Resets the count after a shutdown.
 const FORGET: &str =
     concat!("DELETE FROM run_crashes c USING runs r WHERE c.run_id = r.id AND ", unfinished!());
 
@@ -61,7 +62,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether a run has stored a journal row since the last counted end.
+    /// Whether a run has stored a journal row since the last counted crash.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -76,7 +77,8 @@ impl Store {
     }
 }
 
-/// Records the end of a writer's process for each of its unfinished runs. `crashed`: it ended without a shutdown.
+/// Records the end of a writer's process for each of its unfinished runs. `crashed`: it ended without a
+/// shutdown.
 pub(crate) async fn record_end(
     connection: &mut AsyncPgConnection,
     writer: Uuid,
@@ -94,7 +96,7 @@ pub(crate) async fn record_end(
     Ok(())
 }
 
-/// Ends in a row without progress that a run has seen.
+/// Consecutive crashes without progress that a run has seen.
 pub(crate) fn crash_ends() -> diesel::expression::SqlLiteral<Integer> {
     diesel::dsl::sql("coalesce((SELECT ends FROM run_crashes WHERE run_crashes.run_id = runs.id), 0)")
 }

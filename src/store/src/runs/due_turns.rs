@@ -10,29 +10,29 @@ use uuid::Uuid;
 use super::continuations::{Continuation, change_item, insert, is_open, key, lock_item};
 use crate::{Store, StoreError};
 
-/// Questions or turns that are handled in one go.
+/// Maximum questions or turns per batch.
 const PART: i64 = 100;
 
-/// A question that has expired.
+/// An expired question.
 #[derive(Debug, Clone)]
 pub struct ExpiredQuestion {
     /// Its item.
     pub id: ItemKey,
     /// The thread.
     pub thread: ThreadId,
-    /// The run that has asked, or continues the turn that has.
+    /// The run that asked, or that continues the turn that asked.
     pub run: Uuid,
     /// Whether the run continues without the answer.
     pub continues: bool,
 }
 
-/// That no run is going to continue the turn `t`.
+/// SQL condition: no run is about to continue the turn `t`.
 const NOT_CONTINUED: &str =
     "NOT EXISTS (SELECT FROM runs r WHERE r.continues = t.run_id AND r.finished_at IS NULL
                 AND r.cancel_requested_at IS NULL)";
 
 impl Store {
-    /// Questions of items that have expired.
+    /// Returns expired question items.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -49,7 +49,7 @@ impl Store {
             continues_without: bool,
         }
         let rows: Vec<Row> = diesel::sql_query(
-            // Of a call of a tool that was sent again, the last item.
+            // If a tool call was sent again, only its last item.
             "SELECT DISTINCT ON (i.run_id, i.node, i.visit, i.attempt) i.item_id, i.thread_id, i.run_id, q.continues_without
              FROM run_questions q JOIN question_items i USING (run_id, node, visit, attempt)
              WHERE q.item IS NOT NULL AND q.answered_at IS NULL AND q.expires_at <= $1
@@ -70,8 +70,8 @@ impl Store {
         rows.into_iter().map(read).collect()
     }
 
-    /// Ends a question that has expired: stores its item without answers, and has a run continue the turn, if the turn has ended and
-    /// does not wait for its continuation already. Returns whether this has ended it.
+    /// Ends an expired question: stores its item without answers, and enqueues a run that continues the turn if
+    /// the turn has ended and has no pending continuation. Returns whether this call ended the question.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -85,7 +85,7 @@ impl Store {
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
-                // Locked first: an answer that is being committed counts.
+                // Locked first, so that an answer that is being committed counts.
                 if lock_item(connection, question.id).await?.is_none() {
                     return Ok(false);
                 }
@@ -115,7 +115,8 @@ impl Store {
             .await
     }
 
-    /// Runs whose turns have ended with a question, and of which something other than a question is due.
+    /// Returns runs whose turns have ended with a question, and for which something other than a question is
+    /// due.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -135,7 +136,7 @@ impl Store {
         Ok(rows.into_iter().map(|row| row.run_id).collect())
     }
 
-    /// Makes turns due that have ended with a question though another one was answered since then, in that moment, and that no run
+    /// Makes turns due that ended with a question while another question was being answered, and that no run
     /// continues.
     ///
     /// # Errors
@@ -154,7 +155,7 @@ impl Store {
         Ok(woken)
     }
 
-    /// Has a run continue a turn that is due. Returns whether this has started it.
+    /// Enqueues a run that continues a due turn. Returns whether this call did it.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

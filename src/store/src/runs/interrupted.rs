@@ -1,4 +1,4 @@
-//! Attempts of nodes that a crash or a restart of the service has cut off.
+//! Node attempts that a crash or a restart has interrupted.
 
 use chrono::{DateTime, Utc};
 use diesel::QueryableByName;
@@ -8,28 +8,28 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// An attempt without an end.
+/// An attempt without an outcome.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct InterruptedAttempt {
     /// The node, as in the journal.
     #[diesel(sql_type = Text)]
     pub node: String,
-    /// Which visit, from 1.
+    /// The visit number, from 1.
     #[diesel(sql_type = Int4)]
     pub visit: i32,
-    /// Which attempt, from 1.
+    /// The attempt number, from 1.
     #[diesel(sql_type = Int4)]
     pub attempt: i32,
-    /// When it began.
+    /// When it started.
     #[diesel(sql_type = Timestamptz)]
     pub started_at: DateTime<Utc>,
-    /// When the next life of the run found it.
+    /// When the run's next life detected it.
     #[diesel(sql_type = Timestamptz)]
     pub noticed_at: DateTime<Utc>,
 }
 
 impl Store {
-    /// Keeps attempts that were cut off. Those that are known already stay as they are.
+    /// Stores interrupted attempts. Existing records stay unchanged.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -56,7 +56,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the attempts of a run that were cut off, the earliest first, at most 1,000.
+    /// Returns a run's interrupted attempts, earliest first, at most 1,000.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

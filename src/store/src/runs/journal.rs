@@ -1,4 +1,4 @@
-//! The journal of runs.
+//! Run journals.
 
 use chrono::{DateTime, Utc};
 use diesel::dsl::max;
@@ -11,28 +11,28 @@ use crate::error::corrupt;
 use crate::schema::run_steps;
 use crate::{Store, StoreError};
 
-/// A journal row, read back.
+/// A stored journal row.
 #[derive(Debug, Clone)]
 pub struct StoredStep {
     /// The super-step, from 1.
     pub step: i32,
     /// The node's name.
     pub node: String,
-    /// Which visit, from 1.
+    /// The visit number, from 1.
     pub visit: i32,
-    /// Which attempt, from 1.
+    /// The attempt number, from 1.
     pub attempt: i32,
     /// `started`, `succeeded` or `failed`.
     pub status: String,
-    /// SHA-256 of what the node was given.
+    /// SHA-256 of the node's input.
     pub input_digest: Vec<u8>,
-    /// JSON, wherever it was stored.
+    /// JSON, from the row or from a blob.
     pub result: Option<String>,
     /// JSON.
     pub error: Option<String>,
-    /// What was noted with the start, JSON.
+    /// The note stored with the start, JSON.
     pub note: Option<String>,
-    /// When it began.
+    /// When it started.
     pub started_at: DateTime<Utc>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,
@@ -63,7 +63,7 @@ struct FirstStep {
 }
 
 impl Store {
-    /// The last super-step that a run's journal tells of.
+    /// Returns the last super-step in a run's journal.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -72,7 +72,7 @@ impl Store {
         Ok(steps.select(max(run_steps::step)).first(&mut *self.connection().await?).await?)
     }
 
-    /// The first super-step of a run in which the last attempt of a node failed.
+    /// Returns the first super-step of a run in which a node's last attempt failed.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -88,10 +88,10 @@ impl Store {
         Ok(found.step)
     }
 
-    /// The journal of a run, in the order of its rows' key.
+    /// Returns a run's journal in key order.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer, or a large result is not there.
+    /// [`StoreError`] when the database does not answer, or a large result is missing.
     pub async fn journal(&self, run: Uuid) -> Result<Vec<StoredStep>, StoreError> {
         let rows: Vec<Row> = run_steps::table
             .filter(run_steps::run_id.eq(run))
@@ -102,7 +102,7 @@ impl Store {
         self.with_results(rows).await
     }
 
-    /// The rows with their large results.
+    /// Adds the large results to the rows.
     pub(crate) async fn with_results(&self, rows: Vec<Row>) -> Result<Vec<StoredStep>, StoreError> {
         let large: Vec<Vec<u8>> = rows.iter().filter_map(|row| row.result_blob.clone()).collect();
         let large = self.blobs(&large).await?;

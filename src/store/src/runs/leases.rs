@@ -1,5 +1,5 @@
-//! The right to write. Leases of several machines need one clock, so the queries use SQL `now()`. Only
-//! `presence.rs` uses it too.
+//! Write leases. Leases on several machines need one clock, so the queries use SQL `now()`; only `presence.rs`
+//! does the same.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::runs::queue::taken;
 use crate::runs::records::reassign;
 use crate::{ClaimFailed, Store, StoreError};
 
-/// Seconds that a lease lasts without renewal.
+/// Lease duration without renewal, seconds.
 pub const LEASE_SECONDS: i32 = 10;
 
-/// The right of one service to write, under one epoch.
+/// An instance's right to write, under one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     /// The service's instance.
@@ -53,7 +53,7 @@ struct Dead {
     writer_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
     oldest_run: Uuid,
-    /// Whether its process has ended without a shutdown.
+    /// Whether its process crashed.
     #[diesel(sql_type = Bool)]
     crashed: bool,
 }
@@ -61,8 +61,9 @@ struct Dead {
 impl Store {
     /// Acquires this instance's lease under a new epoch, which fences the previous owner.
     ///
-    /// The second value is the first run that may be unfinished. `since` is an id of now: ids of an earlier
-    /// life may be later if the clock was set back. The end of the earlier life is recorded for each of its unfinished runs.
+    /// The second value is the first run that may be unfinished. `since` is a current id: ids from an earlier
+    /// life may be later if the clock was set back. The end of the earlier life is recorded for each of its
+    /// unfinished runs.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -75,8 +76,9 @@ impl Store {
 
     /// Renews the lease and returns the database's time; `None` if another owner has acquired the lease.
     ///
-    /// This writer has only ended runs before `oldest_run`. A lease of another instance that expires later
-    /// than any lease can was renewed before the database's clock was set back: it expires as if renewed now.
+    /// This writer's runs before `oldest_run` have all ended. If another instance's lease expires later than
+    /// any lease can, it was renewed before the database's clock was set back: it now expires as if renewed
+    /// now.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -101,8 +103,8 @@ impl Store {
         Ok(renewed.into_iter().next().map(|row| row.at))
     }
 
-    /// Whether other instances may be at work: they hold a lease, or held one a short time ago. After a failure of the database
-    /// all leases have expired, and each instance renews its own at its own time.
+    /// Whether other instances may be running: they hold a lease, or held one recently. After a database
+    /// failure all leases have expired, and each instance renews its lease in its own time.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -118,7 +120,7 @@ impl Store {
         Ok(!others.is_empty())
     }
 
-    /// Returns the renewals of each other live instance by now.
+    /// Returns the renewal count of each other live instance.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -169,8 +171,8 @@ impl Store {
         Ok(())
     }
 
-    /// Releases the lease at the end of the process, so that other instances need not wait for its expiry. `shutdown`: the end was
-    /// requested, and not the consequence of a failure.
+    /// Releases the lease at process exit, so that other instances need not wait for its expiry. `shutdown`:
+    /// the exit was requested, not caused by a failure.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -189,8 +191,8 @@ impl Store {
     /// Takes over the unfinished runs of writers whose lease has expired, and returns them.
     ///
     /// The same transaction increases the dead writer's epoch, which fences a writer that was only slow. The
-    /// lease of `by` is extended back to the oldest of these runs; if `by` has lost its own lease, it takes
-    /// over nothing.
+    /// lease of `by` is extended back to the oldest of these runs; if `by` has lost its lease, it takes over
+    /// nothing.
     ///
     /// # Errors
     /// [`ClaimFailed`] when the database does not answer.
@@ -199,7 +201,7 @@ impl Store {
     }
 }
 
-/// The transaction of [`Store::take_lease`].
+/// The transaction in [`Store::take_lease`].
 async fn begin_life(
     connection: &mut AsyncPgConnection,
     writer_id: Uuid,
@@ -230,9 +232,9 @@ async fn begin_life(
     Ok(row)
 }
 
-/// The transaction of [`Store::take_over_expired`].
+/// The transaction in [`Store::take_over_expired`].
 async fn take_over(connection: &mut AsyncPgConnection, by: Lease) -> Result<Vec<Uuid>, StoreError> {
-    // Locks its own lease first: two instances that consider each other dead do not wait for each other.
+    // Locks its own lease first, so that two instances that consider each other dead do not deadlock.
     let able = diesel::sql_query(
         "SELECT FROM leases WHERE writer_id = $1 AND epoch = $2
              AND EXISTS (SELECT FROM leases WHERE expires_at < now() AND writer_id <> $1)

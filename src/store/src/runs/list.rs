@@ -1,4 +1,4 @@
-//! The runs of a workspace, newest first, without their inputs and outputs.
+//! A workspace's runs, newest first, without inputs and outputs.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -9,19 +9,19 @@ use uuid::Uuid;
 
 use crate::{RunState, Store, StoreError};
 
-/// Maximum number of runs that one query reads. Filters that match few of them yield short pages.
+/// Maximum runs that one query reads. Selective filters yield short pages.
 const MAX_READ: i64 = 10_000;
 
-/// Which runs of a workspace a list shows. Everything given must match.
+/// Filters for a workspace's runs. All given filters must match.
 #[derive(Debug, Clone, Default)]
 pub struct RunsFilter {
-    /// One of these states; empty: any.
+    /// Allowed states; empty: any.
     pub statuses: Vec<RunState>,
-    /// One of these triggers; empty: any but those of trainings and evaluations.
+    /// Allowed triggers; empty: any except trainings and evaluations.
     pub triggers: Vec<String>,
-    /// Of this workflow.
+    /// Only runs of this workflow.
     pub workflow: Option<Uuid>,
-    /// Of this thread.
+    /// Only runs in this thread.
     pub thread: Option<ThreadId>,
     /// Created at this time or later.
     pub from: Option<DateTime<Utc>>,
@@ -46,16 +46,16 @@ pub struct ListedRun {
     /// The workflow's name.
     #[diesel(sql_type = Text)]
     pub name: String,
-    /// The number of its version; `None` for a draft.
+    /// The version number; `None` for a draft.
     #[diesel(sql_type = Nullable<Integer>)]
     pub number: Option<i32>,
     /// Its version or draft.
     #[diesel(sql_type = SqlUuid)]
     pub version_id: Uuid,
-    /// As in its row.
+    /// The stored status.
     #[diesel(sql_type = Text)]
     pub status: String,
-    /// What started it.
+    /// The trigger.
     #[diesel(sql_type = Text)]
     pub trigger: String,
     /// JSON `{code, message, node}`.
@@ -64,7 +64,7 @@ pub struct ListedRun {
     /// JSON.
     #[diesel(sql_type = Nullable<Text>)]
     pub options: Option<String>,
-    /// The run whose turn it continues, or is going to.
+    /// The run whose turn it continues or will continue.
     #[diesel(sql_type = Nullable<SqlUuid>)]
     pub continues: Option<Uuid>,
     /// Whether an open question waits for an answer.
@@ -84,18 +84,18 @@ pub struct ListedRun {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
-/// A page of a list of runs.
+/// A page of runs.
 #[derive(Debug)]
 pub struct RunsPage {
-    /// At most as many as asked for.
+    /// At most the requested number.
     pub runs: Vec<ListedRun>,
-    /// The run after which the next page starts; `None`: nothing follows.
+    /// The run after which the next page starts; `None`: last page.
     pub next: Option<Uuid>,
 }
 
 impl Store {
-    /// Returns a page of the runs of a workspace, newest first, after the run `before`. Reads at most 10,000 runs: a page may
-    /// be shorter than `limit`, even empty, and still have a next one.
+    /// Returns a page of a workspace's runs, newest first, after the run `before`. Reads at most 10,000 runs: a
+    /// page may be shorter than `limit`, even empty, and still have a next one.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -109,7 +109,7 @@ impl Store {
         let end = filter.to.map_or(Uuid::max(), first_id_at);
         let before = before.map_or(end, |before| before.min(end));
         let from = filter.from.map_or(Uuid::nil(), first_id_at);
-        // Each text has a plan of its own: an index serves the workflow, another one the workspace.
+        // Separate texts get separate plans: one index serves a workflow, another one the workspace.
         let (of, named) = match (filter.thread, filter.workflow) {
             (Some(thread), _) => ("r.thread_id = $2", Some(thread.0)),
             (None, Some(workflow)) => ("r.workflow_id = $2", Some(workflow)),
@@ -118,7 +118,7 @@ impl Store {
         let window = format!("r.workspace_id = $1 AND {of} AND r.id < $3 AND r.id >= $4");
         let page = Page { workspace, filter, named, before, from, now: self.now(), limit, window };
         let mut connection = self.connection().await?;
-        // Of one snapshot: otherwise runs that start between the statements would shift the next page.
+        // One snapshot: otherwise runs that start between the statements would shift the next page.
         connection
             .build_transaction()
             .read_only()
@@ -127,8 +127,8 @@ impl Store {
             .await
     }
 
-    /// When a parked run resumes by itself: at the end of a delay, of a pause before another attempt, of a question or of its
-    /// own limit. `None` if it is not parked, or waits for an answer alone.
+    /// Returns the time at which a parked run resumes by itself: at the end of a delay, a retry pause, a
+    /// question, or its own limit. `None` if it is not parked, or waits only for an answer.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -148,11 +148,11 @@ impl Store {
     }
 }
 
-/// A page to read.
+/// A page query.
 struct Page<'a> {
     workspace: Uuid,
     filter: &'a RunsFilter,
-    /// The thread or workflow whose index serves.
+    /// The thread or workflow whose index is used.
     named: Option<Uuid>,
     before: Uuid,
     from: Uuid,
@@ -170,7 +170,7 @@ impl Page<'_> {
             let next = runs.last().map(|last| last.id);
             return Ok(RunsPage { runs, next });
         }
-        // A page may be short although more runs follow: what does not match was read, too.
+        // A page may be short although more runs follow: non-matching runs were read, too.
         let next = self.end_of_window(connection).await?;
         Ok(RunsPage { runs, next })
     }
@@ -212,7 +212,7 @@ impl Page<'_> {
         Ok(runs)
     }
 
-    /// The last run that was read, if more follow.
+    /// Returns the last run read, if more follow.
     async fn end_of_window(&self, connection: &mut AsyncPgConnection) -> Result<Option<Uuid>, StoreError> {
         #[derive(QueryableByName)]
         struct Last {

@@ -1,5 +1,5 @@
-//! The outbox: requests that came with a step's row. A request is claimed before it is sent and marked after the
-//! receiver accepted it: if the sender dies in between, the request is sent again, under the same id.
+//! The outbox: requests stored with a step's row. A request is claimed before it is sent and marked after the
+//! receiver has accepted it: if the sender dies in between, the request is sent again under the same id.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -10,50 +10,50 @@ use uuid::Uuid;
 use crate::schema::outbox;
 use crate::{Store, StoreError};
 
-/// A request that was claimed.
+/// A claimed request.
 #[derive(Clone, QueryableByName)]
 pub struct ClaimedDelivery {
-    /// The same for every sender.
+    /// Identical for every sender.
     #[diesel(sql_type = SqlUuid)]
     pub id: Uuid,
-    /// Whose secrets it names.
+    /// The workspace whose secrets it names.
     #[diesel(sql_type = SqlUuid)]
     pub workspace_id: Uuid,
     /// JSON.
     #[diesel(sql_type = Text)]
     pub request: String,
-    /// This one included.
+    /// Attempts, including this one.
     #[diesel(sql_type = Integer)]
     pub attempts: i32,
-    /// When its step was done.
+    /// When its step finished.
     #[diesel(sql_type = Timestamptz)]
     pub created_at: DateTime<Utc>,
-    /// What was noted on the way, JSON.
+    /// Progress recorded by earlier attempts, JSON.
     #[diesel(sql_type = Nullable<Text>)]
     pub progress: Option<String>,
 }
 
-/// What has become of a request.
+/// The delivery state of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = outbox)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
 pub struct StoredDelivery {
-    /// The same for every sender.
+    /// Identical for every sender.
     pub id: Uuid,
-    /// How often it was claimed.
+    /// The number of claims.
     pub attempts: i32,
-    /// When its step was done.
+    /// When its step finished.
     pub created_at: DateTime<Utc>,
-    /// No other sender claims it before this time; `None`: it is over.
+    /// The earliest time at which another sender can claim it; `None`: it is finished.
     pub next_attempt_at: Option<DateTime<Utc>>,
-    /// When it was over.
+    /// When it was finished.
     pub finished_at: Option<DateTime<Utc>>,
-    /// Why the last attempt was not taken.
+    /// The reason why the receiver did not accept the last attempt.
     pub error: Option<String>,
 }
 
 impl Store {
-    /// What has become of the requests of a run that are remembered, in the order in which they were left.
+    /// Returns the delivery states of a run's stored requests, in creation order.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -67,7 +67,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// Claims requests that are due; no other sender can claim them for as long as `sending`.
+    /// Claims due requests; no other sender can claim them during `sending`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -95,7 +95,7 @@ impl Store {
         .map_err(StoreError::from)
     }
 
-    /// Requests that an earlier life of this instance had claimed are due again.
+    /// Releases the requests that an earlier life of this instance had claimed; they are due again.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -109,7 +109,7 @@ impl Store {
         Ok(given)
     }
 
-    /// Notes how far a claimed request has come.
+    /// Records the progress of a claimed request.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -121,7 +121,8 @@ impl Store {
         Ok(())
     }
 
-    /// A claimed request is tried again at `next`, or is over; `error` says why it was not taken.
+    /// Schedules the next attempt at `next`, or finishes the request if `None`; `error`: the reason for a
+    /// rejection.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -144,7 +145,7 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets requests that were over before `before`.
+    /// Deletes requests that were finished before `before`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

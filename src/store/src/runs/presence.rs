@@ -1,5 +1,5 @@
-//! Readers of streams that another instance writes. SQL `now()` judges them, as it does leases: several machines need one
-//! clock.
+//! Readers of streams that another instance writes. As for leases, SQL `now()` decides about expiry: several
+//! machines need one clock.
 
 use diesel::prelude::*;
 use diesel::sql_types::{Array, Bool, Uuid as SqlUuid};
@@ -9,16 +9,16 @@ use uuid::Uuid;
 use crate::database::prepared::prepared;
 use crate::{Store, StoreError};
 
-/// How long a presence lasts that is not renewed, seconds.
+/// Duration of a presence without renewal, seconds.
 const PRESENCE_SECONDS: i32 = 6;
 
 impl Store {
-    /// This instance has readers of these streams; lasts for six seconds.
+    /// Records that this instance has readers of these streams; lasts six seconds.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn announce_readers(&self, instance: Uuid, streams: &[Uuid]) -> Result<(), StoreError> {
-        // In order, so that two statements never wait for each other.
+        // Sorted, so that two statements do not deadlock.
         diesel::sql_query(format!(
             "INSERT INTO stream_readers (stream_id, instance_id, until)
              SELECT id, $1, now() + interval '{PRESENCE_SECONDS} seconds' FROM unnest($2) AS t (id) ORDER BY id
@@ -31,7 +31,7 @@ impl Store {
         Ok(())
     }
 
-    /// This instance has no readers of these streams any more.
+    /// Records that this instance no longer has readers of these streams.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -66,7 +66,7 @@ impl Store {
         Ok(found.found)
     }
 
-    /// Deletes presences that have ended, and those that the database's clock has left in the future.
+    /// Deletes expired presences, and those that a clock change on the database server has left in the future.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

@@ -1,4 +1,4 @@
-//! Runs that this build cannot execute go back into the queue.
+//! Requeues runs that this build cannot execute.
 
 use chrono::{DateTime, Utc};
 use diesel::sql_types::{Timestamptz, Uuid as SqlUuid};
@@ -8,8 +8,8 @@ use uuid::Uuid;
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Puts a run of this writer into the queue that this build cannot execute: another instance may take it at `due`. It gives
-    /// its place among the runs of its workflow back.
+    /// Requeues a run of this writer that this build cannot execute; another instance may claim it at `due`.
+    /// Releases its workflow slot.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

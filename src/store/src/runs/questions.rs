@@ -1,4 +1,4 @@
-//! What runs ask people, and their answers.
+//! Questions that runs ask people, and their answers.
 
 use chrono::{DateTime, Utc};
 use diesel::dsl::exists;
@@ -15,68 +15,68 @@ use crate::error::corrupt;
 use crate::schema::{question_items, run_questions, runs, turns_sent};
 use crate::{Changes, Store, StoreError};
 
-/// That a retry has not taken the item of a question out of its thread.
+/// SQL condition: no retry has cut the question's item from its thread.
 const NOT_TAKEN_OUT: &str =
     "NOT EXISTS (SELECT FROM thread_cuts c WHERE c.thread_id = question_items.thread_id
     AND question_items.item_id > c.behind AND question_items.item_id < c.id)";
 
-/// Names one attempt of a run that asks.
+/// Identifies the attempt that asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuestionKey {
     /// The run.
     pub run: Uuid,
     /// The node's name.
     pub node: String,
-    /// Which visit of the node, from 1.
+    /// The node's visit number, from 1.
     pub visit: i32,
-    /// Which attempt of the visit, from 1.
+    /// The visit's attempt number, from 1.
     pub attempt: i32,
 }
 
 /// A question that waits for its answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuestion {
-    /// Which attempt asks.
+    /// The attempt that asks.
     pub step: QuestionKey,
-    /// By which an answer names it.
+    /// The key that an answer refers to.
     pub key: String,
-    /// For the person who answers.
+    /// The text for the person who answers.
     pub message: Option<String>,
-    /// JSON Schema of the answer.
+    /// The answer's JSON Schema.
     pub schema: Option<Value>,
-    /// Who may answer; empty: every caller who may execute the workflow.
+    /// The people who may answer; empty: every caller who may execute the workflow.
     pub audience: Vec<String>,
     /// When it was asked.
     pub asked_at: DateTime<Utc>,
-    /// When it is too late.
+    /// When it expires.
     pub expires_at: Option<DateTime<Utc>>,
-    /// The pending item that asks it in a chat.
+    /// The pending item that shows it in a chat.
     pub item: Option<ItemBody>,
-    /// The id of that item, once the turn has ended with it.
+    /// The id of that item, after the turn has ended with it.
     pub item_id: Option<ItemKey>,
 }
 
-/// An answer to a question.
+/// A stored answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswerOf {
     /// JSON.
     pub answer: String,
-    /// Who, where that is known.
+    /// The person who answered, if known.
     pub by: Option<String>,
-    /// When.
+    /// When it was answered.
     pub at: DateTime<Utc>,
 }
 
-/// Where a run is that was answered.
+/// The location of a run after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered {
     /// In the queue, and due now.
     Queued,
-    /// With this writer.
+    /// Owned by this writer.
     With(Uuid),
-    /// Its turn has ended with a question; a run that is in the queue continues it.
+    /// Its turn has ended with a question; a queued run continues it.
     Continues,
-    /// Nowhere: the question was answered before, has expired, or its run has ended.
+    /// None: the question was already answered, has expired, or its run has ended.
     TooLate,
 }
 
@@ -97,7 +97,7 @@ struct Row {
     expires_at: Option<DateTime<Utc>>,
 }
 
-/// A question and its item.
+/// A question's row, and the id of its item.
 type Asked = (Row, Option<Vec<u8>>);
 
 impl TryFrom<Asked> for OpenQuestion {
@@ -121,7 +121,8 @@ impl TryFrom<Asked> for OpenQuestion {
 }
 
 impl Store {
-    /// What an unfinished run asks, or a turn that has ended with a question, the oldest question first.
+    /// Returns the open questions of an unfinished run, or of a turn that has ended with a question; oldest
+    /// first.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -132,7 +133,7 @@ impl Store {
         Ok(questions)
     }
 
-    /// As [`Self::open_questions`], with those that have expired.
+    /// As [`Self::open_questions`], including expired ones.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -161,7 +162,7 @@ impl Store {
             .await?;
         let mut questions: Vec<OpenQuestion> =
             rows.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?;
-        // A call of a tool that was sent again has two items, of which the last one counts.
+        // A tool call that was sent again has two items; the last one counts.
         questions.dedup_by(|later, kept| {
             let same = later.step == kept.step;
             if same {
@@ -172,7 +173,7 @@ impl Store {
         Ok(questions)
     }
 
-    /// The answers to the questions of a run, JSON, by the keys of the questions, in the order in which they were asked.
+    /// Returns a run's answers as JSON by question key, in the order of the questions.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -191,7 +192,7 @@ impl Store {
             .await?)
     }
 
-    /// The answer to a question, if there is one.
+    /// Returns the answer to a question, if there is one.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -213,17 +214,18 @@ impl Store {
 pub struct NewAnswer<'a> {
     /// The answer.
     pub answer: &'a Value,
-    /// Who gives it, where that is known.
+    /// The person who answers, if known.
     pub by: Option<&'a str>,
-    /// The item with the answer, if an item has asked.
+    /// The answered item, if an item asked.
     pub item: Option<AnsweredItem>,
-    /// The run that continues the turn, if that has ended with a question.
+    /// The run that continues the turn, if the turn has ended with a question.
     pub next: Option<&'a Continuation>,
 }
 
 impl Changes {
-    /// Stores the answer to a question that is still open, with its item. Makes its run due if it waits in the queue, or has another
-    /// run continue the turn: if that has ended, or if an item has asked. `step`: the question, if no item asks it.
+    /// Stores the answer to a question that is still open, with its item. Makes its run due if it is in the
+    /// queue, or enqueues another run that continues the turn, if the turn has ended or an item asked. `step`:
+    /// the question, if no item asks it.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -235,7 +237,7 @@ impl Changes {
         let now = self.store.now();
         let connection = &mut *self.connection;
         let step = match &new.item {
-            // It may be the question of another run by now.
+            // It may belong to another run by now.
             Some(item) => continuations::lock_item(connection, item.id).await?,
             None => step.cloned(),
         };
@@ -271,7 +273,7 @@ struct RunOfQuestion {
     writer_id: Uuid,
     #[diesel(sql_type = Bool)]
     finished: bool,
-    /// Whether it has ended with a question.
+    /// Whether it ended with a question.
     #[diesel(sql_type = Bool)]
     asks: bool,
 }
@@ -290,7 +292,7 @@ async fn state_of(
     .optional()?)
 }
 
-/// Whether the question was still open.
+/// Stores the answer; returns whether the question was still open.
 async fn store_answer(
     connection: &mut AsyncPgConnection,
     step: &QuestionKey,

@@ -1,7 +1,7 @@
-//! Runs without a writer at the moment, and the writers that claim them.
+//! Runs without a current writer, and the writers that claim them.
 //!
-//! A run in the queue waits for a time, for an answer, or for its turn among the runs of its workflow. The writer that
-//! claims it becomes its owner in the same transaction, with a lease that reaches back to it: an unfinished run is in
+//! A queued run waits for a time, for an answer, or for its workflow's next free slot. The writer that claims
+//! it becomes its owner in the same transaction, with a lease that reaches back to it: an unfinished run is in
 //! the queue, or has a writer that recovery watches.
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -15,11 +15,11 @@ use crate::database::changes::lock_of;
 use crate::database::prepared::prepared;
 use crate::{Lease, Store, StoreError};
 
-/// Runs that are taken in one go.
+/// Maximum runs claimed per call.
 const MOST: i64 = 200;
-/// Workflows whose turns are looked at in one go.
+/// Maximum workflows read per call.
 const MOST_WORKFLOWS: i64 = 1_000;
-/// How long a signal is kept that no writer takes.
+/// Retention of a signal that no writer takes.
 const SIGNALS: TimeDelta = TimeDelta::minutes(5);
 
 #[derive(QueryableByName)]
@@ -42,13 +42,13 @@ struct Count {
     count: i64,
 }
 
-/// Runs could not be claimed, or it is unknown whether they were.
+/// Runs could not be claimed, or the outcome of the claim is unknown.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct ClaimFailed {
     /// Runs that this writer owns if the commit succeeded and only its answer was lost.
     pub uncertain: Vec<Uuid>,
-    /// What happened.
+    /// The cause.
     #[source]
     pub error: StoreError,
 }
@@ -59,7 +59,7 @@ impl From<StoreError> for ClaimFailed {
     }
 }
 
-/// Takes runs in a transaction; which ones is known whatever becomes of the commit.
+/// Claims runs in a transaction; their ids are kept even if the commit fails.
 macro_rules! taken {
     ($store:expr, |$connection:ident| $taking:expr) => {{
         let mut connection = $store.connection().await?;
@@ -79,8 +79,8 @@ macro_rules! taken {
 pub(crate) use taken;
 
 impl Store {
-    /// Takes runs that are due. Those whose workflow limits how many are under way wait for their turn from now on; turns of
-    /// a chat, trainings and evaluations do not count there.
+    /// Claims due runs. If a workflow limits its concurrent runs, its due runs wait for a slot from now on;
+    /// chat turns, trainings and evaluations do not count toward that limit.
     ///
     /// # Errors
     /// [`ClaimFailed`] when the database does not answer.
@@ -110,7 +110,7 @@ impl Store {
         })
     }
 
-    /// Workflows of which runs wait for their turn.
+    /// Returns workflows with runs that wait for a slot.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -123,8 +123,8 @@ impl Store {
         Ok(found.into_iter().map(|found| found.id).collect())
     }
 
-    /// Takes runs of a workflow whose turn has come: as many as it allows at the same time, the oldest first. `None`
-    /// while another instance does.
+    /// Claims a workflow's waiting runs up to its concurrency limit, oldest first. `None` while another
+    /// instance does so.
     ///
     /// # Errors
     /// [`ClaimFailed`] when the database does not answer.
@@ -137,7 +137,7 @@ impl Store {
         Ok(able.then_some(turns))
     }
 
-    /// Takes one run out of the queue, whatever it waits for; yields it if it stood there.
+    /// Claims one run from the queue, whatever it waits for; returns it if it was queued.
     ///
     /// # Errors
     /// [`ClaimFailed`] when the database does not answer.
@@ -154,8 +154,8 @@ impl Store {
         })
     }
 
-    /// Makes waiting runs due that have been answered since then: an answer may arrive in the moment in which its run
-    /// goes into the queue.
+    /// Makes waiting runs due that have been answered since then: an answer may arrive while its run is being
+    /// enqueued.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -190,7 +190,7 @@ impl Store {
         Ok(())
     }
 
-    /// Tells another instance to look at a run of its own again.
+    /// Signals another instance to check one of its runs.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -204,7 +204,7 @@ impl Store {
         Ok(())
     }
 
-    /// Runs that others have told this instance to look at.
+    /// Takes the signals for this instance: runs to check.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -217,8 +217,8 @@ impl Store {
         Ok(found.into_iter().map(|found| found.id).collect())
     }
 
-    /// Scans `limit` runs after `after`, for those that `by` owns and those that are orphaned: with neither a writer
-    /// with a lease nor a place in the queue.
+    /// Scans `limit` runs after `after` for those that `by` owns and those that are orphaned: neither queued
+    /// nor owned by a writer with a lease.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -268,8 +268,8 @@ impl Store {
         })
     }
 
-    /// Makes this writer the owner of runs that it already owns or that are orphaned; returns those of which that still
-    /// holds.
+    /// Makes this writer the owner of runs that it already owns or that are orphaned; returns the runs for
+    /// which this is still true.
     ///
     /// # Errors
     /// [`ClaimFailed`] when the database does not answer.
@@ -300,29 +300,30 @@ impl Store {
     }
 }
 
-/// A run as it was seen.
+/// A run as last scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeenRun {
     /// The run.
     pub run: Uuid,
-    /// Its writer then.
+    /// Its writer at that time.
     pub writer: Uuid,
 }
 
-/// What a look over runs has found.
+/// The result of an ownership scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnershipScan {
     /// Unfinished runs without an owner.
     pub orphaned: Vec<SeenRun>,
-    /// Unfinished runs of the writer that scans.
+    /// Unfinished runs owned by the scanning writer.
     pub owned: Vec<SeenRun>,
-    /// The last run that was looked at, if there are more.
+    /// The last scanned run, if more follow.
     pub last: Option<Uuid>,
-    /// The first run that has not ended.
+    /// The first unfinished run.
     pub first_unfinished: Option<Uuid>,
 }
 
-/// Whether this transaction may count how many runs of a workflow are under way: one at a time counts and takes.
+/// Whether this transaction may claim a workflow's waiting runs: only one at a time counts the slots and
+/// claims.
 async fn may_count(connection: &mut AsyncPgConnection, workflow: Uuid) -> Result<bool, StoreError> {
     #[derive(QueryableByName)]
     struct Locked {
@@ -336,7 +337,7 @@ async fn may_count(connection: &mut AsyncPgConnection, workflow: Uuid) -> Result
     Ok(locked.locked)
 }
 
-/// As many runs of a workflow as it has room for.
+/// Claims as many of a workflow's runs as it has free slots.
 async fn turns(
     connection: &mut AsyncPgConnection,
     by: Lease,
@@ -384,14 +385,14 @@ async fn turns(
     Ok(taken)
 }
 
-/// Takes runs out of the queue. The caller has their rows locked.
+/// Removes runs from the queue and claims them. The caller holds their row locks.
 async fn take(
     connection: &mut AsyncPgConnection,
     by: Lease,
     runs: &[Uuid],
     now: DateTime<Utc>,
 ) -> Result<Vec<Uuid>, StoreError> {
-    // The rows first: a run is anybody's only while it does not stand there.
+    // Deletes the queue rows first: only a run outside the queue can have an owner.
     let Some(oldest) = runs.iter().min() else { return Ok(Vec::new()) };
     if !reach(connection, by, *oldest).await? {
         return Ok(Vec::new());
@@ -403,7 +404,7 @@ async fn take(
     own(connection, by, runs, now).await
 }
 
-/// Lets a lease reach back to a run; `false` when it is gone.
+/// Extends a lease back to a run; `false` if the lease is lost.
 async fn reach(connection: &mut AsyncPgConnection, by: Lease, oldest: Uuid) -> Result<bool, StoreError> {
     let reached =
         prepared("UPDATE leases SET oldest_run = least(oldest_run, $3) WHERE writer_id = $1 AND epoch = $2")
@@ -415,8 +416,8 @@ async fn reach(connection: &mut AsyncPgConnection, by: Lease, oldest: Uuid) -> R
     Ok(reached > 0)
 }
 
-/// Makes a writer the owner of unfinished runs that are not in the queue. A turn of a chat gets its place after the turns that
-/// its thread has accepted by now.
+/// Makes a writer the owner of unfinished runs that are not queued. A chat turn is ordered after the turns that
+/// its thread has accepted so far.
 async fn own(
     connection: &mut AsyncPgConnection,
     by: Lease,

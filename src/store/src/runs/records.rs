@@ -1,4 +1,4 @@
-//! Runs and their journal.
+//! Run rows.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -13,7 +13,7 @@ use crate::runs::streams::dialect;
 use crate::schema::{runs, streams, workflow_versions};
 use crate::{Lease, Store, StoreError};
 
-/// Reads a stored state.
+/// Parses a stored state.
 fn read_state(name: &str) -> Result<RunState, StoreError> {
     RunState::from_name(name).ok_or_else(|| StoreError::Corrupt(format!("run status {name}")))
 }
@@ -29,19 +29,19 @@ pub struct StoredRun {
     pub workflow_id: Uuid,
     /// The version it runs.
     pub version_id: Uuid,
-    /// Whose lease it is written under, unless it stands in the queue.
+    /// The writer whose lease covers it, unless it is queued.
     pub writer_id: Uuid,
     /// Its thread.
     pub thread_id: Option<ThreadId>,
     /// Its stream.
     pub stream_id: Option<Uuid>,
-    /// What began it.
+    /// Its trigger.
     pub trigger: String,
     /// Its state.
     pub status: RunState,
     /// JSON.
     pub inputs: String,
-    /// What was asked for beside the inputs, JSON.
+    /// Run options besides the inputs, JSON.
     pub options: Option<String>,
     /// JSON.
     pub output: Option<String>,
@@ -49,21 +49,21 @@ pub struct StoredRun {
     pub error: Option<String>,
     /// Whether a caller requested its end.
     pub cancel_requested: bool,
-    /// How often it has gone into the queue.
+    /// The number of times it has been parked.
     pub parked: i32,
-    /// Its place among the turns of its thread after it left the queue; `None`: its id.
+    /// Its position among its thread's turns after it left the queue; `None`: its id.
     pub turn_order: Option<Uuid>,
-    /// The run whose turn it continues, or is going to.
+    /// The run whose turn it continues or will continue.
     pub continues: Option<Uuid>,
     /// When it was accepted.
     pub created_at: DateTime<Utc>,
-    /// When it began.
+    /// When it started.
     pub started_at: Option<DateTime<Utc>>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,
 }
 
-/// Which of a workflow's runs a list shows.
+/// Filters for a workflow's runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunFilter {
     /// Only those in this state.
@@ -72,10 +72,10 @@ pub struct RunFilter {
     pub before: Option<Uuid>,
 }
 
-/// What starts trainings and evaluations, which have a list of their own.
+/// The triggers of trainings and evaluations, which have a separate list.
 const TRAININGS: [&str; 3] = ["training", "evaluation", "gate"];
 
-/// A run that recovery found.
+/// A run found by recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnfinishedRun {
     /// The run.
@@ -84,16 +84,16 @@ pub struct UnfinishedRun {
     pub thread_id: Option<ThreadId>,
 }
 
-/// An unfinished run of a writer, as it has to be taken up.
+/// A writer's unfinished run, with the data needed to resume it.
 #[derive(Debug, Clone)]
 pub struct LeftRun {
     /// The run.
     pub run: StoredRun,
-    /// Its stream's dialect; `None`: it is no chat's.
+    /// Its stream's dialect; `None` if the stream does not belong to a chat.
     pub dialect: Option<Dialect>,
-    /// Whether it holds a place among the runs of its workflow.
+    /// Whether it holds a workflow slot.
     pub placed: bool,
-    /// Ends of a process in a row, without a shutdown and without progress, that it has seen.
+    /// Consecutive process crashes without progress that it has seen.
     pub crashes: i32,
 }
 
@@ -152,7 +152,7 @@ impl TryFrom<Row> for StoredRun {
     }
 }
 
-/// A writer's unfinished runs.
+/// Selects a writer's unfinished runs.
 macro_rules! left {
     ($writer:expr) => {
         runs::table
@@ -165,7 +165,7 @@ macro_rules! left {
 }
 
 impl Store {
-    /// A run by its id.
+    /// Returns a run.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -179,7 +179,7 @@ impl Store {
         row.map(TryInto::try_into).transpose()
     }
 
-    /// A run by its id, with the number of its version.
+    /// Returns a run with its version number.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -194,7 +194,7 @@ impl Store {
         row.map(|(run, number)| Ok((run.try_into()?, number))).transpose()
     }
 
-    /// These runs, newest first, each with the number of its version.
+    /// Returns these runs, newest first, each with its version number.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -209,7 +209,7 @@ impl Store {
         rows.into_iter().map(|(run, number)| Ok((run.try_into()?, number))).collect()
     }
 
-    /// A workflow's runs, newest first, each with the number of its version.
+    /// Returns a workflow's runs, newest first, each with its version number.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -237,7 +237,7 @@ impl Store {
         rows.into_iter().map(|(run, number)| Ok((run.try_into()?, number))).collect()
     }
 
-    /// The unfinished runs of a thread, oldest first, that this writer owns.
+    /// Returns a thread's unfinished runs that this writer owns, oldest first.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -258,7 +258,7 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
-    /// This writer's unfinished runs, from `since` on, oldest first.
+    /// Returns this writer's unfinished runs, from `since` on, oldest first.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -282,7 +282,7 @@ impl Store {
             .collect())
     }
 
-    /// This writer's unfinished runs, from `since` on, oldest first, at most `limit`.
+    /// Returns at most `limit` unfinished runs of this writer, from `since` on, oldest first.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -292,7 +292,7 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
-    /// A run, if it is unfinished and this writer's.
+    /// Returns a run, if it is unfinished and this writer owns it.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -303,7 +303,7 @@ impl Store {
     }
 }
 
-/// A run, its stream's dialect, whether it holds a place, and the ends that it has seen.
+/// A run, its stream's dialect, whether it holds a slot, and its crash count.
 type Left = (Row, String, bool, i32);
 
 impl TryFrom<Left> for LeftRun {
@@ -314,17 +314,17 @@ impl TryFrom<Left> for LeftRun {
     }
 }
 
-/// Whether the run holds a place among those of its workflow.
+/// Whether the run holds a workflow slot.
 fn placed() -> diesel::expression::SqlLiteral<diesel::sql_types::Bool> {
     diesel::dsl::sql("EXISTS (SELECT FROM run_places WHERE run_places.run_id = runs.id)")
 }
 
-/// A run in the queue has no writer.
+/// SQL condition: the run is not queued. A queued run has no writer.
 pub(crate) fn not_queued() -> diesel::expression::SqlLiteral<diesel::sql_types::Bool> {
     diesel::dsl::sql("NOT EXISTS (SELECT FROM run_queue WHERE run_queue.run_id = runs.id)")
 }
 
-/// Gives a dead writer's unfinished runs to another.
+/// Reassigns a dead writer's unfinished runs.
 pub(crate) async fn reassign(
     connection: &mut AsyncPgConnection,
     dead: Uuid,

@@ -1,4 +1,4 @@
-//! Runs whose end was asked for, until they have ended.
+//! Runs with a pending stop request.
 
 use diesel::prelude::*;
 use diesel::sql_types::{Array, Bool, Nullable, Text, Timestamptz, Uuid as SqlUuid};
@@ -8,12 +8,12 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError, StoredRun};
 
-/// A run to end.
+/// A run to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopRequest {
     /// The run.
     pub run: Uuid,
-    /// What started it; empty if the run is gone.
+    /// Its trigger; empty if the run is deleted.
     pub trigger: String,
     /// Its thread, for a turn.
     pub thread: Option<ThreadId>,
@@ -38,9 +38,9 @@ struct Row {
 }
 
 impl Store {
-    /// Stores that a caller requested the run's end; the first request's time stays.
+    /// Stores a request to cancel the run; the first request's time stays.
     ///
-    /// Yields how it stands, or `None` when there is no such run.
+    /// Returns the run, or `None` if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -57,7 +57,7 @@ impl Store {
         self.run(id).await
     }
 
-    /// The runs that are to end and that this writer can end, its own and those in the queue; and those that have ended.
+    /// Returns the runs to stop that this writer owns or that are queued, and those that have ended.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -78,7 +78,7 @@ impl Store {
         Ok(rows.into_iter().map(stop).collect())
     }
 
-    /// Forgets the stops of runs that have ended.
+    /// Deletes stop requests for ended runs.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -93,7 +93,7 @@ impl Store {
     }
 }
 
-/// Notes that these runs are to end.
+/// Stores stop requests for these runs.
 pub(crate) async fn ask(connection: &mut AsyncPgConnection, runs: &[Uuid]) -> Result<(), StoreError> {
     if !runs.is_empty() {
         diesel::sql_query("INSERT INTO run_stops (run_id) SELECT unnest($1) ON CONFLICT DO NOTHING")

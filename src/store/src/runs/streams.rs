@@ -14,7 +14,7 @@ use crate::schema::{runs, streams};
 use crate::system::partitions::day_of;
 use crate::{Store, StoreError};
 
-/// A stream, with what its run says of it.
+/// A stream, with data from its run.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredStream {
     /// UUIDv7.
@@ -25,25 +25,25 @@ pub struct StoredStream {
     pub workflow_id: Uuid,
     /// The run's thread.
     pub thread_id: Option<ThreadId>,
-    /// Who its texts are written for; `None`: it is not a chat's, but a run's.
+    /// The texts' dialect; `None`: the stream belongs to a run, not to a chat.
     pub dialect: Option<Dialect>,
-    /// Whether nothing will follow what is stored.
+    /// Whether the stored events are complete.
     pub ended: bool,
 }
 
-/// Events of a stream that were committed together.
+/// Stream events that were committed together.
 #[derive(Debug, Clone)]
 pub struct StoredFrames {
     /// Sequence number of the first event.
     pub first_seq: u64,
     /// Sequence number of the last event.
     pub last_seq: u64,
-    /// The events as they were sent.
+    /// The events in the text form that was sent.
     pub frames: String,
 }
 
 impl Store {
-    /// A stream by its id.
+    /// Returns a stream.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -68,7 +68,7 @@ impl Store {
         .transpose()
     }
 
-    /// Sequence number of the last stored event of a stream; 0 when there is none.
+    /// Returns the sequence number of a stream's last stored event; 0 without events.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -91,7 +91,7 @@ impl Store {
         u64::try_from(found.last.unwrap_or(0)).map_err(|e| corrupt("last_seq", e))
     }
 
-    /// The stored events of a stream behind event `after`, at most `rows` commits of them.
+    /// Returns a stream's stored events after event `after`, at most `rows` commits.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -111,8 +111,8 @@ impl Store {
             #[diesel(sql_type = Text)]
             frames: String,
         }
-        // Each commit once: for a moment it may be in both tables. A stream whose events are kept may have very many: it is read
-        // from the commit on that `after` is in.
+        // Each commit once: for a moment it may be in both tables. A stream with kept events may have very
+        // many: it is read from the commit that contains `after`.
         let rows: Vec<Row> = prepared(
             "SELECT DISTINCT ON (first_seq) first_seq, last_seq, frames FROM (
                  SELECT first_seq, last_seq, frames FROM stream_events
@@ -140,23 +140,23 @@ impl Store {
     }
 }
 
-/// What is new of a stream.
+/// New events in a stream.
 #[derive(Debug, Clone)]
 pub struct StreamNews {
     /// The stream.
     pub stream: Uuid,
-    /// Commits that follow, in order; some of them, if there are many.
+    /// The following commits in order; not all of them if there are many.
     pub commits: Vec<StoredFrames>,
-    /// Whether nothing follows these.
+    /// Whether these are the last ones.
     pub ended: bool,
 }
 
-/// Commits of one stream that [`Store::stream_news`] reads at once.
+/// Maximum commits per stream that [`Store::stream_news`] reads at once.
 const NEWS_COMMITS: i64 = 16;
 
 impl Store {
-    /// What is new of these streams, each after the event that was seen, in one statement. Streams without news are left
-    /// out.
+    /// Returns the new events in these streams, each after the last seen event, in one statement. Streams
+    /// without new events are omitted.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -221,15 +221,15 @@ impl Store {
     }
 }
 
-/// The stored name of a run's own stream.
+/// The stored dialect name of a run's stream.
 const RUN: &str = "run";
 
-/// The stored name of a stream's dialect.
+/// The stored name for a stream's dialect.
 pub(crate) fn dialect_name(dialect: Option<Dialect>) -> &'static str {
     dialect.map_or(RUN, Dialect::as_str)
 }
 
-/// The dialect of a stored name.
+/// Parses a stored dialect name.
 pub(crate) fn dialect(name: &str) -> Result<Option<Dialect>, StoreError> {
     match Dialect::from_name(name) {
         None if name != RUN => Err(StoreError::Corrupt(format!("dialect {name}"))),

@@ -15,13 +15,13 @@ use crate::{Store, StoreError};
 pub struct ContinuedTurn {
     /// Its run.
     pub run: Uuid,
-    /// What it had sent, JSON.
+    /// The output that it sent, JSON.
     pub sent: String,
-    /// The items of its questions.
+    /// Its question items.
     pub items: Vec<AskedItem>,
 }
 
-/// The item of a question.
+/// A question item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskedItem {
     /// The item.
@@ -31,9 +31,9 @@ pub struct AskedItem {
 }
 
 impl Store {
-    /// Makes a run the one that continues a turn, or the latest turn that has continued it: gives it the journal and the questions.
-    /// `None` if no turn is left to continue: the latest one has ended without a question, or has not ended. The same turn again for
-    /// a run that was given one before.
+    /// Makes a run the continuation of a turn, or of the latest run that has continued that turn: it receives
+    /// the journal and the questions. `None` if no turn is left to continue: the latest one has ended without a
+    /// question, or has not ended. Returns the same turn again for a run that already received one.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -42,7 +42,7 @@ impl Store {
         connection.transaction(async |connection| take_over(connection, run, turn).await).await
     }
 
-    /// Whether another run is going to continue the turn that this run is going to continue.
+    /// Whether another run will continue the same turn as this run.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -57,7 +57,7 @@ impl Store {
         Ok(found > 0)
     }
 
-    /// Replaces what a turn has sent.
+    /// Replaces the stored output of a turn.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -113,7 +113,7 @@ async fn take_over(
     }
 }
 
-/// The items of the questions of a run.
+/// Returns a run's question items.
 async fn asked_items(connection: &mut AsyncPgConnection, run: Uuid) -> Result<Vec<AskedItem>, StoreError> {
     let is_of_item = run_questions::run_id
         .eq(question_items::run_id)
@@ -130,8 +130,8 @@ async fn asked_items(connection: &mut AsyncPgConnection, run: Uuid) -> Result<Ve
     asked.into_iter().map(|(id, answer)| Ok(AskedItem { id: key(id)?, answer })).collect()
 }
 
-/// Gives the journal and the questions of a turn to the run that continues it; other runs that were going to continue the turn continue
-/// that run's.
+/// Moves a turn's journal and questions to the run that continues it; other runs that were going to continue
+/// the turn now continue that run's turn.
 async fn give(connection: &mut AsyncPgConnection, turn: Uuid, run: Uuid) -> Result<(), StoreError> {
     for statement in [
         "UPDATE turns_sent SET continued_by = $2, due_at = NULL WHERE run_id = $1",

@@ -1,4 +1,4 @@
-//! A run's journal for people who read it: pages in the order of starts, and what its models used.
+//! A run's journal for display: pages in start order, and the usage per model.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,26 +12,26 @@ use uuid::Uuid;
 use crate::runs::journal::Row;
 use crate::{Store, StoreError, StoredStep};
 
-/// Bytes of results after which a page ends: it has one row at least.
+/// Maximum result bytes in a page, except that it has at least one row.
 const PAGE_BYTES: i64 = 16 << 20;
 
-/// The place of an attempt in a journal, ordered by start.
+/// A position in a journal, ordered by start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepPlace {
     /// The super-step, from 1.
     pub step: i32,
-    /// When the attempt began.
+    /// When the attempt started.
     pub started_at: DateTime<Utc>,
-    /// Which visit, from 1.
+    /// The visit number, from 1.
     pub visit: i32,
-    /// Which attempt, from 1.
+    /// The attempt number, from 1.
     pub attempt: i32,
     /// The node's name.
     pub node: String,
 }
 
 impl StepPlace {
-    /// The place of a row.
+    /// The position of a row.
     #[must_use]
     pub fn of(row: &StoredStep) -> Self {
         let StoredStep { step, started_at, visit, attempt, .. } = *row;
@@ -61,10 +61,10 @@ impl FromStr for StepPlace {
     }
 }
 
-/// A page of a journal.
+/// A journal page.
 #[derive(Debug)]
 pub struct JournalPage {
-    /// Its rows, in the order of their starts.
+    /// Its rows, in start order.
     pub steps: Vec<StoredStep>,
     /// Whether rows follow.
     pub more: bool,
@@ -87,8 +87,8 @@ struct JournalSize {
 }
 
 impl Store {
-    /// Returns at most `limit` rows of a run's journal after a place, in the order of their starts; fewer if their results
-    /// have more than 16 MiB.
+    /// Returns at most `limit` journal rows of a run after a position, in start order; fewer if their results
+    /// exceed 16 MiB.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer, or if a large result is missing.
@@ -130,7 +130,7 @@ impl Store {
         Ok(JournalPage { steps, more })
     }
 
-    /// Returns how many attempts a run's journal has, and the bytes of their results.
+    /// Returns the number of attempts in a run's journal, and the bytes of their results.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

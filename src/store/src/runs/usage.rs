@@ -1,4 +1,4 @@
-//! What the models of a run have used.
+//! Model usage in a run.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use wire::RunUsage;
 use crate::schema::run_steps;
 use crate::{Store, StoreError};
 
-/// Large results that are held at once.
+/// Maximum large results held at once.
 const RESULTS_AT_ONCE: usize = 16;
 
-/// The runs of threads `$1` whose journals may contain what a model has used.
+/// The runs in threads `$1` whose journals may contain model usage.
 const MAY_USE_MODELS: &str = "
     SELECT r.id FROM runs r WHERE r.thread_id = ANY($1) AND r.usage IS NULL AND EXISTS (SELECT FROM run_steps s
         WHERE s.run_id = r.id AND (s.result LIKE '%\"cost_usd\"%' OR s.error LIKE '%\"cost_usd\"%' OR s.result_blob IS NOT NULL))";
@@ -38,19 +38,19 @@ struct KeptUsage {
     usage: Option<String>,
 }
 
-/// What an attempt of a node has used of models.
+/// Model usage in a node attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepUsage {
     /// The node's name in the journal.
     pub node: String,
     /// The `usage` of its result or error.
     pub usage: Value,
-    /// Whether another run has executed it.
+    /// Whether another run executed it.
     pub is_copied: bool,
 }
 
 impl Store {
-    /// What the models of a run have used, failed attempts included, but not the steps that it has copied.
+    /// Returns a run's model usage, including failed attempts, but excluding copied steps.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -66,7 +66,7 @@ impl Store {
         }
     }
 
-    /// Keeps what the models of the threads' runs have used in the rows of the runs: their journals are going to be deleted.
+    /// Saves the model usage in the runs' rows before the threads' journals are deleted.
     pub(crate) async fn keep_usage(&self, threads: &[Uuid]) -> Result<(), StoreError> {
         let runs: Vec<RunId> = diesel::sql_query(MAY_USE_MODELS)
             .bind::<Array<SqlUuid>, _>(threads)
@@ -87,8 +87,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns what the models used in each attempt that asked one. The row of a container, such as an agent's, holds the sum of what
-    /// ran inside it.
+    /// Returns the usage of each attempt that called a model. The row of a container, such as an agent,
+    /// contains the sum of the nodes inside it.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -119,7 +119,8 @@ impl Store {
             .await?;
         let (mut used, mut large) = (Vec::new(), Vec::new());
         let mut rows = std::pin::pin!(rows);
-        // Only a run that repeats or continues another one has copies of steps: a clock that was set back makes no step one.
+        // Only a run that repeats or continues another one has copied steps: a clock that was set back does not
+        // mark a step as copied.
         let accepted_at = kernel::time_of(run).filter(|_| copies.is_some()).unwrap_or(DateTime::UNIX_EPOCH);
         while let Some((node, started_at, result, blob, error)) = rows.try_next().await? {
             let is_copied = started_at < accepted_at;
@@ -146,7 +147,7 @@ impl Store {
     }
 }
 
-/// The usage in a result or an error of a node that asked a model.
+/// The usage in the result or error of a node that called a model.
 fn usage_of(text: &str) -> Option<Value> {
     let mut value: Value = serde_json::from_str(text).ok()?;
     let is_models = value.get("model").is_some() || value.get("code").is_some();
@@ -154,8 +155,8 @@ fn usage_of(text: &str) -> Option<Value> {
     (usage.get("calls").is_some() && usage.get("cost_usd").is_some()).then_some(usage)
 }
 
-/// The sum over the nodes that asked a model themselves: the row of an agent holds the sum of its calls. A sum is null if a
-/// part of it is not known.
+/// Sums the nodes that called a model themselves: an agent's row contains the sum of its calls. A sum is null
+/// if a part of it is unknown.
 fn of(used: &[StepUsage]) -> RunUsage {
     let nodes: BTreeSet<&str> = used.iter().map(|step| step.node.as_str()).collect();
     let mut sum = RunUsage { calls: 0, input_tokens: Some(0), output_tokens: Some(0), cost_usd: Some(0.0) };
@@ -205,7 +206,7 @@ mod tests {
             used("help", 3, 115, json!(1.9)),
         ];
         let sum = RunUsage { calls: 6, input_tokens: Some(130), output_tokens: Some(5), cost_usd: Some(2.2) };
-        // A call of a model that called a workflow holds its own tokens alone.
+        // A model call that called a workflow contains only its own tokens.
         assert_eq!(of(&all), sum);
         all.push(used("unpriced", 1, 1, Value::Null));
         assert_eq!((of(&all).cost_usd, of(&all).input_tokens), (None, Some(131)));

@@ -1,4 +1,4 @@
-//! Files of chats.
+//! Chat files.
 
 diesel::table! {
     attachments (id) {

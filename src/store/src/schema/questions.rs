@@ -1,4 +1,4 @@
-//! What runs ask people.
+//! Questions that runs ask people.
 
 diesel::table! {
     run_questions (run_id, node, visit, attempt) {

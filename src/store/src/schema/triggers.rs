@@ -1,4 +1,4 @@
-//! What begins runs of workflows by itself.
+//! Cron and webhook triggers.
 
 diesel::table! {
     cron_triggers (workflow_id) {

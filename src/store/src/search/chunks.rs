@@ -1,4 +1,4 @@
-//! Search indexes of workspaces: documents, their chunks and postings. What scores vectors is not here.
+//! Workspace search indexes: documents, their chunks and postings. Vectors are scored elsewhere.
 
 use diesel::prelude::*;
 use diesel::sql_types::{Array, BigInt, Binary, Double, Integer, Jsonb, Nullable, Text, Uuid as SqlUuid};
@@ -8,72 +8,72 @@ use uuid::Uuid;
 
 use crate::{Changes, Store, StoreError};
 
-/// Most chunks of an index.
+/// Maximum chunks per index.
 pub const MOST_INDEXED_CHUNKS: i64 = 50_000;
-/// Rows of one statement.
+/// Maximum rows per statement.
 const CHUNKS_AT_ONCE: usize = 500;
 const POSTINGS_AT_ONCE: usize = 20_000;
 
-/// A chunk to keep.
+/// A chunk to store.
 #[derive(Debug, Clone)]
 pub struct NewChunk {
-    /// What is read.
+    /// The text.
     pub text: String,
-    /// An object.
+    /// A JSON object.
     pub metadata: Value,
     /// Normalised 32-bit floats, little-endian.
     pub vector: Option<Vec<u8>>,
-    /// Terms it has, each as often as it stands there.
+    /// The number of terms, including repetitions.
     pub length: i32,
-    /// Each term once, and how often it stands there.
+    /// The distinct terms, each with its frequency.
     pub terms: Vec<(String, i32)>,
 }
 
-/// Why an index does not take a document.
+/// The reason why an index rejects a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexRefusal {
-    /// It would have more chunks than it may; how many.
+    /// It would exceed the maximum chunks; the resulting number.
     Full(i64),
-    /// Its vectors have another length; which.
+    /// Its vectors have another length; the index's length.
     Dimensions(i32),
 }
 
-/// An index as it is now.
+/// The current state of an index.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct StoredIndex {
-    /// Its number.
+    /// Its id.
     #[diesel(sql_type = Integer)]
     pub id: i32,
-    /// How many chunks it has.
+    /// The number of chunks.
     #[diesel(sql_type = BigInt)]
     pub chunks: i64,
-    /// How many of them have a vector.
+    /// The number of chunks with a vector.
     #[diesel(sql_type = BigInt)]
     pub vectors: i64,
-    /// Numbers of such a vector.
+    /// The vectors' dimensions.
     #[diesel(sql_type = Nullable<Integer>)]
     pub dimensions: Option<i32>,
 }
 
-/// A chunk's place in an index.
+/// A chunk's position in an index: document and number.
 pub type ChunkPlace = (i64, i32);
 
-/// A chunk that was found.
+/// A stored chunk.
 #[derive(Debug, Clone, PartialEq, QueryableByName)]
 pub struct StoredChunk {
-    /// Its document's number.
+    /// Its document's id.
     #[diesel(sql_type = BigInt)]
     pub document_id: i64,
-    /// Which of the document's, from 0.
+    /// Its number within the document, from 0.
     #[diesel(sql_type = Integer)]
     pub number: i32,
-    /// The document as it was named.
+    /// The document's name.
     #[diesel(sql_type = Text)]
     pub document: String,
-    /// What it says.
+    /// Its text.
     #[diesel(sql_type = Text)]
     pub text: String,
-    /// An object.
+    /// A JSON object.
     #[diesel(sql_type = Jsonb)]
     pub metadata: Value,
 }
@@ -98,7 +98,7 @@ struct Vector {
     vector: Vec<u8>,
 }
 
-/// What a document has in its index.
+/// A document's current counters in its index.
 #[derive(Debug, Default, QueryableByName)]
 struct Known {
     #[diesel(sql_type = BigInt)]
@@ -132,7 +132,7 @@ const SCORE: &str = "
     GROUP BY h.document_id, h.number ORDER BY score DESC, h.document_id, h.number LIMIT $4";
 
 impl Store {
-    /// An index of a workspace.
+    /// Returns a workspace's index.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -146,8 +146,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Puts these chunks in the place of all that the document has; without chunks it is deleted. The index is made when
-    /// there is none. Yields how many chunks the document had.
+    /// Replaces all of a document's chunks; without chunks the document is deleted. Creates the index if it
+    /// does not exist. Returns the previous number of chunks.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -161,7 +161,7 @@ impl Store {
     ) -> Result<Result<i64, IndexRefusal>, StoreError> {
         let mut index = self.search_index(workspace, name).await?;
         if index.is_none() && !chunks.is_empty() {
-            // A statement of its own: a caller that creates the same index at the same time waits only for this one.
+            // A separate statement: a caller that creates the same index concurrently waits only for this one.
             diesel::sql_query(
                 "INSERT INTO search_indexes (workspace_id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING",
             )
@@ -182,7 +182,8 @@ impl Store {
         }
     }
 
-    /// The chunks that these terms fit best, by BM25, the best first. `filter` holds members that a chunk's metadata must have.
+    /// Returns the best matching chunks for these terms by BM25, best first. `filter` contains members that a
+    /// chunk's metadata must have.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -203,7 +204,7 @@ impl Store {
         Ok(found.into_iter().map(|row| ((row.document_id, row.number), row.score)).collect())
     }
 
-    /// The next vectors behind a place, in the order of places.
+    /// Returns the next vectors after a position, in position order.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -229,7 +230,7 @@ impl Store {
         Ok(found.into_iter().map(|row| ((row.document_id, row.number), row.vector)).collect())
     }
 
-    /// The chunks at these places, in any order; one that is gone meanwhile is left out.
+    /// Returns the chunks at these positions, in any order; omits deleted ones.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -263,7 +264,7 @@ impl Changes {
         dimensions: Option<i32>,
     ) -> Result<Result<i64, IndexRefusal>, StoreError> {
         let connection = &mut *self.connection;
-        // Locks the document's row, and yields what it was.
+        // Locks the document's row, and returns its previous counters.
         let had: Known = diesel::sql_query(
             "INSERT INTO search_documents (index_id, document) VALUES ($1, $2)
              ON CONFLICT (index_id, document) DO UPDATE SET document = excluded.document
@@ -281,7 +282,7 @@ impl Changes {
             vectors: count(chunks.iter().filter(|chunk| chunk.vector.is_some()).count()),
             terms: terms_of(chunks),
         };
-        // Before the work as well as behind it: most that are refused are refused here.
+        // Checked before and after the work: most rejections happen here.
         if let Some(refusal) = figures(connection, index, &had, &has, dimensions, false).await? {
             return Ok(Err(refusal));
         }
@@ -309,7 +310,7 @@ impl Changes {
     }
 }
 
-/// Judges the index's figures as they will be; the last time it locks them and writes them.
+/// Checks the index's counters after the change; the last call locks and writes them.
 async fn figures(
     connection: &mut AsyncPgConnection,
     index: i32,
@@ -322,7 +323,7 @@ async fn figures(
     let sql = format!("SELECT id, chunks, vectors, dimensions FROM search_indexes WHERE id = $1{lock}");
     let now: StoredIndex = diesel::sql_query(sql).bind::<Integer, _>(index).get_result(connection).await?;
     let chunks = now.chunks - had.chunks + has.chunks;
-    // One that has more already, as of a version with another limit, may become smaller.
+    // An index that already exceeds the limit, for example from a version with another limit, may shrink.
     if chunks > MOST_INDEXED_CHUNKS && has.chunks > had.chunks {
         return Ok(Some(IndexRefusal::Full(chunks)));
     }
@@ -410,7 +411,7 @@ async fn write_postings(
             chunk.terms.iter().map(move |(term, frequency)| (term.as_str(), number, *frequency, chunk.length))
         })
         .collect();
-    // In the order of the key, so that what is written lies together.
+    // In key order, so that new rows are stored together.
     rows.sort_unstable();
     for some in rows.chunks(POSTINGS_AT_ONCE) {
         diesel::sql_query(

@@ -1,4 +1,4 @@
-//! Search indexes as a whole: which there are, and taking one away.
+//! Lists and deletes search indexes.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::sql_types::{Array, BigInt, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
@@ -8,28 +8,28 @@ use uuid::Uuid;
 
 use crate::{Changes, Store, StoreError};
 
-/// Documents that are erased in one go, until they have so many chunks.
+/// Documents erased per batch, until they have that many chunks.
 const DOCUMENTS: i64 = 20;
 const CHUNKS: i64 = 2_000;
-/// How long the row of a deleted index stays: a document may be on its way into it.
+/// Retention of a deleted index's row: a document may still be on its way into it.
 const GRACE: TimeDelta = TimeDelta::hours(1);
 
-/// An index of a workspace.
+/// A workspace's index.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct NamedIndex {
-    /// As workflows name it.
+    /// Its name in workflows.
     #[diesel(sql_type = Text)]
     pub name: String,
-    /// How many documents it has.
+    /// The number of documents.
     #[diesel(sql_type = BigInt)]
     pub documents: i64,
-    /// How many chunks these have.
+    /// The number of chunks in them.
     #[diesel(sql_type = BigInt)]
     pub chunks: i64,
-    /// How many of them have a vector.
+    /// The number of chunks with a vector.
     #[diesel(sql_type = BigInt)]
     pub vectors: i64,
-    /// Numbers of such a vector.
+    /// The vectors' dimensions.
     #[diesel(sql_type = Nullable<Integer>)]
     pub dimensions: Option<i32>,
 }
@@ -49,7 +49,7 @@ struct Deleted {
 }
 
 impl Store {
-    /// A workspace's indexes behind a name, in the order of their names.
+    /// Returns a workspace's indexes after a name, in name order.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -73,7 +73,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Erases a part of what deleted indexes have; `true` when there may be more.
+    /// Erases a batch of data from deleted indexes; `true` if more may be left.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -93,7 +93,7 @@ impl Store {
     }
 }
 
-/// Erases some documents. They are locked first, so that the second statement sees all that was written into them.
+/// Erases some documents. They are locked first, so that the second statement sees all data written into them.
 async fn erased(connection: &mut AsyncPgConnection) -> Result<bool, StoreError> {
     let found: Vec<Doomed> = diesel::sql_query(
         "SELECT d.id, d.chunks FROM search_documents d JOIN search_indexes i ON i.id = d.index_id
@@ -124,8 +124,8 @@ async fn erased(connection: &mut AsyncPgConnection) -> Result<bool, StoreError> 
 }
 
 impl Changes {
-    /// Takes an index away under a name that no workflow can say; what it holds is erased later. Its number, `None` when it is
-    /// not there.
+    /// Deletes an index by giving it a name that no workflow can use; its data is erased later. Returns its id,
+    /// `None` if it is not found.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

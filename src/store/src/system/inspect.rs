@@ -1,4 +1,4 @@
-//! Looking at a database without changing it: what a start would find there.
+//! Inspects a database without changing it, as a start would see it.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::sql_types::{BigInt, Integer, Nullable, Text, Timestamptz};
@@ -11,50 +11,50 @@ use crate::database::connect::{Connector, Session};
 use crate::system::{migrate, requirements, roles};
 use crate::{StoreError, embedded};
 
-/// What a reachable database is like.
+/// The properties of a reachable database.
 #[derive(Debug)]
 pub struct Inspection {
-    /// Host and port, as a person writes them.
+    /// Host and port in readable form.
     pub place: String,
     /// The server's version, such as `15.18`.
     pub version: String,
-    /// Its major version is older than the oldest that the service is run on, which is this.
+    /// The oldest supported major version, if the server is older.
     pub older_than: Option<u32>,
-    /// The TLS version of the connection; none without TLS.
+    /// The connection's TLS version; `None` without TLS.
     pub tls: Option<String>,
-    /// Whether the server's certificate is checked.
+    /// Whether the client verifies the server's certificate.
     pub certificate_checked: bool,
     /// Whether the connection stays on this machine.
     pub local: bool,
-    /// How far the database's clock is ahead of this machine's.
+    /// The database clock's lead over this machine's clock.
     pub clock_ahead: TimeDelta,
-    /// How long the answer took that told so: the difference may be wrong by as much.
+    /// The round trip of that measurement: the maximum error of the difference.
     pub round_trip: TimeDelta,
-    /// How many connections there may be.
+    /// The connection limits.
     pub connections: Connections,
-    /// Whether the service can work there, and what is left to do; the error is that of a start.
+    /// Whether the service can run there, and the remaining work; the error is the one from a start.
     pub fitness: Result<Fitness, StoreError>,
 }
 
-/// The connections of the DSN's user to its database.
+/// The database connections of the DSN's user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connections {
-    /// The smallest of the limits of server, database and user.
+    /// The smallest limit among server, database and user.
     pub most: i64,
-    /// Those that others have.
+    /// Connections used by others.
     pub others: i64,
 }
 
-/// A database that the service can work in.
+/// A database that the service can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fitness {
-    /// Whether the narrower role is there or can be made.
+    /// Whether the restricted role exists or can be created.
     pub role: bool,
-    /// Whether row security does not apply to what the service works as.
+    /// Whether the service's user bypasses row security.
     pub bypasses_row_security: bool,
     /// Migrations that a start will apply.
     pub pending: usize,
-    /// Migrations that this version does not know.
+    /// Migrations unknown to this version.
     pub unknown: usize,
 }
 
@@ -74,8 +74,8 @@ struct Facts {
     ours: i64,
 }
 
-/// Other users' rows of `pg_stat_activity` are blank, so what all have is counted by database. A superuser may take
-/// the reserved ones too.
+/// Other users' rows in `pg_stat_activity` are blank, so connections are counted per database. A superuser may
+/// also use the reserved ones.
 const FACTS: &str = "SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
     current_setting('server_version_num')::int AS number,
     (SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl) AS tls,
@@ -96,10 +96,10 @@ struct Now {
     now: DateTime<Utc>,
 }
 
-/// Connects as a start would, and looks.
+/// Connects as a start would, and inspects the database.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] with what to change, as a start would say it; [`StoreError`] when a question fails.
+/// [`StoreError::Unavailable`] with instructions, as at a start; [`StoreError`] when a query fails.
 pub async fn inspect(dsn: &Secret, clock: &dyn Clock) -> Result<Inspection, StoreError> {
     let connector = Connector::new(dsn.expose_secret(), Handle::current())?;
     let mut connection = connector.open(Session::Owner).await?;
@@ -116,7 +116,7 @@ pub async fn inspect(dsn: &Secret, clock: &dyn Clock) -> Result<Inspection, Stor
         tls: facts.tls,
         certificate_checked: connector.verifies(),
         local: connector.is_local(),
-        // The database looked at its clock about half way.
+        // The database read its clock about half way through the round trip.
         clock_ahead: now - asked_at - round_trip / 2,
         round_trip,
         connections: Connections { most: facts.most, others: facts.used.saturating_sub(facts.ours) },

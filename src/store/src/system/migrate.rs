@@ -1,4 +1,4 @@
-//! Applying migrations at the start.
+//! Applies migrations at the start.
 
 use diesel::migration::MigrationSource;
 use diesel::pg::Pg;
@@ -9,11 +9,11 @@ use crate::StoreError;
 
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
 
-/// One service at a time migrates a database; the others wait.
+/// Serializes migrations: one service at a time migrates a database; the others wait.
 const LOCK: &str = "SELECT pg_advisory_lock(hashtext('callboard migrations'))";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(hashtext('callboard migrations'))";
 
-/// Applies what is missing and says how many that were.
+/// Applies missing migrations and returns their number.
 pub(crate) async fn up(mut connection: AsyncPgConnection) -> Result<(AsyncPgConnection, usize), StoreError> {
     connection.batch_execute(LOCK).await?;
     let (mut connection, applied) = blocking(connection, |harness| {
@@ -24,7 +24,7 @@ pub(crate) async fn up(mut connection: AsyncPgConnection) -> Result<(AsyncPgConn
     Ok((connection, applied))
 }
 
-/// Which migrations a database lacks, and which it has that this version does not know. Changes nothing.
+/// Counts a database's pending migrations, and those unknown to this version. Changes nothing.
 pub(crate) async fn compare(connection: &mut AsyncPgConnection) -> Result<Compared, StoreError> {
     use diesel_async::RunQueryDsl;
     #[derive(diesel::QueryableByName)]
@@ -55,14 +55,14 @@ pub(crate) async fn compare(connection: &mut AsyncPgConnection) -> Result<Compar
     })
 }
 
-/// How a database's migrations stand to those of this version.
+/// A comparison of a database's migrations with this version's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Compared {
     pub(crate) pending: usize,
     pub(crate) unknown: usize,
 }
 
-/// Tables of another application are the only cause that a user can do something about.
+/// Another application's tables are the only cause that a user can fix.
 fn told(error: &str) -> String {
     if error.contains("already exists") {
         format!("{error}; name a database in SERVICE_POSTGRES_DSN that is this service's alone")
@@ -71,7 +71,7 @@ fn told(error: &str) -> String {
     }
 }
 
-/// Undoes every migration; for the test that each `down.sql` works.
+/// Reverts all migrations; for the test that each `down.sql` works.
 #[cfg(test)]
 pub(crate) async fn down(connection: AsyncPgConnection) -> Result<(AsyncPgConnection, usize), StoreError> {
     blocking(connection, |harness| harness.revert_all_migrations(MIGRATIONS).map(|undone| undone.len())).await
@@ -108,7 +108,7 @@ mod tests {
         name: String,
     }
 
-    /// What migrations can leave behind, diesel's own table aside.
+    /// Everything that migrations can leave, except diesel's own table.
     async fn left(connection: &mut AsyncPgConnection) -> BTreeSet<String> {
         use diesel_async::RunQueryDsl;
         let sql = "SELECT relkind::text || ' ' || relname AS name FROM pg_class
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(compare(&mut connection).await.unwrap(), Compared { pending: 0, unknown: 0 });
         let made = left(&mut connection).await;
         assert!(made.contains("p stream_events") && made.contains("function refuse_change"), "{made:?}");
-        // As it is in service: with partitions and rows.
+        // As in service: with partitions and rows.
         let today = chrono::NaiveDate::from_ymd_opt(2026, 1, 1).unwrap();
         crate::system::partitions::ensure(&mut connection, today).await.unwrap();
         let (mut connection, undone) = down(connection).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the service does to its database as a whole: migrations, roles, partitions, deletion by age, usage.
+//! Database-wide work: migrations, roles, partitions, retention, usage.
 
 mod inspect;
 pub(crate) mod migrate;

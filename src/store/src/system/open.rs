@@ -1,4 +1,4 @@
-//! Opens a database: checks it, migrates it, makes its role and its partitions.
+//! Opens a database: checks and migrates it, creates its role and its partitions.
 
 use secrecy::ExposeSecret as _;
 
@@ -7,10 +7,10 @@ use crate::system::{migrate, partitions, requirements, roles};
 use crate::{DatabaseRuntime, Options, Store, StoreError};
 
 impl Store {
-    /// Connects, applies missing migrations, makes the role and the partitions ahead.
+    /// Connects, applies missing migrations, creates the role and the partitions ahead.
     ///
     /// # Errors
-    /// [`StoreError`] when the database cannot be reached or used, is set to lose writes, or a migration fails.
+    /// [`StoreError`] when the database cannot be reached or used, may lose writes, or a migration fails.
     pub async fn open(options: Options) -> Result<Self, StoreError> {
         let runtime = DatabaseRuntime::start().map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let connector = Connector::new(options.dsn.expose_secret(), runtime.handle())?;

@@ -14,15 +14,14 @@ use crate::database::connect::Session;
 use crate::system::roles::{LOCK, ROLE};
 use crate::{Store, StoreError};
 
-/// How many days ahead of today a partition exists.
+/// Days ahead of today for which a partition exists.
 pub const PARTITIONS_AHEAD: u64 = 3;
 
-/// How long the events of a stream can be read after its end.
+/// Period after a stream's end in which its events can be read.
 pub const EVENTS_KEPT: TimeDelta = TimeDelta::hours(24);
-/// Maximum days between the creation of a stream's id, which determines its partition, and the start of the
-/// stream.
+/// Maximum days between the creation of a stream's id, which determines its partition, and the stream's start.
 const LATE: u64 = 2;
-/// Maximum rows of streams that one statement deletes.
+/// Maximum stream rows deleted per statement.
 const PART: i64 = 5_000;
 
 #[derive(QueryableByName)]
@@ -45,11 +44,11 @@ struct Holds {
 
 impl Store {
     /// Drops the partitions of days whose last stream ended [`EVENTS_KEPT`] ago, deletes those streams and
-    /// returns the days. Streams of parked runs do not count: their events are moved to `stream_events_kept`
-    /// first. Runs in one instance at a time.
+    /// returns the days. Streams of parked runs do not count: their events are first moved to
+    /// `stream_events_kept`. Runs in one instance at a time.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer or refuses.
+    /// [`StoreError`] when the database does not answer or rejects a statement.
     pub async fn drop_old_events(&self, now: DateTime<Utc>) -> Result<Vec<NaiveDate>, StoreError> {
         let mut connection = self.connector().open(Session::Owner).await?;
         // If this fails, the end of the connection releases the lock.
@@ -66,18 +65,18 @@ impl Store {
                 if is_read(&mut connection, day, now - EVENTS_KEPT).await? {
                     continue;
                 }
-                // Before the detach, so that readers find them all the time.
+                // Before the detach, so that readers find the events at all times.
                 connection.batch_execute(&keep(&name, UNFINISHED)).await?;
                 forget_streams(&mut connection, day, now - EVENTS_KEPT).await?;
             }
             if attached {
-                // Lanes continue to write to the other partitions meanwhile. Must run outside a transaction.
+                // Lanes continue to write to the other partitions. Must run outside a transaction.
                 let how = if detaching { "FINALIZE" } else { "CONCURRENTLY" };
                 let detach = format!("ALTER TABLE stream_events DETACH PARTITION {name} {how}");
                 connection.batch_execute(&detach).await?;
             }
-            // A run that resumes meanwhile writes into the table by its name: what is there is moved too, and what
-            // comes later finds no table and creates another one.
+            // A run that resumes in the meantime writes into the table by name: existing rows are moved too,
+            // and a later write finds no table and creates a new one.
             let keep = keep(&name, "");
             let drop = format!(
                 "BEGIN; LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE; {keep}; DROP TABLE {name}; COMMIT"
@@ -91,26 +90,26 @@ impl Store {
         Ok(dropped)
     }
 
-    /// Creates the partitions from yesterday (a clock may lag) to [`PARTITIONS_AHEAD`] days from `today`.
+    /// Creates the partitions from yesterday (a clock may lag) to [`PARTITIONS_AHEAD`] days after `today`.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer or refuses.
+    /// [`StoreError`] when the database does not answer or rejects a statement.
     pub async fn ensure_partitions(&self, today: NaiveDate) -> Result<(), StoreError> {
         let mut connection = self.connector().open(Session::Owner).await?;
         ensure(&mut connection, today).await
     }
 
-    /// Creates the partitions of these days, for a lane that finds none: the clock may have leaped.
+    /// Creates missing partitions for a lane: the clock may have jumped.
     ///
     /// # Errors
-    /// [`StoreError`] when the database does not answer or refuses.
+    /// [`StoreError`] when the database does not answer or rejects a statement.
     pub async fn make_partitions(&self, days: &BTreeSet<NaiveDate>) -> Result<(), StoreError> {
         let mut connection = self.connector().open(Session::Owner).await?;
         make(&mut connection, days.iter().copied()).await
     }
 }
 
-/// The UTC day in a UUIDv7: the partition of a stream's events.
+/// The UTC day in a UUIDv7: the partition for a stream's events.
 #[must_use]
 pub fn day_of(id: Uuid) -> NaiveDate {
     let (seconds, nanos) = id.get_timestamp().map_or((0, 0), |time| time.to_unix());
@@ -118,7 +117,7 @@ pub fn day_of(id: Uuid) -> NaiveDate {
     DateTime::from_timestamp(seconds, nanos).unwrap_or_default().date_naive()
 }
 
-/// Name of the table that holds the events of a day's streams.
+/// The name of the table with the events of a day's streams.
 pub(crate) fn partition_name(day: NaiveDate) -> String {
     day.format("stream_events_%Y%m%d").to_string()
 }
@@ -127,7 +126,7 @@ fn day_of_partition(name: &str) -> Option<NaiveDate> {
     NaiveDate::parse_from_str(name.strip_prefix("stream_events_")?, "%Y%m%d").ok()
 }
 
-/// Returns all partitions, the oldest first, including those that were detached and not dropped.
+/// Returns all partitions, oldest first, including those that were detached and not dropped.
 async fn partitions(connection: &mut AsyncPgConnection) -> Result<Vec<Partition>, StoreError> {
     let sql = "SELECT c.relname::text AS name, i.inhrelid IS NOT NULL AS attached,
                    coalesce(i.inhdetachpending, false) AS detaching
@@ -140,7 +139,7 @@ async fn partitions(connection: &mut AsyncPgConnection) -> Result<Vec<Partition>
 /// Restricts `keep` to streams of unfinished runs.
 const UNFINISHED: &str = "JOIN runs r ON r.id = s.run_id WHERE r.finished_at IS NULL";
 
-/// Moves the events of streams that are still there out of a partition.
+/// Moves the events of existing streams out of a partition.
 fn keep(name: &str, which: &str) -> String {
     format!(
         "INSERT INTO stream_events_kept (stream_id, first_seq, last_seq, frames)
@@ -170,7 +169,7 @@ async fn is_read(
     Ok(read.is_some())
 }
 
-/// Deletes the streams of a day whose runs ended until `ended`: a stream without its events would look empty.
+/// Deletes a day's streams whose runs ended until `ended`: without its events a stream would look empty.
 async fn forget_streams(
     connection: &mut AsyncPgConnection,
     day: NaiveDate,
@@ -196,7 +195,7 @@ async fn forget_streams(
     }
 }
 
-/// Deletes streams with kept events whose runs ended until `ended`: the partition of their day may be gone.
+/// Deletes streams with kept events whose runs ended until `ended`: their day's partition may be gone.
 async fn forget_kept(connection: &mut AsyncPgConnection, ended: DateTime<Utc>) -> Result<(), StoreError> {
     let forget = "DELETE FROM streams s USING runs r WHERE r.id = s.run_id AND r.finished_at <= $1
                       AND s.id IN (SELECT stream_id FROM stream_events_kept)
@@ -226,7 +225,7 @@ async fn make(
     for day in days {
         let next = day.succ_opt().unwrap_or(day);
         let name = partition_name(day);
-        // Lanes write into the partition directly, so the role needs rights on it too.
+        // Lanes write directly into the partition, so the role needs rights on it too.
         sql.push_str(&format!(
             "CREATE TABLE IF NOT EXISTS {name} PARTITION OF stream_events FOR VALUES FROM ('{day}') TO ('{next}');
              DO $$ BEGIN

@@ -1,4 +1,4 @@
-//! What a database must be and allow before the service touches it.
+//! Requirements for a database, checked before the service changes it.
 
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
@@ -22,7 +22,7 @@ struct Facts {
     lossy: Option<String>,
 }
 
-/// Reads everything in one go. `has_schema_privilege` of a schema that is not there would fail.
+/// Reads all facts in one query. `has_schema_privilege` would fail for a missing schema.
 const FACTS: &str = "SELECT current_user::text AS user_name, current_database()::text AS database,
     pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS read_only,
     (SELECT has_schema_privilege(oid, 'CREATE') FROM pg_namespace WHERE nspname = 'public') AS may_create,
@@ -32,7 +32,7 @@ const FACTS: &str = "SELECT current_user::text AS user_name, current_database():
     (SELECT name || ' = off' FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name
      WHERE current_setting(name) = 'off' LIMIT 1) AS lossy";
 
-/// Refuses a database that would lose what it acknowledged, or that the service cannot work in.
+/// Rejects a database that would lose acknowledged writes, or that the service cannot use.
 pub(crate) async fn check(connection: &mut AsyncPgConnection) -> Result<(), StoreError> {
     let facts: Facts = diesel::sql_query(FACTS).get_result(connection).await?;
     let Facts { user_name, database, .. } = &facts;
@@ -44,7 +44,7 @@ pub(crate) async fn check(connection: &mut AsyncPgConnection) -> Result<(), Stor
             "the database \"{database}\" is read-only, as that of a standby is; name the primary in SERVICE_POSTGRES_DSN"
         )));
     }
-    // SQL_ASCII keeps bytes as they come; any other would refuse letters that it has not.
+    // SQL_ASCII stores bytes unchanged; any other encoding would reject characters outside its set.
     if !matches!(facts.encoding.as_str(), "UTF8" | "SQL_ASCII") {
         return Err(StoreError::Unfit(format!(
             "the database \"{database}\" stores texts as {}; create one with ENCODING 'UTF8' and name it in \

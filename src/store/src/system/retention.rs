@@ -1,7 +1,7 @@
-//! Data that expires: runs that ended long ago, what was in deleted threads, values without a reference.
+//! Retention: old runs, deleted threads' content, unreferenced values.
 //!
-//! Each call does a part that is small enough not to delay other work and returns whether there is more; several
-//! instances may do it at once.
+//! Each call handles a batch that is small enough not to delay other work, and returns whether more is left;
+//! several instances may run concurrently.
 
 use chrono::{DateTime, Utc};
 use diesel::QueryableByName;
@@ -11,16 +11,16 @@ use kernel::first_id_at;
 
 use crate::{Store, StoreError};
 
-/// Runs of one part: each may have thousands of steps.
+/// Maximum runs per batch: each may have thousands of steps.
 const RUNS_PART: i64 = 100;
-/// Rows of trainings of one part.
+/// Maximum training rows per batch.
 const ROWS_PART: i64 = 10_000;
-/// Threads of one part: each may have thousands of runs.
+/// Maximum threads per batch: each may have thousands of runs.
 const THREADS_PART: i64 = 10;
-/// Values of one part.
+/// Maximum values per batch.
 const BLOBS_PART: i64 = 5_000;
 
-/// Deletes everything that is only of the runs in `old`, but not the runs.
+/// Deletes all data that belongs only to the runs in `old`, but not the runs.
 macro_rules! run_rows {
     () => {
         "
@@ -49,7 +49,7 @@ macro_rules! run_rows {
     };
 }
 
-/// Deletes the content of the threads in `gone`, but not that of their runs, and not the kinds of feedback.
+/// Deletes the content of the threads in `gone`, except their runs' content and the feedback kinds.
 macro_rules! thread_rows {
     () => {
         "
@@ -62,20 +62,21 @@ macro_rules! thread_rows {
     };
 }
 
-/// Deletes the runs in `old`, with everything that is only theirs.
+/// Deletes the runs in `old`, with all data that belongs only to them.
 pub(crate) const DELETE_RUNS: &str =
     concat!(run_rows!(), ", runs_of AS (DELETE FROM runs t USING old WHERE t.id = old.id)");
 
-/// Deletes the rows of the threads in `gone` that are not those of their runs.
+/// Deletes the rows that belong to the threads in `gone`, except their runs' rows.
 pub(crate) const THREAD_AND_FEEDBACK_ROWS: &str = concat!(
     thread_rows!(),
     ", feedback AS (DELETE FROM item_feedback t USING gone WHERE t.thread_id = gone.id)"
 );
 
-/// Deletes everything that is only of the runs in `old`, but not the runs.
+/// Deletes all data that belongs only to the runs in `old`, but not the runs.
 pub(crate) const RUN_ROWS: &str = run_rows!();
 
-/// Takes the content out of the runs in `old`. The error is not parsed as JSON: its message may contain a NUL, which the database refuses.
+/// Removes the content from the runs in `old`. The error is not parsed as JSON: its message may contain a NUL,
+/// which the database rejects.
 pub(crate) const CLEAR_RUN_CONTENT: &str = "
              said AS (UPDATE runs t SET inputs = '{}', output = NULL, options = NULL, stream_id = NULL,
                  error = CASE WHEN t.error IS NOT NULL THEN json_build_object('code', substring(t.error FROM '\"code\":\"([a-z0-9_.]+)\"'),
@@ -83,16 +84,17 @@ pub(crate) const CLEAR_RUN_CONTENT: &str = "
                      'node', substring(t.error FROM '\"node\":\"([^\"\\\\]+)\"'))::text END
                  FROM old WHERE t.id = old.id)";
 
-/// Empties the cases of datasets that are copies of the runs in `old`, or of other runs of the threads in `gone`.
+/// Empties dataset cases that were copied from the runs in `old`, or from other runs in the threads in `gone`.
 pub(crate) const EMPTY_COPIES: &str = "
              copies AS (UPDATE dataset_cases t SET content = '{\"id\":\"erased-' || encode(substring(t.digest FROM 1 FOR 8), 'hex')
                      || '\",\"inputs\":{},\"erased\":true}'
                  WHERE t.run_id IN (SELECT id FROM old) OR t.thread_id IN (SELECT id FROM gone))";
 
-/// Deletes the content of the threads in `gone`, but not that of their runs, and not the kinds of feedback.
+/// Deletes the content of the threads in `gone`, except their runs' content and the feedback kinds.
 pub(crate) const CONTENT_ROWS: &str = thread_rows!();
 
-/// That the turn of a run does not wait for an answer, which may come at any time. `$2`: the end of the retention period.
+/// SQL condition: the run's turn does not wait for an answer, which may arrive at any time. `$2`: the end of
+/// the retention period.
 pub(crate) const WAITS_FOR_NOTHING: &str = "NOT EXISTS (SELECT FROM turns_sent t WHERE t.run_id = runs.id AND (
                          t.due_at IS NOT NULL
                          OR EXISTS (SELECT FROM run_questions q WHERE q.run_id = t.run_id AND q.answered_at IS NULL
@@ -106,7 +108,7 @@ pub(crate) const WAITS_FOR_NOTHING: &str = "NOT EXISTS (SELECT FROM turns_sent t
                          OR EXISTS (SELECT FROM runs c WHERE c.id = t.continued_by AND c.finished_at IS NULL)))";
 
 impl Store {
-    /// Deletes runs that ended before then, with their journals; `true` when there may be more.
+    /// Deletes runs that ended before then, with their journals; `true` if more may be left.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -114,7 +116,7 @@ impl Store {
         if self.forget_rows_of_old_trainings(before).await? {
             return Ok(true);
         }
-        // Whatever ended before then was made before then.
+        // Runs that ended before then were also created before then.
         let sql = format!(
             "WITH old AS MATERIALIZED (SELECT id, stream_id FROM runs WHERE id < $1 AND finished_at < $2
                      AND {WAITS_FOR_NOTHING}
@@ -129,8 +131,8 @@ impl Store {
         Ok(is_full(found, RUNS_PART))
     }
 
-    /// Deletes most of what trainings that ended before then have stored: one alone may have hundreds of thousands of rows, too many for the
-    /// statement that deletes their runs; `true` if there may be more.
+    /// Deletes most rows of trainings that ended before then: a single training may have hundreds of thousands,
+    /// too many for the statement that deletes its run; `true` if more may be left.
     async fn forget_rows_of_old_trainings(&self, before: DateTime<Utc>) -> Result<bool, StoreError> {
         let own = "EXISTS (SELECT FROM datasets d WHERE d.id = c.dataset_id AND d.name IS NULL)";
         for (table, key, condition) in [
@@ -161,7 +163,8 @@ impl Store {
         Ok(false)
     }
 
-    /// Forgets the items of questions that expired before then without having been asked: their runs ended otherwise.
+    /// Clears the pending items of questions that expired before then without having been shown: their runs
+    /// ended otherwise.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -179,8 +182,8 @@ impl Store {
         Ok(())
     }
 
-    /// Erases what was in threads that were deleted before then; `true` when there may be more. A thread whose turns
-    /// have not all ended waits.
+    /// Erases the content of threads that were deleted before then; `true` if more may be left. Threads with
+    /// unfinished turns are left for later.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -203,8 +206,8 @@ impl Store {
         Ok(is_full(found, THREADS_PART))
     }
 
-    /// Deletes, of the values that were stored before then and come behind `after`, a part of those that neither a
-    /// step nor a use names any more; yields how far it has looked, if there may be more.
+    /// Scans a batch of values stored before then, after `after`, and deletes those that neither a step nor a
+    /// use references; returns the scan position if more may be left.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -214,7 +217,7 @@ impl Store {
         after: Option<LookedAt>,
     ) -> Result<Option<LookedAt>, StoreError> {
         let after = after.unwrap_or(LookedAt { created_at: DateTime::UNIX_EPOCH, digest: Vec::new() });
-        // A writer that stores the same value again makes its row younger, and so waits for this, or this for it.
+        // A writer that stores the same value again updates its row, so one of the two waits for the other.
         let looked: Vec<LookedAt> = diesel::sql_query(
             "WITH part AS MATERIALIZED (SELECT digest, created_at FROM blobs
                  WHERE created_at < $1 AND (created_at, digest) > ($2, $3) ORDER BY created_at, digest LIMIT $4),
@@ -234,7 +237,7 @@ impl Store {
     }
 }
 
-/// Up to where values were looked at.
+/// A position in the scan over values.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct LookedAt {
     #[diesel(sql_type = Timestamptz)]

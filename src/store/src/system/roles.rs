@@ -1,4 +1,4 @@
-//! The role that the service works as: neither owner nor superuser.
+//! The service's database role: neither owner nor superuser.
 
 use diesel::OptionalExtension;
 use diesel::sql_types::{Bool, Text};
@@ -6,16 +6,16 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 
 use crate::StoreError;
 
-/// Name of the role. Roles belong to the whole cluster, so several databases share it.
+/// The role's name. Roles belong to the whole cluster, so several databases share it.
 pub(crate) const ROLE: &str = "callboard_app";
 
-/// Held to the end of the transaction, which a statement of several parts is.
+/// Held until the end of the transaction; a statement with several parts is one transaction.
 pub(crate) const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext('callboard_app'));";
 
-/// Tables the role may only read and add to.
+/// Tables that the role may only read and append to.
 const APPEND_ONLY: [&str; 4] = ["app_releases", "audit_log", "training_checkpoints", "workflow_versions"];
 
-/// Makes the role and gives it its rights; `None` where the DSN's user may not create roles.
+/// Creates the role and grants its rights; `None` if the DSN's user may not create roles.
 pub(crate) async fn ensure(connection: &mut AsyncPgConnection) -> Result<Option<&'static str>, StoreError> {
     if let Err(error) = connection.batch_execute(&create()).await {
         tracing::warn!(
@@ -29,14 +29,14 @@ pub(crate) async fn ensure(connection: &mut AsyncPgConnection) -> Result<Option<
     Ok(Some(ROLE))
 }
 
-/// Whether [`ensure`] would have its role; nothing stays of the trial.
+/// Whether [`ensure`] would succeed; the trial leaves no changes.
 pub(crate) async fn on_trial(connection: &mut AsyncPgConnection) -> Result<bool, StoreError> {
     let tried = connection.batch_execute(&format!("BEGIN;{}", create())).await;
     connection.batch_execute("ROLLBACK").await?;
     Ok(tried.is_ok())
 }
 
-/// Whether row security does not apply to the service: to its role, or to the DSN's user where there is none.
+/// Whether the service bypasses row security: its role, or the DSN's user without a role.
 pub(crate) async fn bypasses_row_security(
     connection: &mut AsyncPgConnection,
     role: bool,
@@ -59,8 +59,9 @@ struct Bypasses {
     bypasses: bool,
 }
 
-/// Several services may start at once on one cluster: the lock orders them, the exceptions cover other databases.
-/// Since PostgreSQL 16 a role's maker is its member and may still not work as it.
+/// Several services may start concurrently on one cluster: the lock serializes them, the exceptions cover other
+/// databases. Since PostgreSQL 16 the creator of a role is a member of it, but may still lack the right to set
+/// it.
 fn create() -> String {
     format!(
         "{LOCK}
@@ -152,7 +153,7 @@ mod tests {
                 );
             }
         }
-        // Every table is there for it, also after a second start.
+        // It has access to every table, also after a second start.
         drop((pooled, database.store().await));
         let readable = "SELECT bool_and(has_table_privilege('callboard_app', oid, 'SELECT, INSERT')) FROM pg_class \
                         WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') \
@@ -169,10 +170,11 @@ mod tests {
         assert_eq!(database.scalar(sql).await, APPEND_ONLY.join(","));
     }
 
-    /// A database of a user with these rights, and the user that a store on it works as.
+    /// Opens a store on a database whose user has these rights; returns the role that the store works as, and
+    /// that user.
     async fn works_as(rights: &str, grant: Option<&str>) -> (String, String) {
         let admin = TestDatabase::create().await;
-        // The role is there before, as from another database of the cluster.
+        // The role already exists, as from another database in the cluster.
         admin.store().await;
         let user =
             admin.scalar("SELECT 'user_' || oid FROM pg_database WHERE datname = current_database()").await;
@@ -222,7 +224,8 @@ mod tests {
             .await
             .parse()
             .unwrap();
-        // What the maker of a role is given since PostgreSQL 16; before that every CREATEROLE may grant it.
+        // The grant that a role's creator gets since PostgreSQL 16; before that any CREATEROLE user may grant
+        // it.
         let made = (version >= 160_000).then_some("WITH ADMIN TRUE, INHERIT FALSE, SET FALSE");
         assert_eq!(works_as("CREATEROLE", made).await.0, ROLE);
     }

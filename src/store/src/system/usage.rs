@@ -1,5 +1,5 @@
-//! What workspaces keep. It is measured now and then, from a sample of each table's pages where it has many, so that
-//! nothing is counted while something is written.
+//! Storage used by workspaces. Measured now and then, from a sample of the pages in large tables, so that
+//! writes need not count anything.
 
 use std::collections::HashMap;
 
@@ -12,26 +12,26 @@ use uuid::Uuid;
 use crate::database::connect::Session;
 use crate::{Store, StoreError};
 
-/// Pages of a table that are looked at: all that it has, or so many of them at random.
+/// Maximum pages read per table: all pages, or a random sample.
 const PAGES: i64 = 1_000;
-/// Bytes of a page.
+/// Bytes per page.
 const PAGE: i64 = 8_192;
-/// Whether nothing was measured since `$1`.
+/// SQL condition: nothing was measured since `$1`.
 const OLD: &str = "NOT EXISTS (SELECT FROM workspace_usage WHERE measured_at > $1)";
-/// Held while it is measured.
+/// The advisory lock held during a measurement.
 const LOCK: i64 = 0x0063_616c_6c75_7361;
 
-/// A table that workspaces have rows in.
+/// A table with rows that belong to workspaces.
 struct Table {
     name: &'static str,
-    /// What leads from a row, which is `t`, to its workspace.
+    /// The joins from a row, which is `t`, to its workspace.
     joins: &'static str,
     workspace: &'static str,
-    /// Columns whose values may be large; they count as they are stored.
+    /// Columns whose values may be large; their stored size counts.
     values: &'static [&'static str],
 }
 
-/// About what a row takes beside its values: its head, small columns, and its places in indexes.
+/// The approximate overhead per row in bytes: header, small columns, and index entries.
 const ROW: i64 = 150;
 
 const TABLES: &[Table] = &[
@@ -59,15 +59,15 @@ const TABLES: &[Table] = &[
         workspace: "o.workspace_id",
         values: &["sent"],
     },
-    // A delivery holds all that is sent until days after its end.
+    // A delivery stores its whole request until days after its end.
     Table {
         name: "outbox",
         joins: "JOIN runs o ON o.id = t.run_id",
         workspace: "o.workspace_id",
         values: &["request", "progress", "error"],
     },
-    // Each value once for each workspace that uses it, and of those with steps alone for one; from rows that are alike: a step
-    // may stand for one large value or for none.
+    // Each value counts once for each workspace that uses it, and for one workspace if only steps use it.
+    // Sampled from uniform rows: a step may represent one large value or none.
     Table {
         name: "blob_chunks",
         joins: "JOIN LATERAL ((SELECT r.workspace_id FROM run_steps s JOIN runs r ON r.id = s.run_id
@@ -200,12 +200,12 @@ const TABLES: &[Table] = &[
 ];
 
 impl Table {
-    /// What of each workspace is in a sample of one page in `one_of`, for all pages.
+    /// Estimates each workspace's bytes from a sample with one page in `one_of`, scaled to all pages.
     fn query(&self, one_of: i64) -> String {
         let Self { name, joins, workspace, .. } = self;
         let values = self.values.iter().map(|value| format!(" + coalesce(pg_column_size(t.{value}), 0)"));
         let values: String = values.collect();
-        // All of a table is no sample.
+        // A complete scan needs no sample.
         let sample =
             if one_of > 1 { format!("TABLESAMPLE SYSTEM (100.0 / {one_of})") } else { String::new() };
         format!(
@@ -214,7 +214,7 @@ impl Table {
         )
     }
 
-    /// How many pages it has, with those of its partitions.
+    /// The query for its number of pages, including its partitions.
     fn pages(&self) -> String {
         let name = self.name;
         format!(
@@ -224,16 +224,16 @@ impl Table {
     }
 }
 
-/// What a workspace keeps.
+/// A workspace's storage usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, QueryableByName)]
 pub struct WorkspaceUsage {
     /// The workspace.
     #[diesel(sql_type = SqlUuid)]
     pub workspace_id: Uuid,
-    /// Bytes of its rows: runs, journals, events, messages, files, feedback, deliveries and search indexes.
+    /// Bytes in its rows: runs, journals, events, messages, files, feedback, deliveries and search indexes.
     #[diesel(sql_type = BigInt)]
     pub bytes: i64,
-    /// When that was measured.
+    /// When it was measured.
     #[diesel(sql_type = Timestamptz)]
     pub measured_at: DateTime<Utc>,
 }
@@ -259,7 +259,7 @@ struct Wanted {
 }
 
 impl Store {
-    /// What a workspace keeps; `None` before it was measured.
+    /// Returns a workspace's storage usage; `None` before it was measured.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -273,8 +273,8 @@ impl Store {
         Ok(found.optional()?)
     }
 
-    /// The workspaces that keep as many bytes, or more, and did so when they were measured before: a sample may have
-    /// met what is rare.
+    /// Returns the workspaces that use at least this many bytes, and did so in the previous measurement, too: a
+    /// sample may have hit rare large rows.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -289,8 +289,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Measures what every workspace stores, unless another caller has since then or does at this moment; returns
-    /// whether it did. A workspace that is created meanwhile is left for the next time.
+    /// Measures every workspace's storage, unless another caller has done so since then or is doing so now;
+    /// returns whether it did. Workspaces created in the meantime are left for the next time.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -299,9 +299,9 @@ impl Store {
             return Ok(false);
         }
         let now = self.now();
-        // It takes longer than any other work, so none of the pool.
+        // It takes longer than any other work, so it does not use a pooled connection.
         let mut connection = self.connector().open(Session::Service(self.role())).await?;
-        // Not in one transaction: the lock of a table that is read would be in the way of a new partition until the end.
+        // Not in one transaction: the locks on the tables would block a new partition until the end.
         let wanted: Wanted =
             diesel::sql_query(format!("SELECT {OLD} AND pg_try_advisory_lock($2) AS wanted"))
                 .bind::<Timestamptz, _>(since)
@@ -336,7 +336,7 @@ async fn measured(connection: &mut AsyncPgConnection, now: DateTime<Utc>) -> Res
             *bytes = bytes.saturating_add(share.bytes);
         }
     }
-    // Their rows are not visible to what names no app; collections count them exactly.
+    // Their rows are invisible to sessions that name no app; collections count them exactly.
     let records: Vec<Share> = diesel::sql_query(
         "SELECT workspace_id AS workspace, sum(record_bytes + $1 * (record_count + tombstones))::bigint AS bytes
          FROM app_collections WHERE record_count > 0 OR tombstones > 0 GROUP BY 1",
@@ -366,7 +366,7 @@ async fn measured(connection: &mut AsyncPgConnection, now: DateTime<Utc>) -> Res
 }
 
 async fn shares(connection: &mut AsyncPgConnection, table: &Table) -> Result<Vec<Share>, StoreError> {
-    // Rows of a sample are looked up by their keys: no plan that reads the other tables whole.
+    // Looks up the sampled rows by key: no plan may read the other tables completely.
     connection
         .batch_execute(
             "SET LOCAL statement_timeout = '30s'; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;

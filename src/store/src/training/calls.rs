@@ -1,4 +1,4 @@
-//! Calls of models of trainings.
+//! Model calls in trainings.
 
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Integer, Uuid as SqlUuid};
@@ -9,42 +9,42 @@ use crate::schema::{training_calls, training_runs};
 use crate::system::retention::is_full;
 use crate::{Changes, Store, StoreError};
 
-/// Replies that one statement erases.
+/// Maximum replies erased per statement.
 const REPLIES_PART: i64 = 2_000;
 
-/// A call of a model.
+/// A model call.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = training_calls)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
 pub struct StoredCall {
-    /// UUIDv7 of the row.
+    /// The row's UUIDv7.
     pub id: Uuid,
-    /// SHA-256 by which the answer is found again.
+    /// SHA-256 that identifies the answer for reuse.
     pub key: Vec<u8>,
-    /// What it was made for.
+    /// The purpose.
     pub role: String,
     /// `<provider>/<model>`.
     pub model: String,
-    /// JSON; `None`: it was not answered, or the reply was erased.
+    /// JSON; `None`: no answer, or the reply was erased.
     pub reply: Option<String>,
-    /// Requests that count in the budget.
+    /// Requests that count toward the budget.
     pub calls: i64,
-    /// Tokens that the model has read.
+    /// Input tokens.
     pub input_tokens: i64,
-    /// Tokens that it has written.
+    /// Output tokens.
     pub output_tokens: i64,
-    /// Money, in nanodollars.
+    /// Cost in nanodollars.
     pub nanodollars: i64,
     /// Whether the tokens are estimated.
     pub estimated: bool,
-    /// Requests that were sent.
+    /// Requests sent.
     pub attempts: i32,
-    /// From the first request to the end.
+    /// Milliseconds from the first request to the end.
     pub duration_ms: i64,
 }
 
 impl Store {
-    /// The calls of a run in the order of their rows, after the row `after`, at most `limit`.
+    /// Returns at most `limit` calls of a run in row order, after the row `after`.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -64,7 +64,7 @@ impl Store {
             .await?)
     }
 
-    /// The first answer that another run of the workflow has recorded under this key.
+    /// Returns the first answer that another run of the workflow has recorded under this key.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -89,8 +89,9 @@ impl Store {
             .optional()?)
     }
 
-    /// Counts the requests of a run that were in flight when its last process ended as lost. Returns how many were, in all of its lives.
-    /// `writer`: the process that continues the run; nothing changes if another one does.
+    /// Counts requests as lost that were in flight when the run's last process ended. Returns the number of
+    /// lost requests in all its lives. `writer`: the process that continues the run; nothing changes if another
+    /// one does.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -112,7 +113,8 @@ impl Store {
         Ok(lost.and_then(|lost| u64::try_from(lost.lost_calls).ok()).unwrap_or_default())
     }
 
-    /// Erases a part of the replies of a training that has ended, and of the details of its cases, in a workspace that does not keep them; `true` if there may be more.
+    /// Erases a batch of replies and case details from an ended training, in a workspace that does not keep
+    /// them; `true` if more may be left.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -123,7 +125,7 @@ impl Store {
 
 impl Changes {
     async fn erase_replies(&mut self) -> Result<bool, StoreError> {
-        // A run that has not ended finds its answers again in a later life.
+        // A run that has not ended reuses its answers in a later life.
         let found: Option<Ended> = diesel::sql_query(
             "SELECT t.run_id FROM workspaces w JOIN workflows f ON f.workspace_id = w.id
                  JOIN training_runs t ON t.workflow_id = f.id AND t.replies_erased_at IS NULL

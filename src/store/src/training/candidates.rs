@@ -1,4 +1,4 @@
-//! Candidates of trainings, and what trainings have done once.
+//! Training candidates, and one-time steps that trainings have completed.
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -8,7 +8,7 @@ use crate::schema::{training_candidates, training_marks};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// The records of candidates of a run, JSON, in the order of their numbers, after the number `after`, at most `limit`.
+    /// Returns at most `limit` candidate records of a run, JSON, in number order, after the number `after`.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -28,7 +28,7 @@ impl Store {
             .await?)
     }
 
-    /// The events of a run that its report needs, JSON, in the order of their marks.
+    /// Returns the events for a run's report, JSON, ordered by step name.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -42,7 +42,7 @@ impl Store {
             .await?)
     }
 
-    /// What a run has done once.
+    /// Returns the names of the one-time steps that a run has completed.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -1,4 +1,4 @@
-//! Results of cases.
+//! Case results.
 
 use diesel::expression::SqlLiteral;
 use diesel::prelude::*;
@@ -9,46 +9,46 @@ use uuid::Uuid;
 use crate::schema::training_cases;
 use crate::{Store, StoreError};
 
-/// By which the result of a case is found: candidate, place in the dataset, number of the execution.
+/// The key of a case result: candidate, index in the dataset, execution number.
 pub type CaseKey = (i32, i32, i32);
 
-/// The result of a case.
+/// A case result.
 #[derive(Debug, Clone, Queryable)]
 pub struct StoredCase {
-    /// Whose prompts; 0 is the seed.
+    /// The candidate whose prompts were used; 0 is the seed.
     pub candidate: i32,
-    /// Its place in the dataset, from 0.
+    /// Its index in the dataset, from 0.
     pub case_index: i32,
-    /// The number of the execution, from 0.
+    /// The execution number, from 0.
     pub sample: i32,
-    /// What it was executed for.
+    /// The phase that executed it.
     pub phase: String,
     /// `train`, `val` or `test`; `None` for an evaluation.
     pub split: Option<String>,
     /// The epoch.
     pub epoch: i32,
-    /// Its score; `None` if no evaluator counts.
+    /// Its score; `None` if no scoring evaluator applies.
     pub score: Option<f64>,
-    /// Whether every evaluator that counts has passed.
+    /// Whether every scoring evaluator and every guard passed.
     pub passed: bool,
     /// JSON.
     pub result: String,
-    /// JSON: inputs and calls of the trace's steps; `None` if they are not kept or not asked for.
+    /// JSON: inputs and calls for the trace's steps; `None` if they are not stored or not requested.
     pub details: Option<String>,
 }
 
-/// Which results of a run a list shows. Everything given must match.
+/// Filters for a run's results. All given filters must match.
 #[derive(Debug, Clone, Default)]
 pub struct CaseFilter {
-    /// With the prompts of this candidate.
+    /// Only this candidate.
     pub candidate: Option<i32>,
-    /// Of the case with this place in the dataset.
+    /// Only the case with this index in the dataset.
     pub case: Option<i32>,
-    /// Of this split.
+    /// Only this split.
     pub split: Option<String>,
-    /// Only those that have failed, or only those that have passed.
+    /// `true`: only failed ones; `false`: only passed ones.
     pub failed: Option<bool>,
-    /// Whether the list has [`StoredCase::details`], which may be megabytes of each.
+    /// Whether to return [`StoredCase::details`], which may be megabytes each.
     pub with_details: bool,
 }
 
@@ -65,7 +65,7 @@ type Columns = (
     SqlLiteral<Nullable<Text>>,
 );
 
-/// The columns of [`StoredCase`].
+/// The columns for [`StoredCase`].
 fn columns(with_details: bool) -> Columns {
     let details = diesel::dsl::sql::<Nullable<Text>>(if with_details { "details" } else { "NULL" });
     (
@@ -83,7 +83,7 @@ fn columns(with_details: bool) -> Columns {
 }
 
 impl Store {
-    /// The keys of all results of a run.
+    /// Returns the keys of a run's results.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -95,7 +95,7 @@ impl Store {
             .await?)
     }
 
-    /// How many calls of models the results of a run have had answered, with or without a request.
+    /// Returns the number of answered model calls in a run's results, with or without a request.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -114,7 +114,7 @@ impl Store {
         Ok(u64::try_from(sum.answered).unwrap_or_default())
     }
 
-    /// Results of a candidate on these cases. `with_details`: with [`StoredCase::details`].
+    /// Returns a candidate's results for these cases. `with_details`: with [`StoredCase::details`].
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -134,7 +134,7 @@ impl Store {
             .await?)
     }
 
-    /// Results of a run in the order of their keys, after the key `after`, at most `limit`.
+    /// Returns at most `limit` results of a run in key order, after the key `after`.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -164,7 +164,7 @@ impl Store {
             query = query.filter(training_cases::passed.ne(failed));
         }
         if let Some((candidate, case, sample)) = after {
-            // A comparison of rows is one range of the index.
+            // A row comparison is one range in the index.
             query = query.filter(
                 diesel::dsl::sql::<Bool>("(candidate, case_index, sample) > (")
                     .bind::<Integer, _>(candidate)

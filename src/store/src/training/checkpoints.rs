@@ -1,4 +1,4 @@
-//! Checkpoints of trainings: append-only.
+//! Training checkpoints: append-only.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::schema::{runs, training_checkpoints};
 use crate::{Store, StoreError};
 
-/// Decimals of a stored score are cut here: sums of floats differ by less.
+/// Stored scores are truncated to this precision: float sums differ by less.
 const PRECISION: f64 = 1e9;
 
 /// A checkpoint.
@@ -23,11 +23,11 @@ pub struct StoredCheckpoint {
     pub workflow_id: Uuid,
     /// The run that wrote it.
     pub run_id: Uuid,
-    /// Whose prompts.
+    /// The candidate whose prompts it contains.
     pub candidate: i32,
-    /// The epoch in which it was written.
+    /// The epoch that wrote it.
     pub epoch: i32,
-    /// Counts from 1 within the workflow.
+    /// Its number within the workflow, from 1.
     pub config_version: i64,
     /// The config, JSON.
     pub runnable_config: String,
@@ -35,9 +35,9 @@ pub struct StoredCheckpoint {
     pub metrics: String,
     /// JSON.
     pub metadata: String,
-    /// The score of its prompts.
+    /// Its prompts' score.
     pub score: f64,
-    /// Whether it was the best of runs with the same cases and evaluators when it was written.
+    /// Whether it was the best one for these cases and evaluators when it was written.
     pub is_best: bool,
     /// When it was written.
     pub created_at: DateTime<Utc>,
@@ -48,13 +48,13 @@ pub struct StoredCheckpoint {
 pub struct NewCheckpoint {
     /// UUIDv7.
     pub id: Uuid,
-    /// The workspace of the workflow.
+    /// The workflow's workspace.
     pub workspace_id: Uuid,
     /// Its workflow.
     pub workflow_id: Uuid,
     /// The run that writes it.
     pub run_id: Uuid,
-    /// Whose prompts.
+    /// The candidate whose prompts it contains.
     pub candidate: i32,
     /// The epoch.
     pub epoch: i32,
@@ -64,9 +64,9 @@ pub struct NewCheckpoint {
     pub metrics: String,
     /// JSON.
     pub metadata: String,
-    /// The score of its prompts.
+    /// Its prompts' score.
     pub score: f64,
-    /// SHA-256 of the digests of the cases in their order.
+    /// SHA-256 of the case digests in order.
     pub fingerprint: Vec<u8>,
     /// SHA-256 of the evaluators.
     pub judges: Vec<u8>,
@@ -85,8 +85,8 @@ struct Best {
 }
 
 impl Store {
-    /// Writes a checkpoint, unless the run has written one of these prompts in this epoch before: returns that one then. `None` if
-    /// `writer` does not own the run any more.
+    /// Writes a checkpoint, unless the run has already written one for these prompts in this epoch: then
+    /// returns that one. `None` if `writer` no longer owns the run.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -100,7 +100,7 @@ impl Store {
         connection.transaction(async |connection| write(connection, writer, new, now).await).await
     }
 
-    /// The checkpoints of a workflow, newest first, at most `limit`.
+    /// Returns at most `limit` checkpoints of a workflow, newest first.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -127,7 +127,7 @@ impl Store {
         Ok(query.load(&mut *self.connection().await?).await?)
     }
 
-    /// A checkpoint by its id.
+    /// Returns a checkpoint by id.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -140,7 +140,7 @@ impl Store {
             .optional()?)
     }
 
-    /// A checkpoint of a workflow by its number.
+    /// Returns a workflow's checkpoint by number.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -158,7 +158,7 @@ impl Store {
             .optional()?)
     }
 
-    /// The checkpoints of a run, in their order.
+    /// Returns a run's checkpoints in number order.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -171,7 +171,7 @@ impl Store {
             .await?)
     }
 
-    /// The best checkpoint of a workflow among those with these cases and evaluators; of equal ones the first.
+    /// Returns a workflow's best checkpoint for these cases and evaluators; the first of equal ones.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -212,7 +212,7 @@ async fn write(
     if owned.is_none() {
         return Ok(None);
     }
-    // The counter's row orders those who write at the same time, so that numbers have no gaps.
+    // The counter's row serializes concurrent writers, so that numbers have no gaps.
     diesel::sql_query(
         "INSERT INTO training_counters (workflow_id, config_version) VALUES ($1, 0) ON CONFLICT DO NOTHING",
     )

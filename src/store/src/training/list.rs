@@ -7,25 +7,25 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// Which trainings and evaluations a list shows. Everything given must match.
+/// Filters for trainings and evaluations. All given filters must match.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TrainingFilter {
-    /// Only those in this state.
+    /// Only this state.
     pub status: Option<TrainingStatus>,
     /// Only those before this one.
     pub before: Option<Uuid>,
 }
 
-/// The state of a training or an evaluation, as rows tell it.
+/// The state of a training or an evaluation, derived from its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrainingStatus {
-    /// Not started, or resumed without a place yet.
+    /// Not started, or resumed and waiting for a slot.
     Queued,
-    /// It executes.
+    /// Executing.
     Running,
-    /// A client has paused it.
+    /// Paused by a client.
     Paused,
-    /// It resumes by itself, later.
+    /// Resumes by itself later.
     Waiting,
     /// Ended with a result.
     Succeeded,
@@ -36,7 +36,8 @@ pub enum TrainingStatus {
 }
 
 impl TrainingStatus {
-    /// As a condition over `training_runs t` and `runs r`. A run that resumes by itself has the time since when it is refused in its state.
+    /// The SQL condition over `training_runs t` and `runs r`. The state of a run that resumes by itself
+    /// contains the time since when it is refused.
     const fn condition(self) -> &'static str {
         match self {
             Self::Queued => {
@@ -56,7 +57,7 @@ impl TrainingStatus {
 }
 
 impl Store {
-    /// The trainings and evaluations of a workflow, newest first, at most `limit`.
+    /// Returns at most `limit` trainings and evaluations of a workflow, newest first.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -72,7 +73,7 @@ impl Store {
             run_id: Uuid,
         }
         let state = filter.status.map_or("true", TrainingStatus::condition);
-        // The latest ones of the workflow alone are read, and of these alone the runs.
+        // Reads only the workflow's latest ones, and only their runs.
         let sql = format!(
             "SELECT t.run_id FROM training_runs t JOIN runs r ON r.id = t.run_id
              WHERE t.workflow_id = $1 AND ($2 IS NULL OR t.run_id < $2) AND {state}

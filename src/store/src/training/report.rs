@@ -1,4 +1,4 @@
-//! What only reports read.
+//! Data for reports.
 
 use diesel::QueryableByName;
 use diesel::sql_types::{BigInt, Integer, Nullable, Text, Uuid as SqlUuid};
@@ -7,16 +7,16 @@ use uuid::Uuid;
 
 use crate::{Store, StoreError};
 
-/// Parts of the range of scores.
+/// The number of intervals in the score range.
 const TENTHS: usize = 10;
 
-/// Names of what a run has used, as they are now.
+/// The current names of a run's workflow and dataset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, QueryableByName)]
 pub struct NamesOfTraining {
-    /// Of its workflow.
+    /// The workflow's name.
     #[diesel(sql_type = Nullable<Text>)]
     pub workflow: Option<String>,
-    /// Of its dataset; `None` if the request has brought the cases.
+    /// The dataset's name; `None` if the cases came with the request.
     #[diesel(sql_type = Nullable<Text>)]
     pub dataset: Option<String>,
 }
@@ -30,7 +30,7 @@ struct Tenth {
 }
 
 impl Store {
-    /// The names of a workflow and of a dataset.
+    /// Returns the names of a workflow and a dataset.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -48,7 +48,7 @@ impl Store {
             .await?)
     }
 
-    /// How many results of an evaluation have a score in each tenth from 0 to 1.
+    /// Counts an evaluation's results by tenths of the score range 0 to 1.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -1,4 +1,4 @@
-//! What trainings and evaluations have beside their rows in `runs`.
+//! Training-specific and evaluation-specific data for runs, in addition to their rows in `runs`.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -18,27 +18,27 @@ pub struct StoredTraining {
     pub run_id: Uuid,
     /// Its workflow.
     pub workflow_id: Uuid,
-    /// The dataset of its cases.
+    /// The dataset with its cases.
     pub dataset_id: Uuid,
-    /// The version of the dataset, from 1.
+    /// The dataset's version, from 1.
     pub dataset_version: i32,
-    /// SHA-256 of the digests of the cases in their order.
+    /// SHA-256 of the case digests in order.
     pub fingerprint: Vec<u8>,
     /// SHA-256 of the evaluators.
     pub judges: Vec<u8>,
-    /// How many cases it has.
+    /// The number of cases.
     pub n_cases: i32,
     /// SHA-256 of the request.
     pub digest: Vec<u8>,
     /// JSON: the object `training` or `evaluation`, without cases.
     pub request: String,
-    /// JSON: what was decided before the first call.
+    /// JSON: decisions made before the first call.
     pub start: String,
-    /// The run whose results it judges again.
+    /// The run whose results it evaluates again.
     pub origin_run_id: Option<Uuid>,
-    /// Since when a client wants it paused.
+    /// When a client requested a pause, if one is requested.
     pub pause_requested_at: Option<DateTime<Utc>>,
-    /// JSON: how far it has got.
+    /// JSON: its progress.
     pub state: Option<String>,
 }
 
@@ -49,7 +49,7 @@ struct Found {
 }
 
 impl Store {
-    /// What a training or an evaluation has beside its row in `runs`.
+    /// Returns a training or an evaluation, without its row in `runs`.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -62,7 +62,7 @@ impl Store {
             .optional()?)
     }
 
-    /// The same of several.
+    /// The same for several runs.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -74,7 +74,7 @@ impl Store {
             .await?)
     }
 
-    /// Stores that a client wants a run paused, unless it has ended; the first request's time stays.
+    /// Stores a pause request, unless the run has ended; the first request's time stays.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -90,13 +90,14 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a pause back: a run that is parked is due now, also one that would be later.
+    /// Cancels a pause: a parked run becomes due now, even if it was due later.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn request_resume(&self, run: Uuid) -> Result<(), StoreError> {
         let now = self.now();
-        // One statement: a run that is being parked meanwhile finds the pause gone, or is found in the queue by the next call.
+        // One statement: a run that is being parked concurrently sees that the pause is gone, or the next call
+        // finds it in the queue.
         diesel::sql_query(
             "WITH resumed AS (UPDATE training_runs SET pause_requested_at = NULL
                  WHERE run_id = $1 AND pause_requested_at IS NOT NULL)
@@ -109,7 +110,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes a parked run due if no client wants it paused any more.
+    /// Makes a parked run due if no pause is requested any more.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -125,7 +126,7 @@ impl Store {
         Ok(woken > 0)
     }
 
-    /// Makes runs due that are parked although no client wants them paused: the pause was taken back while they were parked.
+    /// Makes parked runs due whose pause was cancelled while they were being parked.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -139,7 +140,7 @@ impl Store {
         .await?)
     }
 
-    /// Whether no instance executes a run, nor waits for a place to execute it.
+    /// Whether a run is parked: no instance executes it or holds it until a slot is free.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -149,7 +150,7 @@ impl Store {
         Ok(!found.is_empty())
     }
 
-    /// Whether a client wants a run paused.
+    /// Whether a client has requested a pause.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -163,7 +164,7 @@ impl Store {
         Ok(found.unwrap_or_default())
     }
 
-    /// The runs of this writer that a client wants paused.
+    /// Returns this writer's runs with a pause request.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

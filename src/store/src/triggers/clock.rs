@@ -1,7 +1,7 @@
-//! Due times that were computed by a clock which was ahead and has been set back.
+//! Repairs due times that were computed by a clock which was ahead and has been set back.
 //!
-//! Such a time could be days away. Parked runs wake and recompute their times; entries of the future no
-//! longer count against limits.
+//! Such a time could be days away. Parked runs wake and recompute their times; entries from the future no
+//! longer count toward limits.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -15,12 +15,11 @@ use crate::{Store, StoreError};
 
 /// Maximum difference between the clocks of several machines.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(60);
-/// Maximum delay until deliveries are retried: the time also reserves a delivery for the sender that is at
-/// work on it.
+/// Maximum delay until deliveries are retried: the time also reserves a delivery for its current sender.
 const DELIVERIES: TimeDelta = TimeDelta::minutes(10);
 
 impl Store {
-    /// Whether the newest run was created at a later time than now.
+    /// Whether the newest run was created later than now.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -39,14 +38,14 @@ impl Store {
     }
 
     /// Repairs times after the clock was set back: runs that wait for a time become due and recompute it;
-    /// claims, deliveries and limits of the future end. Idempotent.
+    /// claims, deliveries and limits from the future end. Idempotent.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn clock_went_back(&self, now: DateTime<Utc>) -> Result<(), StoreError> {
         let soon = now + DELIVERIES;
         let statements = [
-            // The wait of a step is measured from its start.
+            // A step's wait is measured from its start.
             (
                 "UPDATE run_questions q SET asked_at = $1, expires_at = $1 + (q.expires_at - q.asked_at)
                  FROM run_queue r WHERE r.run_id = q.run_id AND q.asked_at > $1",
@@ -111,7 +110,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Moves a planned, unclaimed fire to another time. Does nothing if the fire has moved already.
+    /// Moves a planned, unclaimed fire to another time. Does nothing if the fire has already moved.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -128,15 +127,15 @@ impl Store {
     }
 }
 
-/// The next fire of a cron trigger.
+/// A cron trigger's next fire.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable)]
 pub struct PlannedFire {
     /// The trigger's workflow.
     pub workflow: Uuid,
     /// The configured cron expression.
     pub expression: String,
-    /// The time zone of the expression.
+    /// The expression's time zone.
     pub timezone: String,
-    /// The time of the fire.
+    /// The fire's time.
     pub at: DateTime<Utc>,
 }

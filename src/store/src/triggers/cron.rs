@@ -1,5 +1,5 @@
-//! Runs at set times. A fire is claimed before its run is started and settled after it: if the claimer dies in between,
-//! the fire is claimed again, and judged as it was at first.
+//! Cron triggers. A fire is claimed before its run is started and settled after it: if the claimer dies in
+//! between, the fire is claimed again, with the decision based on the first claim's time.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -13,18 +13,18 @@ use crate::error::corrupt;
 use crate::schema::cron_triggers;
 use crate::{Changes, Store, StoreError};
 
-/// What a trigger was told, checked.
+/// The validated trigger settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CronSettings {
-    /// When it fires.
+    /// The cron expression.
     pub expression: String,
-    /// The zone of its times.
+    /// The expression's time zone.
     pub timezone: String,
-    /// Whether a run is begun while the last one has not ended.
+    /// Whether a run is started while the last one is unfinished.
     pub overlap: bool,
-    /// What becomes of fires that were missed.
+    /// The policy for missed fires.
     pub missed: MissedFires,
-    /// Whether it fires.
+    /// Whether the trigger is enabled.
     pub enabled: bool,
 }
 
@@ -33,19 +33,19 @@ pub struct CronSettings {
 pub struct StoredCron {
     /// The workflow that it runs.
     pub workflow_id: Uuid,
-    /// What it was told.
+    /// Its settings.
     pub settings: CronSettings,
-    /// When it fires next; `None`: it does not.
+    /// The next fire; `None`: it does not fire.
     pub next_fire_at: Option<DateTime<Utc>>,
     /// When the fire was first claimed.
     pub claimed_at: Option<DateTime<Utc>>,
-    /// The time that its last run stood for.
+    /// The scheduled time of its last run.
     pub last_scheduled_for: Option<DateTime<Utc>>,
     /// Its last run.
     pub last_run_id: Option<Uuid>,
-    /// The last fire that was left out.
+    /// The last skipped fire.
     pub last_skipped: Option<TriggerSkip>,
-    /// Why the last fire failed.
+    /// The reason why the last fire failed.
     pub last_error: Option<TriggerError>,
     /// When it was configured.
     pub created_at: DateTime<Utc>,
@@ -53,14 +53,14 @@ pub struct StoredCron {
     pub updated_at: DateTime<Utc>,
 }
 
-/// What became of a fire.
+/// The result of a fire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FiredCron {
-    /// This run was begun.
+    /// Started this run.
     Started(Uuid, DateTime<Utc>),
-    /// It was left out.
+    /// Skipped.
     Skipped(TriggerSkip),
-    /// It failed.
+    /// Failed.
     Failed(TriggerError),
 }
 
@@ -115,7 +115,7 @@ struct Claimed {
 }
 
 impl Store {
-    /// A workflow's cron trigger.
+    /// Returns a workflow's cron trigger.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -129,7 +129,7 @@ impl Store {
         row.map(TryInto::try_into).transpose()
     }
 
-    /// Claims fires that are due, the oldest first; no other caller can claim them for as long as `busy`.
+    /// Claims due fires, oldest first; no other caller can claim them during `busy`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -162,7 +162,7 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
-    /// A claimed fire could not be judged now: it is due again at `at`.
+    /// Postpones a claimed fire that cannot be decided now: it is due again at `at`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -176,7 +176,7 @@ impl Store {
         Ok(())
     }
 
-    /// Moves a claimed fire on. Where the trigger was configured anew meanwhile only what became of the fire is noted.
+    /// Settles a claimed fire. If the trigger was reconfigured in the meantime, only records the fire's result.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -229,10 +229,10 @@ impl Store {
 }
 
 impl Changes {
-    /// Configures a workflow's cron trigger. What became of earlier fires stays known.
+    /// Configures a workflow's cron trigger. The results of earlier fires are kept.
     ///
     /// # Errors
-    /// [`StoreError::Archived`] when the workflow is.
+    /// [`StoreError::Archived`] when the workflow is archived.
     pub async fn set_cron_trigger(
         &mut self,
         workflow: Uuid,
@@ -263,7 +263,7 @@ impl Changes {
         row.try_into()
     }
 
-    /// Removes a workflow's cron trigger; says whether there was one.
+    /// Removes a workflow's cron trigger; returns whether there was one.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

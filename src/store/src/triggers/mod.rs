@@ -1,4 +1,4 @@
-//! What begins runs of workflows by itself.
+//! Cron and webhook triggers.
 
 mod clock;
 mod cron;
@@ -17,7 +17,7 @@ pub use cron::*;
 pub use webhook::*;
 pub use wire::MissedFires;
 
-/// Prevents archiving of the workflow until the change is committed.
+/// Locks the workflow against archiving until the commit.
 async fn hold_unarchived(changes: &mut Changes, workflow: Uuid) -> Result<(), StoreError> {
     let archived: Option<DateTime<Utc>> = workflows::table
         .find(workflow)

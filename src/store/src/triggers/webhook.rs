@@ -1,4 +1,4 @@
-//! Addresses that begin a run when they are called.
+//! Webhooks: addresses that start a run when called.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -18,9 +18,9 @@ use crate::{Changes, Store, StoreError};
 pub struct StoredWebhook {
     /// The workflow that it runs.
     pub workflow_id: Uuid,
-    /// Everything but the secrets.
+    /// The configuration without secrets.
     pub config: Value,
-    /// Sealed.
+    /// The sealed secrets.
     pub secrets: Vec<u8>,
     /// When it was configured.
     pub created_at: DateTime<Utc>,
@@ -35,7 +35,7 @@ struct Used {
 }
 
 impl Store {
-    /// A workflow's webhook.
+    /// Returns a workflow's webhook.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -49,8 +49,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Counts a call against a rate of one each `part`, with as many at once as are in `interval`; `Some`: too many, and
-    /// how long to wait.
+    /// Counts a call against a rate limit: one call per `part`, with bursts up to `interval`. `Some`: the limit
+    /// is reached; the time to wait.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -85,7 +85,8 @@ impl Store {
         Ok(used.map(|used| used + part - interval - now))
     }
 
-    /// Notes a signed call until it could not be sent again; says whether it is the first, or one under the same key.
+    /// Records a signed call for as long as it could be replayed; returns whether it is the first one, or has
+    /// the same key as before.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -119,7 +120,7 @@ impl Store {
         Ok(known.is_some_and(|known| known == key))
     }
 
-    /// Forgets calls that could not be sent again anyway.
+    /// Deletes calls that can no longer be replayed.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -135,7 +136,7 @@ impl Changes {
     /// Configures a workflow's webhook.
     ///
     /// # Errors
-    /// [`StoreError::Archived`] when the workflow is.
+    /// [`StoreError::Archived`] when the workflow is archived.
     pub async fn set_webhook(
         &mut self,
         workflow: Uuid,
@@ -148,7 +149,7 @@ impl Changes {
             webhook_triggers::config.eq(config),
             webhook_triggers::secrets.eq(secrets),
             webhook_triggers::updated_at.eq(now),
-            // Calls are counted anew: the limit may be another one.
+            // Resets the call counter: the limit may have changed.
             webhook_triggers::used_until.eq(None::<DateTime<Utc>>),
         );
         let row = diesel::insert_into(webhook_triggers::table)
@@ -162,7 +163,7 @@ impl Changes {
         Ok(row)
     }
 
-    /// Removes a workflow's webhook; says whether there was one.
+    /// Removes a workflow's webhook; returns whether there was one.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

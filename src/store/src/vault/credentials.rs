@@ -1,4 +1,4 @@
-//! Credentials of workspaces, sealed. What a secret is bound to stands beside it in its row.
+//! Sealed workspace credentials. Each row also stores the context that its secret is bound to.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::schema::{credentials, workspaces};
 use crate::{Changes, Store, StoreError};
 
-/// The one secret of a credential, in what it is bound to.
+/// The name of a credential's only secret in its seal context.
 const FIELD: &str = "secret";
 
 /// A credential without its secret.
@@ -20,89 +20,89 @@ const FIELD: &str = "secret";
 pub struct StoredCredential {
     /// UUIDv7.
     pub id: Uuid,
-    /// Whose it is.
+    /// Its workspace.
     pub workspace_id: Uuid,
-    /// How graphs name it; unique in the workspace.
+    /// Its name in graphs; unique in the workspace.
     pub name: String,
-    /// Whom it is for.
+    /// The service that it is for.
     pub provider: Option<String>,
-    /// For people.
+    /// Its description for people.
     pub description: Option<String>,
-    /// A few letters of the secret at most.
+    /// A preview: a few letters of the secret at most.
     pub preview: String,
-    /// Counts its secrets from 1.
+    /// Its secret's version number, from 1.
     pub version: i32,
-    /// When it was made.
+    /// When it was created.
     pub created_at: DateTime<Utc>,
     /// When it last changed.
     pub updated_at: DateTime<Utc>,
-    /// By whom it was made.
+    /// The caller who created it.
     pub created_by: Option<String>,
 }
 
 impl StoredCredential {
-    /// What the secret of a version is bound to.
+    /// The seal context for a version of its secret.
     #[must_use]
     pub fn place(&self, version: i32) -> Place<'static> {
         Place { workspace: self.workspace_id, credential: self.id, field: FIELD, version }
     }
 }
 
-/// What a new credential's first secret is bound to.
+/// The seal context for a new credential's first secret.
 #[must_use]
 pub fn first_place(workspace: Uuid, credential: Uuid) -> Place<'static> {
     Place { workspace, credential, field: FIELD, version: 1 }
 }
 
-/// A secret as it is kept, and what may be told of it.
+/// A sealed secret and its preview.
 #[derive(Clone)]
 pub struct SealedSecret {
-    /// Sealed for its place.
+    /// The secret, sealed for its context.
     pub envelope: Envelope,
-    /// A few letters at most.
+    /// A preview: a few letters of the secret at most.
     pub preview: String,
 }
 
-/// A credential to make.
+/// A credential to create.
 #[derive(Clone)]
 pub struct NewCredential {
-    /// Its id, which its secret is sealed for.
+    /// Its id, to which its secret's seal is bound.
     pub id: Uuid,
-    /// Whose it will be.
+    /// Its workspace.
     pub workspace_id: Uuid,
-    /// How graphs will name it.
+    /// Its name in graphs.
     pub name: String,
-    /// Whom it is for.
+    /// The service that it is for.
     pub provider: Option<String>,
-    /// For people.
+    /// Its description for people.
     pub description: Option<String>,
     /// Its secret, version 1.
     pub secret: SealedSecret,
-    /// By whom.
+    /// The caller who creates it.
     pub created_by: Option<String>,
 }
 
-/// What changes of a credential; what is `None` stays.
+/// Changes to a credential; `None` leaves a member unchanged.
 #[derive(Clone, Default)]
 pub struct CredentialChange {
-    /// Whom it is for.
+    /// The service that it is for.
     pub provider: Option<Option<String>>,
-    /// For people.
+    /// Its description for people.
     pub description: Option<Option<String>>,
-    /// Its next secret, sealed for the version behind the current one.
+    /// Its next secret, sealed for the next version.
     pub secret: Option<SealedSecret>,
 }
 
-/// A secret with what opens it, but for the ring.
+/// A sealed secret with everything but the key ring needed to open it.
 #[derive(Clone)]
 pub struct SealedCredential {
-    /// How graphs name it.
+    /// Its name in graphs.
     pub name: String,
-    /// Its row.
+    /// Its row's id.
     pub id: Uuid,
-    /// Whose it is.
+    /// Its workspace.
     pub workspace_id: Uuid,
-    /// Counts its secrets.
+    /// Its version number.
     pub version: i32,
     /// The secret.
     pub envelope: Envelope,
@@ -115,7 +115,7 @@ impl fmt::Debug for SealedCredential {
 }
 
 impl SealedCredential {
-    /// What it is bound to.
+    /// The seal context of its secret.
     #[must_use]
     pub fn place(&self) -> Place<'static> {
         Place { workspace: self.workspace_id, credential: self.id, field: FIELD, version: self.version }
@@ -150,10 +150,10 @@ const SEALED: (
 );
 
 impl Changes {
-    /// Makes a credential.
+    /// Creates a credential.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] when the workspace has one of this name.
+    /// [`StoreError::Taken`] when the workspace has a credential with this name.
     pub async fn create_credential(&mut self, new: NewCredential) -> Result<StoredCredential, StoreError> {
         let now = self.store.now();
         let NewCredential { id, workspace_id, name, provider, description, secret, created_by } = new;
@@ -183,7 +183,7 @@ impl Changes {
         Ok(made)
     }
 
-    /// The credential, locked against other changes until this is committed; `None` when it no longer exists.
+    /// Locks a credential against other changes until the commit; `None` if it no longer exists.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -198,7 +198,7 @@ impl Changes {
         Ok(found)
     }
 
-    /// Changes a credential that was locked.
+    /// Changes a locked credential.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -231,7 +231,7 @@ impl Changes {
         Ok(changed)
     }
 
-    /// Deletes a credential for good; `false` when it was not there.
+    /// Permanently deletes a credential; `false` if it is not found.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -242,7 +242,7 @@ impl Changes {
 }
 
 impl Store {
-    /// A workspace's credentials, the newest first.
+    /// Returns a workspace's credentials, newest first.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -260,7 +260,7 @@ impl Store {
         Ok(rows.load(&mut *self.connection().await?).await?)
     }
 
-    /// A credential of a workspace that is there.
+    /// Returns a credential in a workspace that is not deleted.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -276,7 +276,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The names of a workspace's credentials, in their order.
+    /// Returns a workspace's credential names in order.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -290,7 +290,7 @@ impl Store {
         Ok(names)
     }
 
-    /// A workspace's secrets of these names; names that nothing has are left out.
+    /// Returns a workspace's secrets with these names; omits unknown names.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -308,7 +308,7 @@ impl Store {
         Ok(rows.into_iter().map(sealed).collect())
     }
 
-    /// Secrets whose data keys are wrapped by another key than this, in the order of their ids.
+    /// Returns secrets whose data keys are wrapped by a key other than this one, in id order.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -329,7 +329,8 @@ impl Store {
         Ok(rows.into_iter().map(sealed).collect())
     }
 
-    /// Puts a data key's new wrapping in the place of the one that was read; `false` when the row has changed meanwhile.
+    /// Replaces a data key's wrapping, if it is still the one that was read; `false` if the row has changed in
+    /// the meantime.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -347,7 +348,7 @@ impl Store {
         Ok(changed > 0)
     }
 
-    /// Ids of the ring's keys that stored secrets need, each with how many need it.
+    /// Returns the ids of the ring's keys that stored secrets need, each with the number of secrets.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

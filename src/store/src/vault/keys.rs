@@ -1,4 +1,4 @@
-//! Signing keys that are not configured: made once, kept here, sealed by the vault key if there is one.
+//! Signing keys that are not configured: generated once, stored here, sealed by the vault key if there is one.
 
 use auth::keyring::KeyRing;
 use diesel::prelude::*;
@@ -11,7 +11,7 @@ use crate::{Store, StoreError};
 const KEY_BYTES: usize = 32;
 
 impl Store {
-    /// The key of this name, made at the first call. All instances get the same one.
+    /// Returns the key with this name, generated at the first call. All instances get the same one.
     ///
     /// # Errors
     /// [`StoreError::Key`] when it is sealed under a vault key that `ring` does not hold.
@@ -45,11 +45,10 @@ impl Store {
         }
     }
 
-    /// Seals under the ring's active key what is sealed under another one; answers how many keys that were. A plain key
-    /// stays plain.
+    /// Reseals keys under the ring's active key; returns the number of resealed keys. A plain key stays plain.
     ///
     /// # Errors
-    /// [`StoreError::Key`] when one is sealed under a key that `ring` does not hold.
+    /// [`StoreError::Key`] when a key is sealed under a vault key that `ring` does not hold.
     pub async fn reseal_service_keys(&self, ring: &KeyRing) -> Result<u64, StoreError> {
         let mut connection = self.connection().await?;
         let rows: Vec<(String, Vec<u8>, Option<String>)> = service_keys::table
@@ -73,7 +72,7 @@ impl Store {
     }
 }
 
-/// What the key of this name is bound to.
+/// The seal context for the key with this name.
 fn context(name: &str) -> String {
     format!("callboard|service-key|{name}")
 }

@@ -1,4 +1,4 @@
-//! Sealed credentials, and the signing keys of the service.
+//! Sealed credentials, and the service's signing keys.
 
 pub(crate) mod credentials;
 mod keys;

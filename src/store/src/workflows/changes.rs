@@ -1,4 +1,4 @@
-//! Making, changing, publishing and archiving workflows.
+//! Creates, changes, publishes and archives workflows.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -13,25 +13,25 @@ use crate::schema::workflows;
 use crate::workflows::records::Row;
 use crate::{Changes, NewWorkflow, StoreError, StoredWorkflow};
 
-/// What to change about a workflow; what is `None` stays as it is.
+/// Changes to a workflow; `None` leaves a member unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct WorkflowChange {
-    /// Shown to people.
+    /// Its display name.
     pub name: Option<String>,
     /// Unique within the workspace.
     pub handle: Option<String>,
-    /// What it does; `Some(None)` takes it away.
+    /// Its description; `Some(None)` removes it.
     pub description: Option<Option<String>>,
-    /// For finding it.
+    /// Search tags.
     pub tags: Option<Vec<String>>,
-    /// Of its chat.
+    /// Chat settings.
     pub chat: UpdateChatSettings,
-    /// Most runs at the same time; `Some(None)` takes the limit away.
+    /// Maximum concurrent runs; `Some(None)` removes the limit.
     pub max_concurrent_runs: Option<Option<i32>>,
 }
 
 impl WorkflowChange {
-    /// The workflow as it will be.
+    /// Applies the changes to a workflow.
     fn applied_to(self, mut workflow: StoredWorkflow) -> StoredWorkflow {
         set(&mut workflow.name, self.name);
         set(&mut workflow.handle, self.handle);
@@ -66,22 +66,22 @@ fn set<T>(place: &mut T, value: Option<T>) {
     }
 }
 
-/// What publishing a workflow came to.
+/// The effect of publishing a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Publication {
-    /// It was private until now.
+    /// It was private before.
     New,
-    /// It asks for a login, or no longer does.
+    /// Its login requirement has changed.
     Changed,
-    /// It was so before.
+    /// Nothing has changed.
     Same,
 }
 
 impl Changes {
-    /// Makes a workflow.
+    /// Creates a workflow.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] when the workspace has one with this handle; more can be tried then.
+    /// [`StoreError::Taken`] when the workspace has a workflow with this handle; the transaction stays usable.
     pub async fn create_workflow(&mut self, new: NewWorkflow) -> Result<StoredWorkflow, StoreError> {
         let now = self.store.now();
         let row: Option<Row> = diesel::insert_into(workflows::table)
@@ -96,7 +96,7 @@ impl Changes {
                 workflows::created_at.eq(now),
                 workflows::updated_at.eq(now),
             ))
-            // A statement that fails would take the whole transaction with it.
+            // A failed statement would abort the whole transaction.
             .on_conflict((workflows::workspace_id, workflows::handle))
             .do_nothing()
             .returning(Row::as_returning())
@@ -106,11 +106,11 @@ impl Changes {
         row.ok_or_else(|| StoreError::Taken(HANDLE_KEY.to_owned()))?.try_into()
     }
 
-    /// Changes a workflow. What changes nothing leaves it as it is, the time of its last change included.
+    /// Changes a workflow. If nothing changes, the row stays as it is, including the time of its last change.
     ///
     /// # Errors
-    /// [`StoreError::Archived`] for an archived one; [`StoreError::Taken`] when the workspace has another one with the
-    /// handle.
+    /// [`StoreError::Archived`] for an archived one; [`StoreError::Taken`] when another workflow in the
+    /// workspace has the handle.
     pub async fn change_workflow(
         &mut self,
         id: Uuid,
@@ -147,7 +147,7 @@ impl Changes {
         row.try_into()
     }
 
-    /// Publishes a workflow, or changes whether its chat asks for a login; `None` leaves that as it is.
+    /// Publishes a workflow, or changes its chat's login requirement; `None` leaves the requirement unchanged.
     ///
     /// # Errors
     /// [`StoreError::Archived`] for an archived one.
@@ -181,7 +181,7 @@ impl Changes {
                 )
                 .otherwise(Some(now).into_sql::<Nullable<Timestamptz>>())),
                 workflows::is_public.eq(true),
-                // A private workflow asks for none: taking a publication back has seen to that.
+                // A private workflow requires no login: unpublishing resets the flag.
                 require_login.map(|asked| workflows::require_login.eq(asked)),
                 workflows::published_by.eq(diesel::dsl::case_when(
                     workflows::is_public,
@@ -197,7 +197,7 @@ impl Changes {
         Ok((row.try_into()?, publication))
     }
 
-    /// Takes a workflow's publication back; a private one stays as it is. The flag says whether it was public until now.
+    /// Unpublishes a workflow; a private one stays unchanged. The flag says whether it was public until now.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -218,7 +218,7 @@ impl Changes {
         self.changed_or_as_it_is(id, changed).await
     }
 
-    /// Whether a workflow is public; it stays so, or stays private, until this is committed.
+    /// Whether a workflow is public; locks it until the commit, so that this does not change.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -232,8 +232,8 @@ impl Changes {
         Ok(found)
     }
 
-    /// Archives a workflow and takes its publication back; an archived one stays as it is. Its handle stays taken. The
-    /// flag says whether it was not archived until now.
+    /// Archives and unpublishes a workflow; an archived one stays unchanged. Its handle stays taken. The flag
+    /// says whether it was active until now.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

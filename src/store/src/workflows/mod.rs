@@ -1,4 +1,4 @@
-//! Workflows, their versions and drafts, and what a change of one does.
+//! Workflows, their versions and drafts, and the effects of changing them.
 
 mod changes;
 pub(crate) mod records;

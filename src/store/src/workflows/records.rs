@@ -1,4 +1,4 @@
-//! Workflows.
+//! Workflow rows.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -10,17 +10,17 @@ use crate::error::corrupt;
 use crate::schema::{workflows, workspaces};
 use crate::{Store, StoreError};
 
-/// How a path names a workflow.
+/// A workflow reference in a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkflowRef {
-    /// By id.
+    /// An id.
     Id(Uuid),
-    /// By handle.
+    /// A handle.
     Handle(String),
 }
 
 impl WorkflowRef {
-    /// Reads a path segment: what parses as a UUID is one, anything else a handle.
+    /// Parses a path segment: a valid UUID is an id, anything else a handle.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         Uuid::parse_str(text).map_or_else(|_| Self::Handle(text.to_owned()), Self::Id)
@@ -32,52 +32,52 @@ impl WorkflowRef {
 pub struct StoredWorkflow {
     /// UUIDv7.
     pub id: Uuid,
-    /// Whose it is.
+    /// Its workspace.
     pub workspace_id: Uuid,
     /// Unique within the workspace.
     pub handle: String,
-    /// Shown to people.
+    /// Its display name.
     pub name: String,
-    /// What it does.
+    /// Its description.
     pub description: Option<String>,
-    /// For finding it.
+    /// Search tags.
     pub tags: Vec<String>,
     /// Whether it is published.
     pub is_public: bool,
-    /// Whether its chat asks for a login.
+    /// Whether its chat requires a login.
     pub require_login: bool,
     /// When it was published.
     pub published_at: Option<DateTime<Utc>>,
-    /// By whom.
+    /// The caller who published it.
     pub published_by: Option<String>,
-    /// What its chat shows.
+    /// Its chat settings.
     pub chat: ChatSettings,
-    /// The newest version.
+    /// The newest version number.
     pub latest_version: Option<i32>,
-    /// The version that every request without a version runs; `None` also if no version has passed the gate.
+    /// The version that requests without a version run; `None` also if no version has passed the gate.
     pub live_version: Option<i32>,
     /// When it was archived.
     pub archived_at: Option<DateTime<Utc>>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: DateTime<Utc>,
     /// When it last changed.
     pub updated_at: DateTime<Utc>,
-    /// Most runs of it at the same time; `None`: as many as there are.
+    /// Maximum concurrent runs; `None`: no limit.
     pub max_concurrent_runs: Option<i32>,
 }
 
-/// A workflow to make.
+/// A workflow to create.
 #[derive(Debug, Clone)]
 pub struct NewWorkflow {
-    /// Whose it will be.
+    /// Its workspace.
     pub workspace_id: Uuid,
     /// Unique within the workspace.
     pub handle: String,
-    /// Shown to people.
+    /// Its display name.
     pub name: String,
-    /// What it does.
+    /// Its description.
     pub description: Option<String>,
-    /// For finding it.
+    /// Search tags.
     pub tags: Vec<String>,
 }
 
@@ -132,7 +132,7 @@ impl TryFrom<Row> for StoredWorkflow {
 }
 
 impl Store {
-    /// A workflow by id or handle. A handle is looked up in `workspace`.
+    /// Returns a workflow by id or handle. A handle refers to `workspace`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -144,7 +144,7 @@ impl Store {
         let query = workflows::table.select(Row::as_select()).into_boxed();
         let query = match name {
             WorkflowRef::Id(id) => query.filter(workflows::id.eq(*id)),
-            // PostgreSQL refuses the text instead of finding nothing.
+            // PostgreSQL rejects such a text instead of finding nothing.
             WorkflowRef::Handle(handle) if handle.contains('\0') => return Ok(None),
             WorkflowRef::Handle(handle) => query
                 .filter(workflows::workspace_id.eq(workspace))
@@ -154,12 +154,12 @@ impl Store {
         row.map(TryInto::try_into).transpose()
     }
 
-    /// The workflows with a handle, in whatever workspace that is there.
+    /// Returns the workflows with a handle in all workspaces that are not deleted.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn workflows_with_handle(&self, handle: &str) -> Result<Vec<StoredWorkflow>, StoreError> {
-        // PostgreSQL refuses the text instead of finding nothing.
+        // PostgreSQL rejects such a text instead of finding nothing.
         if handle.contains('\0') {
             return Ok(Vec::new());
         }
@@ -174,7 +174,7 @@ impl Store {
         rows.into_iter().map(TryInto::try_into).collect()
     }
 
-    /// The workflows of a workspace, newest first: those made before `before`, at most `limit`.
+    /// Returns at most `limit` workflows in a workspace, newest first, created before `before`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

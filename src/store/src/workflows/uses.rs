@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::StoredWorkflow;
 use crate::{Store, StoreError};
 
-/// Rows of each query.
+/// Maximum rows per query.
 const MOST: i64 = 1_000;
 
-/// A binding of an app that runs a workflow.
+/// An app binding that runs a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct BindingUse {
-    /// The app.
+    /// The app's alias.
     #[diesel(sql_type = Text)]
     pub alias: String,
     /// The name of the binding.
@@ -22,10 +22,10 @@ pub struct BindingUse {
     pub binding: String,
 }
 
-/// The live version of a workflow.
+/// A workflow's live version.
 #[derive(Debug, QueryableByName)]
 pub struct LiveGraph {
-    /// The workflow.
+    /// The workflow's handle.
     #[diesel(sql_type = Text)]
     pub handle: String,
     /// The graph.
@@ -34,7 +34,8 @@ pub struct LiveGraph {
 }
 
 impl Store {
-    /// The bindings of active releases and of apps without a manifest that run a workflow, directly or through another one.
+    /// Returns the bindings of active releases and of apps without a manifest that run a workflow, directly or
+    /// through another one.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -55,7 +56,7 @@ impl Store {
             .await?)
     }
 
-    /// The live graphs of other workflows of the workspace that contain the handle or the id of a workflow.
+    /// Returns the live graphs of other workflows in the workspace that contain a workflow's handle or id.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

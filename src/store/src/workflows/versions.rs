@@ -1,4 +1,4 @@
-//! Frozen versions of workflows.
+//! Frozen workflow versions.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::dsl::not;
@@ -13,11 +13,11 @@ use crate::error::corrupt;
 use crate::schema::{workflow_versions, workflows};
 use crate::{Changes, Store, StoreError};
 
-/// How long a draft is kept that no run needs.
+/// Retention of a draft that no run needs.
 const DRAFTS_KEPT: TimeDelta = TimeDelta::hours(24);
-/// How long before its end a draft is not used any more.
+/// Margin before its expiry in which a draft is not reused.
 const DRAFT_MARGIN: TimeDelta = TimeDelta::hours(1);
-/// Drafts that are deleted in one go.
+/// Maximum drafts deleted per batch.
 const DRAFTS_AT_ONCE: i64 = 200;
 
 /// A version's row.
@@ -27,25 +27,25 @@ pub struct StoredVersion {
     pub id: Uuid,
     /// Its workflow.
     pub workflow_id: Uuid,
-    /// Counts from 1 within the workflow; `None` for a draft.
+    /// Its number within the workflow, from 1; `None` for a draft.
     pub number: Option<i32>,
-    /// SHA-256 of graph and runnable config; of the graph alone in rows of older builds.
+    /// SHA-256 of graph and runnable config; in rows from older builds, only of the graph.
     pub digest: Vec<u8>,
     /// The graph.
     pub graph: Value,
-    /// Prompts and settings of a run.
+    /// A run's prompts and settings.
     pub runnable_config: Option<Map<String, Value>>,
-    /// For the caller's own use.
+    /// Free-form data from the caller.
     pub metadata: Map<String, Value>,
-    /// What is new.
+    /// Release notes.
     pub notes: Option<String>,
-    /// Who saved it.
+    /// The caller who saved it.
     pub created_by: Option<String>,
-    /// When.
+    /// When it was saved.
     pub created_at: DateTime<Utc>,
 }
 
-/// A version's row without what may be large.
+/// A version's row without the large columns.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = workflow_versions)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
@@ -54,15 +54,15 @@ pub struct ListedVersion {
     pub id: Uuid,
     /// Its workflow.
     pub workflow_id: Uuid,
-    /// Counts from 1 within the workflow; `None` for a draft.
+    /// Its number within the workflow, from 1; `None` for a draft.
     pub number: Option<i32>,
-    /// SHA-256 of graph and runnable config; of the graph alone in rows of older builds.
+    /// SHA-256 of graph and runnable config; in rows from older builds, only of the graph.
     pub digest: Vec<u8>,
-    /// What is new.
+    /// Release notes.
     pub notes: Option<String>,
-    /// Who saved it.
+    /// The caller who saved it.
     pub created_by: Option<String>,
-    /// When.
+    /// When it was saved.
     pub created_at: DateTime<Utc>,
 }
 
@@ -75,13 +75,13 @@ pub struct NewVersion {
     pub digest: Vec<u8>,
     /// The graph.
     pub graph: Value,
-    /// Prompts and settings of a run.
+    /// A run's prompts and settings.
     pub runnable_config: Option<Map<String, Value>>,
-    /// For the caller's own use.
+    /// Free-form data from the caller.
     pub metadata: Map<String, Value>,
-    /// What is new.
+    /// Release notes.
     pub notes: Option<String>,
-    /// Who saves it.
+    /// The caller who saves it.
     pub created_by: Option<String>,
 }
 
@@ -121,7 +121,7 @@ impl TryFrom<Row> for StoredVersion {
     }
 }
 
-/// The versions of a workflow that this transaction has locked.
+/// A workflow's versions, locked by this transaction.
 struct LockedVersions {
     latest: Option<i32>,
     live: Option<i32>,
@@ -130,7 +130,8 @@ struct LockedVersions {
 }
 
 impl Changes {
-    /// The latest version. Locks the workflow until the end of the transaction, so a save in it has the next number.
+    /// Returns the latest version. Locks the workflow until the end of the transaction, so a save in it has the
+    /// next number.
     ///
     /// # Errors
     /// [`StoreError::Archived`] when the workflow is archived.
@@ -138,7 +139,7 @@ impl Changes {
         Ok(self.lock_newest(workflow).await?.newest.map(|(version, _)| version))
     }
 
-    /// Saves a version; the content of the latest version again is that version (`false`).
+    /// Saves a version; if the content equals the latest version's, returns that version and `false`.
     ///
     /// # Errors
     /// [`StoreError::Archived`] when its workflow is archived.
@@ -166,7 +167,7 @@ impl Changes {
         Ok((version, true))
     }
 
-    /// Locks a workflow: concurrent saves are ordered, so numbers have no gaps.
+    /// Locks a workflow: concurrent saves are serialized, so numbers have no gaps.
     async fn lock_newest(&mut self, workflow: Uuid) -> Result<LockedVersions, StoreError> {
         let connection = &mut *self.connection;
         let (latest, live, archived_at): (Option<i32>, Option<i32>, Option<DateTime<Utc>>) = workflows::table
@@ -189,7 +190,7 @@ impl Changes {
         Ok(LockedVersions { latest, live, newest: newest.transpose()? })
     }
 
-    /// `number`: `None` for a draft.
+    /// Inserts a version. `number`: `None` for a draft.
     async fn insert_version(
         &mut self,
         new: NewVersion,
@@ -217,8 +218,8 @@ impl Changes {
         row.try_into()
     }
 
-    /// Stores a graph of a request as a draft. If a numbered version or a draft has the same content, returns that one, and
-    /// of several numbered ones the live or else the newest one.
+    /// Stores a request's graph as a draft. If a numbered version or a draft has the same content, returns that
+    /// one; among numbered versions prefers the live one, then the newest.
     ///
     /// # Errors
     /// [`StoreError::Archived`] when its workflow is archived.
@@ -234,7 +235,7 @@ impl Changes {
         if archived_at.is_some() {
             return Err(StoreError::Archived);
         }
-        // An older draft may be deleted before the run is stored that needs it.
+        // An older draft may be deleted before the run that needs it is stored.
         let lasts = workflow_versions::created_at.gt(now - DRAFTS_KEPT + DRAFT_MARGIN);
         let same: Option<Row> = workflow_versions::table
             .filter(workflow_versions::workflow_id.eq(new.workflow_id))
@@ -257,7 +258,7 @@ impl Changes {
 }
 
 impl Store {
-    /// The versions and drafts of a workflow, newest first: those made before `before`, at most `limit`.
+    /// Returns at most `limit` versions and drafts of a workflow, newest first, created before `before`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -277,12 +278,12 @@ impl Store {
             .await?)
     }
 
-    /// Deletes drafts that are a day old and that no run needs; returns whether there may be more.
+    /// Deletes drafts that are a day old and that no run needs; returns whether more may be left.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn forget_old_drafts(&self, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        // The service's role deletes no versions.
+        // The service's role has no right to delete versions.
         let mut connection = self.connector().open(Session::Owner).await?;
         let deleted = diesel::sql_query(
             "DELETE FROM workflow_versions WHERE id IN (
@@ -298,7 +299,7 @@ impl Store {
         Ok(i64::try_from(deleted).is_ok_and(|deleted| deleted == DRAFTS_AT_ONCE))
     }
 
-    /// The versions of a workflow, newest first: those with a number under `before`, at most `limit`.
+    /// Returns at most `limit` versions of a workflow, newest first, with a number below `before`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -319,7 +320,7 @@ impl Store {
             .await?)
     }
 
-    /// A version by its number.
+    /// Returns a version by number.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -334,7 +335,7 @@ impl Store {
         row.map(TryInto::try_into).transpose()
     }
 
-    /// A version by its id.
+    /// Returns a version by id.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

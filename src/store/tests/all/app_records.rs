@@ -1,4 +1,4 @@
-//! Records of collections: the second wall, and what is kept no longer.
+//! Collection records: row security, and cleanup.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,7 @@ async fn a_member_reaches_only_their_own_records() {
         });
         assert_eq!(locked.await.unwrap(), None);
     }
-    // The id is taken, also for other owners.
+    // The id is taken, even for other owners.
     let taken = world.store.change(async |changes| {
         let locked = changes.lock_collection(of_ben).await?.unwrap();
         changes.create_record(&locked, record.id, RecordWrite { data: "{}", written_by: None }).await
@@ -140,7 +140,7 @@ async fn the_names_end_with_their_transaction() {
     let world = World::new().await;
     let shared = collection(&world, "one", "shared").await;
     put(&world, shared, "{}").await;
-    // Each connection of the pool has had such a transaction.
+    // Every pooled connection has had such a transaction.
     for _ in 0..8 {
         assert_eq!(data(&world, shared).await.unwrap().len(), 1);
     }
@@ -209,7 +209,7 @@ async fn retention_locks_no_collection_without_something_to_delete() {
         changes.delete_record(&locked, &record).await
     });
     deleted.await.unwrap();
-    // A row that is locked has this transaction in its header.
+    // A locked row has this transaction in its header.
     let touched = "SELECT xmax FROM app_collections";
     let before = world.database.scalar(touched).await;
     assert!(!world.store.forget_deleted_records().await.unwrap());

@@ -1,4 +1,4 @@
-//! Lists of the runs of apps.
+//! Lists of app runs.
 
 use store::{AppRunsFilter, ListedAppRun};
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use crate::support::World;
 const APP: Uuid = Uuid::from_u128(7);
 const OTHER: Uuid = Uuid::from_u128(70);
 
-/// Adds runs of an app, one for each number; `status` and `error` are expressions of `n`.
+/// Adds an app's runs, one per number; `status` and `error` are expressions over `n`.
 async fn add(world: &World, app: Uuid, numbers: (u32, u32), binding: &str, status: &str, error: &str) {
     let (from, to) = numbers;
     let sql = format!(
@@ -24,7 +24,7 @@ async fn add(world: &World, app: Uuid, numbers: (u32, u32), binding: &str, statu
     world.database.execute(&sql).await.unwrap();
 }
 
-/// The numbers of the runs of a page, and that of the run after which the next one starts.
+/// The run numbers in a page, and the number of the run after which the next page starts.
 async fn page(
     world: &World,
     filter: &AppRunsFilter,
@@ -123,7 +123,7 @@ async fn a_page_reads_ten_thousand_runs_of_an_app_at_most() {
         assert_eq!((found.len(), next), (0, Some(4)), "the last one that was read");
         assert_eq!(page(&world, &filter, next, 1).await.0, [2]);
     }
-    // An index has those that have not ended.
+    // An index contains the unfinished runs.
     assert_eq!(page(&world, &of(&[AppRunState::Running], None), None, 10).await, (vec![1], None));
     assert_eq!(page(&world, &of(&[], None), None, 1).await, (vec![10_003], Some(10_003)));
 }

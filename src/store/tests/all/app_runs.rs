@@ -1,4 +1,4 @@
-//! Runs of apps: their rows, and the admission of their starts.
+//! App runs: their rows, and their admission.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::support::World;
 const APP: Uuid = Uuid::from_u128(7);
 const RELEASE: Uuid = Uuid::from_u128(8);
 
-/// A run of an app with this handle.
+/// An app run with this handle.
 fn start(world: &World, workspace: Uuid, handle: &[u8]) -> (Uuid, Batch) {
     let id = world.uuid();
     let run = RunRow {
@@ -44,7 +44,7 @@ fn start(world: &World, workspace: Uuid, handle: &[u8]) -> (Uuid, Batch) {
     (id, Batch { runs: vec![run], streams: vec![stream], app_runs: vec![row], ..Batch::default() })
 }
 
-/// A start with these limits, and what its caller asks for.
+/// A start with these limits and request data.
 struct Start<'a> {
     key: &'a str,
     digest: &'a [u8],
@@ -58,7 +58,7 @@ impl World {
         self.admit_beside(start, 100).await
     }
 
-    /// A start of a binding with so many unfinished runs at most.
+    /// Admits a start for a binding with this maximum of unfinished runs.
     async fn admit_beside(&self, start: Start<'_>, max_concurrent: u32) -> Admitted<Uuid> {
         let run = self.uuid();
         let scopes = ["network".to_owned(), format!("visitor {run}")];
@@ -132,7 +132,7 @@ async fn a_refusal_reserves_nothing_and_an_unfit_start_counts_for_the_minute() {
     assert_eq!(admit("k", true).await, Admitted::Reserved(Reserved::New, false));
     assert_eq!(admit("l", true).await, Admitted::Limited(TimeDelta::seconds(30)));
     assert_eq!(world.database.scalar("SELECT count(*) FROM idempotency_keys").await, "2");
-    // The start that the second rate refused does not count for the first one.
+    // A start that the second rate limit rejected does not count toward the first one.
     let first = [MinuteLimit { client: "a".into(), most: 3 }];
     let more = Start { key: "m", digest: b"d", minutes: &first, anonymous: None, fits: true };
     assert_eq!(world.admit(more).await, Admitted::Reserved(Reserved::New, false));
@@ -159,7 +159,7 @@ async fn unfinished_runs_are_those_that_are_stored_and_those_that_are_about_to_b
         (admit("a").await, admit("b").await, admit("c").await),
         (new.clone(), new.clone(), refused.clone())
     );
-    // An admitted run that is not stored after ten seconds never will be.
+    // An admitted run that is not stored after ten seconds will never be stored.
     clock.advance(Duration::from_secs(11));
     let (lease, workspace) = (world.writer().await, world.workspace().await);
     world.commit(lease, &start(&world, workspace, b"one").1).await.unwrap();

@@ -1,4 +1,4 @@
-//! Files of deployments: which are kept, and their compressed forms.
+//! Deployment files: retention and compressed forms.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ async fn the_newest_deployments_and_those_of_recent_releases_keep_their_files() 
     for number in 0..70 {
         deployments.push(deploy(&world, &app, "a.js", format!("{number}").as_bytes()).await);
     }
-    // Released long ago, then ten more, then one: the first one is the active one again.
+    // Released long ago, then ten more, then one: the first one is active again.
     for deployment in &deployments[..12] {
         release(&world, &app, *deployment, &clock).await;
     }
@@ -77,12 +77,13 @@ async fn the_newest_deployments_and_those_of_recent_releases_keep_their_files() 
             found.push(number);
         }
     }
-    // 0 is active; 3 to 11 are of the last ten releases; 11 was active within the last hour; 20 to 69 are the newest.
+    // 0 is active; 3 to 11 are in the last ten releases; 11 was active within the last hour; 20 to 69 are the
+    // newest.
     let expected: Vec<usize> = std::iter::once(0).chain(3..12).chain(20..70).collect();
     assert_eq!(found, expected);
     assert_eq!(world.count("app_deployments WHERE available").await, "60");
     assert_eq!(world.count("blob_uses").await, "60");
-    // Many releases of one deployment: the one before them was active until they began.
+    // Many releases with one deployment: the one before them was active until they started.
     for _ in 0..12 {
         release(&world, &app, deployments[69], &clock).await;
     }
@@ -139,14 +140,14 @@ async fn compressed_forms_are_kept_by_the_use_of_their_deployment() {
     assert_eq!((file.br_size, &file.gzip, file.awaits_encoding), (Some(2), &None, false));
     assert_eq!(world.count("blob_uses").await, "2");
     assert!(world.store.deployments_to_encode(9).await.unwrap().is_empty());
-    // Another deployment with the content takes them over.
+    // Another deployment with the same content reuses them.
     let second = deploy(&world, &app, "b.js", &text).await;
     assert!(world.store.served_files(second).await.unwrap()[0].awaits_encoding);
     assert_eq!(world.store.files_to_encode(second).await.unwrap(), []);
     let copied = world.store.served_files(second).await.unwrap().remove(0);
     assert_eq!((copied.br, copied.br_size, copied.awaits_encoding), (file.br, Some(2), false));
     assert_eq!(world.count("blob_uses").await, "4");
-    // Nothing is stored for one whose files are gone.
+    // Nothing is stored for a deployment whose files are deleted.
     world.database.execute("UPDATE app_deployments SET available = false").await.unwrap();
     let other = EncodedContent { br: Some(b"other".to_vec()), gzip: None };
     world.store.store_encodings(first, &wanted[0].digest, &other).await.unwrap();
@@ -178,7 +179,7 @@ async fn deployments_of_workspaces_are_compressed_in_turns() {
         release(&world, &app, deployment, &clock).await;
         deployments.push((app, deployment));
     }
-    // The helper makes a release the active one of each app.
+    // The helper makes a release the active one for each app.
     for (app, deployment) in &deployments {
         let sql = format!(
             "UPDATE apps SET active_release = (SELECT id FROM app_releases WHERE deployment_id = '{deployment}') WHERE id = '{}'",

@@ -1,4 +1,4 @@
-//! Authorization codes and sessions of apps.
+//! Authorization codes and app sessions.
 
 use futures_util::future::join_all;
 use store::testing::TestDatabase;

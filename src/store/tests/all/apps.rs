@@ -1,4 +1,4 @@
-//! Apps: their aliases, and what remains of deleted ones.
+//! Apps: their aliases, and the data left after a deletion.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ async fn an_alias_is_unique_in_the_installation_and_stays_taken_for_thirty_days(
     assert!(taken(here).await && taken(other).await);
     assert!(delete(&world, &app).await);
     assert!(taken(here).await && taken(other).await);
-    // Retention erases the app and leaves its alias.
+    // Retention erases the app and keeps its alias.
     assert!(!world.store.erase_deleted_apps().await.unwrap());
     clock.advance(DAY * 30 - Duration::from_secs(1));
     assert!(!world.store.erase_deleted_apps().await.unwrap());

@@ -1,4 +1,4 @@
-//! Attachments: claims by threads, and what is deleted when.
+//! Attachments: claims by threads, and cleanup.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::support::World;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A world whose time the test moves.
+/// A world whose clock the test controls.
 async fn world() -> (Arc<ManualClock>, World) {
     let clock = Arc::new(ManualClock::new(chrono::DateTime::UNIX_EPOCH + TimeDelta::days(20_000)));
     (clock.clone(), World::at(clock).await)
@@ -33,7 +33,7 @@ fn new(id: AttachmentId, workspace: Uuid, workflow: Option<Uuid>) -> NewAttachme
     }
 }
 
-/// The daily limit of a session.
+/// A session's daily limit.
 fn today() -> UploadOfDay {
     let day = chrono::DateTime::UNIX_EPOCH.date_naive();
     UploadOfDay { day, counters: vec![("s".to_owned(), Some(12))] }
@@ -89,7 +89,7 @@ async fn one_thread_gets_an_attachment_with_its_owner() {
     );
 }
 
-/// Releases an attachment that was Ada's before its claim.
+/// Releases an attachment that belonged to Ada before its claim.
 async fn release(world: &World, id: AttachmentId, thread: ThreadId) {
     let before = stored(world, id).await.unwrap();
     world.store.release_attachments(&[before], thread).await.unwrap();
@@ -109,7 +109,7 @@ async fn a_claim_without_a_message_is_void_after_five_minutes_or_released() {
     assert_eq!(stored(&world, id).await.unwrap().thread, Some(other), "of another thread it is not released");
     release(&world, id, other).await;
     assert_eq!(claim(&world, &[id], thread, "ada").await, AttachmentClaim::Claimed);
-    // With its message it stays.
+    // Kept with its message.
     let lease = world.writer().await;
     world
         .commit(
@@ -162,7 +162,7 @@ async fn what_no_message_contains_is_deleted_unless_it_was_just_claimed() {
     assert_eq!([left(claimed).await, left(kept).await], [false, true]);
 }
 
-/// Another file, of another day.
+/// Another file, uploaded on another day.
 async fn uploaded_later(world: &World) -> AttachmentId {
     let id = world.ids.attachment().unwrap();
     world.store.announce_attachment(&new(id, world.workspace().await, None), &today()).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a lane commits.
+//! Lane commits.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ async fn the_same_batch_twice_changes_nothing() {
     world.commit(lease, &turn.end()).await.unwrap();
     let ended = world.everything().await;
     assert_ne!(ended, begun);
-    // The first batch late, as from a connection that was thought dead.
+    // The first batch arrives late, as from a connection that was considered dead.
     for batch in [turn.end(), turn.begin()] {
         world.commit(lease, &batch).await.unwrap();
         assert_eq!(world.everything().await, ended);
@@ -100,7 +100,7 @@ async fn a_run_that_has_finished_does_not_change_any_more() {
     let late = [RunState::Running, RunState::Failed, RunState::Cancelled];
     let turns = [world.turn(), world.turn(), world.turn()];
     for (turn, late) in turns.iter().zip(late) {
-        // In batches of their own, in one batch, and in the batch that makes the run.
+        // In separate batches, in one batch, and in the batch that creates the run.
         world.commit(lease, &turn.begin()).await.unwrap();
         world.commit(lease, &turn.end()).await.unwrap();
         let update = Batch { updates: vec![turn.update(late)], ..Batch::default() };
@@ -157,7 +157,7 @@ async fn an_attempt_starts_and_ends_in_one_batch_or_in_two() {
     assert_eq!((journal[0].status.as_str(), journal[0].result.as_deref()), ("started", None));
     let ended = Batch { steps: vec![two.step("succeeded")], ..Batch::default() };
     world.commit(lease, &ended).await.unwrap();
-    // A start that comes late, alone or behind the outcome, is no step back.
+    // A late start, alone or after the outcome, does not reset the step.
     world.commit(lease, &started).await.unwrap();
     let both = Batch {
         steps: vec![one.step("started"), two.step("started"), one.step("succeeded"), one.step("started")],

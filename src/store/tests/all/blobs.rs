@@ -12,7 +12,7 @@ use crate::support::World;
 
 const CHUNK: usize = 256 * 1024;
 
-/// Bytes that repeat in no chunk's rhythm.
+/// Bytes whose period does not divide the chunk size.
 fn bytes(length: usize) -> Vec<u8> {
     (0..251_u8).cycle().take(length).collect()
 }

@@ -1,4 +1,4 @@
-//! Changes under a key: once, with their answer, whatever happens in between.
+//! Changes under a key: made once, with their response, in spite of failures in between.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn begin(store: &Store, key: RequestKey) -> Box<Changes> {
     }
 }
 
-/// Publishes and answers.
+/// Publishes and responds.
 async fn publish(store: &Store, key: RequestKey, workflow: Uuid, body: &str) {
     let mut changes = begin(store, key).await;
     changes.publish_workflow(workflow, None, None).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_request_that_dies_leaves_neither_its_change_nor_its_key() {
 }
 
 impl World {
-    /// The lock goes with its connection, a moment later.
+    /// The lock ends with its connection, a moment later.
     async fn assert_free(&self, key: &RequestKey) {
         crate::support::until("the key to be free", async || {
             match self.store.begin_request(key.clone()).await.unwrap() {

@@ -1,4 +1,4 @@
-//! Ends of a process without a shutdown, counted for its unfinished runs.
+//! Crash counts for unfinished runs.
 
 use store::batch::Batch;
 use store::{CRASH_LIMIT, CRASH_SUSPECT, Lease};
@@ -7,12 +7,12 @@ use uuid::Uuid;
 use crate::support::{Turn, World};
 
 impl World {
-    /// The process of this writer ends without a shutdown, and starts again.
+    /// The writer's process crashes and starts again.
     async fn crash(&self, lease: Lease) -> Lease {
         self.store.take_lease(lease.writer_id, self.uuid()).await.unwrap().0
     }
 
-    /// The ends that the run has seen, as its next life learns them.
+    /// The run's crash count, as its next life reads it.
     async fn crashes(&self, lease: Lease, turn: &Turn) -> i32 {
         self.store.left_run(lease.writer_id, turn.run).await.unwrap().unwrap().crashes
     }
@@ -62,7 +62,7 @@ async fn a_shutdown_begins_the_count_again_and_a_failure_of_the_service_does_not
         lease = world.crash(lease).await;
         assert_eq!(world.crashes(lease, &turn).await, ends);
     }
-    // Of an instance that was shut down, another one resumes the runs.
+    // After an instance's shutdown, another one resumes its runs.
     let other = world.writer().await;
     for (shutdown, ends) in [(false, 2), (true, 0)] {
         world.store.release_lease(lease, shutdown).await.unwrap();

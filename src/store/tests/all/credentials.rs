@@ -1,4 +1,4 @@
-//! Credentials: sealed in their rows, and put under another key while they are read.
+//! Credentials: sealed in their rows, and rewrapped under another key while they are read.
 
 use auth::envelope::{Envelope, open, preview, rewrap, seal};
 use auth::keyring::{KeyRing, KeyringError};
@@ -63,7 +63,7 @@ async fn a_credential_reads_back_and_its_row_holds_nothing_of_it() {
     assert_eq!(world.store.credential_names(Uuid::nil()).await.unwrap(), [""; 0]);
     let row = world.database.scalar("SELECT c::text FROM credentials c").await;
     assert!(!row.contains("canary") && !row.contains(&hex::encode("canary")), "{row}");
-    // One of each name in a workspace.
+    // Names are unique within a workspace.
     let Err(StoreError::Taken(key)) = make(&world, &ring, "stripe").await else {
         panic!("it was made twice")
     };
@@ -89,7 +89,7 @@ async fn a_rotated_secret_takes_the_place_of_the_one_before() {
         .unwrap();
     assert_eq!((changed.version, changed.preview.as_str(), changed.provider), (2, "…", None));
     assert_eq!(opened(&world, &ring, "stripe").await.as_deref(), Ok("another"));
-    // An old envelope that is put back is not accepted as the new one.
+    // A restored old envelope is not accepted as the new one.
     let old = &before[0].envelope;
     let put_back = format!(
         "UPDATE credentials SET wrapped_key = '\\x{}', nonce = '\\x{}', ciphertext = '\\x{}'",
@@ -120,7 +120,7 @@ async fn every_row_comes_under_the_new_key_and_one_that_changed_meanwhile_is_lef
         assert_eq!(opened(&world, &both, name).await.as_deref(), Ok(SECRET), "mixed ids are readable");
     }
     assert_eq!(opened(&world, &new, "one").await, Err(KeyringError::Missing("a".into())));
-    // In parts, and one of them is read before another caller changes it.
+    // In batches, and one credential is read before another caller changes it.
     let first = world.store.credentials_not_under("b", None, 1).await.unwrap();
     let rest = world.store.credentials_not_under("b", Some(first[0].id), 10).await.unwrap();
     assert_eq!((first.len(), rest.len()), (1, 2));
@@ -152,7 +152,7 @@ async fn a_workspace_takes_its_secrets_with_it() {
         other.id
     );
     store::testing::TestDatabase::execute(&world.database, &sql).await.unwrap();
-    // A row that was carried to another workspace opens nothing there.
+    // A row that was moved to another workspace cannot be opened there.
     let moved = world.store.sealed_credentials(other.id, &["goes".into()]).await.unwrap();
     assert!(open(&ring, moved[0].place(), &moved[0].envelope).is_err());
     world.store.change(async |changes| changes.delete_workspace(other.id).await).await.unwrap();

@@ -1,4 +1,4 @@
-//! A writer whose lease has gone to another writer writes nothing.
+//! A writer whose lease has passed to another writer writes nothing.
 
 use store::{LaneError, Lease, RunState};
 

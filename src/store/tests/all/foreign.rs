@@ -35,7 +35,7 @@ async fn rows_come_as_the_server_makes_them_json() {
                 "i": "10.0.0.1", "j": "1 day"})
         ]
     );
-    // What is bound is a value, whatever it looks like.
+    // A bound parameter is always a value, whatever its text.
     let evil = "'; DROP TABLE runs; --";
     let bound = rows(read(
         "SELECT $1::text AS a, $2::int AS b, $3::jsonb AS c, $4::text[] AS d, $5::timestamptz AS e, $6::bool AS f,
@@ -82,7 +82,7 @@ async fn only_what_may_write_writes_and_what_fails_leaves_nothing() {
             "{sql}: {refused:?}"
         );
     }
-    // Two statements are none.
+    // Two statements are rejected.
     let two = go(write("DELETE FROM things; DELETE FROM things", json!([]))).await.unwrap_err();
     assert!(matches!(&two, ForeignError::Failed { message, .. } if message.contains("42601")), "{two:?}");
     let ended = go(read("COMMIT", json!([]))).await;
@@ -117,7 +117,7 @@ async fn what_goes_wrong_has_a_kind() {
     assert_eq!(go(few).await, ForeignError::TooLarge("there are more than 3 rows".into()));
     let small = ForeignQuery { bytes: 100, ..read("SELECT repeat('x', 1000) AS x", json!([])) };
     assert_eq!(go(small).await, ForeignError::TooLarge("the rows have more than 100 bytes".into()));
-    // One row that is too large to hold, and words beside the rows.
+    // One row that is too large to hold, and messages in addition to the rows.
     for sql in [
         "SELECT repeat('x', 200000000) AS x",
         "SELECT set_config('a.b', repeat('x', 1000000), true), pg_sleep(0)",
@@ -172,7 +172,7 @@ async fn a_change_of_which_the_end_is_not_told_is_not_called_a_failure() {
     let database = TestDatabase::create().await;
     let (dsn, at) = database.over_network().await;
     let foreign = Foreign::read(&dsn).unwrap();
-    // The server goes away while it makes the change stay.
+    // The server crashes during the commit.
     let dies = "CREATE TABLE notes (n int);
         CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;

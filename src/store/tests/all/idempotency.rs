@@ -50,7 +50,7 @@ async fn a_key_is_forgotten_after_a_day() {
 async fn of_requests_at_once_exactly_one_is_the_first() {
     let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
     let world = World::at(Arc::new(clock.clone())).await;
-    // A fresh key, then the same key when it is too old.
+    // A new key, then the same key after it has expired.
     for _ in 0..2 {
         let requests = (0..20).map(|number| {
             let store = world.store.clone();

@@ -1,4 +1,4 @@
-//! Items that are replaced and removed.
+//! Replaced and removed items.
 
 use kernel::ItemKey;
 use serde_json::json;
@@ -8,7 +8,7 @@ use wire::chat::{ItemBody, ThreadItem};
 
 use crate::support::World;
 
-/// Content and key of each item, and what it was before.
+/// Each item's content, key, and previous content.
 async fn items_now(world: &World) -> String {
     let sql = "SELECT coalesce(string_agg(concat_ws('|', content, key, before), ',' ORDER BY id), '') FROM thread_items";
     world.database.scalar(sql).await
@@ -49,10 +49,10 @@ async fn items_are_replaced_and_removed_wherever_they_are_in_the_batches() {
         world.commit(lease, &at_once).await.unwrap();
         assert_eq!(items_now(&world).await, format!("{first},3|k"));
     }
-    // A first commit that was thought lost, sent again with more.
+    // A first commit that was considered lost, sent again with more rows.
     world.commit(lease, &all(&[&add("1", Some(own)), &replace("4", own)])).await.unwrap();
     assert_eq!(items_now(&world).await, format!("{first},4|k"));
-    // Another run's change keeps what was there before it, and no more.
+    // Another run's change keeps only the content directly before it.
     for (text, expected) in [("5", "5|k|4"), ("6", "6|k|4")] {
         world.commit(lease, &replace(text, other)).await.unwrap();
         assert_eq!(items_now(&world).await, format!("{first},{expected}"));
@@ -117,7 +117,7 @@ async fn an_item_is_found_by_its_key_with_what_it_was_before_this_run() {
     assert_eq!((of(turn.run).await, of(other).await, of(world.uuid()).await), (1, 1, 0));
 }
 
-/// The answer to the last commit of a turn was lost. A later turn has changed items before it is sent again.
+/// The answer to a turn's last commit was lost. A later turn has changed items before the commit is sent again.
 #[tokio::test]
 async fn a_commit_that_is_sent_again_changes_nothing_that_later_turns_have_changed() {
     for parks in [false, true] {
@@ -164,7 +164,7 @@ async fn a_commit_that_is_sent_again_changes_nothing_that_later_turns_have_chang
             (world.database.scalar(items).await, world.database.scalar("SELECT title FROM threads").await)
         };
         let pair = |items: &str, title: &str| (items.to_owned(), title.to_owned());
-        // Nothing has followed it: it is stored once.
+        // No later turn exists: it is stored once.
         for _ in 0..2 {
             world.commit(lease, &last).await.unwrap();
             assert_eq!(now().await, pair("mine,3", "mine"));

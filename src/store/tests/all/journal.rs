@@ -1,4 +1,4 @@
-//! The journal, read back.
+//! Reading the journal.
 
 use store::StepPlace;
 use store::batch::{Batch, INLINE_RESULT, StepRow};
@@ -53,7 +53,7 @@ async fn a_journal_is_read_page_by_page_in_the_order_of_starts() {
     let (lease, turn) = (world.writer().await, world.turn());
     let row = |index: i32| {
         let base = turn.step("succeeded");
-        // Of two rows with one start the node decides; nodes are not in the order of starts.
+        // With equal start times the node decides; node order differs from start order.
         let started_at = base.started_at + chrono::TimeDelta::microseconds(i64::from(index / 2));
         StepRow { node: format!("n{}:/[{}]", 9 - index, index), step: 1 + index / 5, started_at, ..base }
     };
@@ -68,7 +68,7 @@ async fn a_journal_is_read_page_by_page_in_the_order_of_starts() {
             let page = world.store.journal_page(turn.run, after.as_ref(), limit).await.unwrap();
             assert!(i64::try_from(page.steps.len()).unwrap() <= limit);
             let last = page.steps.last().map(StepPlace::of).unwrap();
-            // Through the text of a cursor.
+            // Round trip through a cursor's text.
             assert_eq!(last.to_string().parse(), Ok(last.clone()));
             after = Some(last);
             seen.extend(page.steps.into_iter().map(|step| step.node));
@@ -104,7 +104,7 @@ async fn a_page_ends_before_its_results_are_too_large() {
             break;
         }
     }
-    // A page ends with the row that crosses 16 MiB.
+    // A page ends with the row that exceeds 16 MiB.
     assert_eq!(sizes, [3, 2]);
 }
 

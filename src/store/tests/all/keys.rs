@@ -1,4 +1,4 @@
-//! Keys that the service makes for itself.
+//! Keys that the service generates.
 
 use auth::keyring::KeyRing;
 use base64::Engine;
@@ -47,7 +47,7 @@ async fn a_sealed_key_is_readable_as_long_as_its_vault_key_is_kept() {
         assert!(matches!(error, StoreError::Key(_)), "{error}");
         assert_eq!(error.to_string(), "the vault key \"a\" is missing; add it to SERVICE_VAULT_KEYS again");
     }
-    // A key cannot be put in another's place.
+    // A key cannot replace another one.
     world.database.execute("UPDATE service_keys SET name = 'moved'").await.unwrap();
     let error = world.store.service_key("moved", Some(&rotated)).await.unwrap_err();
     assert!(error.to_string().contains("changed or moved"), "{error}");

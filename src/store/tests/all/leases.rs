@@ -1,4 +1,4 @@
-//! Leases: taken, kept, given up, taken over.
+//! Leases: acquire, renew, release, take over.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::support::{Turn, World};
 
 impl World {
-    /// Commits the beginning of `count` turns.
+    /// Commits the start of `count` turns.
     async fn begin(&self, lease: Lease, count: usize) -> Vec<Turn> {
         let turns: Vec<Turn> = (0..count).map(|_| self.turn()).collect();
         let mut lane = self.store.lane().await.unwrap();
@@ -53,7 +53,7 @@ async fn each_owner_of_a_lease_has_a_higher_epoch() {
     let (one, since) = world.store.take_lease(writer, first).await.unwrap();
     assert_eq!((one.writer_id, since), (writer, first));
     let (two, since) = world.store.take_lease(writer, later).await.unwrap();
-    // What the last owner left may be unfinished.
+    // The previous owner's runs may be unfinished.
     assert!(two.epoch > one.epoch);
     assert_eq!(since, first);
     assert!(world.store.renew_lease(one, later).await.unwrap().is_none());
@@ -61,7 +61,7 @@ async fn each_owner_of_a_lease_has_a_higher_epoch() {
     assert_eq!(world.store.take_lease(writer, world.uuid()).await.unwrap().1, later);
 }
 
-/// An instance that is gone for good leaves no row behind, and one of the same id never repeats an epoch.
+/// An instance that is gone permanently leaves no row, and one with the same id never repeats an epoch.
 #[tokio::test]
 async fn the_lease_of_an_instance_that_is_gone_is_deleted_after_a_day() {
     let world = World::new().await;
@@ -75,7 +75,7 @@ async fn the_lease_of_an_instance_that_is_gone_is_deleted_after_a_day() {
     assert_eq!(world.store.forget_old_leases().await.unwrap(), 0, "not on the same day");
     let day = "UPDATE leases SET ended_at = ended_at - interval '25 hours' WHERE ended_at IS NOT NULL";
     world.database.execute(day).await.unwrap();
-    // As a takeover that was cut short would leave it.
+    // The state after an interrupted takeover.
     let back = format!("UPDATE runs SET writer_id = '{}'", busy.writer_id);
     world.database.execute(&back).await.unwrap();
     assert_eq!(world.store.forget_old_leases().await.unwrap(), 1, "the other has an unfinished run");
@@ -119,7 +119,7 @@ async fn what_a_dead_writer_left_goes_to_another_and_the_dead_one_is_fenced() {
     let (dead, by) = (world.writer().await, world.writer().await);
     let turns = world.begin(dead, 4).await;
     world.commit(dead, &turns[1].end()).await.unwrap();
-    // The dead writer said that nothing before its second turn is unfinished.
+    // The dead writer had reported that nothing before its second turn is unfinished.
     assert!(world.store.renew_lease(dead, turns[1].run).await.unwrap().is_some());
     world.expire(dead).await;
     let taken = set(world.store.take_over_expired(by).await.unwrap());
@@ -133,12 +133,12 @@ async fn what_a_dead_writer_left_goes_to_another_and_the_dead_one_is_fenced() {
     world.commit(by, &turns[2].end()).await.unwrap();
     assert!(world.store.take_over_expired(by).await.unwrap().is_empty());
     assert!(world.store.renew_lease(dead, Uuid::nil()).await.unwrap().is_none());
-    // Back again, it is a new owner.
+    // When it comes back, it is a new owner.
     let (back, _) = world.store.take_lease(dead.writer_id, Uuid::nil()).await.unwrap();
     world.commit(back, &world.turn().begin()).await.unwrap();
 }
 
-/// The database's clock was ahead when they were renewed, and has been set back.
+/// The leases were renewed while the database's clock was ahead; it has since been set back.
 #[tokio::test]
 async fn a_lease_that_ends_later_than_any_does_ends_as_if_renewed_now() {
     let world = World::new().await;
@@ -153,7 +153,7 @@ async fn a_lease_that_ends_later_than_any_does_ends_as_if_renewed_now() {
     assert_eq!(set(world.store.take_over_expired(live).await.unwrap()), runs(&turns));
 }
 
-/// An id of an earlier life may be later than those of now.
+/// An id from an earlier life may be later than current ids.
 #[tokio::test]
 async fn a_lease_reaches_back_to_runs_of_now_whatever_the_clock_was_before() {
     let world = World::new().await;
@@ -170,7 +170,7 @@ async fn a_live_lease_is_left_alone() {
     let world = World::new().await;
     let (live, by) = (world.writer().await, world.writer().await);
     let turns = world.begin(live, 2).await;
-    // Its own expired lease is not another's.
+    // Its own expired lease does not count.
     world.expire(by).await;
     assert!(world.store.take_over_expired(by).await.unwrap().is_empty());
     world.commit(live, &turns[0].end()).await.unwrap();
@@ -206,7 +206,7 @@ async fn what_was_taken_over_is_found_again_when_its_taker_dies() {
     let world = World::new().await;
     let dead = world.writer().await;
     let turns = world.begin(dead, 2).await;
-    // Younger than what it takes over, as a service is that started in the meantime.
+    // It is younger than the runs it takes over, like a service that was started in the meantime.
     let (by, _) = world.store.take_lease(world.uuid(), world.uuid()).await.unwrap();
     world.expire(dead).await;
     assert_eq!(set(world.store.take_over_expired(by).await.unwrap()), runs(&turns));

@@ -1,4 +1,4 @@
-//! The package against a real PostgreSQL: each test has a database of its own.
+//! Tests against a real PostgreSQL: each test has a separate database.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::indexing_slicing, clippy::as_conversions, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Ways to the provider and back, and who people are there.
+//! Sign-ins through the provider, and the identities there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +74,7 @@ async fn a_subject_has_one_account_and_an_account_one_subject() {
     let ada = signs_in(store, "ada-1", "ada@example.org").await.unwrap();
     assert_eq!(signs_in(store, "ada-1", "ada@elsewhere.example").await.unwrap().id, ada.id);
     assert_eq!(signs_in(store, "ada-2", "ada@example.org").await, None);
-    // Of several sign-ins at once, by any subject, one gets the account.
+    // Of several concurrent sign-ins, with any subject, one gets the account.
     let all = (0..8).map(|number| signs_in(store, ["bob-1", "bob-2"][number % 2], "bob@x.org"));
     let all = futures_util::future::join_all(all).await;
     let bobs: Vec<_> = all.into_iter().flatten().map(|user| user.id).collect();

@@ -52,7 +52,7 @@ async fn a_database_that_may_lose_acknowledged_writes_is_refused() {
     let Err(error) = open(database.dsn(), 1).await else { panic!("it was opened") };
     assert!(matches!(error, StoreError::Unsafe(_)), "{error}");
     assert!(error.to_string().contains("synchronous_commit = off"), "{error}");
-    // A replica that need not answer loses nothing that this machine has acknowledged.
+    // A replica that need not acknowledge loses nothing that this machine has acknowledged.
     database.execute(&format!("ALTER DATABASE \"{name}\" SET synchronous_commit = local")).await.unwrap();
     open(database.dsn(), 1).await.map(drop).unwrap();
 }

@@ -1,4 +1,4 @@
-//! The daily partitions of the stored events.
+//! Daily partitions for the stored events.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How the batch's statement is run on a table that has grown since its plan was made.
+//! The plan of the batch statement on a table that has grown since the plan was made.
 
 use store::RunState;
 use store::batch::Batch;
@@ -24,7 +24,7 @@ async fn a_run_is_updated_by_its_key_however_small_the_table_was_when_the_lane_b
     let turns: Vec<Turn> = (0..RUNS).map(|_| world.turn()).collect();
     let mut lane = world.store.lane().await.unwrap();
     let (scans, updates) = (statistic(&world, "seq_scan").await, 3 * BATCH as i64);
-    // The plan is made now, for an empty table, and stays.
+    // The plan is made now, for an empty table, and is kept.
     lane.commit(lease, &update(&turns[..1], RunState::Running)).await.unwrap();
     for some in turns.chunks(BATCH) {
         let runs = some.iter().map(Turn::run_row).collect();
@@ -36,7 +36,7 @@ async fn a_run_is_updated_by_its_key_however_small_the_table_was_when_the_lane_b
     }
     let mut fresh = world.store.lane().await.unwrap();
     fresh.commit(lease, &update(&turns[2 * BATCH..3 * BATCH], RunState::Succeeded)).await.unwrap();
-    // A connection hands in its figures when it ends.
+    // A connection reports its statistics when it ends.
     drop((lane, fresh));
     until("the figures", async || statistic(&world, "n_tup_upd").await == updates).await;
     assert_eq!(statistic(&world, "seq_scan").await - scans, 0, "scans of the whole table");

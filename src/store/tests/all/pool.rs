@@ -1,4 +1,4 @@
-//! The pool: when it is busy, and when the server ends connections.
+//! The pool: when it is exhausted, and when the server closes connections.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn a_busy_pool_says_so_after_five_seconds() {
     assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
     assert_eq!(error.code(), wire::ErrorCode::DatabaseUnavailable);
     assert!((Duration::from_millis(4_900)..Duration::from_secs(60)).contains(&waited), "{waited:?}");
-    // The lanes have connections of their own.
+    // The lanes have separate connections.
     world.store.lane().await.unwrap();
     held.rollback().await.unwrap();
     for answer in join_all(busy).await {
@@ -80,7 +80,7 @@ async fn connections_that_the_server_ended_are_replaced() {
                 failed += 1;
             }
         }
-        // Each connection is found out at most once.
+        // Each broken connection is detected at most once.
         assert!(failed <= 4, "{failed} of 8 calls failed");
     }
 }
@@ -99,7 +99,7 @@ async fn a_query_whose_connection_is_ended_is_unavailable() {
     let error = query.await.unwrap().unwrap_err();
     assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
     held.rollback().await.unwrap();
-    // Its end may not have come through to the pool yet.
+    // The pool may not have noticed its end yet.
     let found = match world.store.workspace_id("default").await {
         Err(StoreError::Unavailable(_)) => world.store.workspace_id("default").await,
         other => other,
@@ -114,7 +114,7 @@ async fn a_lane_whose_connection_is_ended_says_so_and_a_new_one_takes_the_batch(
     let mut lane = world.store.lane().await.unwrap();
     lane.commit(lease, &turn.begin()).await.unwrap();
 
-    // While nothing is under way, then in the middle of a commit.
+    // First while idle, then in the middle of a commit.
     world.database.execute(KILL).await.unwrap();
     until("it is gone", async || world.database.scalar(OTHERS).await == "0").await;
     for _ in 0..2 {

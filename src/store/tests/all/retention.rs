@@ -1,4 +1,4 @@
-//! What is not kept for ever, and what is.
+//! Deleted and retained data.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::support::{Turn, World, user_message};
 
-/// Everything of a turn, begun and ended then.
+/// A complete turn with these start and end times.
 async fn turn_at(world: &World, begun: DateTime<Utc>, ended: Option<DateTime<Utc>>) -> Turn {
     let lease = world.writer().await;
     let ids = Ids::new(Arc::new(ManualClock::new(begun)), Arc::new(SystemRandom::new()));
@@ -50,7 +50,7 @@ async fn the_events_of_a_day_go_when_its_last_stream_has_ended_for_long_enough()
     assert!(!gone.contains(&dates(&[1])[0]), "somebody may begin a stream late: {gone:?}");
     let now = first + TimeDelta::days(8);
     let gone = world.store.drop_old_events(now).await.unwrap();
-    // Also those that were made ahead and never used.
+    // Including partitions that were created ahead and never used.
     assert!(gone.ends_with(&dates(&[1, 3, 4, 5])), "{gone:?}");
     assert_eq!(world.days().await, ["20310302"]);
     assert!(world.store.stream(over.stream).await.unwrap().is_none());
@@ -74,7 +74,7 @@ async fn a_stream_that_has_not_ended_keeps_its_events() {
     }
 }
 
-/// One run that waits for a year does not keep a day of everybody's events.
+/// A run that waits for a year does not retain a day of other runs' events.
 #[tokio::test]
 async fn a_parked_run_keeps_its_events_and_no_others() {
     let world = World::new().await;
@@ -97,7 +97,7 @@ async fn a_parked_run_keeps_its_events_and_no_others() {
     assert_eq!(texts(&kept), texts(&before));
     let news = world.store.stream_news(&[(waits.stream, 0)]).await.unwrap();
     assert_eq!((news.len(), news[0].commits.len(), news[0].ended), (1, before.len(), false));
-    // It resumes and ends: what follows stands in a partition of its own day again.
+    // It resumes and ends: later events are stored in a new partition for its day.
     let lease = world.writer().await;
     let adopt = format!("UPDATE runs SET writer_id = '{}'; DELETE FROM run_queue", lease.writer_id);
     world.database.execute(&adopt).await.unwrap();
@@ -108,7 +108,7 @@ async fn a_parked_run_keeps_its_events_and_no_others() {
     let whole = world.store.frames_after(ended.stream, 0, 100).await.unwrap();
     assert_eq!(whole.first().unwrap().first_seq, 1);
     assert!(whole.windows(2).all(|pair| pair[0].last_seq + 1 == pair[1].first_seq), "no gap");
-    // A day after its end it goes like any other.
+    // A day after its end it is deleted like any other.
     world.store.drop_old_events(later + EVENTS_KEPT + TimeDelta::seconds(1)).await.unwrap();
     assert!(world.store.stream(ended.stream).await.unwrap().is_none());
     assert_eq!(world.database.scalar("SELECT count(*) FROM stream_events_kept").await, "0");
@@ -128,7 +128,7 @@ async fn what_was_detached_and_not_dropped_is_dropped_the_next_time() {
     let gone = world.store.drop_old_events(later).await.unwrap();
     assert!(gone.contains(&begun.date_naive()), "{gone:?}");
     assert!(world.days().await.is_empty());
-    // Two at once: one does, the other leaves it.
+    // Two concurrent calls: one drops the partition, the other skips it.
     turn_at(&world, begun, Some(begun)).await;
     let (one, two) = tokio::join!(world.store.drop_old_events(later), world.store.drop_old_events(later));
     assert!(one.unwrap().len().max(two.unwrap().len()) >= 1);
@@ -138,7 +138,7 @@ async fn what_was_detached_and_not_dropped_is_dropped_the_next_time() {
     assert_eq!(world.days().await.len(), 5, "the day can be made again");
 }
 
-/// A parked run resumed while its day was dropped, and ended before the drop.
+/// A parked run resumed while its day was being dropped, and ended before the drop.
 #[tokio::test]
 async fn events_of_a_run_that_ends_while_its_day_is_dropped_are_kept_for_a_day() {
     let world = World::new().await;
@@ -243,12 +243,12 @@ async fn values_are_kept_while_a_step_has_them_and_for_a_while() {
     assert!(world.store.blob(&nobodys).await.unwrap().is_none());
     assert!(world.store.blob(&young).await.unwrap().is_some());
     assert_eq!(world.store.journal(turn.run).await.unwrap()[0].result.as_deref(), Some(large("a").as_str()));
-    // What is stored once more is young again, before anybody has it.
+    // Storing a value again resets its age, even before it is used.
     clock.advance(std::time::Duration::from_secs(3_600));
     world.store.put_blob(b"young").await.unwrap();
     assert!(world.store.forget_old_blobs(clock.now(), None).await.unwrap().is_none());
     assert!(world.store.blob(&young).await.unwrap().is_some());
-    // The step is gone, and another that gives the same comes just before the value is looked at.
+    // The step is deleted, and another one with the same value is stored just before the scan.
     world.database.execute("DELETE FROM run_steps").await.unwrap();
     world.commit(lease, &step(&turn, 2, "a")).await.unwrap();
     world.database.execute("UPDATE run_steps SET result_blob = NULL").await.unwrap();
@@ -317,13 +317,13 @@ async fn a_request_whose_run_is_gone_is_in_nobodys_way() {
     world.database.execute(&format!("DELETE FROM runs WHERE id = '{}'", turns[0].run)).await.unwrap();
     let claim = world.store.claim_deliveries(world.uuid(), TimeDelta::seconds(60), 1);
     assert_eq!(claim.await.unwrap().len(), 1);
-    // With its run it goes.
+    // Deleted together with its run.
     world.commit(lease, &turns[1].end()).await.unwrap();
     world.store.forget_old_runs(turns[1].now + TimeDelta::days(36_500)).await.unwrap();
     assert_eq!(world.count("outbox").await, "1");
 }
 
-/// A run of a training in this workspace with so many answered calls.
+/// A training run in this workspace with `calls` answered calls.
 async fn training_in(world: &World, workspace: Uuid, ended: bool, calls: u32) -> Uuid {
     let run = world.uuid();
     let finished_at = if ended { "now()" } else { "NULL" };
@@ -368,11 +368,11 @@ async fn replies_of_ended_trainings_are_erased_where_the_workspace_says_so() {
     let marked =
         "SELECT string_agg(run_id::text, ' ') FROM training_runs WHERE replies_erased_at IS NOT NULL";
     assert_eq!(world.database.scalar(marked).await, over.to_string());
-    // A later life finds its answers, and another workspace keeps its own.
+    // A later life reuses its answers, and another workspace keeps its own.
     assert_eq!((replies(running).await, replies(kept).await), ("2 of 2".to_owned(), "3 of 3".to_owned()));
     let row = world.store.training_calls(over, Uuid::nil(), 1).await.unwrap().remove(0);
     assert_eq!((row.reply, row.key.len(), row.input_tokens, row.output_tokens), (None, 32, 2, 3));
-    // No other run of the workflow finds what is not there any more.
+    // No other run of the workflow finds the erased answers.
     assert!(world.store.earlier_call(over, running, &row.key).await.unwrap().is_none());
     let row = world.store.training_calls(kept, Uuid::nil(), 1).await.unwrap().remove(0);
     assert!(world.store.earlier_call(kept, running, &row.key).await.unwrap().is_some());

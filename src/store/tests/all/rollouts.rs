@@ -26,7 +26,7 @@ fn gate(threshold: f64) -> RolloutGate {
     }
 }
 
-/// A workflow with a version and a dataset, and with this gate afterwards.
+/// A workflow with a version and a dataset; the gate is set afterwards.
 async fn workflow(world: &World, gate: Option<RolloutGate>) -> StoredWorkflow {
     let workflow = world.workflow("w").await.unwrap();
     save(world, &workflow, "first").await;
@@ -117,13 +117,13 @@ async fn a_version_moves_with_its_result_and_once() {
     assert_eq!(live(&world, &workflow).await, Some(2));
     let moves = "SELECT count(*)::text FROM audit_log WHERE action = 'workflow.live_version_set'";
     assert_eq!(world.database.scalar(moves).await, "1");
-    // The next one is compared with the result that is there.
+    // The next one is compared with the existing result.
     save(&world, &workflow, "third").await;
     let [(third, 3)] = evaluations(&world).await[..] else { panic!("one evaluation") };
     settle(&world, third, Ok(0.69)).await;
     assert_eq!(status(&world, &workflow, 3).await, (GateStatus::Failed, Some(0.69), Some(0.8)));
     assert_eq!(live(&world, &workflow).await, Some(2));
-    // A result that comes again changes nothing.
+    // A repeated result changes nothing.
     settle(&world, third, Ok(1.0)).await;
     assert_eq!(status(&world, &workflow, 3).await.0, GateStatus::Failed);
 }
@@ -141,7 +141,7 @@ async fn an_older_version_that_passes_later_does_not_become_live() {
     settle(&world, first, Ok(0.2)).await;
     assert_eq!(live(&world, &workflow).await, Some(3));
     settle(&world, second, Ok(0.85)).await;
-    // Compared with the version that is live by now.
+    // Compared with the version that is live by then.
     assert_eq!(status(&world, &workflow, 2).await, (GateStatus::Passed, Some(0.85), Some(0.9)));
     assert_eq!(live(&world, &workflow).await, Some(3));
 }
@@ -155,7 +155,7 @@ async fn a_failed_evaluation_is_a_failed_gate() {
     settle(&world, second, Err("no budget\0")).await;
     let (_, failed) = world.store.version_gates(workflow.id, &[2]).await.unwrap().pop().unwrap();
     assert_eq!((failed.status, failed.error.as_deref()), (GateStatus::Failed, Some("no budget")));
-    // One that could not be started has failed at once.
+    // A gate whose evaluation could not be started fails at once.
     world.database.execute("UPDATE datasets SET deleted_at = now()").await.unwrap();
     save(&world, &workflow, "third").await;
     assert_eq!(status(&world, &workflow, 3).await.0, GateStatus::Failed);
@@ -186,7 +186,7 @@ async fn a_canary_ends_once_and_a_saved_version_waits_for_it() {
     assert_eq!(ended, 1);
     let rollout = world.store.rollout(workflow.id).await.unwrap().unwrap();
     assert_eq!((rollout.canary, rollout.last_canary.unwrap().outcome), (None, CanaryOutcome::RolledBack));
-    // Another canary of the same version is another one.
+    // A later canary with the same version is a different one.
     let again = StoredCanary { since: since + chrono::TimeDelta::seconds(1), ..canary };
     put(&world, &workflow, None, Some(again)).await;
     let late = world.store.change(async |changes| changes.end_canary(workflow.id, canary, end()).await).await;
@@ -202,7 +202,7 @@ fn promoted() -> CanaryEnd {
     CanaryEnd { outcome: CanaryOutcome::Promoted, reason: Some("enough turns".to_owned()), counts: None }
 }
 
-/// Reasons in the audit trail, with their actions.
+/// The actions and reasons in the audit trail.
 async fn audited(world: &World) -> String {
     let sql = "SELECT coalesce(string_agg(action || ' ' || reason, ', ' ORDER BY id), '') FROM audit_log
                WHERE action IN ('workflow.live_version_set', 'workflow.canary_promoted', 'workflow.canary_rolled_back')";
@@ -230,7 +230,7 @@ async fn a_canary_whose_gate_fails_is_rolled_back() {
     let why = "it failed its gate: the score 0.1000 is below the threshold 0.5";
     assert_eq!(last.reason.as_deref(), Some(why));
     assert_eq!(audited(&world).await, format!("workflow.canary_rolled_back version 2: {why}"));
-    // One that was judged meanwhile is not promoted, either.
+    // A canary that has ended in the meantime is not promoted, either.
     let change = world
         .store
         .change(async |changes| changes.end_canary(workflow.id, second_canary, promoted()).await)
@@ -273,7 +273,7 @@ async fn evaluations_of_one_workspace_do_not_delay_those_of_another() {
     let workflow = workflow(&world, Some(gate(0.5))).await;
     save(&world, &workflow, "second").await;
     let [(own, 2)] = evaluations(&world).await[..] else { panic!("one evaluation") };
-    // Older ones of another workspace; some of them execute.
+    // Older ones from another workspace; some of them execute.
     let other = world.uuid();
     let insert = format!(
         "INSERT INTO gate_evaluations (run_id, workflow_id, version, workspace_id, key, request, created_at)
@@ -288,7 +288,7 @@ async fn evaluations_of_one_workspace_do_not_delay_those_of_another() {
     assert_eq!(found.len(), 100);
     assert_eq!(found.iter().take(2).map(|(_, version)| *version).collect::<Vec<_>>(), [151, 2]);
     assert!(found.iter().any(|(run, _)| *run == own));
-    // One whose run has ended waits for its result.
+    // An evaluation whose run has ended waits for its result.
     let ended = "UPDATE runs SET finished_at = now() WHERE trigger = 'gate'";
     world.database.execute(ended).await.unwrap();
     assert_eq!(evaluations(&world).await[0].1, 1);

@@ -1,4 +1,4 @@
-//! Runs in the queue: put in once, claimed by one writer, ended by any caller that can.
+//! Queued runs: enqueued once, claimed by one writer, ended by any caller that is able to.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::support::{Turn, World};
 
 impl World {
-    /// A workflow that allows `most` runs at the same time, and a run of it in the queue that waits for its turn.
+    /// Creates a workflow that allows `most` concurrent runs.
     async fn limited(&self, most: i32) -> Uuid {
         let workflow = self.workflow("limited").await.unwrap().id;
         let sql = format!("UPDATE workflows SET max_concurrent_runs = {most} WHERE id = '{workflow}'");
@@ -30,7 +30,7 @@ fn queue_row(turn: &Turn, workflow_id: Uuid, waits_for_turn: bool) -> QueueRow {
     QueueRow { run_id: turn.run, workflow_id, turn: waits_for_turn, due_at: Some(turn.now) }
 }
 
-/// Gives the run to the queue for the `parking`th time.
+/// Parks the run for the `parking`th time.
 fn park(turn: &Turn, parking: i32) -> Batch {
     Batch {
         updates: vec![RunUpdate { parking, ..turn.update(RunState::Waiting) }],
@@ -44,7 +44,7 @@ fn running(turn: &Turn) -> Batch {
     Batch { updates: vec![turn.update(RunState::Running)], ..Batch::default() }
 }
 
-/// The start of a run that waits for its turn.
+/// The start of a run that waits for a workflow slot.
 fn start(turn: &Turn, workflow: Uuid) -> Batch {
     Batch { queued: vec![queue_row(turn, workflow, true)], ..turn.begin() }
 }
@@ -62,13 +62,13 @@ async fn a_run_is_parked_once_however_often_that_is_sent() {
     assert_eq!(world.store.take_due(two).await.unwrap(), [turn.run]);
     assert_eq!(world.queued().await, "0");
     world.commit(two, &running(&turn)).await.unwrap();
-    // Late, from a connection that was thought dead; and whatever else the first one still says of it.
+    // Late updates from the first writer, whose connection was considered dead, are ignored.
     for late in [park(&turn, 1), running(&turn), Batch { updates: turn.end().updates, ..Batch::default() }] {
         world.commit(one, &late).await.unwrap();
         assert_eq!(world.queued().await, "0");
         assert_eq!(world.status(&turn).await, RunState::Running);
     }
-    // The same writer may have taken it again.
+    // The same writer may have claimed it again.
     world.commit(two, &park(&turn, 2)).await.unwrap();
     assert_eq!(world.store.take_due(two).await.unwrap(), [turn.run]);
     world.commit(two, &park(&turn, 2)).await.unwrap();
@@ -97,11 +97,11 @@ async fn turns_are_taken_in_order_and_places_belong_to_runs() {
     world.commit(one, &start(&turns[0], workflow)).await.unwrap();
     assert_eq!(world.queued().await, "2", "a start that is sent again does not begin it again");
     assert!(world.store.left_run(one.writer_id, turns[0].run).await.unwrap().unwrap().placed);
-    // It waits for a time, and comes back into the same row of turns; behind it the second has its turn.
+    // It waits for a time, and is queued again in the same order; then the second run gets a slot.
     world.commit(one, &park(&turns[0], 1)).await.unwrap();
     assert_eq!(world.count("run_places").await, "0");
     assert_eq!(world.store.take_turns(two, workflow).await.unwrap().unwrap(), [turns[1].run]);
-    // What is sent again gives back no place that it does not hold any more.
+    // A resent batch does not release a slot that it no longer holds.
     assert_eq!(world.store.take_queued(two, turns[0].run).await.unwrap(), [turns[0].run]);
     let sql = format!("INSERT INTO run_places VALUES ('{}', '{workflow}')", turns[0].run);
     world.database.execute(&sql).await.unwrap();
@@ -110,7 +110,7 @@ async fn turns_are_taken_in_order_and_places_belong_to_runs() {
     let end = Batch { left: vec![turns[0].run], ..turns[0].end() };
     world.commit(two, &end).await.unwrap();
     assert_eq!(world.count("run_places").await, "1");
-    // No limit any more: what waits is taken, and holds nothing.
+    // Without a limit, waiting runs are claimed and hold no slot.
     world.database.execute("UPDATE workflows SET max_concurrent_runs = NULL").await.unwrap();
     assert_eq!(world.store.take_turns(one, workflow).await.unwrap().unwrap(), [turns[2].run]);
     assert_eq!(world.count("run_places").await, "1");
@@ -133,7 +133,7 @@ async fn what_has_ended_or_has_another_writer_is_not_taken() {
     assert!(world.store.left_run(one.writer_id, queued.run).await.unwrap().is_none());
     let left = world.store.left_run(two.writer_id, queued.run).await.unwrap().unwrap();
     assert_eq!((left.run.id, left.run.parked, left.placed), (queued.run, 0, true));
-    // Who has lost his lease takes nothing.
+    // A writer that has lost its lease claims nothing.
     world.commit(two, &park(&queued, 1)).await.unwrap();
     world.store.take_lease(one.writer_id, Uuid::nil()).await.unwrap();
     assert!(world.store.take_due(one).await.unwrap().is_empty());

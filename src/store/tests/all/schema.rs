@@ -1,4 +1,4 @@
-//! What diesel knows of the tables, beside the migrated database.
+//! Compares diesel's table declarations with the migrated database.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const SCHEMA: [&str; 6] = [
     include_str!("../../src/schema/triggers.rs"),
 ];
 
-/// Tables that only statements in SQL name, since they need what diesel's DSL cannot say.
+/// Tables that only plain SQL statements use, since diesel's DSL cannot express them.
 const WITHOUT_DSL: &[&str] = &[
     "app_bindings",
     "app_codes",
@@ -51,7 +51,7 @@ const WITHOUT_DSL: &[&str] = &[
     "workspace_usage",
 ];
 
-/// Each table with its primary key and its columns, as `table!` has them.
+/// Each table with its primary key and its columns, as in `table!`.
 type Tables = BTreeMap<String, (String, BTreeMap<String, String>)>;
 
 fn declared() -> Tables {
@@ -115,7 +115,7 @@ async fn what_diesel_knows_of_the_tables_is_what_the_migrations_make() {
     let mut drifted = Vec::new();
     for (table, found) in declared() {
         let real = migrated.remove(&table).unwrap_or_else(|| panic!("no migration creates {table}"));
-        // diesel wants a key even where the database has none.
+        // diesel requires a key even if the database table has none.
         let real = if real.0.is_empty() { (found.0.clone(), real.1) } else { real };
         if found != real {
             drifted.push(format!("{table}: declared {found:?}, migrated {real:?}"));

@@ -1,4 +1,4 @@
-//! Search indexes: what is written is what is found, by the same scores as a plain reckoning.
+//! Search indexes: stored chunks are found, with the same scores as a plain calculation.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ async fn put(store: &Store, workspace: Uuid, document: &str, chunks: &[NewChunk]
     store.index_document(workspace, "i", document, chunks, None).await.unwrap().unwrap()
 }
 
-/// Document, number and score, in the order of names.
+/// Document, number and score, in name order.
 async fn found(
     store: &Store,
     workspace: Uuid,
@@ -48,7 +48,7 @@ async fn found(
     all
 }
 
-/// BM25 as a book has it.
+/// Textbook BM25.
 fn reckoned(all: &BTreeMap<String, Vec<NewChunk>>, terms: &[&str]) -> Vec<(String, i32, f64)> {
     let chunks: Vec<&NewChunk> = all.values().flatten().collect();
     let n = chunks.len() as f64;
@@ -99,7 +99,7 @@ async fn scores_are_those_of_a_plain_reckoning_after_any_changes() {
         let chunks: Vec<NewChunk> =
             (0..draw(4)).map(|_| plain(&(0..draw(8)).map(|_| WORDS[draw(6)]).collect::<Vec<_>>())).collect();
         let had = all.get(&document).map_or(0, Vec::len);
-        // The same twice is the same index.
+        // Indexing the same chunks twice gives the same index.
         for had in [had, chunks.len()].into_iter().take(1 + round % 2) {
             let replaced = put(&store, workspace, &document, &chunks).await;
             if round == 0 && chunks.is_empty() {
@@ -164,7 +164,7 @@ async fn an_index_takes_no_more_than_it_may_and_one_length_of_vectors() {
     let rest = store.search_vectors(known.id, first[0].0, None, 9).await.unwrap();
     assert_eq!((first[0].1.clone(), rest.len()), (vector(4).unwrap(), 1));
 
-    // As if it had nearly all.
+    // Simulates a nearly full index.
     let most = MOST_INDEXED_CHUNKS - 1;
     database.execute(&format!("UPDATE search_indexes SET chunks = {most}")).await.unwrap();
     let refused = store.index_document(workspace, "i", "c", &with(4), Some(4)).await.unwrap();

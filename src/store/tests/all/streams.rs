@@ -1,4 +1,4 @@
-//! Reading a stream's events again.
+//! Reading a stream's stored events.
 
 use store::batch::Batch;
 use uuid::Uuid;
@@ -11,7 +11,7 @@ async fn a_reader_goes_on_exactly_behind_any_event() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     let mut lane = world.store.lane().await.unwrap();
-    // Another stream of the same day must not show.
+    // Another stream on the same day must not appear.
     lane.commit(lease, &world.turn().begin()).await.unwrap();
     for seqs in [1..=3, 4..=4, 5..=11, 12..=13] {
         lane.commit(lease, &Batch { events: vec![turn.events(seqs)], ..Batch::default() }).await.unwrap();
@@ -38,7 +38,7 @@ async fn a_reader_goes_on_exactly_behind_any_event() {
 #[tokio::test]
 async fn a_stream_that_is_not_there_is_nothing() {
     let world = World::new().await;
-    // One of them carries no time.
+    // One of the ids contains no time.
     for id in [world.uuid(), Uuid::nil()] {
         assert!(world.store.stream(id).await.unwrap().is_none());
         assert!(world.store.frames_after(id, 0, 10).await.unwrap().is_empty());

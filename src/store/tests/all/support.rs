@@ -1,4 +1,4 @@
-//! What the tests share: a database with a store on it, and the rows of a turn.
+//! Shared test support: a database with a store on it, and a turn's rows.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use store::{DEFAULT_WORKSPACE, Lease, NewWorkflow, Options, RunState, Store, Sto
 use uuid::Uuid;
 use wire::chat::Dialect;
 
-/// A database of the test's own, and a store on it.
+/// A test's database with a store on it.
 pub(crate) struct World {
-    // Before the database, which is dropped with force.
+    // Dropped before the database, which is dropped with force.
     pub(crate) store: Store,
     pub(crate) ids: Ids,
     pub(crate) database: TestDatabase,
@@ -28,7 +28,7 @@ impl World {
         Self::at(Arc::new(SystemClock::new())).await
     }
 
-    /// A world whose time is `clock`'s.
+    /// Creates a world with this clock.
     pub(crate) async fn at(clock: Arc<dyn Clock>) -> Self {
         let database = TestDatabase::create().await;
         let store = database.store_with(Arc::clone(&clock)).await;
@@ -53,12 +53,12 @@ impl World {
             .await
     }
 
-    /// A writer of its own, with nothing behind it.
+    /// Creates a new writer without earlier runs.
     pub(crate) async fn writer(&self) -> Lease {
         self.store.take_lease(self.uuid(), Uuid::nil()).await.unwrap().0
     }
 
-    /// Commits on a lane made for it.
+    /// Commits on a new lane.
     pub(crate) async fn commit(&self, lease: Lease, batch: &Batch) -> Result<(), store::LaneError> {
         self.store.lane().await.unwrap().commit(lease, batch).await
     }
@@ -85,7 +85,7 @@ impl World {
         self.database.scalar(&format!("SELECT {}", tables.join(" || E'\\n--\\n' || "))).await
     }
 
-    /// How many rows of `table` there are.
+    /// The number of rows in `table`.
     pub(crate) async fn count(&self, table: &str) -> String {
         self.database.scalar(&format!("SELECT count(*) FROM {table}")).await
     }
@@ -101,14 +101,14 @@ impl World {
     }
 }
 
-/// Opens a store without unwrapping.
+/// Opens a store without unwrapping the result.
 pub(crate) async fn open(dsn: &str, connections: usize) -> Result<Store, StoreError> {
     let (clock, random) = (Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()));
     let ids = Ids::new(clock.clone(), random.clone());
     Store::open(Options { dsn: dsn.to_owned().into(), connections, clock, random, ids }).await
 }
 
-/// A DSN of pairs without one of its options.
+/// Removes an option from a key-value DSN.
 pub(crate) fn without(dsn: &str, option: &str) -> String {
     let keep = |part: &&str| !part.starts_with(&format!("{option}="));
     dsn.split(' ').filter(keep).collect::<Vec<_>>().join(" ")
@@ -125,7 +125,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Thread, the user's item, run, stream, first events.
+    /// Thread, user item, run, stream, first events.
     pub(crate) fn begin(&self) -> Batch {
         Batch {
             threads: vec![ThreadRow {
@@ -153,7 +153,7 @@ impl Turn {
         }
     }
 
-    /// The journal's row, the answer, the last events, the end of the run.
+    /// Journal row, reply, last events, the run's end.
     pub(crate) fn end(&self) -> Batch {
         Batch {
             items: vec![self.item(1, &user_message("Bye"))],
@@ -165,7 +165,7 @@ impl Turn {
         }
     }
 
-    /// What its step has used, or its end.
+    /// The usage by its step, or by its end.
     fn used(&self, by_step: bool) -> ChatUsageRow {
         ChatUsageRow {
             run_id: self.run,
@@ -217,7 +217,7 @@ impl Turn {
         }
     }
 
-    /// The run's state; ended where the status is an end.
+    /// The run's state, with an end time if the status is final.
     pub(crate) fn update(&self, status: RunState) -> RunUpdate {
         RunUpdate {
             id: self.run,
@@ -259,7 +259,7 @@ pub(crate) fn user_message(text: &str) -> String {
     .to_string()
 }
 
-/// The events of these numbers as they are sent.
+/// The events with these numbers in the text form that is sent.
 pub(crate) fn frames(stream: Uuid, seqs: RangeInclusive<u64>) -> String {
     let mut text = String::new();
     for seq in seqs {
@@ -268,7 +268,7 @@ pub(crate) fn frames(stream: Uuid, seqs: RangeInclusive<u64>) -> String {
     text
 }
 
-/// As PostgreSQL keeps it.
+/// Truncates to PostgreSQL's precision.
 pub(crate) fn micros(time: DateTime<Utc>) -> DateTime<Utc> {
     time.trunc_subsecs(6)
 }
@@ -277,7 +277,7 @@ pub(crate) async fn pause(duration: Duration) {
     SystemClock::new().sleep(duration).await;
 }
 
-/// Asks until it is so, for at most 20 s.
+/// Polls until the condition is true, for at most 20 s.
 pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..400 {
         if holds().await {
@@ -288,7 +288,7 @@ pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     panic!("waited in vain: {what}");
 }
 
-/// A session of another client on the same database.
+/// Another client's session on the same database.
 pub(crate) async fn outsider(dsn: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(dsn, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);

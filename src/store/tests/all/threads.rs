@@ -1,4 +1,4 @@
-//! What of a thread is shown.
+//! Visible items in a thread.
 
 use kernel::ItemKey;
 use store::batch::{Batch, CutRow, ItemRow, ThreadChangeRow};
@@ -11,7 +11,7 @@ fn key(n: u8) -> ItemKey {
     ItemKey([n; ItemKey::LENGTH])
 }
 
-/// A user's message when `n` is odd, an answer when it is even, as the service itself writes them.
+/// A user message for odd `n`, a reply for even `n`, as the service writes them.
 fn content(n: u8) -> String {
     let (id, thread_id, created_at) = (key(n).wire("msg"), "thr_1".to_owned(), "t".to_owned());
     let body = if n % 2 == 1 {
@@ -65,18 +65,18 @@ async fn a_cut_hides_what_was_said_up_to_it_but_not_later_messages() {
         let row = CutRow { thread_id: thread, id: key(id), behind, messages_from, answers_behind };
         Batch { cuts: vec![row], ..Batch::default() }
     };
-    // Asked for behind 5: 4 and 5 are out.
+    // Requested after 5: 4 and 5 are cut.
     let asked = cut(6, 3, 6, 3);
     world.commit(lease, &asked).await.unwrap();
     assert_eq!(shown(thread).await, [1, 2, 3, 6, 7, 8, 9]);
-    // Begun behind 8: answers up to it are out too, the message 7 stays.
+    // Started after 8: replies up to it are cut too, the message 7 stays.
     world.commit(lease, &cut(9, 3, 6, 3)).await.unwrap();
     assert_eq!(shown(thread).await, [1, 2, 3, 7, 9]);
     let before = world.everything().await;
     world.commit(lease, &asked).await.unwrap();
     assert_eq!(world.everything().await, before, "sent again");
     assert_eq!(shown(other).await, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    // 2 is the answer to what was said before 1, and stays; 7 came later.
+    // 2 is the reply to an input before 1, and stays; 7 came later.
     world.commit(lease, &cut(10, 1, 7, 2)).await.unwrap();
     assert_eq!(shown(thread).await, [1, 2, 7, 9]);
     assert!(world.store.has_item(thread, key(7)).await.unwrap());
@@ -118,7 +118,7 @@ async fn changes_of_a_thread_are_written_field_by_field() {
     let images = |domains| ThreadChangeRow { image_domains: Some(domains), ..none.clone() };
     for (rows, expected) in [
         (vec![title("a")], (Some("a"), ThreadStatus::Active, None)),
-        // Several of one commit, the last of each field.
+        // Several in one commit: the last value per field applies.
         (
             vec![
                 title("b"),

@@ -12,7 +12,7 @@ use store::StoreError;
 
 use crate::support::{open, outsider, pause};
 
-/// A second cluster; the tests' own has only a socket, and TLS needs TCP.
+/// A second cluster; the tests' cluster has only a socket, and TLS needs TCP.
 struct Cluster {
     folder: tempfile::TempDir,
     server: Child,
@@ -22,7 +22,7 @@ struct Cluster {
 impl Cluster {
     async fn start() -> Self {
         let bin = binaries();
-        // The server's user has to get in, and a socket's path is short.
+        // The server's user needs access, and a socket path must be short.
         let folder = tempfile::Builder::new().prefix("cb-tls").tempdir_in("/tmp").unwrap();
         let owner = rustix::process::geteuid().is_root().then(|| (id("-u"), id("-g")));
         if let Some((user, group)) = owner {
@@ -81,7 +81,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // SIGQUIT: at once, and its children too.
+        // SIGQUIT stops it and its children at once.
         let pid = rustix::process::Pid::from_child(&self.server);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
         let _ = self.server.wait();
@@ -114,7 +114,7 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Connections of the service: with and without TLS.
+/// The service's connections: with and without TLS.
 async fn connections(cluster: &Cluster) -> (i64, i64) {
     let client =
         outsider(&format!("host={} port={} user=postgres", cluster.folder.path().display(), cluster.port))

@@ -1,4 +1,4 @@
-//! Which turn of a thread may start while several instances have some.
+//! Turn starts in a thread while several instances own turns.
 
 use store::batch::{Batch, QueueRow, RunUpdate};
 use store::{Lease, RunState, TurnStart};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::support::{Turn, World};
 
-/// A later turn of the same thread.
+/// A later turn in the same thread.
 async fn later(world: &World, lease: Lease, thread: &Turn) -> Turn {
     let turn = Turn { thread: thread.thread, ..world.turn() };
     let begin = Batch { threads: Vec::new(), ..turn.begin() };
@@ -61,7 +61,7 @@ async fn one_turn_of_a_thread_starts_at_a_time_in_order() {
     assert_eq!(start(&world, one, &first).await, TurnStart::NotOurs, "it has ended");
 }
 
-/// The clock of one instance is behind, or the commit of a start was slow.
+/// One instance's clock lags, or the commit of a start was slow.
 #[tokio::test]
 async fn a_turn_with_a_smaller_id_that_comes_late_waits_for_the_one_that_executes() {
     let world = World::new().await;
@@ -74,7 +74,7 @@ async fn a_turn_with_a_smaller_id_that_comes_late_waits_for_the_one_that_execute
     assert!(late.run < executes.run);
     world.commit(two, &Batch { threads: Vec::new(), ..late.begin() }).await.unwrap();
     assert_eq!(start(&world, two, &late).await, TurnStart::Waits);
-    // The one that executes is recovered after a crash: it resumes, whatever comes before it by now.
+    // The executing turn is recovered after a crash: it resumes, even if other turns now come before it.
     assert_eq!(start(&world, one, &executes).await, TurnStart::Started);
     world.commit(one, &executes.end()).await.unwrap();
     assert_eq!(start(&world, two, &late).await, TurnStart::Started);
@@ -119,7 +119,7 @@ async fn a_parked_turn_has_no_place_and_takes_a_new_one_when_it_resumes() {
     assert_eq!(start_at(&world, one, &first, order).await, TurnStart::Started);
 }
 
-/// One of three instances has died, and its turn went to another.
+/// One of three instances has died, and another one has taken over its turn.
 #[tokio::test]
 async fn turns_of_three_instances_do_not_wait_for_each_other() {
     let world = World::new().await;
@@ -134,7 +134,8 @@ async fn turns_of_three_instances_do_not_wait_for_each_other() {
     }
     let sql = format!("UPDATE runs SET writer_id = '{}' WHERE id = '{}'", three.writer_id, first.run);
     world.database.execute(&sql).await.unwrap();
-    // The first is queued behind the third in its actor: the third may not wait for the second, which waits for the first.
+    // The first is queued after the third in its actor: the third must not wait for the second, which waits for
+    // the first.
     assert_eq!(start(&world, two, &second).await, TurnStart::Waits);
     assert_eq!(start(&world, three, &third).await, TurnStart::Started);
 }

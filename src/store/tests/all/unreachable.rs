@@ -1,4 +1,4 @@
-//! A database that does not let the service in: one sentence, with what to do.
+//! A database that rejects the service: one sentence, with instructions.
 
 use store::StoreError;
 use store::testing::TestDatabase;
@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use crate::support::{open, without};
 
-/// What opening a store says, without the words all of it begins with.
+/// The error from opening a store, without its constant prefix.
 async fn told(dsn: &str) -> String {
     let Err(error) = open(dsn, 1).await else { panic!("{dsn} was opened") };
     assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
@@ -16,7 +16,7 @@ async fn told(dsn: &str) -> String {
     text.strip_prefix("the database cannot be reached: ").unwrap().to_owned()
 }
 
-/// A server that answers the client's messages with these, one each; its port.
+/// A server that answers each client message with one of these; returns its port.
 async fn server(answers: &'static [&'static [u8]]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -29,16 +29,16 @@ async fn server(answers: &'static [&'static [u8]]) -> u16 {
             }
             stream.write_all(answer).await.unwrap();
         }
-        // Until the client goes.
+        // Until the client disconnects.
         while stream.read(&mut buffer).await.is_ok_and(|length| length > 0) {}
     });
     port
 }
 
-/// It asks for a password in plain text.
+/// Requests a password in plain text.
 const PASSWORD: &[u8] = b"R\0\0\0\x08\0\0\0\x03";
 
-/// It refuses that password.
+/// Rejects that password.
 const REFUSAL: &[u8] = b"E\0\0\0\x28SFATAL\0VFATAL\0C28P01\0Mno such luck\0\0";
 
 #[tokio::test]

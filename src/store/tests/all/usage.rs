@@ -1,4 +1,4 @@
-//! What workspaces keep, as it is measured.
+//! Measured storage usage of workspaces.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use kernel::{Clock as _, SystemClock};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::support::World;
 
-/// Messages of 1,000 letters that nothing makes smaller, in a thread of this workspace.
+/// Incompressible messages with 1,000 letters each, in a thread in this workspace.
 async fn write(world: &World, workspace: Uuid, messages: u32) {
     let thread = world.uuid();
     let sql = format!(
@@ -52,7 +52,7 @@ async fn few_rows_are_counted_each() {
     let full = world.store.workspaces_of(10 * 1_154).await.unwrap();
     assert_eq!(full.len(), 2);
     assert_eq!(world.store.workspaces_of(10 * 1_154 + 1).await.unwrap().len(), 1);
-    // One that was not there when it began waits for the next time.
+    // A workspace that did not exist at the start of the measurement waits for the next one.
     let sql = "UPDATE workspace_usage SET measured_at = '2000-01-01'; UPDATE workspaces SET created_at = now() + interval '1 h' WHERE slug = 'other'";
     world.database.execute(sql).await.unwrap();
     assert!(world.store.measure_usage(now - TimeDelta::minutes(5)).await.unwrap());
@@ -109,7 +109,7 @@ async fn a_large_value_counts_once_whoever_has_it() {
         [],
         "one measurement is not enough, not even the first"
     );
-    // A use in another workspace counts there too, once, however many there are.
+    // Uses in another workspace count there too, but only once.
     let there = other(&world).await;
     let address = world.store.put_blob(large.as_bytes()).await.unwrap();
     for (owner, workspace) in [(1, here), (2, there), (3, there)] {
@@ -123,7 +123,7 @@ async fn a_large_value_counts_once_whoever_has_it() {
     }
 }
 
-/// What a run has left for others, and what is known of an indexed document.
+/// A run's deliveries, and the rows of an indexed document.
 #[tokio::test]
 async fn deliveries_and_documents_count() {
     let world = World::new().await;

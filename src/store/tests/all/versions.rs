@@ -10,12 +10,12 @@ use uuid::Uuid;
 
 use crate::support::{World, outsider, pause, until};
 
-/// A version whose graph is `graph` and whose prompts are number `config`.
+/// A version with the graph `graph` and the prompts number `config`.
 pub(crate) fn version(workflow_id: Uuid, graph: &str, config: u8) -> NewVersion {
     NewVersion {
         workflow_id,
         digest: format!("{graph} {config}").into_bytes(),
-        // What json takes and jsonb does not.
+        // Accepted by json and rejected by jsonb.
         graph: json!({"name": graph, "text": "a\0b"}),
         runnable_config: json!({"config": config}).as_object().cloned(),
         metadata: json!({"from": "test"}).as_object().cloned().unwrap(),
@@ -44,7 +44,7 @@ async fn the_same_content_is_the_same_version() {
     assert_eq!((workflow.latest_version, workflow.live_version), (Some(3), Some(3)));
 }
 
-/// A graph that came with a request is the live version if that has the same content.
+/// A graph from a request is the live version if that has the same content.
 #[tokio::test]
 async fn a_draft_with_the_content_of_several_versions_is_the_live_one() {
     let world = World::new().await;

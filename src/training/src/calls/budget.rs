@@ -1,35 +1,35 @@
-//! The budget of a run: what a call may use is reserved before it is sent. Pure.
+//! The budget of a run: each call reserves its maximum usage before it is sent. Pure.
 
 use super::usage::Amount;
 
-/// Limits of a run; `None`: no limit.
+/// Run limits; `None`: unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BudgetLimits {
     /// Requests to any model.
     pub max_llm_calls: Option<u64>,
-    /// Tokens, input and output.
+    /// Input and output tokens.
     pub max_tokens: Option<u64>,
-    /// Money, in nanodollars.
+    /// Cost in nanodollars.
     pub max_cost: Option<u64>,
 }
 
 impl BudgetLimits {
-    /// What is open of a limit while these thousandths of it are kept for later.
+    /// The open part of a limit while `kept` thousandths are reserved for later.
     pub(crate) const fn open(limit: u64, kept: u64) -> u64 {
-        // Of a limit of at most 2^53 this does not overflow; of a larger one less is kept.
+        // A limit up to 2^53 does not overflow here; of a larger one, less is kept.
         limit - limit.saturating_mul(kept) / 1_000
     }
 }
 
-/// A limit does not allow the call.
+/// A budget limit refuses the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the budget of the run is spent: {limit}")]
 pub struct Exhausted {
-    /// Which limit, as the request names it.
+    /// The limit's name in the request.
     pub limit: &'static str,
 }
 
-/// What a run has used and reserved.
+/// Used and reserved amounts of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Budget {
     limits: BudgetLimits,
@@ -40,16 +40,16 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Of a run that has used this before.
+    /// Creates the budget of a run that has already used `used`.
     #[must_use]
     pub fn new(limits: BudgetLimits, used: Amount) -> Self {
         Self { limits, used, reserved: Amount::default(), kept: 0 }
     }
 
-    /// Reserves what a request may use; [`Self::settle`] follows.
+    /// Reserves the maximum usage of a request; [`Self::settle`] must follow.
     ///
     /// # Errors
-    /// [`Exhausted`] if used, reserved and expected together exceed a limit; nothing is reserved then.
+    /// [`Exhausted`] if the used, reserved and expected amounts together exceed a limit; then nothing is reserved.
     pub fn reserve(&mut self, expected: &Amount) -> Result<(), Exhausted> {
         let all = self.used.plus(&self.reserved).plus(expected);
         let open = |limit: Option<u64>| limit.map(|limit| BudgetLimits::open(limit, self.kept));
@@ -72,7 +72,7 @@ impl Budget {
         self.kept = thousandths.min(1_000);
     }
 
-    /// What is left of the limits, whatever is kept for later.
+    /// The remaining limits, including the part kept for later.
     #[must_use]
     pub fn left(&self) -> BudgetLimits {
         let left = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
@@ -83,19 +83,19 @@ impl Budget {
         }
     }
 
-    /// A request that had reserved has ended, and has used this.
+    /// Replaces a finished request's reservation by its actual usage.
     pub fn settle(&mut self, expected: &Amount, used: &Amount) {
         self.reserved = self.reserved.minus(expected);
         self.used = self.used.plus(used);
     }
 
-    /// What was used.
+    /// The amount used.
     #[must_use]
     pub const fn used(&self) -> &Amount {
         &self.used
     }
 
-    /// Whether so many requests, each of at most this, are within the limits, whatever is reserved now.
+    /// Whether `count` requests with at most `each` fit within the limits, given the current reservations.
     #[must_use]
     pub fn covers(&self, count: u64, each: &Amount) -> bool {
         let expected = Amount {

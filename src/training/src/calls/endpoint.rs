@@ -1,4 +1,4 @@
-//! The endpoints that the runs of an instance call, each with its own pace.
+//! The endpoints that an instance's runs call, each with its own pace.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::pace::{Admission, Pace};
 
-/// Endpoints that are kept although they may not be called any more: requests name them.
+/// From this number on, unused endpoints are dropped, because requests may name any number.
 const MOST_KNOWN: usize = 1_000;
 
 /// All endpoints of an instance. Cheap to clone.
@@ -50,7 +50,7 @@ impl Endpoint {
     /// Waits until a request may be sent.
     pub(super) async fn enter(self: Arc<Self>, clock: &dyn Clock) -> InFlight {
         loop {
-            // Before the look: a request that ends meanwhile wakes this one.
+            // Registered before the check, so a request that ends meanwhile wakes this one.
             let changed = self.changed.notified();
             let now = clock.monotonic();
             let admission = self.pace.lock().begin(now);
@@ -75,12 +75,12 @@ impl InFlight {
         self.0.answers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many requests the endpoint has answered.
+    /// The number of requests that the endpoint has answered.
     pub(super) fn answers(&self) -> u64 {
         self.0.answers.load(Ordering::Relaxed)
     }
 
-    /// The endpoint has refused the request because there are too many.
+    /// The endpoint refused the request because there are too many.
     pub(super) fn refused(&self, now: Duration, retry_after: Option<Duration>, random: &dyn Random) {
         self.0.pace.lock().refused(now, retry_after, |pause| jittered(pause, random));
     }
@@ -89,7 +89,7 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.pace.lock().end();
-        // All: the one that is woken may be given up before it takes the place.
+        // Wakes all waiters: a single one may be cancelled before it takes the slot.
         self.0.changed.notify_waiters();
     }
 }

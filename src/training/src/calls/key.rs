@@ -1,4 +1,4 @@
-//! The seed and the key of a call.
+//! Seeds and keys of calls.
 
 use engine::ports::ModelCall;
 use kernel::{Counter, Purpose, fifty_three_bits};
@@ -7,22 +7,22 @@ use serde::Serialize;
 
 use super::usage::Role;
 
-/// By which a call's answer is found again: equal requests have equal keys, whatever case or candidate they are for.
+/// The lookup key of a call's answer: equal requests have equal keys across cases and candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallKey(pub [u8; 32]);
 
 impl CallKey {
-    /// Of a request with its seed. `sample` tells repeats of a case apart, also for endpoints without seeds.
+    /// The key of a request with its seed. `sample` separates repeats of a case, also on endpoints without seeds.
     pub(super) fn of(call: &ModelCall<'_>, request: &impl Serialize, sample: u32) -> Self {
         let endpoint = call.endpoint.map(ToString::to_string).unwrap_or_default();
-        // The fields have one order, and members of schemas are as in the graph.
+        // The field order is fixed, and schema members are ordered as in the graph.
         let request = serde_json::to_string(request).unwrap_or_default();
         let parts = [endpoint.as_bytes(), call.model.as_bytes(), request.as_bytes(), &sample.to_be_bytes()];
         digest(&parts)
     }
 
-    /// The same for one place of a run alone: `name` of a case or a proposal, and how often the case has made this request there before.
-    /// A later life of the run finds it there again.
+    /// Restricts the key to one place in a run: `name` of the case or proposal, and the number of earlier equal
+    /// requests there. After a crash the run computes the same key again.
     pub(super) fn at(self, name: &str, call: &ModelCall<'_>, repetition: u32) -> Self {
         let numbers = [call.visit, call.ordinal, repetition].map(u32::to_be_bytes);
         let [visit, ordinal, repetition] = &numbers;
@@ -44,7 +44,8 @@ fn digest(parts: &[&[u8]]) -> CallKey {
     CallKey(key)
 }
 
-/// The seed of a node's call: 53 bits of the run's seed, the role, the sample and the call's place. Neither case nor candidate changes it.
+/// The seed of a node's call: 53 bits derived from the run's seed, the role, the sample and the call's place. Neither
+/// case nor candidate changes it.
 pub(super) fn seed_of(run_seed: u64, role: Role, sample: u32, call: &ModelCall<'_>) -> u64 {
     let place: [&[u8]; 5] = [
         role.as_str().as_bytes(),

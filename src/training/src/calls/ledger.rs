@@ -1,24 +1,25 @@
-//! The budget and the usage of a run: each request reserves what it may use, and settles what it has used.
+//! Budget and usage of a run: each request reserves its maximum usage, then settles its actual usage.
 
 use parking_lot::Mutex;
 
 use super::budget::{Budget, BudgetLimits, Exhausted};
 use super::usage::{Amount, CallUsage, Role, count, dollars, nanodollars};
 
-/// Budget and usage, which change together.
+/// Budget and usage under one lock, because they change together.
 pub(super) struct Ledger(Mutex<Accounts>);
 
 struct Accounts {
     budget: Budget,
     usage: CallUsage,
-    /// Calls that were answered, with or without a request.
+    /// Answered calls, with or without a request.
     answered: u64,
-    /// Of these, different ones.
+    /// The distinct ones among them.
     recorded: u64,
 }
 
 impl Ledger {
-    /// Of a run that has used this before. `answered`: how many calls were answered in it; `recorded`: how many different ones.
+    /// Creates the ledger of a run with earlier usage. `answered`: answered calls; `recorded`: the distinct ones
+    /// among them.
     pub(super) fn new(limits: BudgetLimits, usage: CallUsage, (answered, recorded): (u64, u64)) -> Self {
         let used = Amount {
             calls: usage.llm_calls,
@@ -44,26 +45,26 @@ impl Ledger {
         self.0.lock().budget.covers(count, each)
     }
 
-    /// What is left of the budget.
+    /// The remaining budget.
     pub(super) fn left(&self) -> BudgetLimits {
         self.0.lock().budget.left()
     }
 
-    /// A call was answered; `is_new`: by a request.
+    /// Counts an answered call; `is_new`: answered by a request.
     pub(super) fn answered(&self, is_new: bool) {
         let mut accounts = self.0.lock();
         accounts.answered = accounts.answered.saturating_add(1);
         accounts.recorded = accounts.recorded.saturating_add(u64::from(is_new));
     }
 
-    /// Reserves what a request may use.
+    /// Reserves the maximum usage of a request.
     pub(super) fn reserve(&self, expected: Amount) -> Result<Reserved<'_>, Exhausted> {
         self.0.lock().budget.reserve(&expected)?;
         Ok(Reserved { ledger: self, expected, used: Amount::default(), is_estimated: false })
     }
 }
 
-/// A request that has reserved its budget; settled when it is dropped.
+/// A request with reserved budget; dropping it settles the budget.
 pub(super) struct Reserved<'a> {
     ledger: &'a Ledger,
     expected: Amount,
@@ -72,7 +73,7 @@ pub(super) struct Reserved<'a> {
 }
 
 impl Reserved<'_> {
-    /// The request is sent. If it is given up from now on, it has used `input`.
+    /// Marks the request as sent. If it is given up from now on, `input` counts as used.
     pub(super) fn sent(mut self, role: Role, is_retry: bool, input: Amount) -> Self {
         {
             let usage = &mut self.ledger.0.lock().usage;
@@ -89,7 +90,7 @@ impl Reserved<'_> {
         (self.used, self.is_estimated) = (used, is_estimated);
     }
 
-    /// The endpoint has not answered: it was a request, and used no tokens.
+    /// The endpoint did not answer: the request counts, without tokens.
     pub(super) fn failed(mut self) {
         (self.used, self.is_estimated) = (Amount { calls: 1, ..Amount::default() }, false);
     }

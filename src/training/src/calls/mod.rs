@@ -1,4 +1,4 @@
-//! Every call of a model that a training makes: its seed, its key, its budget, its permit, its record.
+//! All model calls of a training: seed, key, budget, permit, record.
 
 mod budget;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! Every call of a run, in this order: seed, key, journal, permit, budget, request, record.
+//! Observes every model call of a run, in this order: seed, key, journal, permit, budget, request, record.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,19 +25,19 @@ use super::prices::RunPrices;
 use super::usage::{Amount, CallUsage, Role, Spent};
 use super::waiting::Waiting;
 
-/// Requests of one call, as long as the endpoint is not there or breaks off.
+/// Maximum requests per call while the endpoint is unreachable or breaks off.
 const ATTEMPTS: u32 = 3;
-/// Pauses between them.
+/// The first and the longest backoff between requests.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// A request that is in flight for longer is stored as one in flight, so that it is known after a crash.
+/// A request in flight for longer is stored as such, so that it is known after a crash.
 const LONG: Duration = Duration::from_millis(100);
-/// After so long with nothing but refusals a call is given up.
+/// A call is given up after refusals alone for this long.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
 
 /// The calls of one run.
 pub struct Calls {
-    /// The run, in `Idempotency-Key`.
+    /// The run id, for `Idempotency-Key`.
     run: String,
     seed: u64,
     ledger: Ledger,
@@ -46,33 +46,34 @@ pub struct Calls {
     journal: CallJournal,
     prices: RunPrices,
     shares_answers: bool,
-    /// Whether an endpoint has done nothing but refuse for so long that a call was given up.
+    /// Whether a call was given up because its endpoint only refused.
     is_refused: AtomicBool,
     is_closed: AtomicBool,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
 }
 
-/// What the calls of a run have in common.
+/// The settings that all calls of a run share.
 pub struct CallSettings {
-    /// The run.
+    /// The run id.
     pub run: String,
-    /// Its seed.
+    /// The run's seed.
     pub seed: u64,
-    /// Its limits.
+    /// The run's limits.
     pub limits: BudgetLimits,
-    /// Requests of the run at the same time, whatever they are for.
+    /// Maximum concurrent requests of the run, for all purposes.
     pub concurrency: usize,
-    /// Calls of earlier lives of the run that were answered, with or without a request, and that are not repeated.
+    /// Calls that the run answered before a crash, with or without a request, and that are not repeated.
     pub answered: u64,
-    /// Its prices.
+    /// The run's prices.
     pub prices: RunPrices,
-    /// Whether equal requests of the run share an answer; if not, only a later life finds the answer of a request, at its place.
+    /// Whether equal requests of the run share an answer. If not, an answer is only reused at its own place, after a
+    /// crash.
     pub shares_answers: bool,
 }
 
 impl Calls {
-    /// Of a run that has used `usage` before. `random`: for the pauses between requests alone.
+    /// Creates the calls of a run that has already used `usage`. `random`: only for backoff jitter.
     #[must_use]
     pub fn new(
         settings: CallSettings,
@@ -97,48 +98,48 @@ impl Calls {
         }
     }
 
-    /// What was used so far.
+    /// The usage so far.
     #[must_use]
     pub fn usage(&self) -> CallUsage {
         self.ledger.usage()
     }
 
-    /// What is left of the budget.
+    /// The remaining budget.
     #[must_use]
     pub fn budget_left(&self) -> BudgetLimits {
         self.ledger.left()
     }
 
-    /// Keeps this part of the budget for later, in thousandths; 0: no part.
+    /// Keeps this part of the budget for later, in thousandths; 0: nothing.
     pub fn keep(&self, thousandths: u64) {
         self.ledger.keep(thousandths);
     }
 
-    /// Whether nothing more is sent: only what is recorded is answered from now on.
+    /// Stops or allows requests: while closed, only recorded answers are returned.
     pub fn close(&self, is_closed: bool) {
         self.is_closed.store(is_closed, Ordering::Relaxed);
     }
 
-    /// Different calls that were answered by a request, in all lives of the run.
+    /// Distinct calls answered by a request, including those before a crash.
     #[must_use]
     pub fn recorded(&self) -> u64 {
         self.journal.sent()
     }
 
-    /// Whether a call was given up after ten minutes in which its endpoint has refused all requests: no result is stored then, and the
-    /// run is tried again later.
+    /// Whether a call was given up after ten minutes in which its endpoint refused all requests. Then no result is
+    /// stored, and the run is retried later.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.is_refused.load(Ordering::Relaxed)
     }
 
-    /// Whether so many requests, each of at most this, are within the budget.
+    /// Whether `count` requests with at most `each` fit into the budget.
     #[must_use]
     pub fn covers(&self, count: u64, each: &Amount) -> bool {
         self.ledger.covers(count, each)
     }
 
-    /// The calls of one case, or of one proposal.
+    /// The calls of one case or one proposal.
     #[must_use]
     pub fn scope(&self, role: Role, sample: u32, name: String) -> CallScope<'_> {
         CallScope {
@@ -154,60 +155,60 @@ impl Calls {
     }
 }
 
-/// The calls of one case, or of one proposal.
+/// The calls of one case or one proposal.
 pub struct CallScope<'a> {
     calls: &'a Calls,
     role: Role,
     sample: u32,
-    /// Candidate and case, in `Idempotency-Key`.
+    /// Candidate and case, for `Idempotency-Key`.
     name: String,
     waiting: Waiting,
     exhausted: CancellationToken,
     spent: Arc<Mutex<Spent>>,
-    /// How long recorded calls took that were answered again.
+    /// Total original duration of replayed calls.
     replayed: Mutex<Duration>,
 }
 
 impl CallScope<'_> {
-    /// The time that passes while the calls are made.
+    /// The clock that measures the calls.
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.calls.clock
     }
 
-    /// How long calls have waited for a permit or for the endpoint's pace. That is not the case's time.
+    /// Total time in which calls waited for a permit or the endpoint's pace. It does not count as the case's time.
     #[must_use]
     pub fn waited(&self) -> Duration {
         self.waiting.total(&*self.calls.clock)
     }
 
-    /// How long the calls took that were answered without a request, when they were made. It is the case's time: what a case is worth does
-    /// not depend on which case was first.
+    /// Total original duration of the calls that were answered without a request. It counts as the case's time, so
+    /// that a score does not depend on the order of cases.
     #[must_use]
     pub fn replayed(&self) -> Duration {
         *self.replayed.lock()
     }
 
-    /// What its calls have used so far.
+    /// Usage of the calls so far.
     #[must_use]
     pub fn spent(&self) -> Spent {
         self.spent.lock().clone()
     }
 
-    /// Adds what its calls use to this.
+    /// Adds the usage of its calls to `spent`.
     #[must_use]
     pub fn counted_in(mut self, spent: &Arc<Mutex<Spent>>) -> Self {
         self.spent = Arc::clone(spent);
         self
     }
 
-    /// Ends when the budget has refused a call: the case has no result then.
+    /// Cancelled when the budget refuses a call: the case then has no result.
     #[must_use]
     pub fn exhausted(&self) -> &CancellationToken {
         &self.exhausted
     }
 
-    /// The recorded answer of an equal request, or that of a new one.
+    /// Returns the recorded answer to an equal request, or sends a new one.
     async fn reply(&self, request: Request<'_>) -> Result<Arc<RecordedCall>, NodeError> {
         let lock = self.calls.journal.lock_of(request.key);
         let waits = self.waiting.begin(&*self.calls.clock);
@@ -245,7 +246,7 @@ impl CallScope<'_> {
         Ok(self.calls.journal.record(answered, was_long))
     }
 
-    /// An answer without a request.
+    /// Counts an answer without a request.
     fn replay(&self, request: &Request<'_>, recorded: Arc<RecordedCall>) -> Arc<RecordedCall> {
         self.count(request, &recorded.used, false);
         let mut replayed = self.replayed.lock();
@@ -253,8 +254,8 @@ impl CallScope<'_> {
         recorded
     }
 
-    /// Counts an answered call. One that was answered before costs the case as much: what a case is worth does not depend on which case
-    /// was first.
+    /// Counts an answered call. A replayed call costs the case as much as a new one, so that a score does not depend
+    /// on the order of cases.
     fn count(&self, request: &Request<'_>, used: &Amount, is_new: bool) {
         self.calls.ledger.answered(is_new);
         let mut spent = self.spent.lock();
@@ -290,19 +291,19 @@ impl CallScope<'_> {
         let calls = self.calls;
         let idempotency_key =
             format!("{}-{}-{}-{}", calls.run, self.name, self.sample, hex::encode(request.key.0));
-        // Since when the endpoint has refused this call, and how much it had answered then.
+        // The start of the current refusals, and the endpoint's answer count at that time.
         let mut refused: Option<(Duration, u64)> = None;
         let mut failures = 0_u32;
         loop {
             let waits = self.waiting.begin(&*calls.clock);
-            // The run's own permit first: a call that waits for it keeps no place of the endpoint from other runs.
+            // The run's own permit comes first: a call that waits for it takes no endpoint slot from other runs.
             let permit = calls.permits.acquire().await;
             let in_flight = match calls.endpoints.of(&request.call) {
                 Some(endpoint) => Some(endpoint.enter(&*calls.clock).await),
                 None => None,
             };
             drop(waits);
-            // After both: a call that waits reserves nothing.
+            // After both, so that a waiting call reserves nothing.
             let reserved = calls.ledger.reserve(request.expected).map_err(|error| self.refused(error))?;
             let reserved = reserved.sent(request.role, attempts.sent > 0, request.input);
             if attempts.sent == 0 {
@@ -324,7 +325,7 @@ impl CallScope<'_> {
                 }
                 Err(error) => error,
             };
-            // Refused or broken off, it was a request all the same.
+            // A refused or aborted request still counts as a request.
             attempts.used = attempts.used.plus(&Amount { calls: 1, ..Amount::default() });
             attempts.in_flight = Amount::default();
             if std::mem::take(&mut attempts.is_long) {
@@ -337,7 +338,7 @@ impl CallScope<'_> {
                 Some(in_flight) => {
                     in_flight.refused(now, error.retry_after, &*calls.random);
                     let answers = in_flight.answers();
-                    // It has answered other calls meanwhile.
+                    // Restarts if the endpoint answered other calls meanwhile.
                     refused = refused.filter(|(_, before)| *before == answers);
                     let (since, _) = *refused.get_or_insert((now, answers));
                     let is_over = now.saturating_sub(since) >= REFUSED_FOR;
@@ -352,7 +353,7 @@ impl CallScope<'_> {
                 }
             };
             if is_over {
-                // More attempts of the node would only repeat those of the call.
+                // Retries of the node would only repeat those of the call.
                 return Err(NodeError { retryable: false, retry_after: None, ..NodeError::from(error) });
             }
             drop(permit);
@@ -363,7 +364,7 @@ impl CallScope<'_> {
         }
     }
 
-    /// By which the answer is found again: anywhere in the run, or at this place alone.
+    /// The lookup key of the answer: shared within the run, or for this place only.
     fn key(&self, call: &ModelCall<'_>, request: &impl Serialize) -> CallKey {
         let key = CallKey::of(call, request, self.sample);
         if self.calls.shares_answers {
@@ -394,7 +395,7 @@ impl ModelObserver for CallScope<'_> {
         request: &ModelRequest,
         pieces: &dyn Pieces,
     ) -> Result<ModelAnswer, NodeError> {
-        // A node's own seed takes the place of the run's.
+        // A node's own seed overrides the run's seed.
         let seed = seed_of(request.seed.unwrap_or(self.calls.seed), self.role, self.sample, &call);
         let request = ModelRequest { seed: Some(seed), ..request.clone() };
         let key = self.key(&call, &request);
@@ -418,17 +419,17 @@ impl ModelObserver for CallScope<'_> {
     }
 }
 
-/// The requests of one call. If it is not answered, also because its case has ended meanwhile, they are recorded all the same.
+/// The requests of one call. If it stays unanswered, even because its case has ended, they are recorded on drop.
 struct Attempts<'a> {
     calls: &'a Calls,
     request: &'a Request<'a>,
     begun: Duration,
     sent: u32,
     used: Amount,
-    /// Of the request in flight, if it is given up.
+    /// Usage of the request in flight if it is given up.
     in_flight: Amount,
     is_answered: bool,
-    /// Whether the request in flight is stored as such.
+    /// Whether the request in flight is stored as long-running.
     is_long: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A call that is to be answered: what it sends, and what that may use.
+//! Outgoing calls: their request, and its maximum usage.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::journal::{RecordedCall, Reply, UnansweredCall};
 use super::key::CallKey;
 use super::usage::{Amount, Role, dollars, nanodollars};
 
-/// What one kind of call sends.
+/// Sends one kind of request.
 #[async_trait]
 pub(super) trait Sending: Sync {
     async fn send(&self, call: &ModelCall<'_>, key: String) -> Result<Reply, ModelError>;
@@ -22,7 +22,7 @@ pub(super) trait Sending: Sync {
 impl Sending for ModelRequest {
     async fn send(&self, call: &ModelCall<'_>, key: String) -> Result<Reply, ModelError> {
         let request = Self { idempotency_key: Some(key), ..self.clone() };
-        // A request may be repeated: text is handed over once it is complete.
+        // A request may be repeated, so text is handed over only when complete.
         call.provider.call(&request, &NoPieces).await.map(Reply::Answer)
     }
 }
@@ -35,15 +35,15 @@ impl Sending for EmbedRequest {
     }
 }
 
-/// A call that is to be answered.
+/// An outgoing call.
 pub(super) struct Request<'a> {
     pub(super) call: ModelCall<'a>,
     pub(super) key: CallKey,
     pub(super) role: Role,
-    /// `None` if it is not known.
+    /// `None` if unknown.
     pub(super) price: Option<Price>,
     pub(super) expected: Amount,
-    /// What it uses if it is given up.
+    /// The usage if the call is given up.
     pub(super) input: Amount,
     pub(super) sending: &'a dyn Sending,
 }
@@ -60,7 +60,7 @@ impl<'a> Request<'a> {
         Self { call, key, role, price, expected: amount(&expected, None, price), input, sending }
     }
 
-    /// What an answered request has used, and whether that is estimated.
+    /// An answered request's usage, and whether it is estimated.
     pub(super) fn used(&self, reply: &Reply) -> (Amount, bool) {
         let expected = spending(&self.expected);
         match reply {
@@ -97,7 +97,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The same at this price. `usage`: as the endpoint has counted it, which tells cheaper tokens apart.
+/// Prices a usage. `usage`: as counted by the endpoint, which separates cheaper tokens.
 fn amount(spending: &Spending, usage: Option<Usage>, price: Option<Price>) -> Amount {
     let Spending { calls, input_tokens, output_tokens, .. } = *spending;
     let usage = usage.unwrap_or(Usage { input_tokens, output_tokens, ..Usage::default() });
@@ -114,16 +114,16 @@ pub(super) fn spending(amount: &Amount) -> Spending {
     }
 }
 
-/// A recorded answer that does not fit its request.
+/// The error for a recorded answer that does not fit its request.
 pub(super) fn of_another_kind() -> NodeError {
     NodeError::new(ErrorCode::Internal, "the recorded answer is of another kind")
 }
 
-/// Whether the endpoint takes fewer requests than it gets.
+/// Whether the endpoint refuses because it gets too many requests.
 pub(super) fn is_refusal(error: &ModelError) -> bool {
     match error.kind {
         ModelErrorKind::RateLimited | ModelErrorKind::Overloaded => true,
-        // It says when it will be there again.
+        // The endpoint names the time when it will be available again.
         ModelErrorKind::Unavailable => error.retry_after.is_some(),
         _ => false,
     }

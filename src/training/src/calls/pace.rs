@@ -1,15 +1,15 @@
-//! How many requests an endpoint takes at once, learnt from its answers. Pure.
+//! Adapts the number of concurrent requests per endpoint to its answers. Pure.
 
 use std::time::Duration;
 
 use kernel::backoff;
 
-/// Requests in flight at first, and the most.
+/// Requests in flight: the initial and the maximum limit.
 const FIRST: usize = 8;
 const MOST: usize = 64;
-/// Answers in a row after which one more is tried.
+/// Consecutive answers before the limit grows by one.
 const SUCCESSES: u32 = 20;
-/// The first pause if the endpoint names none, and the longest.
+/// The first pause if the endpoint names none, and the longest pause.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
@@ -20,11 +20,11 @@ pub(super) enum Admission {
     Now,
     /// Not before this time.
     At(Duration),
-    /// When another one has ended.
+    /// After another request has ended.
     Later,
 }
 
-/// The state of an endpoint. Times are those of a monotonic clock.
+/// The state of an endpoint. Times are monotonic.
 #[derive(Debug, Clone)]
 pub(super) struct Pace {
     limit: usize,
@@ -42,7 +42,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Takes a place if there is one.
+    /// Takes a slot if one is free.
     pub(super) fn begin(&mut self, now: Duration) -> Admission {
         if now < self.paused_until {
             return Admission::At(self.paused_until);
@@ -54,7 +54,7 @@ impl Pace {
         Admission::Now
     }
 
-    /// Returns the place.
+    /// Returns the slot.
     pub(super) fn end(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
@@ -69,7 +69,7 @@ impl Pace {
         }
     }
 
-    /// The endpoint has refused a request because there are too many: it gets half as many, after a pause.
+    /// The endpoint refused a request because there are too many: halves the limit, after a pause.
     pub(super) fn refused(
         &mut self,
         now: Duration,
@@ -77,16 +77,16 @@ impl Pace {
         jitter: impl Fn(Duration) -> Duration,
     ) {
         self.successes = 0;
-        // Requests that were in flight together are refused together: that is one refusal.
+        // Requests that were in flight together are refused together and count as one refusal.
         if now >= self.paused_until {
             self.limit = (self.limit / 2).max(1);
             self.refusals = self.refusals.saturating_add(1);
             let own = jitter(backoff(PAUSE, self.refusals, LONGEST_PAUSE));
             let pause = match retry_after.filter(|pause| !pause.is_zero()) {
                 Some(named) if self.refusals == 1 => named,
-                // It has refused again after the time it named. Each refused request counts in the budget.
+                // Refused again after the time it named. Each refused request counts in the budget.
                 Some(named) => named.max(own),
-                // An endpoint may name a time that is over already, too.
+                // An endpoint may also name a time in the past.
                 None => own,
             };
             self.paused_until = now.saturating_add(pause.min(LONGEST_PAUSE));
@@ -111,7 +111,7 @@ mod tests {
             assert_eq!(pace.begin(second(1)), Admission::Now);
         }
         assert_eq!(pace.begin(second(1)), Admission::Later);
-        // Eight refusals of one moment count once.
+        // Eight refusals at the same moment count once.
         for _ in 0..FIRST {
             pace.refused(second(2), None, |pause| pause);
             pace.end();

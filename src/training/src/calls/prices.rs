@@ -1,40 +1,40 @@
-//! What the calls of a run cost: prices of the request before list prices. Pure.
+//! Call prices of a run: request prices take precedence over list prices. Pure.
 
 use models::{Price, list_price};
 use serde_json::Value;
 
-/// A model at an endpoint; `None`: the endpoint is the operator's, or the provider's own.
+/// A model at an endpoint; `None`: the operator's or the provider's endpoint.
 pub(crate) type PricedModel = (String, Option<String>);
 
-/// Prices that a request names for a model at an endpoint, whatever the model is called for. Others are list prices.
+/// Prices that a request names for a model at an endpoint, for every role. All other prices are list prices.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunPrices(Vec<(PricedModel, Price)>);
 
 impl RunPrices {
-    /// Adds a price. Of two for the same model the first one counts.
+    /// Adds a price. The first price for a model counts.
     pub fn add(&mut self, model: &str, base_url: Option<&str>, price: Price) {
         self.0.push(((model.to_owned(), base_url.map(place)), price));
     }
 
-    /// The price that the request names for this model there.
+    /// The price that the request names for this model at this endpoint.
     pub(crate) fn own(&self, model: &str, base_url: Option<&str>) -> Option<Price> {
         let wanted = base_url.map(place);
         self.0.iter().find(|((name, at), _)| name == model && *at == wanted).map(|(_, price)| *price)
     }
 
-    /// The price of a model there; `None` if neither the request nor the table has one.
+    /// The price of a model at an endpoint; `None` if neither the request nor the table has one.
     #[must_use]
     pub fn find(&self, model: &str, base_url: Option<&str>) -> Option<Price> {
         self.own(model, base_url).or_else(|| list_price(model))
     }
 
-    /// The price of a call. `endpoint`: as a call has it.
+    /// The price of a call. `endpoint`: as in the call.
     pub(super) fn of_call(&self, model: &str, endpoint: Option<&Value>) -> Option<Price> {
         self.find(model, endpoint.and_then(|endpoint| endpoint.get("base_url")?.as_str()))
     }
 }
 
-/// An address without the differences that mean nothing.
+/// Normalizes a URL by removing insignificant differences.
 fn place(base_url: &str) -> String {
     base_url.trim().trim_end_matches('/').to_owned()
 }

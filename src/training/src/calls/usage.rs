@@ -1,4 +1,4 @@
-//! What calls of models have used.
+//! Usage of model calls.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ pub use wire::{CallUsage, RoleCalls};
 
 use super::key::CallKey;
 
-/// Nanodollars of a US dollar. Sums of whole numbers do not depend on their order.
+/// Nanodollars per US dollar. Sums of whole numbers do not depend on their order.
 const NANODOLLARS: f64 = 1_000_000_000.0;
 
-/// For what a model is called.
+/// The purpose of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -18,23 +18,23 @@ pub enum Role {
     Task,
     /// An evaluator.
     Judge,
-    /// A proposal of an optimizer.
+    /// An optimizer's proposal.
     Optimizer,
-    /// Vectors of texts.
+    /// Text embeddings.
     Embedding,
 }
 
 impl Role {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Self; 4] = [Self::Task, Self::Judge, Self::Optimizer, Self::Embedding];
 
-    /// The role of this name.
+    /// Finds a role by name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == name)
     }
 
-    /// Its name on the wire.
+    /// The wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -46,27 +46,27 @@ impl Role {
     }
 }
 
-/// What one call uses, or may use.
+/// The actual or maximum usage of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
     /// Requests.
     pub calls: u64,
     /// Tokens that the model reads.
     pub input_tokens: u64,
-    /// Tokens that it writes.
+    /// Tokens that the model writes.
     pub output_tokens: u64,
-    /// Money, in nanodollars; 0 for a model without a price.
+    /// Cost in nanodollars; 0 for a model without a price.
     pub nanodollars: u64,
 }
 
 impl Amount {
-    /// Input and output.
+    /// Input plus output tokens.
     #[must_use]
     pub const fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// The sum of both.
+    /// Adds two amounts.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Amount {
         }
     }
 
-    /// What is left of this without the other.
+    /// Subtracts another amount; not below 0.
     #[must_use]
     pub const fn minus(&self, other: &Self) -> Self {
         Self {
@@ -89,16 +89,16 @@ impl Amount {
     }
 }
 
-/// What the calls of a case have used; those that were answered before count as they did then.
+/// Usage of a case's calls; replayed calls count with their original usage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// In all.
+    /// The total.
     pub used: Amount,
-    /// Calls that were answered, with or without a request.
+    /// Answered calls, with or without a request.
     pub answered: u64,
-    /// Whether a model has no known price, so that nothing is known of the cost.
+    /// Whether a price is missing, so that the cost is unknown.
     pub is_unpriced: bool,
-    /// How often each request was made.
+    /// The number of times each request was made.
     asked: BTreeMap<CallKey, u32>,
 }
 
@@ -108,14 +108,14 @@ impl Spent {
         self.answered = self.answered.saturating_add(answered);
     }
 
-    /// How often this request was made before.
+    /// The number of earlier times this request was made; counts it.
     pub(super) fn ask(&mut self, key: CallKey) -> u32 {
         let asked = self.asked.entry(key).or_default();
         *asked = asked.saturating_add(1);
         asked.saturating_sub(1)
     }
 
-    /// Its cost in nanodollars, without that of what was spent before; `None` if a price is not known.
+    /// The cost since `before`, in nanodollars; `None` if a price is unknown.
     #[must_use]
     pub fn cost_since(&self, before: &Self) -> Option<u64> {
         let is_known = !self.is_unpriced || self.used.calls == before.used.calls;
@@ -123,14 +123,14 @@ impl Spent {
     }
 }
 
-/// US dollars as whole nanodollars; 0 for less than nothing.
+/// Converts US dollars to whole nanodollars; 0 for negative amounts.
 #[must_use]
 pub fn nanodollars(dollars: f64) -> u64 {
-    // The text of a float without decimals is that of the nearest whole number.
+    // Formatting a float without decimals rounds it to the nearest whole number.
     format!("{:.0}", (dollars * NANODOLLARS).max(0.0)).parse().unwrap_or_default()
 }
 
-/// Whole nanodollars as US dollars.
+/// Converts whole nanodollars to US dollars.
 #[must_use]
 pub fn dollars(nanodollars: u64) -> f64 {
     format!("{nanodollars}e-9").parse().unwrap_or_default()

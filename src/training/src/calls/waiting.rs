@@ -1,24 +1,24 @@
-//! The time in which calls of a case wait to be sent. It is not the case's time.
+//! Measures the time in which a case's calls wait to be sent. It does not count as the case's time.
 
 use std::time::Duration;
 
 use kernel::Clock;
 use parking_lot::Mutex;
 
-/// Counts the time in which at least one call waits.
+/// Measures the time in which at least one call waits.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     total: Duration,
-    /// Calls that wait now, and since when the first of them does.
+    /// The number of waiting calls; `since` is the start of the first one's wait.
     calls: u32,
     since: Duration,
 }
 
 impl Waiting {
-    /// A call waits until this is dropped.
+    /// Starts a wait, which ends when the guard is dropped.
     pub(super) fn begin<'a>(&'a self, clock: &'a dyn Clock) -> Waits<'a> {
         let mut state = self.0.lock();
         if state.calls == 0 {
@@ -28,7 +28,7 @@ impl Waiting {
         Waits { waiting: self, clock }
     }
 
-    /// The time until now.
+    /// The total up to now.
     pub(super) fn total(&self, clock: &dyn Clock) -> Duration {
         let state = self.0.lock();
         let now =
@@ -37,7 +37,7 @@ impl Waiting {
     }
 }
 
-/// A call that waits.
+/// The guard of a waiting call.
 pub(super) struct Waits<'a> {
     waiting: &'a Waiting,
     clock: &'a dyn Clock,

@@ -1,4 +1,4 @@
-//! A dataset as lines of JSON.
+//! Datasets as JSON Lines.
 
 use kernel::json::{self, Numbers};
 use serde_json::Value;
@@ -7,12 +7,12 @@ use wire::FieldError;
 use super::Cases;
 use crate::case::{Case, LARGEST, too_large};
 
-/// Reads one case from each line that is not blank. Problems have the number of their line.
+/// Reads one case per non-blank line. Problems contain the line number.
 pub fn read_lines(text: &str, problems: &mut Vec<FieldError>) -> Vec<Case> {
     let mut cases = Cases::new(problems);
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let pointer = format!("/lines/{}", number + 1);
-        // Before it is read: as a value a line takes many times its bytes.
+        // Checked before parsing: a parsed line takes many times its bytes.
         if line.len() > LARGEST {
             problems.push(too_large(pointer));
             break;

@@ -1,4 +1,4 @@
-//! The cases of a dataset: a list in a request, lines of JSON, or CSV.
+//! Dataset cases: a list in a request, JSON Lines, or CSV.
 
 mod csv;
 mod lines;
@@ -15,12 +15,12 @@ pub use self::csv::read_csv;
 pub use self::lines::read_lines;
 pub use self::weakness::weaknesses;
 
-/// Most cases.
+/// Maximum cases per dataset.
 const MAX_CASES: usize = 100_000;
 /// Problems after which reading ends: a wrong file has one in each line.
 const MAX_PROBLEMS: usize = 100;
 
-/// Reads a list of cases; `pointer` is the place of the list. Every problem is noted. `most`: the first ones alone.
+/// Reads a list of cases; `pointer` is the place of the list. Reports every problem. `most`: maximum cases to read.
 pub fn read_cases(
     list: &Value,
     pointer: &str,
@@ -41,12 +41,12 @@ pub fn read_cases(
 }
 
 struct Cases {
-    /// Problems that others have noted before.
+    /// Problems reported before.
     noted: usize,
     read: Vec<Case>,
-    /// Entries so far, those with problems included.
+    /// Entries so far, including those with problems.
     entries: usize,
-    /// The pointer of each id.
+    /// Pointers by id.
     ids: BTreeMap<String, String>,
 }
 
@@ -55,12 +55,12 @@ impl Cases {
         Self { noted: problems.len(), read: Vec::new(), entries: 0, ids: BTreeMap::new() }
     }
 
-    /// Whether more are read after these problems.
+    /// Whether to continue reading after these problems.
     fn reads_on(&self, problems: &[FieldError]) -> bool {
         problems.len() < self.noted + MAX_PROBLEMS
     }
 
-    /// Returns false if no more are read.
+    /// Returns false when reading must end.
     fn add(&mut self, entry: &Value, pointer: String, problems: &mut Vec<FieldError>) -> bool {
         if self.entries >= MAX_CASES {
             problems.push(FieldError::new(
@@ -95,7 +95,7 @@ impl Cases {
     }
 }
 
-/// `pointer code` of each problem.
+/// `pointer code` for each problem.
 #[cfg(test)]
 fn named(problems: &[FieldError]) -> Vec<String> {
     problems.iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()

@@ -1,4 +1,4 @@
-//! Warnings about datasets that teach little, or something else than their author means. Pure.
+//! Warnings about datasets that teach little, or that may not mean what their author intended. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::case::Case;
 use crate::warning::Warning;
 
-/// Fewer cases than these never decide alone between two prompts.
+/// Below this number, cases alone never decide between two prompts.
 const ENOUGH: usize = 8;
-/// Cases that a message names.
+/// Maximum cases named in a message.
 const NAMED: usize = 3;
-/// Names of inputs that probably hold the expected output, without case and punctuation.
+/// Input names that probably hold the expected output, normalized without case and punctuation.
 const EXPECTED: [&str; 5] = ["expectedoutput", "expected", "expectedanswer", "expectedresult", "groundtruth"];
 
-/// Everything that is weak about the cases of a training.
+/// All weaknesses in a training's cases.
 #[must_use]
 pub fn weaknesses(cases: &[Case]) -> Vec<Warning> {
     let mut found = Vec::new();
@@ -48,7 +48,7 @@ fn is_empty(case: &Case) -> bool {
     case.inputs.values().all(is_blank) && case.metadata.get("messages").is_none_or(is_blank)
 }
 
-/// Cases that repeat an earlier one count twice, also in the split that decides. Empty ones are told apart.
+/// Cases that repeat an earlier one count twice, also in the deciding split. Empty cases have their own warning.
 fn duplicates(cases: &[Case]) -> Option<Warning> {
     let mut first: HashMap<[u8; 32], &Case> = HashMap::new();
     let (mut repeated, mut contradicting) = (Vec::new(), 0);
@@ -73,13 +73,13 @@ fn duplicates(cases: &[Case]) -> Option<Warning> {
     Some(Warning::new("duplicate_cases", message))
 }
 
-/// The digest of everything that a run of the case reads.
+/// A digest over all data that a run reads from the case.
 fn question(case: &Case) -> Option<[u8; 32]> {
     let part = |name: &str| case.metadata.get(name).cloned().unwrap_or_default();
     engine::digest(&json!([case.inputs, part("messages"), part("answers"), part("mocks")])).ok()
 }
 
-/// Inputs whose names are those of other columns, written differently.
+/// Inputs whose names resemble other columns.
 fn misread(cases: &[Case]) -> Vec<Warning> {
     let mut columns: BTreeMap<(&str, &'static str), usize> = BTreeMap::new();
     for case in cases {
@@ -106,7 +106,7 @@ fn misread(cases: &[Case]) -> Vec<Warning> {
     columns.into_iter().map(told).collect()
 }
 
-/// The member of a case that the name of an input probably means; `None` if it is an ordinary name.
+/// The case member that an input name probably means; `None` for an ordinary name.
 fn meant(name: &str) -> Option<&'static str> {
     let plain: String =
         name.chars().filter(|letter| letter.is_alphanumeric()).collect::<String>().to_lowercase();
@@ -129,7 +129,7 @@ fn repeat(count: usize) -> String {
     format!("{} {}", counted(count), if count == 1 { "repeats" } else { "repeat" })
 }
 
-/// The ids of the first of these cases.
+/// The first cases' ids.
 fn named(cases: &[&Case]) -> String {
     let ids = cases.iter().take(NAMED).map(|case| case.id.chars().take(80).collect::<String>());
     let ids = ids.collect::<Vec<_>>().join(", ");
@@ -148,7 +148,7 @@ mod tests {
             .collect()
     }
 
-    /// Cases with different inputs, more than enough.
+    /// More than enough cases with different inputs.
     fn good() -> Vec<Value> {
         (0..20).map(|n| json!({"inputs": {"n": n}, "expected_output": n})).collect()
     }
@@ -221,7 +221,7 @@ mod tests {
             );
             assert!(told[0].ends_with(&format!("did you mean {meaning}?")), "{told:?}");
         }
-        // Where the column is there, the input is meant as one.
+        // If the column also exists, the input is intended.
         let rows: String = (0..9).map(|n| format!("m{n},a,b\n")).collect();
         let cases = read_csv(&format!("message,expected,expected_output\n{rows}"), &mut Vec::new());
         assert_eq!(found(&cases), [""; 0]);

@@ -1,4 +1,4 @@
-//! What evaluators need from outside that do more than compare.
+//! The port for evaluators that do more than compare.
 
 use async_trait::async_trait;
 use engine::Plan;
@@ -7,16 +7,18 @@ use serde_json::{Map, Value};
 use super::asking::{FunctionName, PostTarget};
 use crate::calls::Role;
 
-/// Executes what evaluators need: graphs, functions, requests.
+/// Executes graphs, functions and requests for evaluators.
 #[async_trait]
 pub trait Bench: Send + Sync {
-    /// The model that judges unless an evaluator names one, as fields of a node: `model`, `base_url`, `api_key`. Empty if there is none.
+    /// The default judge model for evaluators that name none, as node fields: `model`, `base_url`, `api_key`. May be
+    /// empty.
     fn model(&self) -> &Map<String, Value>;
 
-    /// The output of a graph with these inputs, or the answer of a function or a service to them. `sample`: the number of the execution among those of one verdict, from 0.
+    /// Executes a graph, a function or a service request with these inputs and returns its output. `sample`: the
+    /// execution's number within one verdict, from 0.
     ///
     /// # Errors
-    /// [`BenchError`] if there is no output.
+    /// [`BenchError`] without an output.
     async fn execute(
         &self,
         graph: Executed<'_>,
@@ -25,23 +27,23 @@ pub trait Bench: Send + Sync {
     ) -> Result<Value, BenchError>;
 }
 
-/// What is executed.
+/// The target of an execution.
 #[derive(Clone, Copy)]
 pub enum Executed<'a> {
-    /// An evaluator's own graph, whose calls count under this role.
+    /// An evaluator's own graph; its calls count under this role.
     Own(&'a Plan, Role),
     /// The workflow with this handle or id, at this version; `None`: the live one.
     Workflow(&'a str, Option<u64>),
-    /// A function of the graph that is evaluated.
+    /// A function of the evaluated graph.
     Function(&'a FunctionName),
     /// Another service.
     Post(&'a PostTarget),
 }
 
-/// An evaluator has no verdict.
+/// The reason why an evaluator has no verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BenchError {
-    /// The budget of the run is spent: the case has no score.
+    /// The run's budget is spent: the case has no score.
     Exhausted,
     /// The evaluator failed.
     Failed(String),
@@ -53,7 +55,7 @@ impl From<String> for BenchError {
     }
 }
 
-/// Executes nothing: for evaluators that only compare.
+/// Executes nothing, for evaluators that only compare.
 #[derive(Debug, Clone, Default)]
 pub struct NoBench(Map<String, Value>);
 

@@ -1,4 +1,4 @@
-//! The built-in evaluators, in one table.
+//! The table of built-in evaluators.
 
 use engine::Reference;
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ use super::versions;
 pub struct BuiltinType {
     /// The name after `builtin:`.
     pub name: &'static str,
-    /// One line.
+    /// The summary, one line.
     pub summary: &'static str,
     /// The fields of `config`.
     pub config: &'static str,
@@ -35,7 +35,7 @@ impl BuiltinType {
     }
 }
 
-/// Reads the `config` of an evaluator.
+/// Reads an evaluator's `config`.
 #[derive(Clone, Copy)]
 enum Read {
     Pure(fn(&mut Config<'_, '_>) -> Option<Box<dyn Judge>>),
@@ -47,7 +47,7 @@ const CHECKLIST: &str =
     "`points`: 1 to 20 texts; `model` (`models.judge`), `base_url`, `credential`, `temperature`";
 const MEASURE: &str = "`expected` (the case's), `case_sensitive` (false)";
 
-/// All of them, in the order of the documentation.
+/// All built-in evaluators, in documentation order.
 pub const BUILTINS: &[BuiltinType] = &[
     BuiltinType {
         name: "exact_match",
@@ -225,7 +225,7 @@ pub const BUILTINS: &[BuiltinType] = &[
     },
 ];
 
-/// Prefixes of a built-in evaluator, of the handle of a workflow and of the name of a credential.
+/// Entrypoint prefixes: for a built-in evaluator, a workflow handle and a credential name.
 const PREFIX: &str = "builtin:";
 pub(super) const WORKFLOW: &str = "workflow:";
 const HTTP: &str = "http:";
@@ -258,7 +258,7 @@ pub(super) fn read(
     if !entrypoint.starts_with(PREFIX)
         && let Some(name) = FunctionName::read(entrypoint, &at.0)
     {
-        // Its members are for the function alone.
+        // Its members are only for the function.
         Config::of(at.1, config, problems)?;
         return Some(Judging::Asking(Box::new(FunctionJudge { name, config: config.clone() })));
     }
@@ -290,7 +290,7 @@ fn unknown(entrypoint: &str, name: &str, at: String) -> FieldError {
     }
 }
 
-/// What an entrypoint may be. `functions`: entrypoints of the functions of the graph, if they are known.
+/// Lists the valid entrypoints. `functions`: entrypoints of the graph's functions, if known.
 pub(super) fn known_evaluators(functions: &[String]) -> String {
     let builtins: Vec<&str> = BUILTINS.iter().map(|known| known.name).collect();
     let functions = if functions.is_empty() { String::new() } else { format!(" ({})", functions.join(", ")) };

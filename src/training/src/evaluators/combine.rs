@@ -1,4 +1,4 @@
-//! Evaluators of evaluators.
+//! Evaluators that combine other evaluators.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use super::judge::Judging;
 use super::subject::Subject;
 use super::verdict::Verdict;
 
-/// Most evaluators in one another, and in one list.
+/// Maximum nesting depth, and maximum evaluators per list.
 const DEPTH: u32 = 4;
 const MOST: usize = 20;
 
-/// How verdicts become one.
+/// The rule that combines verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The worst.
+    /// The lowest score.
     All,
-    /// The best.
+    /// The highest score.
     Any,
-    /// The mean.
+    /// The weighted mean.
     Weighted,
 }
 
@@ -85,7 +85,7 @@ impl Combined {
         for (weight, part) in &self.parts {
             verdicts.push((*weight, part.judge(subject, None, bench).await?));
         }
-        // A part that does not count for this case counts for nothing.
+        // Parts that skip this case do not count.
         if verdicts.iter().all(|(_, verdict)| verdict.skip) {
             return Ok(Verdict { skip: true, ..Verdict::passed(false) });
         }

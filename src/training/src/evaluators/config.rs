@@ -1,4 +1,4 @@
-//! The fields of an evaluator and of its `config`, with the problems that are found.
+//! Reads the fields of an evaluator and its `config`, and collects problems.
 
 use std::ops::RangeInclusive;
 
@@ -6,9 +6,9 @@ use engine::Fields;
 use serde_json::Value;
 use wire::FieldError;
 
-/// Most that a count or a number may be where nothing else limits it.
+/// Maximum of a count or number without another limit.
 const MOST: u32 = 1_000_000_000;
-/// Numbers of at least 0.
+/// The range for non-negative numbers.
 pub(super) const POSITIVE: RangeInclusive<f64> = 0.0..=1e9;
 
 /// Reads an object field by field.
@@ -18,13 +18,13 @@ pub(super) struct Config<'a, 'p> {
 }
 
 impl<'a, 'p> Config<'a, 'p> {
-    /// Of the object at `pointer`.
+    /// Starts reading the object at `pointer`.
     pub(super) fn of(pointer: String, value: &'a Value, problems: &'p mut Vec<FieldError>) -> Option<Self> {
         let fields = Fields::of(pointer, value, problems)?;
         Some(Self { fields, problems })
     }
 
-    /// The pointer of a field.
+    /// The pointer to a field.
     pub(super) fn at(&self, name: &str) -> String {
         self.fields.at(name)
     }
@@ -34,7 +34,7 @@ impl<'a, 'p> Config<'a, 'p> {
         self.problems.push(problem);
     }
 
-    /// For what reads a part of the config itself.
+    /// For callers that read a part of the config themselves.
     pub(super) fn problems(&mut self) -> &mut Vec<FieldError> {
         self.problems
     }
@@ -47,7 +47,7 @@ impl<'a, 'p> Config<'a, 'p> {
         self.fields.required(name, self.problems)
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub(super) fn text(&mut self, name: &'static str) -> Option<&'a str> {
         self.fields.text(name, self.problems)
     }
@@ -73,7 +73,7 @@ impl<'a, 'p> Config<'a, 'p> {
         usize::try_from(count).ok()
     }
 
-    /// A text or a list of at least one.
+    /// A text, or a list with at least one text.
     pub(super) fn texts(&mut self, name: &'static str) -> Option<Vec<String>> {
         let texts = match self.value(name)? {
             Value::String(text) => Some(vec![text.clone()]),
@@ -93,7 +93,7 @@ impl<'a, 'p> Config<'a, 'p> {
         self.fields.word(name, words, self.problems)
     }
 
-    /// Notes every field that was not read.
+    /// Reports every field that was not read.
     pub(super) fn finish(self) {
         self.fields.refuse_others(self.problems);
     }

@@ -1,4 +1,4 @@
-//! Evaluators of JSON.
+//! JSON evaluators.
 
 use engine::{Path, Schema};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use super::subject::{Subject, shown};
 use super::verdict::Verdict;
 use crate::numbers::share;
 
-/// Differences that a reason lists.
+/// Maximum differences listed in a reason.
 const TOLD: usize = 5;
 
 /// `json_valid`.
@@ -160,14 +160,14 @@ impl Judge for Equal {
     }
 }
 
-/// Leaves of two values.
+/// The compared leaves of two values.
 struct Compared {
     equal: usize,
     all: usize,
-    /// The first differences, and how many there are besides.
+    /// The first differences; `more` counts the rest.
     told: Vec<String>,
     more: usize,
-    /// Whether members that were not expected are no difference.
+    /// Whether unexpected members are allowed.
     extra: bool,
 }
 
@@ -232,7 +232,7 @@ fn named(path: &str) -> &str {
     if path.is_empty() { "the output" } else { path }
 }
 
-/// Numbers are equal by their value: 1 and 1.0. Whole numbers beyond 2^53 are compared exactly.
+/// Compares by value: 1 equals 1.0. Whole numbers above 2^53 are compared exactly.
 pub(super) fn is_equal(expected: &Value, got: &Value) -> bool {
     match (expected, got) {
         (Value::Number(expected), Value::Number(got)) if expected.is_f64() || got.is_f64() => {

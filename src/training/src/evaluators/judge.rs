@@ -1,4 +1,4 @@
-//! The evaluators of a request by what they need: nothing, something outside of this package, or other evaluators.
+//! The evaluators of a request by their needs: none, something outside this package, or other evaluators.
 
 use async_trait::async_trait;
 use engine::Reference;
@@ -12,19 +12,19 @@ use super::verdict::Verdict;
 use crate::estimate::CallRange;
 use crate::pins::Resolution;
 
-/// Judges the result of a case by what is in it. Pure.
+/// Judges a case result from its content alone. Pure.
 pub(super) trait Judge: Send + Sync {
-    /// `threshold`: if the request has one.
+    /// `threshold`: as in the request, if set.
     ///
     /// # Errors
-    /// Why the case cannot be judged.
+    /// The reason why the case cannot be judged.
     fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>) -> Result<Verdict, String>;
 }
 
-/// Most samples of one verdict.
+/// Maximum samples per verdict.
 pub(super) const MOST_SAMPLES: u32 = 9;
 
-/// How an evaluator executes graphs for one verdict.
+/// Executes an evaluator's graphs for one verdict.
 #[derive(Clone, Copy)]
 pub(super) struct Ask<'a> {
     bench: &'a dyn Bench,
@@ -37,7 +37,7 @@ impl Ask<'_> {
         self.bench.model()
     }
 
-    /// As [`Bench::execute`].
+    /// See [`Bench::execute`].
     pub(super) async fn execute(
         &self,
         graph: Executed<'_>,
@@ -48,10 +48,10 @@ impl Ask<'_> {
     }
 }
 
-/// Judges the result of a case with a model, another workflow, a function or another service.
+/// Judges a case result with a model, another workflow, a function or another service.
 #[async_trait]
 pub(super) trait Asking: Send + Sync {
-    /// As [`Judge::judge`].
+    /// See [`Judge::judge`].
     async fn judge(
         &self,
         subject: &Subject<'_>,
@@ -59,12 +59,12 @@ pub(super) trait Asking: Send + Sync {
         ask: Ask<'_>,
     ) -> Result<Verdict, BenchError>;
 
-    /// The calls of one verdict, without a second try; none unless it asks a model.
+    /// The calls per verdict, without a second attempt; zero unless it asks a model.
     fn calls(&self, _resolution: &Resolution) -> CallRange {
         CallRange::exactly(0)
     }
 
-    /// What is wrong with the model that it would use; `model`: that of [`Bench::model`].
+    /// The problem with the model that it would use, if any; `model`: from [`Bench::model`].
     fn problem(&self, _model: &Map<String, Value>) -> Option<String> {
         None
     }
@@ -74,7 +74,7 @@ pub(super) trait Asking: Send + Sync {
         None
     }
 
-    /// Whether it may ask a model, so that two verdicts about the same may differ.
+    /// Whether it may ask a model, so that verdicts about the same result may differ.
     fn asks_model(&self) -> bool {
         self.function().is_none() && self.post().is_none()
     }
@@ -90,7 +90,7 @@ pub(super) trait Asking: Send + Sync {
     }
 }
 
-/// How an evaluator judges.
+/// The implementation of an evaluator.
 pub(super) enum Judging {
     Pure(Box<dyn Judge>),
     Asking(Box<dyn Asking>),
@@ -107,7 +107,7 @@ impl Judging {
         match self {
             Self::Pure(judge) => judge.judge(subject, threshold).map_err(BenchError::Failed),
             Self::Asking(asking) => match asking.judge(subject, threshold, Ask { bench, first: 0 }).await {
-                // Once more, with other seeds: an endpoint may have failed, or a model not have kept to the form.
+                // Retries once with other seeds: an endpoint may have failed, or a model may have ignored the format.
                 Err(BenchError::Failed(_)) => {
                     asking.judge(subject, threshold, Ask { bench, first: MOST_SAMPLES }).await
                 }
@@ -117,7 +117,7 @@ impl Judging {
         }
     }
 
-    /// Those that need something outside of this package.
+    /// The evaluators that need something outside this package.
     pub(super) fn asking(&self) -> Vec<&dyn Asking> {
         match self {
             Self::Pure(_) => Vec::new(),

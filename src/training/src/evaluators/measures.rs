@@ -1,4 +1,4 @@
-//! Evaluators of numbers: in the output, and of the execution.
+//! Numeric evaluators: numbers in the output, and measurements of the execution.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::verdict::Verdict;
 use crate::numbers::float;
 use crate::runner::CaseStep;
 
-/// A number in a text, also with separators of thousands. `3,4` is two numbers, and `3-5` is 3 and 5.
+/// A number in a text, also with thousands separators. `3,4` is two numbers, and `3-5` is 3 and 5.
 const NUMBER: &str = r"(?:\B-)?(?:[0-9]{1,3}(?:,[0-9]{3})+\b|[0-9]+)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?";
 
 /// `numeric`.
@@ -68,13 +68,13 @@ impl Judge for Numeric {
     }
 }
 
-/// `latency` and `cost`: all up to a limit, then in proportion.
+/// `latency` and `cost`: full score up to a limit, then in proportion.
 pub(super) struct Limit {
     limit: f64,
     measured: Measured,
 }
 
-/// What a limit is of.
+/// The limited quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measured {
     /// Milliseconds.
@@ -153,10 +153,10 @@ impl Judge for ToolCalls {
     }
 }
 
-/// The tools that agents have called, in the order of the calls.
+/// The tools that agents called, in call order.
 ///
-/// A call counts where a model has asked for it: in its answer, the step `<agent>[n]`. The result of the agent lists the call again, and so
-/// may every node and workflow that returns this result; an agent that has failed has no result.
+/// A call counts only where the model requested it: in its answer, the step `<agent>[n]`. The agent's result lists
+/// the call again, and so may every node and workflow that returns this result; a failed agent has no result.
 fn called_tools(trace: &[CaseStep]) -> Vec<String> {
     let answers = trace.iter().filter(|step| step.node.ends_with(']'));
     let calls = answers.filter_map(|step| {
@@ -166,7 +166,7 @@ fn called_tools(trace: &[CaseStep]) -> Vec<String> {
     calls.flatten().map(|call| call.name).collect()
 }
 
-/// Entries of both, each as often as both have it.
+/// The size of the multiset intersection.
 fn in_any_order(expected: &[String], called: &[String]) -> usize {
     let mut left: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in called {
@@ -182,7 +182,7 @@ fn in_any_order(expected: &[String], called: &[String]) -> usize {
     common
 }
 
-/// Entries of the longest common subsequence; lists of calls are short.
+/// The length of the longest common subsequence; call lists are short.
 fn in_order(expected: &[String], called: &[String]) -> usize {
     let mut row = vec![0_usize; called.len() + 1];
     for tool in expected {
@@ -288,7 +288,8 @@ mod tests {
 
     #[test]
     fn calls_of_a_failed_agent_count() {
-        // The second call names a tool that does not exist; the third is of another attempt, which begins with the first answer.
+        // The second call names a tool that does not exist; the third is from another attempt, which begins with the
+        // first answer.
         let trace = [
             failed("help[0]"),
             asks("help[0]", &["find", "guess"]),

@@ -1,4 +1,4 @@
-//! Evaluators: what the result of a case is worth.
+//! Evaluators: score case results.
 
 mod asking;
 mod bench;

@@ -1,5 +1,5 @@
-//! Evaluators that measure how much of a text is in another one. Sources: SQuAD (token F1), BLEU (Papineni 2002, smoothed as Lin and Och 2004),
-//! ROUGE-L (Lin 2004), chrF (Popović 2015, β = 2).
+//! Text overlap evaluators. Sources: SQuAD (token F1), BLEU (Papineni 2002, smoothed as Lin and Och 2004), ROUGE-L
+//! (Lin 2004), chrF (Popović 2015, β = 2).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,14 @@ use super::subject::{Subject, shown};
 use super::verdict::Verdict;
 use crate::numbers::{float, share};
 
-/// Words, and characters, of a text that are compared: the time grows with their product.
+/// Maximum words and characters compared per text: the time grows with their product.
 const MOST_WORDS: usize = 2_000;
 const MOST_CHARACTERS: usize = 4_000;
-/// Longest n-grams.
+/// Maximum n-gram lengths.
 const BLEU_ORDER: usize = 4;
 const CHRF_ORDER: usize = 6;
 
-/// A measure from 0 to 1 of an expected text and an output.
+/// A measure from 0 to 1 for an expected text and an output.
 pub(super) type Measure = fn(&str, &str) -> f64;
 
 /// Compares texts by a measure.
@@ -64,7 +64,7 @@ fn counts<T: Ord>(items: impl IntoIterator<Item = T>) -> BTreeMap<T, usize> {
     counts
 }
 
-/// Items that both have, each as often as both have it.
+/// The size of the multiset intersection.
 fn common<T: Ord>(a: &BTreeMap<T, usize>, b: &BTreeMap<T, usize>) -> usize {
     a.iter().map(|(item, count)| b.get(item).map_or(0, |other| *count.min(other))).sum()
 }
@@ -76,19 +76,19 @@ fn f1(common: usize, expected: usize, got: usize) -> f64 {
     }
 }
 
-/// F1 of the words.
+/// F1 over words.
 pub(super) fn token_f1(expected: &str, got: &str) -> f64 {
     let (expected, got) = (words(expected), words(got));
     f1(common(&counts(expected.iter()), &counts(got.iter())), expected.len(), got.len())
 }
 
-/// One less the edit distance in parts of the longer text.
+/// 1 minus the edit distance relative to the longer text.
 pub(super) fn levenshtein(expected: &str, got: &str) -> f64 {
     let cut = |text: &str| text.trim().chars().take(MOST_CHARACTERS).collect::<String>();
     strsim::normalized_levenshtein(&cut(expected), &cut(got))
 }
 
-/// F1 of the longest common subsequence of words.
+/// F1 from the longest common subsequence over words.
 pub(super) fn rouge_l(expected: &str, got: &str) -> f64 {
     let (expected, got) = (words(expected), words(got));
     let mut row = vec![0_usize; got.len() + 1];
@@ -107,7 +107,7 @@ pub(super) fn rouge_l(expected: &str, got: &str) -> f64 {
     f1(row.last().copied().unwrap_or(0), expected.len(), got.len())
 }
 
-/// Geometric mean of the n-gram precisions, with one more of each n-gram above words, and a penalty for short texts.
+/// The geometric mean of n-gram precisions, with add-one smoothing for n above 1, and a brevity penalty.
 pub(super) fn bleu(expected: &str, got: &str) -> f64 {
     let (expected, got) = (words(expected), words(got));
     if got.is_empty() || expected.is_empty() {
@@ -128,7 +128,7 @@ pub(super) fn bleu(expected: &str, got: &str) -> f64 {
     (sum / float(order)).exp() * brevity
 }
 
-/// F2 of the mean precision and the mean recall of character n-grams; blanks do not count.
+/// F2 from the mean precision and mean recall over character n-grams; whitespace does not count.
 pub(super) fn chrf(expected: &str, got: &str) -> f64 {
     let letters = |text: &str| {
         text.chars().filter(|letter| !letter.is_whitespace()).take(MOST_CHARACTERS).collect::<Vec<char>>()
@@ -158,7 +158,7 @@ impl SetF1 {
     }
 }
 
-/// The entries of a list, or of a text with one entry in each line or between commas.
+/// The entries of a list, or of a text with one entry per line or between commas.
 fn entries(value: &Value) -> BTreeSet<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let entries: Vec<String> = match value {
@@ -213,9 +213,9 @@ mod tests {
         // Precisions 5/6, (3+1)/(5+1), (1+1)/(4+1), (0+1)/(3+1).
         near(bleu(expected, got), (5.0 / 6.0 * 4.0 / 6.0 * 2.0 / 5.0 / 4.0_f64).powf(0.25));
         near(levenshtein("kitten", "sitting"), 1.0 - 3.0 / 7.0);
-        // A text that is shorter than what was expected is punished: exp(1 - 6/3).
+        // A text shorter than expected is penalized: exp(1 - 6/3).
         near(bleu(expected, "the cat sat"), (-1.0_f64).exp());
-        // Character n-grams of "abc" and "abd": 2 of 3, 1 of 2, 0 of 1.
+        // Character n-grams in "abc" and "abd": 2/3, 1/2, 0/1.
         let mean = (2.0 / 3.0 + 0.5) / 3.0;
         near(chrf("abc", "abd"), mean);
     }

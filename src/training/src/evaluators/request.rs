@@ -1,4 +1,4 @@
-//! The evaluators of a request.
+//! Evaluator definitions in a request.
 
 use engine::Reference;
 use serde_json::{Map, Value};
@@ -14,34 +14,34 @@ use super::verdict::Verdict;
 use crate::estimate::CallRange;
 use crate::pins::Resolution;
 
-/// Most evaluators of a request, and most with those inside others.
+/// Maximum evaluators per request, without and with nested ones.
 const MOST: usize = 50;
 const MOST_NESTED: usize = 200;
-/// Bytes of the longest id.
+/// Maximum bytes of an id.
 const LONGEST_ID: usize = 200;
-/// What passes unless the request says otherwise.
+/// The default pass threshold.
 const THRESHOLD: f64 = 0.5;
 
-/// What an evaluator is for.
+/// The purpose of an evaluator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EvaluatorRole {
-    /// It is a part of the score of a case.
+    /// Contributes to the case score.
     Score,
-    /// It may not become worse.
+    /// Must not get worse.
     Guard,
-    /// It is only reported.
+    /// Is only reported.
     MetricOnly,
 }
 
-/// An evaluator of a request.
+/// An evaluator defined in a request.
 pub struct Evaluator {
-    /// Its name in results; unique in the request.
+    /// The name in results; unique in the request.
     pub id: String,
-    /// Its weight in the score of a case.
+    /// The weight in the case score.
     pub weight: f64,
-    /// What it is for.
+    /// The purpose.
     pub role: EvaluatorRole,
-    /// From which score on a result has passed, if the request says so.
+    /// The lowest passing score, if the request sets one.
     pub threshold: Option<f64>,
     judging: Judging,
 }
@@ -53,13 +53,13 @@ impl std::fmt::Debug for Evaluator {
 }
 
 impl Evaluator {
-    /// The score from which on a result has passed.
+    /// The lowest passing score.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.threshold.unwrap_or(THRESHOLD)
     }
 
-    /// Judges the result of a case; `None` if the budget of the run is spent.
+    /// Judges a case result; `None` if the run's budget is spent.
     pub async fn judge(&self, subject: &Subject<'_>, bench: &dyn Bench) -> Option<Verdict> {
         match self.judging.judge(subject, self.threshold, bench).await {
             Ok(verdict) => Some(verdict),
@@ -68,19 +68,19 @@ impl Evaluator {
         }
     }
 
-    /// Whether its verdict needs more than the result of the case: a model, another workflow, a function or a service.
+    /// Whether its verdict needs more than the case result: a model, another workflow, a function or a service.
     #[must_use]
     pub fn needs_bench(&self) -> bool {
         !self.judging.asking().is_empty()
     }
 
-    /// Whether it may ask a model, itself or in another workflow.
+    /// Whether it may ask a model, itself or through another workflow.
     #[must_use]
     pub fn asks_model(&self) -> bool {
         self.judging.asking().into_iter().any(|asking| asking.asks_model())
     }
 
-    /// The functions of the graph that it calls.
+    /// The graph functions that it calls.
     #[must_use]
     pub fn functions(&self) -> Vec<FunctionName> {
         self.judging.asking().into_iter().filter_map(|asking| asking.function().cloned()).collect()
@@ -92,7 +92,7 @@ impl Evaluator {
         self.judging.asking().into_iter().filter_map(|asking| asking.post().cloned()).collect()
     }
 
-    /// The calls of one verdict, failed ones aside.
+    /// The calls per verdict, without failed ones.
     #[must_use]
     pub fn calls(&self, resolution: &Resolution) -> CallRange {
         let asking = self.judging.asking().into_iter();
@@ -105,14 +105,14 @@ impl Evaluator {
         self.judging.asking().into_iter().filter_map(|asking| asking.workflow().cloned()).collect()
     }
 
-    /// What is wrong with the model that it would use; `model`: what the run judges with, as fields of a node.
+    /// The problem with the model that it would use, if any; `model`: the run's judge model, as node fields.
     #[must_use]
     pub fn model_problem(&self, model: &Map<String, Value>) -> Option<String> {
         self.judging.asking().into_iter().find_map(|asking| asking.problem(model))
     }
 }
 
-/// Reads `evaluators`; `pointer` is the place of the list. Every problem is noted.
+/// Reads `evaluators`; `pointer` is the place of the list. Reports every problem.
 pub fn read_evaluators(value: &Value, pointer: &str, problems: &mut Vec<FieldError>) -> Vec<Evaluator> {
     let entries = match value {
         Value::Array(entries) if (1..=MOST).contains(&entries.len()) => entries,
@@ -146,7 +146,7 @@ pub fn read_evaluators(value: &Value, pointer: &str, problems: &mut Vec<FieldErr
     read
 }
 
-/// How many evaluators an entry has, itself included.
+/// The number of evaluators in an entry, including itself.
 fn nested(entry: &Value) -> usize {
     let inside = entry.pointer("/config/evaluators").and_then(Value::as_array);
     inside.into_iter().flatten().map(nested).fold(1, usize::saturating_add)

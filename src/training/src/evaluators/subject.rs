@@ -1,4 +1,4 @@
-//! What an evaluator judges.
+//! The subject that evaluators judge.
 
 use std::time::Duration;
 
@@ -8,41 +8,41 @@ use serde_json::{Map, Value, json};
 use crate::case::Case;
 use crate::runner::CaseStep;
 
-/// What a case has used and how long it took.
+/// Cost and duration of a case.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Measured {
-    /// Without the time in which its calls waited.
+    /// Duration without the time in which calls waited.
     pub duration: Duration,
-    /// US dollars of its calls; `None` if the price of a model is unknown.
+    /// Cost in US dollars; `None` if a model's price is unknown.
     pub cost: Option<f64>,
 }
 
-/// The result of a case, with what was expected.
+/// A case result with its expected output.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The output of the graph.
+    /// The graph output.
     pub output: &'a Value,
-    /// Its text.
+    /// The output as text.
     pub text: &'a str,
-    /// What was executed, with what was expected.
+    /// The executed case, with its expected output.
     pub case: &'a Case,
-    /// The split that it is in, if the run has splits.
+    /// The case's split, if the run has splits.
     pub split: Option<&'a str>,
-    /// The epoch of the run, if it has epochs.
+    /// The epoch, if the run has epochs.
     pub epoch: Option<u32>,
-    /// The attempts of nodes, by super-step and name.
+    /// The node attempts by super-step and name.
     pub trace: &'a [CaseStep],
-    /// Time and money.
+    /// Duration and cost.
     pub measured: Measured,
 }
 
 impl Subject<'_> {
-    /// What was expected; null if that is not known.
+    /// The expected output; null if unknown.
     pub(super) fn expected(&self) -> &Value {
         &self.case.expected_output
     }
 
-    /// Everything, as an evaluator outside of this package receives it; `config`: that of the evaluator.
+    /// The whole context that an evaluator outside this package receives; `config`: the evaluator's config.
     pub(super) fn context(&self, config: &Value) -> Map<String, Value> {
         let Self { case, output, text, split, epoch, measured, trace } = self;
         let context = json!({
@@ -60,7 +60,7 @@ impl Subject<'_> {
         if let Value::Object(context) = context { context } else { Map::new() }
     }
 
-    /// The output as JSON: a text that is JSON counts as what it says.
+    /// The output as JSON; a text is parsed.
     pub(super) fn json(&self) -> Result<Value, String> {
         match self.output {
             Value::String(text) => parsed(text),
@@ -69,7 +69,7 @@ impl Subject<'_> {
         }
     }
 
-    /// What was expected, as text.
+    /// The expected output as text.
     pub(super) fn expected_text(&self) -> Option<String> {
         match &self.case.expected_output {
             Value::Null => None,
@@ -83,7 +83,7 @@ fn parsed(text: &str) -> Result<Value, String> {
     fenced::json(text).map_err(|error| format!("the output is not JSON: {error}"))
 }
 
-/// At most so many characters of a text, for a reason that people and models read.
+/// Truncates a text for a reason that people and models read.
 pub(super) fn shown(text: &str) -> String {
     const MOST: usize = 300;
     let text = text.trim();

@@ -10,10 +10,10 @@ use super::subject::{Subject, shown};
 use super::verdict::Verdict;
 use crate::numbers::share;
 
-/// Bytes that a compiled pattern may take.
+/// Maximum bytes of a compiled pattern.
 const PATTERN_SIZE: usize = 1 << 20;
 
-/// How texts are compared.
+/// Options for comparing texts.
 #[derive(Debug, Clone, Copy)]
 struct Compare {
     case: bool,
@@ -26,7 +26,7 @@ impl Compare {
         Self { case, whitespace: config.flag("whitespace").unwrap_or(false) }
     }
 
-    /// A text as it is compared: without blanks around it, unless they count.
+    /// Normalizes a text: collapses whitespace and lowercases, unless they count.
     fn of(self, text: &str) -> String {
         let text = if self.whitespace {
             text.to_owned()
@@ -82,7 +82,7 @@ impl Judge for Exact {
     }
 }
 
-/// Expected, got, and where they differ first.
+/// Describes the expected text, the actual text and their first difference.
 pub(super) fn difference(expected: &str, got: &str) -> String {
     if got.trim().is_empty() {
         return format!("Expected “{}”. The output is empty.", shown(expected));
@@ -102,14 +102,14 @@ pub(super) fn difference(expected: &str, got: &str) -> String {
     )
 }
 
-/// Which of several texts an output contains.
+/// The texts that an output must contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// Each; the score is the share.
+    /// All texts; the score is the share found.
     All,
-    /// At least one.
+    /// At least one text.
     Any,
-    /// None.
+    /// No text.
     No,
 }
 
@@ -123,7 +123,7 @@ pub(super) struct Contains {
 impl Contains {
     pub(super) fn read(config: &mut Config<'_, '_>, wanted: Wanted) -> Option<Box<dyn Judge>> {
         let (compare, texts) = (Compare::read(config), config.texts("values"));
-        // There is no expected output that must not be in the text.
+        // An expected output cannot list forbidden texts, so `values` is required.
         if wanted == Wanted::No {
             config.required("values");
         }

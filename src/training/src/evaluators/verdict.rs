@@ -1,4 +1,4 @@
-//! What an evaluator says of a case, in one form.
+//! Evaluator verdicts in one common form.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use serde_json::{Map, Value};
 
 use crate::numbers::NOISE;
 
-/// What an evaluator says of a case.
+/// An evaluator's verdict about a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// From 0 to 1.
+    /// The score from 0 to 1.
     pub score: f64,
-    /// Whether it is good enough.
+    /// Whether the score is good enough.
     pub passed: bool,
-    /// Why, for people.
+    /// The reason, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What would have to change, for an optimizer; `reason` if the evaluator does not tell them apart.
+    /// Required changes, for an optimizer; equals `reason` if the evaluator gives only one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
-    /// Feedback for single prompts, by their names.
+    /// Feedback per prompt, by prompt name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub targets: BTreeMap<String, String>,
-    /// Other numbers.
+    /// Further metrics.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metrics: Map<String, Value>,
-    /// The case does not count for this evaluator.
+    /// Whether the case does not count for this evaluator.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip: bool,
-    /// The evaluator itself failed; the score is 0.
+    /// The evaluator's own failure; the score is then 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl Verdict {
-    /// A score without more; 0 if it is not a number.
+    /// A score without a reason; 0 if `score` is NaN.
     #[must_use]
     pub fn of(score: f64, threshold: f64) -> Self {
         let score = if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) };
@@ -51,13 +51,13 @@ impl Verdict {
         }
     }
 
-    /// All or nothing.
+    /// Score 1 or 0.
     #[must_use]
     pub fn passed(passed: bool) -> Self {
         Self { passed, ..Self::of(if passed { 1.0 } else { 0.0 }, 0.5) }
     }
 
-    /// With a reason, which is the feedback, too.
+    /// Adds a reason, which also becomes the feedback.
     #[must_use]
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         let reason = reason.into();
@@ -72,28 +72,28 @@ impl Verdict {
         Self { error: Some(error.into()), ..Self::passed(false) }
     }
 
-    /// Its numbers alone: there may be very many.
+    /// Keeps only the numbers, because there may be very many verdicts.
     #[must_use]
     pub fn bare(&self) -> Self {
         Self { passed: self.passed, skip: self.skip, ..Self::of(self.score, 0.0) }
     }
 
-    /// The case was not run to its end: a timeout, or a failure of a node.
+    /// The case did not complete: a timeout, or a node failure.
     #[must_use]
     pub fn without_output(reason: &str) -> Self {
         Self::passed(false).because(reason)
     }
 }
 
-/// The verdict of what an evaluator returned: a boolean, a number, or an object with `score` or `value`.
+/// Converts an evaluator's return value: a boolean, a number, or an object with `score` or `value`.
 ///
 /// # Errors
-/// Why it is none of these.
+/// A message if the value has another form.
 pub fn normalized(returned: &Value, threshold: f64) -> Result<Verdict, String> {
     match returned {
         Value::Bool(passed) => Ok(Verdict::passed(*passed)),
         Value::Number(number) => match number.as_f64() {
-            // Sums of weights may be a little beyond.
+            // Weighted sums may slightly exceed the range.
             Some(score) if (-NOISE..=1.0 + NOISE).contains(&score) => Ok(Verdict::of(score, threshold)),
             _ => Err(format!("a score is from 0 to 1, not {number}")),
         },

@@ -1,10 +1,10 @@
-//! Fixed versions of workflows that judge: `workflow:<handle>@<version>`.
+//! Fixed versions for workflows that judge: `workflow:<handle>@<version>`.
 
 use serde_json::Value;
 
 use super::builtin::WORKFLOW;
 
-/// The workflow that an entrypoint names, and its version as it is written.
+/// The workflow that an entrypoint names, and its version as written.
 pub(super) fn named(entrypoint: &str) -> Option<(&str, Option<&str>)> {
     let named = entrypoint.strip_prefix(WORKFLOW)?;
     let (workflow, version) = match named.split_once('@') {
@@ -14,12 +14,12 @@ pub(super) fn named(entrypoint: &str) -> Option<(&str, Option<&str>)> {
     (!workflow.is_empty()).then_some((workflow, version))
 }
 
-/// The version with this number; `None` if that is no number of a version.
+/// Parses a version number; `None` if it is invalid.
 pub(super) fn number(version: &str) -> Option<u32> {
     version.parse().ok().filter(|number| *number > 0 && !version.starts_with('+'))
 }
 
-/// The workflows that these evaluators name, also inside others, each with its fixed version.
+/// The workflows that these evaluators name, including nested ones, each with its fixed version.
 #[must_use]
 pub fn named_workflows(evaluators: &[Value]) -> Vec<(String, Option<u32>)> {
     let mut found = Vec::new();
@@ -32,7 +32,7 @@ pub fn named_workflows(evaluators: &[Value]) -> Vec<(String, Option<u32>)> {
     found
 }
 
-/// These evaluators with other names and fixed versions of the workflows that judge. `fixed`: the name and the version of a workflow.
+/// Replaces names and versions of workflows that judge. `fixed`: returns a workflow's name and version.
 #[must_use]
 pub fn with_versions(
     evaluators: &[Value],
@@ -47,7 +47,7 @@ pub fn with_versions(
     evaluators
 }
 
-/// Replaces entrypoints, also of evaluators inside others.
+/// Replaces entrypoints, including those of nested evaluators.
 fn each_entrypoint(evaluators: &mut [Value], replaced: &mut dyn FnMut(&str) -> Option<String>) {
     for evaluator in evaluators {
         let Some(members) = evaluator.as_object_mut() else { continue };
@@ -57,7 +57,7 @@ fn each_entrypoint(evaluators: &mut [Value], replaced: &mut dyn FnMut(&str) -> O
         let is_workflow = |members: &serde_json::Map<String, Value>| {
             members.get("entrypoint").and_then(Value::as_str).is_some_and(|name| named(name).is_some())
         };
-        // What a workflow that judges has as its config is its own.
+        // The config of a judging workflow is opaque.
         if is_workflow(members) {
             continue;
         }

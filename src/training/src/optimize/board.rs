@@ -1,4 +1,4 @@
-//! The results of candidates, by case.
+//! Candidate results by case.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use crate::evaluators::{EvaluatorRole, Verdict};
 use crate::numbers::{PERFECT, mean};
 use crate::score::{Judged, Summary, case_score, summary};
 
-/// Cases whose results are in memory with their texts at the same time.
+/// Maximum cases whose results, including texts, are in memory at once.
 const PART: usize = 256;
 
-/// Results of one set of samples: those of the search, or the fresh ones of the end.
+/// The results for one set of samples: the search's own, or the fresh ones at the end.
 pub(super) struct Board<'a> {
     problem: &'a Problem<'a>,
     first_sample: u32,
     results: BTreeMap<(u32, usize), Vec<Sample>>,
 }
 
-/// What is kept of one execution of a case: its verdicts without their texts, which the lab has.
+/// The data kept from a case execution: verdicts without their texts, which the lab keeps.
 pub(super) struct Sample {
     pub(super) verdicts: Vec<Verdict>,
     duration: Duration,
@@ -44,7 +44,7 @@ impl<'a> Board<'a> {
         self.problem
     }
 
-    /// The same; what was executed before is announced, too.
+    /// Like [`Self::fill`], but also announces cases that were executed before.
     pub(super) async fn fill_and_announce(
         &mut self,
         lab: &dyn Lab,
@@ -61,7 +61,7 @@ impl<'a> Board<'a> {
         lab.reuse(candidate, &known, Round { first_sample: self.first_sample, ..round }).await
     }
 
-    /// Has these cases executed, unless they were before.
+    /// Executes the cases that have no result yet.
     pub(super) async fn fill(
         &mut self,
         lab: &dyn Lab,
@@ -96,19 +96,19 @@ impl<'a> Board<'a> {
         places.iter().all(|place| self.results.contains_key(&(candidate, *place)))
     }
 
-    /// The scores of a case's samples, without penalties and without those that do not count.
+    /// A case's sample scores, without penalties and without skipped samples.
     fn scores_of(&self, candidate: u32, place: usize) -> impl Iterator<Item = f64> {
         let aggregate = self.problem.optimizer.objective.aggregate;
         let runs = self.of(candidate, place).iter();
         runs.filter_map(move |run| case_score(self.problem.evaluators, &run.verdicts, aggregate).score)
     }
 
-    /// The scores of the samples of each case.
+    /// The sample scores per case.
     pub(super) fn samples(&self, candidate: u32, places: &[usize]) -> Vec<Vec<f64>> {
         places.iter().map(|place| self.scores_of(candidate, *place).collect()).collect()
     }
 
-    /// The mean score of a case's samples, without penalties; `None` if it was not executed or does not count.
+    /// A case's mean sample score, without penalties; `None` if the case was not executed or does not count.
     pub(super) fn score(&self, candidate: u32, place: usize) -> Option<f64> {
         mean(self.scores_of(candidate, place).map(|score| (1.0, score)))
     }
@@ -117,7 +117,7 @@ impl<'a> Board<'a> {
         places.iter().all(|place| self.score(candidate, *place).is_none_or(|score| score >= PERFECT))
     }
 
-    /// The scores with penalties; a case that does not count has no weight.
+    /// Scores with penalties; a case that does not count has weight 0.
     pub(super) fn weighted(&self, candidate: &Candidate, places: &[usize]) -> Vec<WeightedScore> {
         let penalty = self.penalty(candidate, places);
         let of = |place: &usize| match self.score(candidate.number, *place) {
@@ -127,8 +127,8 @@ impl<'a> Board<'a> {
         places.iter().map(of).collect()
     }
 
-    /// What is subtracted from the scores of a candidate on these cases. Its cost and its time are compared with the seed's on those of them
-    /// that both were executed on; without any, on all such cases.
+    /// The penalty subtracted from a candidate's scores on these cases. Its cost and duration are compared with the
+    /// seed's on shared cases: those among `places`, or all if `places` has none.
     fn penalty(&self, candidate: &Candidate, places: &[usize]) -> f64 {
         let length = self.problem.penalty(candidate);
         let objective = &self.problem.optimizer.objective;
@@ -157,7 +157,7 @@ impl<'a> Board<'a> {
         length + objective.cost_penalty * cost + objective.latency_penalty * latency
     }
 
-    /// Both candidates on the same cases; one that does not count for one of them counts for neither.
+    /// Both candidates' scores on the same cases; a case that does not count for one counts for neither.
     pub(super) fn pairs(
         &self,
         first: &Candidate,
@@ -169,13 +169,13 @@ impl<'a> Board<'a> {
         (one, other)
     }
 
-    /// Those of the cases that both candidates were executed on.
+    /// The cases on which both candidates were executed.
     pub(super) fn shared(&self, first: u32, second: u32, places: &[usize]) -> Vec<usize> {
         let is_known = |place: &usize| self.has_all(first, &[*place]) && self.has_all(second, &[*place]);
         places.iter().copied().filter(is_known).collect()
     }
 
-    /// Both candidates on those of the cases that both were executed on.
+    /// Compares both candidates on their shared cases.
     pub(super) fn compared(&self, first: &Candidate, second: &Candidate, places: &[usize]) -> Comparison {
         let shared = self.shared(first.number, second.number, places);
         let (one, other) = self.pairs(first, second, &shared);
@@ -188,7 +188,7 @@ impl<'a> Board<'a> {
         mean(scores.iter().map(|score| (score.weight, score.score))).unwrap_or_default()
     }
 
-    /// The guard that has become significantly worse, if there is one.
+    /// A guard that got significantly worse, if any.
     pub(super) fn worse_guard(
         &self,
         first: &Candidate,
@@ -216,7 +216,7 @@ impl<'a> Board<'a> {
         guards.into_iter().find(|(at, _)| regressed(*at)).map(|(_, evaluator)| evaluator.id.as_str())
     }
 
-    /// What a candidate is worth on these cases; each sample counts.
+    /// Summarizes a candidate on these cases; each sample counts.
     pub(super) fn summary(&self, candidate: u32, places: &[usize]) -> Summary {
         let judged = places.iter().flat_map(|place| {
             let weight = self.problem.weight(*place);
@@ -228,7 +228,7 @@ impl<'a> Board<'a> {
     }
 }
 
-/// A case that does not count for one of both counts for neither.
+/// A case that does not count for one candidate counts for neither.
 fn pair(one: &mut [WeightedScore], other: &mut [WeightedScore]) {
     for (one, other) in one.iter_mut().zip(other) {
         let weight = one.weight.min(other.weight);

@@ -1,4 +1,5 @@
-//! The end of a search: the winner among the best, whether it is better than the seed by more than chance, and the test.
+//! The end of a search: chooses the winner, tests whether it is significantly better than the seed, and runs the test
+//! split.
 
 use super::board::Board;
 use super::fewshot;
@@ -8,38 +9,38 @@ use crate::compare::{Comparison, WeightedScore, interval, kfold};
 use crate::numbers::{NOISE, float, mean};
 use crate::splits::TestEstimate;
 
-/// Candidates that are executed again at the end.
+/// Maximum candidates that are executed again at the end.
 pub(crate) const FINALISTS: usize = 3;
-/// Cases that are executed with the seed and a finalist in turn, so that a budget that ends leaves pairs.
+/// Cases per block; seed and finalist take turns, so that an exhausted budget leaves pairs.
 const BLOCK: usize = 4;
-/// Cases without a gain that are added to those that a candidate was executed on, to rank it.
+/// Virtual cases without a gain that are added for ranking a candidate.
 const DOUBT: f64 = 8.0;
-/// Cases of which fresh samples decide; of fewer the earlier results do.
+/// Minimum cases for fresh samples to decide; with fewer, the earlier results decide.
 const FEWEST: usize = 8;
 
-/// Why a search ended.
+/// The reason why a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// All epochs were done.
+    /// All epochs completed.
     Epochs,
     /// The budget is spent.
     Budget,
-    /// The time is spent.
+    /// The time limit is reached.
     MaxSeconds,
-    /// The score that was wanted is reached.
+    /// The target score is reached.
     TargetScore,
-    /// No new best for long.
+    /// No new best for too many epochs.
     Patience,
-    /// No case for training could be better.
+    /// No training case can improve.
     TrainSaturated,
-    /// No scoring case could be better.
+    /// No scoring case can improve.
     NoHeadroom,
     /// The run was cancelled.
     Cancelled,
 }
 
 impl StopReason {
-    /// Its name on the wire.
+    /// The wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,19 +56,19 @@ impl StopReason {
     }
 }
 
-/// What a search has found.
+/// A search's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Better prompts than the seed's.
     Improved,
-    /// Nothing that is better by more than chance: the seed is returned.
+    /// No significantly better candidate: the seed is returned.
     NoSignificantGain,
-    /// There was nothing to gain.
+    /// No possible gain.
     NoHeadroom,
 }
 
 impl Outcome {
-    /// Its name on the wire.
+    /// The wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -78,42 +79,42 @@ impl Outcome {
     }
 }
 
-/// A score of the seed and of the winner.
+/// The seed's and the winner's scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeedAndBest {
-    /// Of the seed.
+    /// The seed's score.
     pub seed: f64,
-    /// Of the winner.
+    /// The winner's score.
     pub best: f64,
 }
 
-/// The result of a search.
+/// The search result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Why it ended.
+    /// The reason for the end.
     pub stop_reason: StopReason,
-    /// What it has found.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The prompts that are returned: the winner's, or the seed's.
+    /// The returned prompts: the winner's, or the seed's.
     pub best: Candidate,
-    /// On the scoring cases, with fresh samples if there was a final.
+    /// Scores on the scoring cases, with fresh samples if there was a final.
     pub val: SeedAndBest,
-    /// On the test cases, or estimated by folds; `None` if the request wants no test, or it could not be done.
+    /// Scores on the test cases, or estimated by folds; `None` without a requested test, or if it was not possible.
     pub test: Option<SeedAndBest>,
-    /// The winner, or the candidate that was not better by more than chance, against the seed.
+    /// The seed compared with the winner, or with the candidate that was not significantly better.
     pub comparison: Comparison,
     /// The 95 % interval of the mean difference.
     pub ci95: (f64, f64),
 }
 
-/// Fresh samples of the seed and of finalists.
+/// Fresh samples for the seed and the finalists.
 struct Final<'a> {
     board: Board<'a>,
-    /// The scoring cases that were executed with each.
+    /// The scoring cases executed with each one.
     places: Vec<usize>,
 }
 
-/// Ends a search. What the budget does not allow any more is decided by the results that are there.
+/// Ends a search. Beyond the budget, the existing results decide.
 pub(super) async fn end(mut search: Search<'_>, mut stop_reason: StopReason) -> Result<Finding, Stop> {
     let problem = search.problem;
     let val = problem.splits.val.clone();
@@ -143,7 +144,7 @@ pub(super) async fn end(mut search: Search<'_>, mut stop_reason: StopReason) -> 
     };
     let (one, other) = board.pairs(&seed, &winner, &both);
     let comparison = Comparison::of(&one, &other);
-    // Small losses of a guard may have added up on the way from the seed.
+    // Small guard losses may have added up since the seed.
     let is_safe = board.worse_guard(&seed, &winner, &both).is_none();
     let is_better = winner.number != 0 && is_safe && comparison.is_significant();
     let winner_is_seed = winner.number == 0;
@@ -160,7 +161,7 @@ pub(super) async fn end(mut search: Search<'_>, mut stop_reason: StopReason) -> 
         }
         test => test?,
     };
-    // Of prompts of an earlier epoch there is one already.
+    // Prompts from an earlier epoch may already have a checkpoint.
     if !search.has_kept_best() {
         if search.board.has_all(search.best.number, &val) {
             search.keep().await?;
@@ -177,13 +178,13 @@ pub(super) async fn end(mut search: Search<'_>, mut stop_reason: StopReason) -> 
         val: SeedAndBest { seed: mean_of(&one), best: mean_of(&other) },
         test,
         comparison,
-        // Of the seed against itself there is nothing to draw.
+        // If the winner is the seed, the interval is empty.
         ci95: if winner_is_seed { (0.0, 0.0) } else { interval(&one, &other, &problem.counter) },
     })
 }
 
-/// The best candidates besides the seed that were accepted, or executed on all scoring cases, and are better than the seed, the best
-/// first. Of equal ones those that repeat no case for training, then the shorter.
+/// The best candidates besides the seed, best first: accepted or executed on all scoring cases, and better than the
+/// seed. Ties go to candidates that repeat no training case, then to shorter ones.
 pub(super) fn finalists(search: &Search<'_>, val: &[usize]) -> Vec<Candidate> {
     let memorises = |candidate: &Candidate| {
         candidate.prompts.values().any(|text| search.problem.leaks.memorised(text).is_some())
@@ -208,20 +209,20 @@ pub(super) fn finalists(search: &Search<'_>, val: &[usize]) -> Vec<Candidate> {
     known.into_iter().take(FINALISTS).map(|(_, candidate)| candidate).collect()
 }
 
-/// How much better than the seed a candidate is, on the cases that both were executed on. It counts less on fewer cases, of which the
-/// best candidates are good by chance.
+/// The gain over the seed on shared cases. Fewer cases reduce it, because the best candidates on few cases are good
+/// by chance.
 fn gain(search: &Search<'_>, candidate: &Candidate, val: &[usize]) -> f64 {
     let Comparison { n, mean_diff, .. } = search.board.compared(&search.problem.seed(), candidate, val);
     mean_diff * float(n) / (float(n) + DOUBT)
 }
 
-/// The score, so that rounding makes no difference.
+/// Rounds a score, so that float noise does not matter.
 pub(super) fn rounded(score: f64) -> f64 {
     (score / NOISE).round()
 }
 
-/// Fresh samples of the seed and of the finalists: as many cases and finalists as the budget pays for, the first finalist before the
-/// others. `None` if that is too little to decide.
+/// Fresh samples for the seed and the finalists, on as many cases and finalists as the budget allows; the first
+/// finalist takes precedence. `None` if there are too few to decide.
 async fn fresh<'a>(
     search: &Search<'a>,
     finalists: &mut Vec<Candidate>,
@@ -240,7 +241,7 @@ async fn fresh<'a>(
     }
     let places = val.get(..paid).unwrap_or_default().to_vec();
     let mut kept = 1;
-    // Without the budget for a whole finalist, none for the next one.
+    // If the budget does not cover a whole finalist, no further one is tried.
     while paid == val.len() && kept < finalists.len() {
         let next = finalists.get(kept..=kept).unwrap_or_default();
         if !is_paid(&mut board, search.lab, next, val, round).await? {
@@ -255,7 +256,7 @@ async fn fresh<'a>(
     Ok(Some(Final { board, places }))
 }
 
-/// Executes these cases with each candidate; whether the budget has paid for it.
+/// Executes these cases with each candidate; returns whether the budget sufficed.
 async fn is_paid(
     board: &mut Board<'_>,
     lab: &dyn Lab,
@@ -273,7 +274,7 @@ async fn is_paid(
     Ok(true)
 }
 
-/// The finalist with the best fresh scores; of equal ones the one that was better before.
+/// The finalist with the best fresh scores; ties go to the one that ranked higher before.
 fn winner(Final { board, places }: &Final<'_>, finalists: &[Candidate]) -> Candidate {
     let mut best: Option<(f64, &Candidate)> = None;
     for candidate in finalists {
@@ -285,7 +286,7 @@ fn winner(Final { board, places }: &Final<'_>, finalists: &[Candidate]) -> Candi
     best.map_or_else(|| board.problem().seed(), |(_, candidate)| candidate.clone())
 }
 
-/// The test, once.
+/// Runs the test once.
 async fn test(search: &mut Search<'_>, stop_reason: StopReason) -> Result<Option<SeedAndBest>, Stop> {
     let problem = search.problem;
     let (val, cases) = (&problem.splits.val, &problem.splits.test);

@@ -1,4 +1,4 @@
-//! `fewshot`: demos from passing cases for training, in sets that are compared with the best candidate so far.
+//! `fewshot`: demos from passing training cases, in sets that are compared with the best candidate so far.
 
 use std::collections::BTreeMap;
 
@@ -16,49 +16,49 @@ use crate::runner::CaseStep;
 use crate::score::case_score;
 use crate::warning::Warning;
 
-/// Sets of a run.
+/// Maximum sets per run.
 pub(crate) const SETS: u32 = 8;
-/// Demos of the largest set.
+/// Maximum demos per set.
 const LARGEST_SET: usize = 4;
-/// Bytes of the largest demo as JSON: a set is within the limit of a prompt's demos.
+/// Maximum bytes per demo as JSON: a full set stays within a prompt's demo limit.
 const LARGEST_DEMO: usize = 16_000;
-/// How often a set is drawn until it is a new one.
+/// Maximum draws until a set is new.
 const DRAWS: u64 = 8;
-/// Draws of which the largest is the size of a set: large sets show more.
+/// Draws per set size; the largest wins, because large sets show more.
 const SIZES: u64 = 3;
-/// Passing cases that are enough to draw from, and the minibatches of an epoch that are executed at once to find so many.
+/// Passing cases that suffice to draw from, and the minibatches per epoch executed at once to find them.
 const ENOUGH: usize = 8;
 pub(crate) const AT_ONCE: usize = 4;
 
-/// What passing cases have shown, and how far it was used.
+/// The demos from passing cases, and the progress in using them.
 #[derive(Default)]
 pub(super) struct Examples {
-    /// The latest demos of prompts, by the places of their cases.
+    /// The latest demos by case position and prompt.
     of_cases: BTreeMap<usize, BTreeMap<String, Demo>>,
-    /// Sets that were compared.
+    /// The number of compared sets.
     sets: u32,
-    /// Whether the cases for training show no set that was not compared.
+    /// Whether the training cases offer no further new set.
     is_exhausted: bool,
-    /// Whether `auto` has begun with demos.
+    /// Whether `auto` began with demos.
     pub(super) came_first: bool,
 }
 
-/// Proposals of an epoch, at least: all epochs together compare every set.
+/// Minimum proposals per epoch: all epochs together compare every set.
 pub(super) fn proposals(epochs: u32) -> usize {
     usize::try_from(SETS.div_ceil(epochs.max(1))).unwrap_or(1)
 }
 
-/// Whether nothing is left to compare.
+/// Whether no set is left to compare.
 pub(super) fn is_complete(search: &Search<'_>) -> bool {
     search.examples.sets >= SETS || search.examples.is_exhausted
 }
 
-/// Characters of all demos as JSON.
+/// Total demo characters as JSON.
 pub(super) fn length(candidate: &Candidate) -> usize {
     candidate.demos.values().flatten().map(|demo| written(demo).chars().count()).sum()
 }
 
-/// One set with its race against a candidate. What is better becomes the best candidate.
+/// Races one set against a candidate. A better set becomes the best candidate.
 pub(super) async fn step(search: &mut Search<'_>, base: &Candidate, minibatch: &[usize]) -> Result<(), Stop> {
     gather_enough(search, base, minibatch).await?;
     let Some(demos) = drawn(search, base, None) else {
@@ -79,7 +79,7 @@ pub(super) async fn step(search: &mut Search<'_>, base: &Candidate, minibatch: &
     Ok(())
 }
 
-/// `auto` compares one set with the seed. If that is better by more than chance, all sets come before rewrites.
+/// `auto` compares one set with the seed. If it is significantly better, all sets come before rewrites.
 pub(super) async fn at_the_start(search: &mut Search<'_>) -> Result<(), Stop> {
     let problem = search.problem;
     let (seed, val) = (problem.seed(), &problem.splits.val);
@@ -102,11 +102,11 @@ pub(super) async fn at_the_start(search: &mut Search<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// `auto` compares the sets that are left with the best that it has found.
+/// `auto` compares the remaining sets with its best candidate.
 pub(super) async fn at_the_end(search: &mut Search<'_>) -> Result<(), Stop> {
     let val = search.problem.splits.val.clone();
     let minibatches = search.minibatches();
-    // A budget that has ended leaves a pool that was not compared with the best candidate.
+    // An exhausted budget leaves a pool that was not compared with the best candidate.
     let Some(winner) = finalists(search, &val).into_iter().next() else {
         return all_sets(search, &minibatches).await;
     };
@@ -137,7 +137,7 @@ fn candidate(search: &mut Search<'_>, base: &Candidate, demos: BTreeMap<String, 
     search.candidate_of(base, &Changes::new(), demos)
 }
 
-/// As [`gather`], and of further minibatches as long as there are few passing cases.
+/// Like [`gather`], but also executes further minibatches while there are too few passing cases.
 pub(super) async fn gather_enough(
     search: &mut Search<'_>,
     base: &Candidate,
@@ -153,13 +153,13 @@ pub(super) async fn gather_enough(
     Ok(())
 }
 
-/// Has these cases executed with a candidate, and keeps what those that pass show.
+/// Executes these cases with a candidate, and keeps the demos from passing cases.
 async fn gather(search: &mut Search<'_>, base: &Candidate, minibatch: &[usize]) -> Result<(), Stop> {
     let round = search.round(Phase::Train);
     search.board.fill(search.lab, base, minibatch, round).await?;
     let results = search.lab.recall(base, minibatch, round).await?;
     for (place, samples) in minibatch.iter().zip(results) {
-        // Checkpoints are for ever: what a visitor said would be in them after it was erased everywhere else.
+        // Checkpoints are permanent: a visitor's text would stay in them after its erasure everywhere else.
         if search.problem.cases.get(*place).is_some_and(Case::is_of_visitor) {
             continue;
         }
@@ -178,12 +178,12 @@ fn passes(search: &Search<'_>, JudgedRun { run, verdicts }: &JudgedRun) -> bool 
     run.error.is_none() && scored.passed && scored.score.is_some()
 }
 
-/// What the nodes of a passing case have made of each prompt.
+/// The demos that a passing case offers per prompt.
 fn demos(search: &Search<'_>, JudgedRun { run, .. }: &JudgedRun) -> BTreeMap<String, Demo> {
     let prompts = search.problem.prompts.iter().filter(|prompt| prompt.demos_trainable);
     let of = |prompt: &TrainablePrompt| {
         let mut demos = run.trace.iter().filter_map(|step| demo(step, &prompt.name));
-        // An output may know more than the case that it is for. What visitors write must stay data wherever demos are copied to.
+        // An output may contain more than its case. Visitor texts must stay data wherever demos are copied to.
         let may_be_shown = |demo: &Demo| {
             let leaks = &search.problem.leaks;
             let is_leak = leaks.leaks_in(&demo.inputs) || leaks.leaks_in(&demo.output);
@@ -195,7 +195,7 @@ fn demos(search: &Search<'_>, JudgedRun { run, .. }: &JudgedRun) -> BTreeMap<Str
     prompts.filter_map(of).collect()
 }
 
-/// The demo of a prompt that a visit of a node is.
+/// A prompt's demo from a node visit.
 fn demo(step: &CaseStep, prompt: &str) -> Option<Demo> {
     let example =
         step.example.as_ref().filter(|example| example.prompts.iter().any(|name| name == prompt))?;
@@ -207,8 +207,8 @@ fn written(demo: &Demo) -> String {
     serde_json::to_string(demo).unwrap_or_default()
 }
 
-/// New demos of a candidate's prompts, of 1 to 4 cases or of so many; a prompt that no drawn case shows keeps its own. `None` if every set
-/// that was drawn was compared before.
+/// Draws new demos for a candidate's prompts, from 1 to 4 cases or from `size` cases; a prompt without a demo in the
+/// drawn cases keeps its own. `None` if every drawn set was compared before.
 fn drawn(search: &Search<'_>, base: &Candidate, size: Option<usize>) -> Option<BTreeMap<String, Vec<Demo>>> {
     let is_new = |demos: &BTreeMap<String, Vec<Demo>>| {
         let is_same = |known: &Candidate| *known.demos == *demos && known.prompts == base.prompts;
@@ -218,7 +218,7 @@ fn drawn(search: &Search<'_>, base: &Candidate, size: Option<usize>) -> Option<B
     (first..first + DRAWS).map(|number| set(search, base, number, size)).find(is_new)
 }
 
-/// Different sets of demos, at most as many as `fewshot` compares.
+/// Distinct demo sets, at most as many as `fewshot` compares.
 pub(super) fn sets(search: &Search<'_>, base: &Candidate) -> Vec<BTreeMap<String, Vec<Demo>>> {
     let mut sets = Vec::new();
     for number in 0..u64::from(SETS) * DRAWS {
@@ -233,7 +233,7 @@ pub(super) fn sets(search: &Search<'_>, base: &Candidate) -> Vec<BTreeMap<String
     sets
 }
 
-/// The set that is drawn under this number.
+/// Draws the set with this number.
 fn set(
     search: &Search<'_>,
     base: &Candidate,
@@ -242,13 +242,13 @@ fn set(
 ) -> BTreeMap<String, Vec<Demo>> {
     let counter = &search.problem.counter;
     let cases: Vec<&BTreeMap<String, Demo>> = search.examples.of_cases.values().collect();
-    // Two draws for each set: its size and its cases.
+    // Two draws per set: its size and its cases.
     let (first, second) = (number * 2, number * 2 + 1);
     let sizes = (0..SIZES).map(|index| counter.below(Purpose::Demos, first, index, LARGEST_SET) + 1);
     let size = size.or_else(|| sizes.max()).unwrap_or(LARGEST_SET);
     let mut places = counter.shuffled(Purpose::Demos, second, cases.len());
     places.truncate(size);
-    // In the order of the dataset: the same cases are the same set.
+    // Dataset order, so that the same cases give the same set.
     places.sort_unstable();
     let shown = |name: &String| -> Vec<Demo> {
         let cases = places.iter().filter_map(|place| cases.get(*place));

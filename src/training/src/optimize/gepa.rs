@@ -1,5 +1,5 @@
-//! `gepa`: a pool of candidates that are each the best somewhere. Its races need only a part of the scoring cases, which grows while
-//! nothing succeeds.
+//! `gepa`: a pool of candidates that each win somewhere. Its races use only a subset of the scoring cases, which
+//! grows while no proposal succeeds.
 
 use kernel::Purpose;
 
@@ -11,30 +11,30 @@ use super::textgrad;
 use crate::numbers::NOISE;
 use crate::request::OptimizerName;
 
-/// Scoring cases at the beginning.
+/// The initial subset size.
 const SUBSET: usize = 12;
-/// Proposals without success after which the subset grows, by 8 / 5.
+/// Consecutive failed proposals before the subset grows by the factor 8 / 5.
 const PATIENCE: u32 = 4;
-/// Candidates of the pool that are executed on the new cases; the others leave it.
+/// Pool members kept when the subset grows; the others leave the pool.
 const SURVIVORS: usize = 6;
-/// How often the best candidate is the parent.
+/// The minimum probability that the best candidate becomes the parent.
 const BEST: f64 = 0.6;
-/// Merges of a run, and the proposals between two of them.
+/// Maximum merges per run, and the proposals between two merges.
 const MERGES: u32 = 5;
 const MERGE_INTERVAL: u32 = 4;
-/// Rejected candidates in a row after which another algorithm continues.
+/// Consecutive rejections after which another algorithm continues.
 const STALLED: u32 = 8;
 
-/// A parent with new texts of some of its prompts.
+/// A parent with new texts for some prompts.
 type Proposed = (Candidate, Changes);
 
-/// The candidates that are left, and on how many of the scoring cases they are compared.
+/// The remaining candidates and their scoring subset size.
 pub(super) struct Pool {
-    /// The seed first.
+    /// The members, the seed first.
     members: Vec<Candidate>,
     subset: usize,
     without_success: u32,
-    /// Rejected candidates in a row, on all scoring cases.
+    /// Consecutive rejections on all scoring cases.
     rejected: u32,
     proposals: u32,
     merges: u32,
@@ -46,18 +46,18 @@ impl Pool {
         Self { members: vec![seed], subset, without_success: 0, rejected: 0, proposals: 0, merges: 0 }
     }
 
-    /// A candidate that was found before the pool.
+    /// Adds a candidate that was found before the pool started.
     pub(super) fn add(&mut self, candidate: Candidate) {
         self.members.push(candidate);
     }
 
-    /// Whether the pool has tried enough: nothing succeeds any more on all scoring cases.
+    /// Whether the pool has stalled: no proposal succeeds on all scoring cases.
     pub(super) fn is_stalled(&self) -> bool {
         self.rejected >= STALLED
     }
 }
 
-/// One proposal with its race.
+/// Makes one proposal and races it.
 pub(super) async fn step(search: &mut Search<'_>, minibatch: &[usize]) -> Result<(), Stop> {
     let val = &search.problem.splits.val;
     search.pool.proposals += 1;
@@ -88,8 +88,8 @@ pub(super) async fn step(search: &mut Search<'_>, minibatch: &[usize]) -> Result
     Ok(())
 }
 
-/// The best member becomes the best candidate, if it is better on the cases that both were executed on. At the last epoch there are
-/// more, among which fresh samples choose.
+/// Makes the best member the best candidate, if it is better on their shared cases. The last epoch tries more
+/// members, among which fresh samples choose.
 pub(super) async fn end_epoch(search: &mut Search<'_>) -> Result<(), Stop> {
     let val = &search.problem.splits.val;
     let subset = val.get(..search.pool.subset).unwrap_or_default();
@@ -107,7 +107,7 @@ pub(super) async fn end_epoch(search: &mut Search<'_>) -> Result<(), Stop> {
     if search.best.number != seed { search.keep().await } else { Ok(()) }
 }
 
-/// More scoring cases, for the best members alone.
+/// Adds scoring cases, for the best members only.
 fn grow(search: &mut Search<'_>) {
     let val = &search.problem.splits.val;
     let seed = search.problem.seed();
@@ -121,7 +121,7 @@ fn grow(search: &mut Search<'_>) {
     search.pool.without_success = 0;
 }
 
-/// The members, the best first; of equal ones the older.
+/// The members, best first; ties go to the older.
 fn ranked(search: &Search<'_>, places: &[usize]) -> Vec<Candidate> {
     let mut scored: Vec<(f64, &Candidate)> =
         search.pool.members.iter().map(|member| (search.board.mean(member, places), member)).collect();
@@ -136,7 +136,7 @@ fn best(search: &Search<'_>, places: &[usize]) -> Candidate {
     ranked(search, places).into_iter().next().unwrap_or_else(|| search.problem.seed())
 }
 
-/// The best member, or one that is the best on some case, the more likely the more cases these are.
+/// Draws the best member, or a winner on some case, weighted by its wins.
 fn parent(search: &Search<'_>, places: &[usize]) -> Candidate {
     let counter = &search.problem.counter;
     let number = u64::from(search.proposals);
@@ -155,8 +155,8 @@ fn parent(search: &Search<'_>, places: &[usize]) -> Candidate {
     winners.get(drawn).map_or(best, |winner| (*winner).clone())
 }
 
-/// A parent, and new texts of all its prompts that are blamed. `auto` takes turns with `textgrad`: whether critiques are worth their calls
-/// depends on the models.
+/// Draws a parent and new texts for all blamed prompts. `auto` alternates with `textgrad`, because the models
+/// determine whether critiques are worth their calls.
 async fn mutate(
     search: &mut Search<'_>,
     places: &[usize],
@@ -173,7 +173,7 @@ async fn mutate(
     Ok(changes.map(|changes| (parent, changes)))
 }
 
-/// New texts of all prompts that are blamed.
+/// New texts for all blamed prompts.
 async fn rewrites(
     search: &mut Search<'_>,
     parent: &Candidate,
@@ -191,7 +191,7 @@ async fn rewrites(
     Ok((!changes.is_empty()).then_some(changes))
 }
 
-/// The prompts in which the second best member differs from the seed and the best one does not, for the best one.
+/// Merges into the best member the prompts that only the second-best member has changed from the seed.
 fn merge(search: &mut Search<'_>, places: &[usize]) -> Option<Proposed> {
     if search.pool.merges >= MERGES || !search.pool.proposals.is_multiple_of(MERGE_INTERVAL) {
         return None;

@@ -1,4 +1,4 @@
-//! What a search needs from outside: results of cases, replies of the optimizer's model, and readers of its events.
+//! The port through which a search gets case results, asks the optimizer's model, and publishes events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::runner::CaseRun;
 use crate::score::Summary;
 use crate::warning::Warning;
 
-/// Texts of all trainable prompts, and demos of those that may get others.
+/// The texts of all trainable prompts, and the demos of prompts with trainable demos.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// 0 for the seed, then in the order in which they were made.
+    /// 0 for the seed, then in creation order.
     pub number: u32,
-    /// The candidates that it was made of.
+    /// The candidates from which it was made.
     pub parents: Vec<u32>,
-    /// The text of each prompt, by its name.
+    /// The prompt texts by name.
     pub prompts: Arc<BTreeMap<String, String>>,
-    /// The demos of each prompt with `demos_trainable`, by its name; empty for one without demos.
+    /// The demos by prompt name, for prompts with `demos_trainable`; may be empty.
     pub demos: Arc<BTreeMap<String, Vec<Demo>>>,
 }
 
 impl Candidate {
-    /// The names of the prompts whose text or demos differ from another candidate's.
+    /// Names of prompts whose text or demos differ from `other`.
     #[must_use]
     pub fn changed_from(&self, other: &Self) -> Vec<String> {
         let is_changed = |name: &&String| {
@@ -39,27 +39,27 @@ impl Candidate {
     }
 }
 
-/// What cases are executed for.
+/// The execution's purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Whether there is anything to gain.
+    /// Tests whether any gain is possible.
     Headroom,
-    /// To propose something.
+    /// Collects results to propose from.
     Train,
-    /// To compare a candidate with its parent.
+    /// Compares a candidate with its parent.
     Race,
-    /// To know the score of a candidate.
+    /// Determines a candidate's score.
     Val,
-    /// To choose the winner, with fresh samples.
+    /// Chooses the winner with fresh samples.
     Final,
-    /// Once, at the end.
+    /// The test, once at the end.
     Test,
-    /// To compare the models that judge with people: recorded outputs are judged, nothing is executed.
+    /// Compares judge models with people: judges recorded outputs without executing anything.
     Calibration,
 }
 
 impl Phase {
-    /// Its name on the wire.
+    /// The wire name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -74,45 +74,45 @@ impl Phase {
     }
 }
 
-/// Why and when cases are executed.
+/// The execution's purpose and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
-    /// What for.
+    /// The purpose.
     pub phase: Phase,
     /// The epoch, from 1; 0 before the first one.
     pub epoch: u32,
-    /// The number of the first sample of each case; the others follow.
+    /// The first sample number per case; the others follow.
     pub first_sample: u32,
 }
 
-/// A case that was executed and judged.
+/// An executed and judged case.
 #[derive(Debug, Clone)]
 pub struct JudgedRun {
-    /// Its result.
+    /// The case result.
     pub run: Arc<CaseRun>,
-    /// Of the evaluators, in their order.
+    /// The verdicts in evaluator order.
     pub verdicts: Vec<Verdict>,
 }
 
 /// A request to the optimizer's model.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// The number of the proposal that it is for, from 1.
+    /// The proposal number, from 1.
     pub proposal: u32,
-    /// The prompt that it is about.
+    /// The prompt in question.
     pub prompt: String,
-    /// The number of the request among those of this proposal and prompt, from 0.
+    /// The request number within this proposal and prompt, from 0.
     pub ordinal: u32,
-    /// What is sent.
+    /// The messages to send.
     pub messages: Vec<Message>,
 }
 
-/// Why nothing more is executed.
+/// The reason why nothing more is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// The budget is spent.
     Budget,
-    /// The time is spent.
+    /// The time limit is reached.
     MaxSeconds,
     /// The run was cancelled.
     Cancelled,
@@ -121,7 +121,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// Why a run ends with a result because of this; `None` if another process will continue it.
+    /// The stop reason if the run ends here with a result; `None` if another process will continue it.
     #[must_use]
     pub const fn reason(self) -> Option<StopReason> {
         match self {
@@ -136,13 +136,13 @@ impl Stop {
 /// The decision about a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// It is better than its parent.
+    /// Better than its parent.
     Accepted,
-    /// It is not.
+    /// Not better than its parent.
     Rejected,
 }
 
-/// An event for the readers of the run.
+/// An event for the run's readers.
 #[derive(Debug, Clone)]
 pub enum SearchEvent<'a> {
     /// A candidate was compared with its parent.
@@ -153,48 +153,49 @@ pub enum SearchEvent<'a> {
         changed: &'a [String],
         /// The decision.
         decision: Decision,
-        /// Why.
+        /// The reason for the decision.
         reason: String,
-        /// Why it was made, in the words of the model that wrote its texts.
+        /// The rationale by the model that wrote its texts.
         rationale: Option<&'a str>,
-        /// On the cases that were needed to decide.
+        /// The comparison on the cases that the decision needed.
         comparison: Comparison,
     },
     /// An epoch has ended.
     Epoch {
-        /// Its number, from 1.
+        /// The epoch number, from 1.
         epoch: u32,
         /// The best candidate so far.
         best: &'a Candidate,
-        /// Of the best candidate, on all scoring cases.
+        /// The best candidate's summary on all scoring cases.
         summary: &'a Summary,
-        /// The score of the best candidate with its penalties.
+        /// The best candidate's score with penalties.
         score: f64,
     },
-    /// Prompts are to be kept: at the interval, at the last epoch, or since they are a new best.
+    /// Prompts to store: at the interval, at the last epoch, or as a new best.
     Checkpoint {
         /// The epoch, from 1; 0 before the first one.
         epoch: u32,
-        /// Whose prompts.
+        /// The candidate with these prompts.
         candidate: &'a Candidate,
-        /// For exactly these prompts, on all scoring cases; on those of the final if the budget has not paid for more before.
+        /// The summary for exactly these prompts on all scoring cases, or on the final's cases if the budget allowed
+        /// no more before.
         summary: &'a Summary,
     },
-    /// Something that the author should know.
+    /// A warning to the author.
     Warning(Warning),
 }
 
-/// Executes cases and asks the optimizer's model. What was done before is returned again without being done. A part of the budget,
-/// [`Problem::kept_thousandths`](super::Problem::kept_thousandths), is kept until the first case of [`Phase::Final`] or
-/// [`Phase::Test`], so that fresh samples decide; another one,
-/// [`Problem::kept_for_demos`](super::Problem::kept_for_demos), until [`Self::release_demos`].
+/// Executes cases and asks the optimizer's model. Finished work is returned again without being repeated. The lab
+/// reserves two parts of the budget: [`Problem::kept_thousandths`](super::Problem::kept_thousandths) until the first
+/// case of [`Phase::Final`] or [`Phase::Test`], so that fresh samples decide, and
+/// [`Problem::kept_for_demos`](super::Problem::kept_for_demos) until [`Self::release_demos`].
 #[async_trait]
 pub trait Lab: Send + Sync {
-    /// Executes and judges cases with the prompts of a candidate: for each place the samples that the request asks for, in the
-    /// order of the places. [`Phase::Calibration`]: one sample of each, the recorded output.
+    /// Executes and judges cases with a candidate's prompts; returns the requested samples per place, in the order of
+    /// `places`. [`Phase::Calibration`]: one sample each, the recorded output.
     ///
     /// # Errors
-    /// [`Stop`]; nothing is returned for any of the cases then, but what was executed is kept.
+    /// [`Stop`]; no result is returned then, but finished executions are kept.
     async fn evaluate(
         &self,
         candidate: &Candidate,
@@ -202,7 +203,7 @@ pub trait Lab: Send + Sync {
         round: Round,
     ) -> Result<Vec<Vec<JudgedRun>>, Stop>;
 
-    /// Results of cases that were executed before with the prompts of a candidate, as [`Self::evaluate`] returns them; none for a case that
+    /// Returns earlier results with a candidate's prompts in the shape of [`Self::evaluate`]; empty for a case that
     /// was not executed.
     ///
     /// # Errors
@@ -214,19 +215,19 @@ pub trait Lab: Send + Sync {
         round: Round,
     ) -> Result<Vec<Vec<JudgedRun>>, Stop>;
 
-    /// Announces to readers that earlier results of these cases are used again.
+    /// Announces to readers that these cases' earlier results are reused.
     ///
     /// # Errors
     /// [`Stop::Lost`] if that cannot be stored.
     async fn reuse(&self, candidate: &Candidate, places: &[usize], round: Round) -> Result<(), Stop>;
 
-    /// The reply of the optimizer's model; `None` if it did not answer.
+    /// Asks the optimizer's model and returns its reply; `None` if it did not answer.
     ///
     /// # Errors
     /// [`Stop`].
     async fn ask(&self, question: Question) -> Result<Option<String>, Stop>;
 
-    /// What is kept of the budget and of the time for demos may be used from now on.
+    /// Releases the budget and time reserved for demos.
     fn release_demos(&self);
 
     /// Publishes an event to readers.

@@ -1,4 +1,4 @@
-//! `mipro`: texts that are based on what is known of the cases, demos, and the author's `choices`, combined by Thompson sampling.
+//! `mipro`: texts grounded in the cases, demos, and the author's `choices`, combined by Thompson sampling.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::numbers::{NOISE, float};
 use crate::prompts::{Demo, TrainablePrompt};
 use crate::rewrite::{Example, Grounds, grounded, summarize};
 
-/// Texts that are asked for, of each prompt: one for each tip.
+/// Requested texts per prompt: one for each tip.
 pub(crate) const TIPS: [&str; 5] = [
     "Say exactly what to do in each kind of case.",
     "Be short and simple.",
@@ -22,24 +22,24 @@ pub(crate) const TIPS: [&str; 5] = [
     "Name the mistakes that are easy to make, and how to avoid them.",
     "Write it as steps, in order.",
 ];
-/// Cases that are summarized, and those that a proposal sees.
+/// Maximum cases that are summarized, and shown to a proposal.
 const SUMMARIZED: usize = 10;
 const SHOWN: usize = 3;
-/// Characters of the longest summary.
+/// Maximum summary characters.
 const LONGEST_SUMMARY: usize = 1_500;
-/// Trials after which the best combination is scored in full.
+/// Trials between two full scorings of a combination.
 pub(crate) const ROUND: u32 = 5;
-/// How often a combination is drawn until some of its cases are not executed.
+/// Maximum draws until a combination has unexecuted cases.
 const DRAWS: u64 = 16;
-/// Cases without a gain that are added to those of a combination, to rank it.
+/// Virtual cases without a gain that are added for ranking a combination.
 const DOUBT: f64 = 8.0;
 
-/// What is combined, and what was tried.
+/// The options to combine, and the combinations tried.
 #[derive(Default)]
 pub(super) struct Trials {
     /// `None` before the first trial.
     options: Option<Options>,
-    /// The candidates of combinations.
+    /// Candidate numbers by combination.
     combinations: BTreeMap<Combination, u32>,
     /// Candidates that were scored in full.
     decided: BTreeSet<u32>,
@@ -47,25 +47,25 @@ pub(super) struct Trials {
     is_complete: bool,
 }
 
-/// The options of each prompt: first its texts, then its demos, those of the seed first.
+/// The options per prompt: texts and demo sets; the seed's option comes first.
 struct Options {
     texts: Vec<Vec<NewText>>,
     demos: Vec<Vec<Vec<Demo>>>,
 }
 
 impl Options {
-    /// The options of each dimension: the texts of all prompts, then their demos.
+    /// Option counts per dimension: the texts of all prompts, then their demos.
     fn counts(&self) -> Vec<usize> {
         self.texts.iter().map(Vec::len).chain(self.demos.iter().map(Vec::len)).collect()
     }
 }
 
-/// Whether draws no longer find a combination with open cases: what is left is hardly better.
+/// Whether draws no longer find a combination with open cases; what remains is hardly better.
 pub(super) fn is_complete(search: &Search<'_>) -> bool {
     search.trials.is_complete
 }
 
-/// One combination on some scoring cases; after every fifth the best one on all of them.
+/// Tries one combination on some scoring cases; after every fifth trial, scores the best one in full.
 pub(super) async fn step(search: &mut Search<'_>, minibatch: &[usize]) -> Result<(), Stop> {
     if search.trials.options.is_none() {
         search.trials.options = Some(options(search, minibatch).await?);
@@ -85,7 +85,7 @@ pub(super) async fn step(search: &mut Search<'_>, minibatch: &[usize]) -> Result
     Ok(())
 }
 
-/// Publishes what becomes of combinations that were not decided about: one that was executed on all cases may win in the final.
+/// Publishes decisions about the undecided combinations: one that was executed on all cases may win in the final.
 pub(super) async fn close(search: &mut Search<'_>) -> Result<(), Stop> {
     let (val, seed) = (&search.problem.splits.val, search.problem.seed());
     for number in search.trials.combinations.values() {
@@ -107,13 +107,13 @@ pub(super) async fn close(search: &mut Search<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The next combination, and the cases that it is tried on. `None` if all draws are the seed or executed on all cases.
+/// The next combination, and its cases. `None` if every draw gives the seed or a combination executed on all cases.
 fn next(search: &mut Search<'_>) -> Option<(Candidate, Vec<usize>)> {
     let problem = search.problem;
     let counts = search.trials.options.as_ref()?.counts();
     let belief = Belief::after(&counts, &observations(search));
     let number = u64::from(search.trials.trials);
-    // Two draws for each attempt: the combination, and the order of the cases.
+    // Two draws per attempt: the combination, and the case order.
     let draws = (number * DRAWS..(number + 1) * DRAWS).map(|draw| (draw * 2, draw * 2 + 1));
     for (first, second) in draws {
         let combination = belief.draw(&problem.counter, first);
@@ -136,7 +136,7 @@ fn next(search: &mut Search<'_>) -> Option<(Candidate, Vec<usize>)> {
     None
 }
 
-/// How much better than the seed each combination was, on the cases that both were executed on.
+/// Each combination's gain over the seed on their shared cases.
 fn observations(search: &Search<'_>) -> Vec<Observation> {
     let (val, seed) = (&search.problem.splits.val, search.problem.seed());
     let of = |(combination, number): (&Combination, &u32)| {
@@ -148,7 +148,7 @@ fn observations(search: &Search<'_>) -> Vec<Observation> {
     search.trials.combinations.iter().filter_map(of).collect()
 }
 
-/// The candidate of a combination, which is made when it is tried first.
+/// The candidate for a combination; created at its first trial.
 fn candidate(search: &mut Search<'_>, combination: Combination) -> Option<Candidate> {
     if let Some(number) = search.trials.combinations.get(&combination) {
         return search.candidates.iter().find(|known| known.number == *number).cloned();
@@ -174,7 +174,7 @@ fn candidate(search: &mut Search<'_>, combination: Combination) -> Option<Candid
     Some(candidate)
 }
 
-/// Scores the combination with the best mean on all scoring cases. If it is better than the best candidate, it becomes that.
+/// Scores the combination with the best mean on all scoring cases. If it is better, it becomes the best candidate.
 async fn score_best(search: &mut Search<'_>) -> Result<(), Stop> {
     let problem = search.problem;
     let mut best: Option<(f64, u32)> = None;
@@ -200,14 +200,14 @@ async fn score_best(search: &mut Search<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Texts and demos of all prompts.
+/// Texts and demos for all prompts.
 async fn options(search: &mut Search<'_>, minibatch: &[usize]) -> Result<Options, Stop> {
     let problem = search.problem;
     let seed = problem.seed();
     let train: Vec<usize> = search.minibatches().into_iter().flatten().collect();
     let examples = |places: &[usize]| -> Vec<Example> {
         let cases = places.iter().filter_map(|place| problem.cases.get(*place));
-        // The summary is in every request: it must not contain what a visitor said.
+        // The summary is in every request, so it must not contain visitor texts.
         cases.filter(|case| !Case::is_of_visitor(case)).take(SUMMARIZED).map(example).collect()
     };
     if problem.trains_demos() {
@@ -258,7 +258,7 @@ fn add(known: &mut Vec<NewText>, new: NewText) {
     }
 }
 
-/// What the cases for training have in common, in the words of a model; empty if it says nothing.
+/// A model's summary of the training cases; empty if the model does not reply.
 async fn summary(search: &Search<'_>, examples: &[Example], ordinals: &mut Ordinals) -> Result<String, Stop> {
     let Some(prompt) = search.problem.prompts.first() else { return Ok(String::new()) };
     let question = Question {
@@ -272,7 +272,7 @@ async fn summary(search: &Search<'_>, examples: &[Example], ordinals: &mut Ordin
     Ok(words.join(" ").replace(['<', '>'], "").chars().take(LONGEST_SUMMARY).collect())
 }
 
-/// The nodes that cases for training have executed, in order, with the prompts that they read.
+/// The nodes that training cases executed, in order, with the prompts that they read.
 async fn steps(search: &Search<'_>, minibatch: &[usize]) -> Result<Vec<(String, Vec<String>)>, Stop> {
     let results = search.lab.recall(&search.problem.seed(), minibatch, search.round(Phase::Train)).await?;
     let mut steps: Vec<(String, Vec<String>)> = Vec::new();
@@ -284,7 +284,7 @@ async fn steps(search: &Search<'_>, minibatch: &[usize]) -> Result<Vec<(String, 
     Ok(steps)
 }
 
-/// The workflow in a sentence, as far as it is about a prompt; empty if no node is known.
+/// Describes the workflow around a prompt in a sentence; empty if no node is known.
 fn described_workflow(steps: &[(String, Vec<String>)], prompt: &TrainablePrompt) -> String {
     let reads = |read: &[String]| read.contains(&prompt.name);
     let readers: Vec<String> =

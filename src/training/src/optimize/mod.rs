@@ -1,5 +1,5 @@
-//! The search for better prompts. It decides by stored results alone: with the same results and replies it ends the same, in any
-//! process and after any crash.
+//! The search for better prompts. It decides from stored results alone: the same results and replies lead to the same
+//! end, in any process and after any crash.
 
 mod board;
 mod ending;

@@ -1,4 +1,4 @@
-//! `opro`: a model sees the best texts with their scores and a few cases, and nothing else.
+//! `opro`: a model sees only the best texts with their scores and a few cases.
 
 use models::Message;
 
@@ -9,13 +9,13 @@ use super::search::Search;
 use crate::prompts::TrainablePrompt;
 use crate::rewrite::{Example, ScoredText, scored};
 
-/// Proposals of a step: they are asked for in the same way.
+/// Proposals per step; all use the same request.
 const STEP: u32 = 4;
-/// Texts that a model sees, and cases.
+/// Maximum texts and cases that a model sees.
 const TEXTS: usize = 20;
 const EXAMPLES: usize = 3;
 
-/// The step that a search is in.
+/// The search's current step.
 #[derive(Default)]
 pub(super) struct Scored {
     /// Proposals so far.
@@ -23,16 +23,17 @@ pub(super) struct Scored {
     step: Option<Step>,
 }
 
-/// What all proposals of a step have in common.
+/// The state that a step's proposals share.
 struct Step {
-    /// The place of the prompt among those that are trained.
+    /// The prompt's position among the trained prompts.
     prompt: usize,
-    /// Its best text.
+    /// The prompt's best text.
     current: String,
     messages: Vec<Message>,
 }
 
-/// A new text of one prompt, which is another one in each step; `None` if the model gives no usable one, or it was tried before.
+/// Proposes a new text for one prompt, another one in each step; `None` if the model gives no usable text, or if the
+/// text was tried before.
 pub(super) async fn propose(search: &mut Search<'_>, minibatch: &[usize]) -> Result<Option<Changes>, Stop> {
     if search.scored.proposals.is_multiple_of(STEP) {
         search.scored.step = step(search, minibatch);
@@ -51,7 +52,7 @@ pub(super) async fn propose(search: &mut Search<'_>, minibatch: &[usize]) -> Res
     Ok((!is_tried(&new.text)).then(|| Changes::from([(prompt.name.clone(), new)])))
 }
 
-/// What the next proposals are asked for with.
+/// Prepares the request for the next proposals.
 fn step(search: &Search<'_>, minibatch: &[usize]) -> Option<Step> {
     let problem = search.problem;
     let steps = usize::try_from(search.scored.proposals / STEP).unwrap_or_default();
@@ -65,8 +66,8 @@ fn step(search: &Search<'_>, minibatch: &[usize]) -> Option<Step> {
     Some(Step { prompt: place, current, messages })
 }
 
-/// The best texts of a prompt that were tried, the best last. A text is worth what the best candidate with it is: what the seed is, and
-/// how much better that candidate is on the cases that both were executed on.
+/// The best texts tried for a prompt, best last. A text scores like its best candidate: the seed's score plus
+/// the candidate's gain on their shared cases.
 fn tried(search: &Search<'_>, prompt: &TrainablePrompt) -> Vec<ScoredText> {
     let (val, seed) = (&search.problem.splits.val, search.problem.seed());
     let of_seed = search.board.mean(&seed, val);
@@ -80,7 +81,7 @@ fn tried(search: &Search<'_>, prompt: &TrainablePrompt) -> Vec<ScoredText> {
             None => tried.push(ScoredText { text: text.clone(), score }),
         }
     }
-    // Stable: of equal ones the older is first.
+    // Stable: on ties the older is first.
     tried.sort_by(|one, other| rounded(one.score).total_cmp(&rounded(other.score)));
     tried.split_off(tried.len().saturating_sub(TEXTS))
 }

@@ -1,4 +1,4 @@
-//! What is searched for: the same in every process that continues the run.
+//! The search problem: the same in every process that continues the run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use crate::request::{Optimizer, OptimizerName};
 use crate::rewrite::LeakGuard;
 use crate::splits::{Splits, split};
 
-/// Thousandths of the budget that are kept for the final, at least and at most.
+/// Budget thousandths reserved for the final: minimum and maximum.
 pub(crate) const LEAST_KEPT: u64 = 100;
 const MOST_KEPT: u64 = 250;
-/// Thousandths of the budget that `auto` keeps to try demos at the end.
+/// Budget thousandths that `auto` reserves for trying demos at the end.
 pub(crate) const KEPT_FOR_DEMOS: u64 = 200;
 
-/// A training, before its first call.
+/// A training before its first call.
 pub struct Problem<'a> {
-    /// The cases, in the order of the dataset.
+    /// The cases in dataset order.
     pub cases: &'a [Case],
     /// The prompts that may be rewritten.
     pub prompts: &'a [TrainablePrompt],
-    /// What judges.
+    /// The evaluators.
     pub evaluators: &'a [Evaluator],
-    /// How better prompts are searched for.
+    /// The search settings.
     pub optimizer: &'a Optimizer,
-    /// Which cases are for what.
+    /// Each case's purpose.
     pub splits: Splits,
     pub(super) counter: Counter,
     pub(super) leaks: LeakGuard,
 }
 
 impl<'a> Problem<'a> {
-    /// Of a request. Draws the splits from its seed.
+    /// Builds a request's problem. Draws the splits from its seed.
     #[must_use]
     pub fn new(
         cases: &'a [Case],
@@ -48,18 +48,18 @@ impl<'a> Problem<'a> {
         let counter = Counter::new(optimizer.settings.seed);
         let splits = split(cases, optimizer.split_settings(), &counter);
         let of = |places: &[usize]| places.iter().filter_map(|place| cases.get(*place)).collect::<Vec<_>>();
-        // What is also for training is not held out.
+        // A case that is also for training is not held out.
         let mut held_out = splits.val.clone();
         held_out.retain(|place| splits.train.binary_search(place).is_err());
         let (train, val, test) = (of(&splits.train), of(&held_out), of(&splits.test));
-        // What the author has written repeats nothing.
+        // The author's own texts never count as leaks.
         let seeds = prompts.iter().flat_map(|prompt| std::iter::once(&prompt.seed).chain(&prompt.choices));
         let seeds = seeds.map(String::as_str);
         let leaks = LeakGuard::new(val.into_iter().chain(test), train.into_iter(), seeds);
         Self { cases, prompts, evaluators, optimizer, splits, counter, leaks }
     }
 
-    /// The prompts as they are at the start.
+    /// The prompts at the start.
     #[must_use]
     pub fn seed(&self) -> Candidate {
         let prompts: BTreeMap<String, String> =
@@ -69,27 +69,26 @@ impl<'a> Problem<'a> {
         Candidate { number: 0, parents: Vec::new(), prompts: Arc::new(prompts), demos: Arc::new(demos) }
     }
 
-    /// Thousandths of the budget, and of the time, that are kept for demos beside those for the final.
+    /// Budget and time thousandths reserved for demos, in addition to those for the final.
     #[must_use]
     pub fn kept_for_demos(&self) -> u64 {
         if self.optimizer.name == OptimizerName::Auto && self.trains_demos() { KEPT_FOR_DEMOS } else { 0 }
     }
 
-    /// Whether a prompt may get other demos.
+    /// Whether any prompt may get other demos.
     pub(super) fn trains_demos(&self) -> bool {
         self.prompts.iter().any(|prompt| prompt.demos_trainable)
     }
 
-    /// Executions of cases that the budget should still pay for when the proposals end: fresh samples of the seed and of one finalist on
-    /// all scoring cases.
+    /// Case executions to reserve for the end: fresh samples for the seed and one finalist on all scoring cases.
     #[must_use]
     pub fn reserved_cases(&self) -> u64 {
         if self.optimizer.has_final() { reserved_cases(self.optimizer, &self.splits) } else { 0 }
     }
 
-    /// Thousandths of the budget that are kept for the final: from a tenth to a quarter, since fewer fresh samples decide, too.
+    /// Budget thousandths reserved for the final: from a tenth to a quarter, because fewer fresh samples decide, too.
     ///
-    /// `calls_of_case`: calls of one execution with its verdicts. Of a budget without a limit of calls, a tenth.
+    /// `calls_of_case`: calls per execution, including verdicts. Without a call limit, a tenth.
     #[must_use]
     pub fn kept_thousandths(&self, calls_of_case: u64, max_llm_calls: Option<u64>) -> u64 {
         if !self.optimizer.has_final() {
@@ -102,7 +101,7 @@ impl<'a> Problem<'a> {
         self.cases.get(place).map_or(1.0, Case::weight)
     }
 
-    /// What is subtracted from the scores of a candidate: its prompts' growth over the seed, without their demos.
+    /// The penalty subtracted from a candidate's scores: its prompt growth over the seed, without demos.
     pub(super) fn penalty(&self, candidate: &Candidate) -> f64 {
         let characters =
             |texts: &mut dyn Iterator<Item = &str>| texts.map(|text| text.chars().count()).sum::<usize>();
@@ -113,13 +112,13 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// Fresh samples of the seed and of one finalist on all scoring cases.
+/// Case executions that give the seed and one finalist fresh samples on all scoring cases.
 pub(crate) fn reserved_cases(optimizer: &Optimizer, splits: &Splits) -> u64 {
     let cases = u64::try_from(splits.val.len()).unwrap_or(u64::MAX);
     cases.saturating_mul(u64::from(optimizer.settings.repeats).saturating_mul(2))
 }
 
-/// Thousandths of the budget that are kept for so many calls of the final.
+/// Budget thousandths to reserve for `calls` calls in the final.
 pub(crate) fn kept_of(calls: u64, max_llm_calls: Option<u64>) -> u64 {
     let share = max_llm_calls.map(|most| calls.saturating_mul(1_000).div_ceil(most.max(1)));
     share.unwrap_or_default().clamp(LEAST_KEPT, MOST_KEPT)

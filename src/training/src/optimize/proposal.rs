@@ -1,4 +1,4 @@
-//! What the optimizer's model learns of failing cases, and the new texts that it writes.
+//! Lessons from failing cases for the optimizer's model, and the new texts that it writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,23 +17,23 @@ use crate::rewrite::{
 use crate::runner::CaseRun;
 use crate::warning::Warning;
 
-/// Attempts at a text that can be used.
+/// Maximum attempts at a usable text.
 pub(crate) const ATTEMPTS: u32 = 2;
-/// Failing cases that a request has room for.
+/// Maximum failing cases per request.
 const SHOWN_FAILING: usize = 6;
 
-/// A new text of a prompt.
+/// A new prompt text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NewText {
     pub(super) text: String,
-    /// Why it is as it is, in the words of the model that wrote it.
+    /// The rationale, in the words of the model that wrote the text.
     pub(super) rationale: Option<String>,
 }
 
-/// New texts, by the names of their prompts.
+/// New texts by prompt name.
 pub(super) type Changes = BTreeMap<String, NewText>;
 
-/// Why these texts are as they are; `None` if no model has said it.
+/// The combined rationale; `None` if no model gave one.
 pub(super) fn rationale_of(changes: &Changes) -> Option<String> {
     let said = changes.iter().filter_map(|(name, new)| Some((name, new.rationale.as_ref()?)));
     let said: Vec<String> = match changes.len() {
@@ -43,7 +43,7 @@ pub(super) fn rationale_of(changes: &Changes) -> Option<String> {
     (!said.is_empty()).then(|| said.join("\n"))
 }
 
-/// Numbers the requests of a candidate about a prompt.
+/// Numbers a candidate's requests about a prompt.
 #[derive(Debug, Default)]
 pub(super) struct Ordinals(u32);
 
@@ -54,11 +54,11 @@ impl Ordinals {
     }
 }
 
-/// The result of a case for training, with its verdicts.
+/// A training case's result with its verdicts.
 type TrainingResult<'a> = (&'a CaseRun, &'a [Verdict]);
 
-/// The prompts that a result blames: those that evaluators name, else those that were read, else all: a case that took too long has no
-/// ended node.
+/// The prompts that a result blames: those that evaluators name, else those that were read, else all, because a case
+/// that timed out has no finished node.
 fn blamed<'p>(
     (run, verdicts): TrainingResult<'_>,
     prompts: &'p [TrainablePrompt],
@@ -76,7 +76,7 @@ fn blamed<'p>(
     if read.is_empty() { prompts.iter().collect() } else { read }
 }
 
-/// The evaluators that count and want something better, without those that have failed themselves.
+/// The evaluators that count and are not satisfied, without those that failed themselves.
 fn failed<'s>(
     search: &'s Search<'_>,
     verdicts: &'s [Verdict],
@@ -88,12 +88,12 @@ fn failed<'s>(
     })
 }
 
-/// Whether a result says something that a prompt could mend; failures of endpoints do not.
+/// Whether a prompt could fix the result; endpoint failures teach nothing.
 fn teaches(run: &CaseRun) -> bool {
     run.error.as_ref().is_none_or(|error| !error.is_infrastructure())
 }
 
-/// What the result of a case says of a prompt.
+/// A prompt's record from a case result.
 fn record(search: &Search<'_>, case: &Case, (run, verdicts): TrainingResult<'_>, prompt: &str) -> Record {
     let steps = run.trace.iter().rev();
     let reader = steps.clone().find(|step| step.prompts_read.iter().any(|read| read == prompt));
@@ -103,7 +103,7 @@ fn record(search: &Search<'_>, case: &Case, (run, verdicts): TrainingResult<'_>,
         .as_ref()
         .map_or_else(|| run.text.clone(), |error| format!("{}: {}", error.code(), error.message()));
     let got = match own {
-        // The node's own output is what the prompt can change; the rest of the workflow has made something else of it.
+        // The prompt directly affects the node's own output; later nodes have changed it.
         Some(own) if own.trim() != whole.trim() => format!("{own}\nIn the end: {whole}"),
         _ => whole,
     };
@@ -133,8 +133,8 @@ pub(super) fn example(case: &Case) -> Example {
     Example { input, output }
 }
 
-/// What the results of a candidate on these cases say of its prompts, by their names; `None` if no case could be better. `with_earlier`:
-/// failing cases that it was executed on before fill up what a request shows.
+/// Records from a candidate's results on these cases, by prompt name; `None` if no case could be better.
+/// `with_earlier`: fills up the request with other failing cases from earlier executions.
 pub(super) async fn lessons(
     search: &mut Search<'_>,
     base: &Candidate,
@@ -157,7 +157,7 @@ pub(super) async fn lessons(
     for (place, samples) in places.iter().zip(&results) {
         let Some(case) = problem.cases.get(*place) else { continue };
         let mut told = samples.iter().map(|judged| (&*judged.run, &*judged.verdicts));
-        // Of several samples the first that failed.
+        // Among several samples, the first failing one.
         let is_failing =
             |told: &TrainingResult<'_>| teaches(told.0) && failed(search, told.1).next().is_some();
         let told = told.clone().find(is_failing).or_else(|| told.next());
@@ -168,12 +168,12 @@ pub(super) async fn lessons(
         }
     }
     search.without_failure = if has_failed { 0 } else { search.without_failure + 1 };
-    // Of a prompt without a failing case there is nothing to learn.
+    // A prompt without a failing case has nothing to learn.
     lessons.retain(|_, records| records.iter().any(|record| !record.passed));
     Ok(has_failed.then_some(lessons))
 }
 
-/// The text of a model's answer, else the value as JSON.
+/// The text in a model's answer, else the value as JSON.
 fn text_of(value: &Value) -> String {
     match value.get("text").unwrap_or(value) {
         Value::String(text) => text.clone(),
@@ -181,7 +181,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// A new text of a prompt of a candidate by these records; `None` if the model gives none that can be used.
+/// Requests a new text for a candidate's prompt from these records; `None` if the model gives no usable one.
 pub(super) async fn rewrite(
     search: &Search<'_>,
     base: &Candidate,
@@ -196,7 +196,7 @@ pub(super) async fn rewrite(
     answer(search, (prompt, current), messages, ordinals).await
 }
 
-/// The text that a model writes when it is asked so; `None` if it gives none that can be used in two attempts.
+/// Requests a text from the model; `None` without a usable one in two attempts.
 pub(super) async fn answer(
     search: &Search<'_>,
     (prompt, current): (&TrainablePrompt, &str),
@@ -217,7 +217,7 @@ pub(super) async fn answer(
         match (text, &fault) {
             (Some(text), None) => {
                 report_memorised(search, prompt, &text).await?;
-                // What it says may be kept, but no case in it.
+                // The rationale may be kept, but must not repeat a case.
                 let leaks = &search.problem.leaks;
                 let may_be_kept =
                     |said: &String| leaks.leak(said).is_none() && leaks.memorised(said).is_none();
@@ -241,7 +241,7 @@ pub(super) async fn answer(
     Ok(None)
 }
 
-/// Warns of a text that repeats the inputs of a case for training: it may be good at that case and at no other.
+/// Warns about a text that repeats training inputs: it may be good at that case and at no other.
 async fn report_memorised(search: &Search<'_>, prompt: &TrainablePrompt, text: &str) -> Result<(), Stop> {
     let Some(part) = search.problem.leaks.memorised(text) else { return Ok(()) };
     let message = format!("a text for '{}' repeats a case for training: {part}", prompt.name);

@@ -1,4 +1,4 @@
-//! Races: a candidate against another one on the same cases, block by block.
+//! Races: compares two candidates on the same cases, block by block.
 
 use super::lab::{Candidate, Decision, Phase, SearchEvent, Stop};
 use super::search::Search;
@@ -18,7 +18,7 @@ impl Search<'_> {
         self.decide(parent, candidate, raced).await
     }
 
-    /// The same for two that were executed on all of these cases: the mean of all decides.
+    /// Compares two candidates that were executed on all these cases: the overall mean decides.
     pub(super) async fn compare_in_full(
         &mut self,
         parent: &Candidate,
@@ -56,7 +56,7 @@ impl Search<'_> {
         Ok(decision)
     }
 
-    /// Why a guard rejects the candidate, if one does.
+    /// The reason if a guard rejects the candidate.
     fn regressed(&mut self, parent: &Candidate, candidate: &Candidate, places: &[usize]) -> Option<String> {
         let guard = self.board.worse_guard(parent, candidate, places)?;
         let reason = format!("the guard '{guard}' has become worse");
@@ -80,7 +80,7 @@ impl Search<'_> {
             .await
     }
 
-    /// Compares a candidate with its parent on these cases, block by block.
+    /// Races a candidate against its parent on these cases, block by block.
     async fn race(
         &mut self,
         parent: &Candidate,

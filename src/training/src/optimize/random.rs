@@ -1,4 +1,4 @@
-//! `random`: a variation of one prompt, without feedback.
+//! `random`: varies one prompt, without feedback.
 
 use kernel::Purpose;
 
@@ -8,7 +8,7 @@ use super::search::Search;
 
 const GUIDANCE: &str = "Write a variation of the prompt that could do better.";
 
-/// A variation of the best text of one prompt, in turn by chance.
+/// Varies the best text of a randomly drawn prompt.
 pub(super) async fn propose(search: &mut Search<'_>) -> Result<Option<Changes>, Stop> {
     let problem = search.problem;
     let iteration = u64::from(search.proposals);

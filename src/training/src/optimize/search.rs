@@ -1,4 +1,4 @@
-//! The search itself: is there anything to gain, proposals and their races, epoch by epoch, then the end.
+//! The search itself: headroom test, proposals and their races, epoch by epoch, then the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use crate::rewrite::RejectedEdit;
 use crate::score::Summary;
 use crate::warning::Warning;
 
-/// Cases of the headroom test.
+/// Maximum cases in the headroom test.
 pub(crate) const HEADROOM: usize = 12;
-/// Proposals in a row without a case that could be better, after which the search ends.
+/// Consecutive proposals without an improvable case before the search ends.
 const SATURATED: u32 = 40;
-/// The deviation of scores of the same case above which they are noise.
+/// Scores for the same case are noisy above this standard deviation.
 const NOISY: f64 = 0.15;
 
 /// Searches for better prompts.
@@ -52,37 +52,37 @@ pub async fn search(problem: &Problem<'_>, lab: &dyn Lab) -> Result<Finding, Sto
     end(search, reason).await
 }
 
-/// A search under way.
+/// The search state.
 pub(super) struct Search<'a> {
     pub(super) problem: &'a Problem<'a>,
     pub(super) lab: &'a dyn Lab,
     pub(super) board: Board<'a>,
-    /// The seed first.
+    /// All candidates, the seed first.
     pub(super) candidates: Vec<Candidate>,
-    /// The best candidate, whose scoring cases are all executed if it is not the seed.
+    /// The best candidate; unless it is the seed, all its scoring cases are executed.
     pub(super) best: Candidate,
     pub(super) epoch: u32,
-    /// Proposals in a row without a case that could be better.
+    /// Consecutive proposals without an improvable case.
     pub(super) without_failure: u32,
-    /// Edits of each prompt that were no better.
+    /// Rejected edits per prompt.
     pub(super) rejected: BTreeMap<String, Vec<RejectedEdit>>,
     /// Proposals so far.
     pub(super) proposals: u32,
     /// Candidates that were better than their parents.
     pub(super) accepted: BTreeSet<u32>,
-    /// Candidates that a guard has rejected: they never win.
+    /// Candidates that a guard rejected: they never win.
     pub(super) guard_rejected: BTreeSet<u32>,
-    /// Why candidates were made, by their numbers.
+    /// Rationales by candidate number.
     pub(super) rationales: BTreeMap<u32, String>,
-    /// Candidates of checkpoints, with their epochs.
+    /// Candidates with checkpoints, and their epochs.
     kept: BTreeSet<(u32, u32)>,
-    /// The candidates of `gepa`.
+    /// The `gepa` pool.
     pub(super) pool: Pool,
-    /// What `fewshot` has found.
+    /// The `fewshot` state.
     pub(super) examples: Examples,
-    /// The step of `opro`.
+    /// The `opro` state.
     pub(super) scored: Scored,
-    /// What `mipro` combines.
+    /// The `mipro` state.
     pub(super) trials: Trials,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Search<'a> {
                     } else if self.uses_pool() {
                         gepa::step(self, &minibatch).await?;
                         if problem.optimizer.name == OptimizerName::Auto && self.pool.is_stalled() {
-                            // What follows begins with the best that was found.
+                            // The next algorithm begins with the best candidate.
                             gepa::end_epoch(self).await?;
                         }
                     } else {
@@ -187,14 +187,14 @@ impl<'a> Search<'a> {
         Ok(StopReason::Epochs)
     }
 
-    /// Executes the cases of the headroom test once more if a model judges, whose scores may differ: returns whether they are perfect this
-    /// time. Scores that differ much are a warning.
+    /// Repeats the headroom cases if a model judges, because its scores may differ; returns whether they are perfect
+    /// again. Warns if scores differ much.
     async fn is_perfect_again(&mut self, places: &[usize]) -> Result<bool, Stop> {
         let problem = self.problem;
         let mut is_perfect = true;
         let mut samples = self.board.samples(0, places);
         if problem.evaluators.iter().any(Evaluator::asks_model) {
-            // The samples of the final come before.
+            // Skips the search's and the final's sample numbers.
             let mut again = Board::new(problem, problem.optimizer.settings.repeats.saturating_mul(2));
             let round = self.round(Phase::Headroom);
             again.fill(self.lab, &problem.seed(), places, round).await?;
@@ -209,7 +209,7 @@ impl<'a> Search<'a> {
         Ok(is_perfect)
     }
 
-    /// Whether further epochs would be the same as this one.
+    /// Whether further epochs would repeat this one.
     fn is_last_epoch(&self) -> bool {
         match self.problem.optimizer.name {
             OptimizerName::None => true,
@@ -219,14 +219,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether `auto` compares demos with what it has found: they were no better than the seed before.
+    /// Whether `auto` compares demos at the end: they were not significantly better than the seed at the start.
     fn tries_demos_last(&self, reason: StopReason) -> bool {
         let has_ended =
             !matches!(reason, StopReason::Cancelled | StopReason::NoHeadroom | StopReason::TargetScore);
         has_ended && self.problem.kept_for_demos() > 0 && !self.examples.came_first
     }
 
-    /// `auto` continues with `textgrad` when the pool has tried enough.
+    /// Whether proposals come from the pool. `auto` continues with `textgrad` when the pool has stalled.
     fn uses_pool(&self) -> bool {
         match self.problem.optimizer.name {
             OptimizerName::Gepa => true,
@@ -235,7 +235,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The cases of the proposals of this epoch.
+    /// The minibatches for this epoch's proposals.
     pub(super) fn minibatches(&self) -> Vec<Vec<usize>> {
         let train = &self.problem.splits.train;
         let size = self.problem.optimizer.minibatch_size.clamp(1, train.len().max(1));
@@ -267,12 +267,12 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// The next candidate: this one with other texts.
+    /// Creates the next candidate from `base` with other texts.
     pub(super) fn candidate(&mut self, base: &Candidate, changes: &Changes) -> Candidate {
         self.candidate_of(base, changes, (*base.demos).clone())
     }
 
-    /// The next candidate: this one with other texts and demos.
+    /// Creates the next candidate from `base` with other texts and demos.
     pub(super) fn candidate_of(
         &mut self,
         base: &Candidate,
@@ -309,16 +309,16 @@ impl<'a> Search<'a> {
         Ok(score)
     }
 
-    /// Keeps the best prompts, once for each epoch.
+    /// Stores the best prompts, once per epoch.
     pub(super) async fn keep(&mut self) -> Result<(), Stop> {
         let summary = self.board.summary(self.best.number, &self.problem.splits.val);
         self.keep_with(&summary).await
     }
 
-    /// Keeps the best prompts with what they are worth.
+    /// Stores the best prompts with their summary.
     pub(super) async fn keep_with(&mut self, summary: &Summary) -> Result<(), Stop> {
         let best = self.best.clone();
-        // Before the first epoch the prompts are those that it begins with.
+        // Before the first epoch, the prompts are those with which it begins.
         let epoch = self.epoch.max(1);
         if !self.kept.insert((best.number, epoch)) {
             return Ok(());
@@ -326,7 +326,7 @@ impl<'a> Search<'a> {
         self.publish(SearchEvent::Checkpoint { epoch, candidate: &best, summary }).await
     }
 
-    /// Whether the best prompts are kept, whatever the epoch.
+    /// Whether the best prompts are stored, for any epoch.
     pub(super) fn has_kept_best(&self) -> bool {
         self.kept.iter().any(|(candidate, _)| *candidate == self.best.number)
     }
@@ -351,7 +351,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The standard deviation within cases; 0 without a case of two samples.
+/// The standard deviation within cases; 0 if no case has two samples.
 fn spread(samples: &[Vec<f64>]) -> f64 {
     let variance = |scores: &Vec<f64>| {
         let middle = mean(scores.iter().map(|score| (1.0, *score))).unwrap_or_default();

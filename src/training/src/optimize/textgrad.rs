@@ -1,14 +1,15 @@
-//! `textgrad`: critiques of failing cases, then one new text for each prompt that they blame.
+//! `textgrad`: critiques failing cases, then writes one new text for each blamed prompt.
 
 use super::lab::{Candidate, Question, Stop};
 use super::proposal::{Changes, Ordinals, described, lessons, rewrite};
 use super::search::Search;
 use crate::rewrite::critique;
 
-/// Characters of the longest critique.
+/// Maximum critique characters.
 const LONGEST: usize = 600;
 
-/// New texts of a candidate's prompts by its results on these cases; `None` if there is nothing to learn or nothing that can be used.
+/// Proposes new texts for a candidate's prompts from its results on these cases; `None` if no case teaches anything
+/// or no text is usable.
 pub(super) async fn propose(
     search: &mut Search<'_>,
     base: &Candidate,
@@ -40,7 +41,7 @@ pub(super) async fn propose(
     Ok((!changes.is_empty()).then_some(changes))
 }
 
-/// A critique as one line; `None` if the model has written a prompt all the same, which would be taken for the one to improve.
+/// A critique as one line; `None` if the reply contains a prompt, which could be mistaken for the one to improve.
 fn sentences(reply: &str) -> Option<String> {
     let has_markup = ["```", "<prompt", "<new_prompt"].iter().any(|mark| reply.contains(mark));
     let line: Vec<&str> = reply.split_whitespace().collect();

@@ -1,41 +1,41 @@
-//! Thompson sampling over combinations: the gain of a combination is the sum of the gains of its options. Pure.
+//! Thompson sampling over combinations: the options' gains add up to the combination's gain. Pure.
 //!
-//! Source: Thompson 1933, "On the likelihood that one unknown probability exceeds another"; the gains are those of a Bayesian linear model
-//! with independent priors.
+//! Source: Thompson 1933, "On the likelihood that one unknown probability exceeds another"; gains follow a Bayesian
+//! linear model with independent priors.
 
 use kernel::{Counter, Purpose};
 
 use crate::numbers::{NOISE, float, squared};
 
-/// The deviation of the gain of an option before anything is known, and that of the gain of a single case.
+/// Standard deviations: an option's prior gain, and the gain on a single case.
 const PRIOR: f64 = 0.15;
 const OF_CASE: f64 = 0.35;
-/// Rounds in which the means of all options are fitted to each other.
+/// Iterations that fit the option means to each other.
 const SWEEPS: usize = 40;
-/// Uniform draws whose sum is nearly a normal one: with additions alone, which are the same on every machine.
+/// Uniform draws whose sum is nearly normal: additions alone are the same on every machine.
 const UNIFORMS: u64 = 12;
 
-/// An option for each dimension; 0 is that of the seed.
+/// One option per dimension; 0 is the seed's.
 pub(super) type Combination = Vec<usize>;
 
-/// How much better than the seed a combination was.
+/// A combination's observed gain over the seed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Observation {
     pub(super) combination: Combination,
-    /// On how many cases.
+    /// The number of cases.
     pub(super) cases: usize,
     /// The mean difference.
     pub(super) gain: f64,
 }
 
-/// What is believed of the options: mean and deviation of the gain of each, by dimension. Those of the seed are 0.
+/// The belief about the options: each gain's mean and deviation, by dimension. The seed's are 0.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Belief {
     options: Vec<Vec<(f64, f64)>>,
 }
 
 impl Belief {
-    /// After these observations. `counts`: the options of each dimension, with that of the seed.
+    /// The belief after these observations. `counts`: options per dimension, including the seed's.
     pub(super) fn after(counts: &[usize], observations: &[Observation]) -> Self {
         let mut means: Vec<Vec<f64>> = counts.iter().map(|count| vec![0.0; *count]).collect();
         let weight = |seen: &Observation| float(seen.cases) / squared(OF_CASE);
@@ -71,7 +71,7 @@ impl Belief {
         Self { options: means.into_iter().enumerate().map(with_deviation).collect() }
     }
 
-    /// The combination whose gain is the largest in a draw from the belief; of equal options the first.
+    /// The combination with the largest gain in a draw from the belief; ties go to the first option.
     pub(super) fn draw(&self, counter: &Counter, iteration: u64) -> Combination {
         let mut index = 0;
         let mut choose = |options: &Vec<(f64, f64)>| {

@@ -1,4 +1,4 @@
-//! What a report is made of, and how it is put together.
+//! Report data, and its conversion to a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,36 +11,36 @@ use super::diff::line_diff;
 use super::model::{CandidateCounts, CaseCounts, CurvePoint, JudgeCalibration, PromptReport, Report};
 use super::verdict::verdict;
 
-/// The rows and events of a run that a report is made of.
+/// A run's rows and events from which a report is built.
 #[derive(Debug, Clone)]
 pub struct ReportData {
     /// The run.
     pub record: TrainingRecord,
-    /// The name of the workflow.
+    /// The workflow name.
     pub workflow_name: Option<String>,
-    /// The name of the stored dataset.
+    /// The stored dataset's name.
     pub dataset_name: Option<String>,
-    /// Results of an evaluation by tenths of their scores.
+    /// Evaluation results, counted per tenth of the score range.
     pub distribution: Vec<u64>,
     /// `splits` of the event `training_started`; `None` before it.
     pub splits: Option<SplitRecord>,
-    /// The payloads of `training_epoch_complete`, in any order.
+    /// The `training_epoch_complete` payloads, in any order.
     pub epochs: Vec<EpochComplete>,
-    /// The candidates that were compared.
+    /// The compared candidates.
     pub candidates: Vec<CandidateRecord>,
-    /// The checkpoints in their order.
+    /// The checkpoints in order.
     pub checkpoints: Vec<CheckpointSummary>,
-    /// The payload of `training_result`; `None` while the run has none.
+    /// The `training_result` payload; `None` before it.
     pub result: Option<TrainingResult>,
-    /// The payload of `evaluation_result`; `None` while the run has none.
+    /// The `evaluation_result` payload; `None` before it.
     pub evaluation: Option<EvaluationResult>,
-    /// The payloads of `training_warning`, in their order.
+    /// The `training_warning` payloads, in order.
     pub warnings: Vec<TrainingNotice>,
-    /// The texts of the trainable prompts before the training, by name.
+    /// The trainable prompt texts before the training, by name.
     pub seed_prompts: BTreeMap<String, String>,
-    /// The texts of the returned prompts, by name; empty while the run has no result.
+    /// The returned prompt texts, by name; empty while the run has no result.
     pub returned_prompts: BTreeMap<String, String>,
-    /// How far each judge agrees with people.
+    /// The agreement between each judge and people.
     pub judges: Vec<JudgeCalibration>,
 }
 
@@ -97,7 +97,7 @@ impl From<ReportData> for Report {
     }
 }
 
-/// One point an epoch, in order; of two events of one epoch the later counts.
+/// One point per epoch, in order; an epoch's later event wins.
 fn curve(epochs: &[EpochComplete]) -> Vec<CurvePoint> {
     let point = |epoch: &EpochComplete| CurvePoint {
         epoch: epoch.epoch,
@@ -125,7 +125,7 @@ fn prompts(
     names.into_iter().map(prompt).collect()
 }
 
-/// What the first candidate with this text of a prompt says of it.
+/// The first rationale among candidates with this prompt text.
 fn rationale<'a>(candidates: &'a [CandidateRecord], prompt: &str, text: &str) -> Option<&'a str> {
     let has_it = |candidate: &&CandidateRecord| {
         candidate.prompts_changed.iter().any(|changed| changed.name == prompt && changed.text == text)
@@ -133,7 +133,7 @@ fn rationale<'a>(candidates: &'a [CandidateRecord], prompt: &str, text: &str) ->
     candidates.iter().find(has_it)?.rationale.as_deref()
 }
 
-/// Accepted and rejected proposals; the seed, number 0, is not one.
+/// Counts accepted and rejected proposals; the seed, number 0, is not a proposal.
 fn candidate_counts(candidates: &[CandidateRecord]) -> CandidateCounts {
     let count = |decision: &str| {
         candidates.iter().filter(|it| it.candidate_id != 0 && it.decision == decision).count()

@@ -1,16 +1,16 @@
-//! Which lines of a text have changed.
+//! Line diffs between two texts.
 
 use std::collections::BTreeMap;
 
-/// Lines of a text from which on lines are not compared one by one.
+/// Texts with more lines are not compared line by line.
 const MAX_LINES: usize = 2_000;
-/// Equal lines that are shown around changed ones.
+/// Equal lines shown around changed ones.
 const CONTEXT: usize = 3;
 
-/// The lines of both texts: `- ` before those only `before` has, `+ ` before those only `after` has, two blanks before equal ones.
+/// The lines of both texts: `- ` prefixes lines only in `before`, `+ ` lines only in `after`, two blanks equal lines.
 ///
-/// Every line ends with a line feed. A text that ends with one has an empty line after it, so that its loss is seen. If a text has
-/// more than 2,000 lines, the whole of it is replaced.
+/// Every line ends with a line feed. A text that ends with one gets an empty last line, so that its loss is visible.
+/// Above 2,000 lines in a text, the diff replaces the whole text.
 ///
 /// Source: longest common subsequence, Wagner and Fischer 1974.
 #[must_use]
@@ -37,7 +37,7 @@ fn row(sign: char, line: &str) -> String {
     format!("{sign} {line}\n")
 }
 
-/// The lines between the first and the last change.
+/// The diff between the first and the last change.
 fn changed(old: &[&str], new: &[&str]) -> String {
     // Numbers compare faster than lines, and a line can be long.
     let mut numbers = BTreeMap::new();
@@ -51,7 +51,7 @@ fn changed(old: &[&str], new: &[&str]) -> String {
     let length = |row: usize, column: usize| -> u16 {
         table.get(row).and_then(|lengths| lengths.get(column)).copied().unwrap_or_default()
     };
-    // From the end to the start, so additions first: in the result they come after what they replace.
+    // Runs from the end to the start, additions first, so that they follow the removed lines in the result.
     let (mut row_at, mut column_at, mut rows) = (old.len(), new.len(), Vec::new());
     while row_at > 0 || column_at > 0 {
         let above = row_at.checked_sub(1).and_then(|at| Some((at, old.get(at)?, old_numbers.get(at)?)));
@@ -81,7 +81,7 @@ fn changed(old: &[&str], new: &[&str]) -> String {
     rows.into_iter().rev().collect()
 }
 
-/// At row r and column c: how many lines the first r of one and the first c of the other have in common, in order.
+/// Row r, column c: the length of the longest common subsequence of the first r old and c new lines.
 fn common_lengths(old: &[usize], new: &[usize]) -> Vec<Vec<u16>> {
     let mut table = Vec::with_capacity(old.len() + 1);
     let mut above = vec![0_u16; new.len() + 1];
@@ -99,20 +99,20 @@ fn common_lengths(old: &[usize], new: &[usize]) -> Vec<Vec<u16>> {
     table
 }
 
-/// A row of a diff as a report shows it.
+/// A diff row as a report shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Row<'a> {
-    /// Only the seed has the line.
+    /// A line only in the seed.
     Removed(&'a str),
-    /// Only the returned text has the line.
+    /// A line only in the returned text.
     Added(&'a str),
-    /// Both have the line.
+    /// A line in both texts.
     Equal(&'a str),
-    /// So many equal lines are left out.
+    /// Omitted equal lines.
     Skipped(usize),
 }
 
-/// The rows of a diff without equal lines that are far from every change.
+/// The diff rows without equal lines far from every change.
 pub(super) fn rows(diff: &str) -> Vec<Row<'_>> {
     let parsed = diff.split_terminator('\n').map(|line| match line.split_at_checked(2) {
         Some(("- ", line)) => Row::Removed(line),
@@ -128,7 +128,7 @@ pub(super) fn rows(diff: &str) -> Vec<Row<'_>> {
         let is_last = std::ptr::eq(run.as_ptr_range().end, parsed.as_ptr_range().end);
         let head = if number == 0 { 0 } else { CONTEXT };
         let tail = if is_last { 0 } else { CONTEXT };
-        // One line takes no more room than the note about it.
+        // A single line needs no more room than the note about its omission.
         let skipped = run.len().saturating_sub(head + tail);
         if run.first().is_some_and(|row| !is_equal(row)) || skipped < 2 {
             rows.extend_from_slice(run);
@@ -145,7 +145,7 @@ pub(super) fn rows(diff: &str) -> Vec<Row<'_>> {
 mod tests {
     use super::*;
 
-    /// The texts that a diff was made of.
+    /// Reconstructs both texts from a diff.
     fn sides(diff: &str) -> (String, String) {
         let side = |sign: &str| {
             let lines = diff
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// The same by trying everything.
+    /// The same by brute force.
     fn most_common(old: &[&str], new: &[&str]) -> usize {
         let (Some((one, old_rest)), Some((other, new_rest))) = (old.split_first(), new.split_first()) else {
             return 0;

@@ -1,4 +1,4 @@
-//! What plain text and page both say: labels and values, already visible, not escaped.
+//! Content that the plain text and the page share: labels and values, made visible but not escaped.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use super::model::{CandidateCounts, JudgeCalibration, Report};
 use super::number::{count, decimal, interval, money, places, score, signed, things};
 use super::visible::line;
 
-/// Characters of a name, an id or another short text.
+/// Maximum characters in a name, an id or another short text.
 pub(super) const MAX_NAME: usize = 120;
-/// The longest rationale of a prompt, in characters.
+/// Maximum rationale characters.
 pub(super) const MAX_RATIONALE: usize = 600;
-/// Characters of a warning's message.
+/// Maximum warning message characters.
 const MAX_MESSAGE: usize = 1_000;
-/// Settings of the optimizer that are named; JSON has them all.
+/// Maximum optimizer settings shown; JSON has all of them.
 const MAX_SETTINGS: usize = 20;
-/// Below it a judge and people agree too little.
+/// Below this κ, a judge and people agree too little.
 const WEAK_KAPPA: f64 = 0.4;
 
 /// A label and its value.
 pub(super) type Fact = (&'static str, String);
 
-/// What the run is.
+/// Describes the run.
 pub(super) fn run(report: &Report) -> Vec<Fact> {
     let name = |text: &str| line(text, MAX_NAME);
     let version = report.version.map_or_else(|| "draft".to_owned(), |version| format!("version {version}"));
@@ -40,7 +40,7 @@ pub(super) fn run(report: &Report) -> Vec<Fact> {
     push("Cases", Some(cases(report)));
     push("Fingerprint", Some(name(&report.dataset.fingerprint)));
     push("Candidates", is_training.then_some(candidates));
-    // Of a training the scores are in a table.
+    // A training shows its scores in a table.
     push("Score", report.score.filter(|_| !is_training).map(score));
     push("Pass rate", report.pass_rate.map(|rate| format!("{} %", decimal(rate * 100.0, 0))));
     push("Evaluators", evaluators(&report.summary));
@@ -59,13 +59,13 @@ pub(super) fn run(report: &Report) -> Vec<Fact> {
     facts
 }
 
-/// A name with its id, or the id alone.
+/// A name with its id, or only the id.
 fn named(name: Option<&str>, id: &str) -> String {
     let id = line(id, MAX_NAME);
     name.map_or_else(|| id.clone(), |name| format!("{} ({id})", line(name, MAX_NAME)))
 }
 
-/// The mean of each evaluator.
+/// The mean score per evaluator.
 fn evaluators(summary: &Map<String, Value>) -> Option<String> {
     let mean =
         |(id, mean): (&String, &Value)| Some(format!("{} {}", line(id, MAX_NAME), score(mean.as_f64()?)));
@@ -110,7 +110,7 @@ fn cases(report: &Report) -> String {
     format!("{}{from}{}", things(dataset.n_cases, "case"), splits.unwrap_or_default())
 }
 
-/// The word on the wire, and what it means.
+/// The wire name with its meaning.
 fn stop_reason(word: &str) -> String {
     let meaning = match word {
         "epochs" => "all epochs are done",
@@ -126,7 +126,7 @@ fn stop_reason(word: &str) -> String {
     format!("{word}: {meaning}")
 }
 
-/// A row of the table of scores: of the seed, of the best candidate, and the difference.
+/// A score table row: seed, best candidate, difference.
 pub(super) struct ScoreRow {
     pub(super) label: &'static str,
     pub(super) seed: String,
@@ -134,7 +134,7 @@ pub(super) struct ScoreRow {
     pub(super) difference: String,
 }
 
-/// The seed against the best candidate; empty if it is not known.
+/// Seed against best candidate; empty if unknown.
 pub(super) fn scores(report: &Report) -> Vec<ScoreRow> {
     let Some(compared) = &report.seed_vs_best else { return Vec::new() };
     let row = |label, seed: f64, best: f64, diff: f64| ScoreRow {
@@ -150,7 +150,7 @@ pub(super) fn scores(report: &Report) -> Vec<ScoreRow> {
     std::iter::once(val).chain(test).collect()
 }
 
-/// What the table of scores does not show.
+/// Notes that the score table does not show.
 pub(super) fn score_notes(report: &Report) -> Vec<String> {
     let Some(compared) = &report.seed_vs_best else {
         return vec!["The seed was not compared with a candidate.".to_owned()];
@@ -173,7 +173,7 @@ pub(super) fn score_notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// What models have used.
+/// Model usage.
 pub(super) fn usage(report: &Report) -> Vec<Fact> {
     let usage = &report.usage;
     let roles = &usage.by_role;
@@ -206,7 +206,7 @@ pub(super) fn usage(report: &Report) -> Vec<Fact> {
     facts
 }
 
-/// The cells of a checkpoint: id, number, epoch, score and whether it was the best.
+/// Checkpoint cells: id, number, epoch, score and whether it was the best.
 pub(super) fn checkpoint(checkpoint: &CheckpointSummary) -> [String; 5] {
     let is_best = if checkpoint.is_best { "yes" } else { "no" };
     [
@@ -218,7 +218,7 @@ pub(super) fn checkpoint(checkpoint: &CheckpointSummary) -> [String; 5] {
     ]
 }
 
-/// Each warning once: its code and its message, with a count if it was repeated.
+/// Each distinct warning: its code and its message, with a count if repeated.
 pub(super) fn warnings(warnings: &[TrainingNotice]) -> Vec<(String, String)> {
     let mut counted: Vec<(&TrainingNotice, u64)> = Vec::new();
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -236,7 +236,7 @@ pub(super) fn warnings(warnings: &[TrainingNotice]) -> Vec<(String, String)> {
     counted.into_iter().map(shown).collect()
 }
 
-/// How far a judge agrees with people.
+/// Describes the agreement between a judge and people.
 pub(super) fn judge(judge: &JudgeCalibration) -> String {
     let weak = if judge.kappa < WEAK_KAPPA { ": its scores are not reliable" } else { "" };
     let (name, kappa) = (line(&judge.evaluator, MAX_NAME), score(judge.kappa));

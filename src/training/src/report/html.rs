@@ -1,4 +1,4 @@
-//! A report as one HTML page.
+//! Renders a report as one HTML page.
 
 use wire::TrainingKind;
 
@@ -10,12 +10,12 @@ use super::style::page_style;
 use super::svg;
 use super::visible::{escaped, line, visible};
 
-/// For a page that was saved: nothing runs and nothing is loaded, whatever is in it.
+/// Also protects a saved page: nothing runs and nothing is loaded, whatever its content.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// The report as a page that is complete in itself: no script, no request, light and dark by the reader's system.
+/// Renders the report as a self-contained page: no script, no request, light or dark as the reader's system.
 ///
-/// It has one `style` element, with the content of `page_style`, and no `style` attribute.
+/// It has one `style` element, with the content from `page_style`, and no `style` attribute.
 #[must_use]
 pub fn html(report: &Report) -> String {
     let title = escaped(&line(&format!("Training report: {}", report.run), MAX_NAME));
@@ -58,7 +58,7 @@ fn paragraph(text: &str) -> String {
     format!("<p>{}</p>\n", escaped(text))
 }
 
-/// A table of labels and values.
+/// A table with labels and values.
 fn list(caption: &str, facts: &[Fact]) -> String {
     let row = |(label, value): &Fact| {
         format!("<tr><th scope=\"row\">{label}</th><td>{}</td></tr>\n", escaped(value))
@@ -67,7 +67,7 @@ fn list(caption: &str, facts: &[Fact]) -> String {
     format!("<table class=\"facts\">\n<caption>{caption}</caption>\n<tbody>\n{rows}</tbody>\n</table>\n")
 }
 
-/// A table with a head. The first cell of a row names the row; the others are numbers.
+/// A table with a head. The first cell names the row; the others are numbers.
 fn table<const N: usize>(
     caption: &str,
     head: [&str; N],
@@ -143,12 +143,12 @@ fn prompt(prompt: &PromptReport) -> String {
     format!("<h3>{name}</h3>\n{content}")
 }
 
-/// The line feeds stay.
+/// Makes a text visible and keeps its line feeds.
 fn visible_lines(text: &str) -> String {
     text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }
 
-/// The signs are text, so that they are read and copied, too.
+/// The signs are text, so that screen readers and copies include them.
 fn diff_row(row: Row<'_>) -> String {
     let shown = |line: &str| escaped(&visible(line));
     match row {
@@ -197,7 +197,7 @@ mod tests {
         "text", "g", "details", "summary", "pre", "ins", "del", "span", "ul", "li",
     ];
 
-    /// Asserts what holds for every page.
+    /// Asserts every page's invariants.
     fn assert_sound(page: &str) {
         let inside = page.strip_prefix("<!DOCTYPE html>\n").unwrap();
         for element in elements(inside) {

@@ -1,7 +1,7 @@
-//! Reports of trainings: JSON, plain text, one HTML page, and the curve as SVG. Pure; the same data give the same bytes.
+//! Training reports: JSON, plain text, one HTML page, and the curve as SVG. Pure; the same data give the same bytes.
 //!
-//! Prompts, names and messages are the text of authors and models. They only ever become text: `visible` shows what could steer a
-//! terminal or a browser, and each output escapes the rest.
+//! Prompts, names and messages are texts by authors and models. They only ever become text: `visible` replaces
+//! characters that could control a terminal or a browser, and each output escapes the rest.
 
 mod data;
 mod diff;

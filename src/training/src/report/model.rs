@@ -1,4 +1,4 @@
-//! What a report says beside its JSON.
+//! Values that outputs derive from a report.
 
 pub use wire::{
     CandidateCounts, CaseCounts, CurvePoint, JudgeCalibration, PromptReport, TrainingReport as Report,
@@ -8,8 +8,8 @@ use wire::TrainingKind;
 
 use super::svg::{self, CurveResult};
 
-/// The curve of a training as a standalone SVG document, with the seed and the result if they are known; of an evaluation, how its scores are
-/// distributed.
+/// Draws a standalone SVG document: for a training its curve, with the seed and the result if known; for an
+/// evaluation its score distribution.
 #[must_use]
 pub fn curve_of(report: &Report) -> String {
     if report.kind == TrainingKind::Evaluation {
@@ -18,15 +18,15 @@ pub fn curve_of(report: &Report) -> String {
     svg::curve_svg(&report.curve, seed_score(report), curve_result(report), &curve_title(report))
 }
 
-/// The score of the seed on the scoring cases.
+/// The seed's score on the scoring cases.
 pub(super) fn seed_score(report: &Report) -> Option<f64> {
     report.seed_vs_best.as_ref().map(|compared| compared.val.seed).filter(|score| score.is_finite())
 }
 
-/// The score of the best candidate, and the interval that follows from that of its difference.
+/// The best candidate's score, with an interval derived from the difference's interval.
 pub(super) fn curve_result(report: &Report) -> Option<CurveResult> {
     let compared = report.seed_vs_best.as_ref()?;
-    // No score is beyond these, whatever the interval of the difference says.
+    // Scores stay between 0 and 1 even if the difference's interval exceeds them.
     let [low, high] = compared.ci95.map(|end| (compared.val.seed + end).clamp(0.0, 1.0));
     Some(CurveResult { best: compared.val.best, low, high })
 }

@@ -1,11 +1,11 @@
-//! Numbers as a report writes them.
+//! Formats numbers for reports.
 
-/// What is written for a value that is not a number.
+/// The text for a value that is not a number.
 const UNKNOWN: &str = "–";
-/// From here on a value has no business in a column of scores.
+/// From here on, scientific notation is used, because such a value does not fit a score column.
 const LARGE: f64 = 1e6;
 
-/// A value with so many decimals and without its leading zero, such as `.64`.
+/// Formats a value with `places` decimals and without its leading zero, such as `.64`.
 pub(super) fn decimal(value: f64, places: usize) -> String {
     if !value.is_finite() {
         return UNKNOWN.to_owned();
@@ -20,29 +20,29 @@ pub(super) fn decimal(value: f64, places: usize) -> String {
     format!("{}{digits}", if is_zero { "" } else { sign })
 }
 
-/// A score, such as `.64`.
+/// Formats a score, such as `.64`.
 pub(super) fn score(value: f64) -> String {
     decimal(value, 2)
 }
 
-/// A difference with its sign, such as `+.12`.
+/// Formats a difference with its sign, such as `+.12`.
 pub(super) fn signed(value: f64, places: usize) -> String {
     let text = decimal(value, places);
     let is_positive = value > 0.0 && text.chars().any(|digit| ('1'..='9').contains(&digit));
     if is_positive { format!("+{text}") } else { text }
 }
 
-/// Two decimals, or three if two would show a value as 0 that is not.
+/// Decimals: two, or three if two would show a non-zero value as 0.
 pub(super) fn places(values: &[f64]) -> usize {
     if values.iter().any(|value| *value != 0.0 && value.abs() < 0.005) { 3 } else { 2 }
 }
 
-/// An interval, such as `.04 to .20`.
+/// Formats an interval, such as `.04 to .20`.
 pub(super) fn interval([low, high]: [f64; 2], places: usize) -> String {
     format!("{} to {}", decimal(low, places), decimal(high, places))
 }
 
-/// A count with its thousands apart, such as `1,240`.
+/// Formats a count with thousands separators, such as `1,240`.
 pub(super) fn count(value: u64) -> String {
     let digits = value.to_string();
     let first = digits.len() % 3;
@@ -56,12 +56,12 @@ pub(super) fn count(value: u64) -> String {
     text
 }
 
-/// A count of things, such as `1 case` or `24 cases`.
+/// Formats a count with its unit, such as `1 case` or `24 cases`.
 pub(super) fn things(value: u64, thing: &str) -> String {
     format!("{} {thing}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
-/// US dollars; of less than a dollar, hundredths of a cent, too.
+/// Formats US dollars; amounts below a dollar with four decimals.
 pub(super) fn money(value: f64) -> String {
     if !value.is_finite() {
         return UNKNOWN.to_owned();

@@ -1,4 +1,4 @@
-//! The curve in plain text.
+//! The curve as plain text.
 
 use super::model::CurvePoint;
 use super::number::score;
@@ -7,13 +7,13 @@ use super::number::score;
 const LEVELS: u8 = 10;
 /// Columns for epochs.
 const COLUMNS: usize = 64;
-/// Columns of one epoch at most.
+/// Maximum columns per epoch.
 const MAX_CELL: usize = 4;
-/// Columns before the axis.
+/// Blank columns before the axis.
 const MARGIN: &str = "     ";
 
-/// The lines of a plot from 0 to 1: `●` the score after an epoch, `─` the best score so far, `┈` the seed. A score beyond 0 or 1 is
-/// at the edge. Of more epochs than there are columns, the last one of each group is shown.
+/// The lines of a plot from 0 to 1: `●` the score after an epoch, `─` the best score so far, `┈` the seed. Scores
+/// outside 0 to 1 are drawn at the edge. With more epochs than columns, each group shows its last epoch.
 pub(super) fn plot(curve: &[CurvePoint], seed: Option<f64>) -> Vec<String> {
     let curve: Vec<CurvePoint> = curve
         .iter()
@@ -59,7 +59,7 @@ fn row(points: &[CurvePoint], seed: Option<f64>, level: u8, cell: usize) -> Stri
     row.trim_end().to_owned()
 }
 
-/// The row of a score; none for what is not a number.
+/// A score's row; `None` for NaN.
 fn level_of(score: f64) -> Option<u8> {
     let place = score.clamp(0.0, 1.0) * f64::from(LEVELS);
     (0..=LEVELS).find(|level| place - f64::from(*level) < 0.5 && !place.is_nan())

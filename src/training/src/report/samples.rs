@@ -1,4 +1,4 @@
-//! Data of a small training, for the tests.
+//! Test data: a small training.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use wire::{
 use super::data::ReportData;
 use super::model::CurvePoint;
 
-/// Breaks out of every format that does not escape or show it.
+/// Breaks out of every format that does not escape or replace it.
 pub(super) const HOSTILE: &str = "</style></pre></svg><script>alert(1)</script><a href=\"javascript:x\">&amp;'\u{0}\u{1b}[31m\u{202e}\u{85}\r]]>-->";
 
 pub(super) fn epoch(epoch: u32, score: f64, best_score: f64) -> EpochComplete {
@@ -90,7 +90,7 @@ fn texts(system: &str) -> BTreeMap<String, String> {
     [("greeting", "Hello."), ("system", system)].map(|(name, text)| (name.into(), text.into())).into()
 }
 
-/// A training that runs, after three epochs.
+/// A running training after three epochs.
 pub(super) fn running() -> ReportData {
     ReportData {
         record: record(),
@@ -124,7 +124,7 @@ pub(super) fn running() -> ReportData {
     }
 }
 
-/// A training that has ended with this outcome.
+/// A training that ended with this outcome.
 pub(super) fn ended(outcome: &str, stop_reason: &str, seed_vs_best: Option<SeedVsBest>) -> ReportData {
     let mut data = running();
     data.record.status = TrainingState::Succeeded;
@@ -148,14 +148,14 @@ pub(super) fn compared(seed: f64, diff: f64, ci95: [f64; 2]) -> SeedVsBest {
     SeedVsBest { val: ScorePair { seed, best: seed + diff }, test: None, diff, ci95, z: diff / 0.04, n: 24 }
 }
 
-/// A training that has found better prompts.
+/// A training that found better prompts.
 pub(super) fn improved() -> ReportData {
     let mut data = ended("improved", "epochs", Some(compared(0.52, 0.12, [0.04, 0.2])));
     data.returned_prompts = texts("You answer.\nBe brief.\nQuote the source.");
     data
 }
 
-/// A report in which every text is hostile, and a name and a line are very long.
+/// A report with hostile texts everywhere, a very long name and a very long line.
 pub(super) fn hostile() -> ReportData {
     let mut data = improved();
     let long = format!("{HOSTILE}{}", "x".repeat(5_000));
@@ -191,7 +191,7 @@ pub(super) fn hostile() -> ReportData {
     data
 }
 
-/// Asserts that elements are closed in their order, and returns the names of all; panics otherwise.
+/// Asserts that elements are closed in order, and returns all their names; panics otherwise.
 pub(super) fn elements(document: &str) -> Vec<String> {
     let (mut open, mut all, mut rest) = (Vec::new(), Vec::new(), document);
     while let Some(at) = rest.find('<') {

@@ -1,6 +1,6 @@
-//! Styles of the page and of the curve: light, and dark where the reader's system is.
+//! Styles for the page and the curve, light or dark as the reader's system.
 
-/// Everything is below `.curve`, because a style inside an inline SVG holds for the whole page.
+/// All rules are scoped to `.curve`, because a style inside an inline SVG applies to the whole page.
 pub(super) const CURVE: &str = "\
 .curve text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;fill:#475569}\
 .curve .paper{fill:#fff}.curve .axis{fill:none;stroke:#64748b}.curve .grid{fill:none;stroke:#e2e8f0}\
@@ -12,7 +12,7 @@ pub(super) const CURVE: &str = "\
 .curve .best{stroke:#38bdf8}.curve .point{fill:#e2e8f0}.curve .seed{stroke:#fbbf24}\
 .curve .band{fill:#075985;stroke:#38bdf8}}";
 
-/// The page around it.
+/// The surrounding page.
 const PAGE: &str = "\
 :root{color-scheme:light dark}\
 body{margin:0;background:#fff;color:#0f172a;\

@@ -1,4 +1,4 @@
-//! A report as plain text of 80 columns.
+//! Renders a report as plain text with 80 columns.
 
 use wire::TrainingKind;
 
@@ -10,12 +10,12 @@ use super::visible::{line, visible};
 use super::wrap::{paragraph, pieces};
 
 const WIDTH: usize = 80;
-/// Columns of a label.
+/// Columns per label.
 const LABEL: usize = 16;
 
-/// The report for people, in lines of at most 80 columns.
+/// Renders the report for people, in lines of at most 80 columns.
 ///
-/// A line of a prompt that is longer continues after `↪`. Characters that cannot be seen are shown by signs, such as `␛`.
+/// A longer prompt line continues after `↪`. Invisible characters are shown as signs, such as `␛`.
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut text = heading("Training report", '=');

@@ -1,4 +1,4 @@
-//! Whether anything got better, in words that promise nothing the numbers do not show.
+//! States whether anything improved, in words that promise no more than the numbers show.
 
 use wire::{SeedVsBest, TrainingKind, TrainingState};
 
@@ -6,12 +6,12 @@ use super::model::Report;
 use super::number::{decimal, interval, places, score, signed, things};
 use super::visible::line;
 
-/// Over this many standard errors a difference counts as more than chance.
+/// A difference above this many standard errors counts as more than chance.
 const SIGNIFICANT: f64 = 1.9;
-/// Characters of an error's message or of a word that is not known.
+/// Maximum characters in an error message or an unknown word.
 const MAX_WORDS: usize = 300;
 
-/// One or a few sentences.
+/// The verdict in one or a few sentences.
 pub(super) fn verdict(report: &Report) -> String {
     if report.kind == TrainingKind::Evaluation {
         return evaluated(report);
@@ -27,7 +27,7 @@ pub(super) fn verdict(report: &Report) -> String {
     }
 }
 
-/// An evaluation measures prompts and changes none.
+/// An evaluation measures prompts but changes none.
 fn evaluated(report: &Report) -> String {
     let is_partial = report.stop_reason.is_some();
     match (report.status, report.score, report.pass_rate) {
@@ -99,7 +99,7 @@ fn ended(report: &Report) -> String {
     }
 }
 
-/// The difference, its interval and the cases.
+/// The difference, its interval and the case count.
 fn gain(compared: &SeedVsBest) -> String {
     let [low, high] = compared.ci95;
     let places = places(&[compared.diff, low, high]);
@@ -108,7 +108,7 @@ fn gain(compared: &SeedVsBest) -> String {
     format!("{diff} (95 % interval {interval}) on {cases}")
 }
 
-/// What makes a gain less certain than it sounds.
+/// Caveats that make a gain less certain.
 fn caveats(report: &Report, compared: &SeedVsBest) -> String {
     let mut sentences = String::new();
     if compared.ci95.first().is_some_and(|low| *low <= 0.0) {
@@ -134,7 +134,7 @@ fn caveats(report: &Report, compared: &SeedVsBest) -> String {
     sentences
 }
 
-/// Why the seed is returned.
+/// The reason why the seed is returned.
 fn no_gain(compared: &SeedVsBest) -> String {
     let found_none = compared.diff == 0.0 && compared.ci95 == [0.0; 2];
     if found_none || compared.n == 0 {
@@ -146,7 +146,7 @@ fn no_gain(compared: &SeedVsBest) -> String {
     let interval = interval(compared.ci95, places);
     let best = format!(" The best candidate differs by {difference} (95 % interval {interval})");
     let cases = things(compared.n, "case");
-    // What is better by more than chance is refused for one reason only.
+    // A significantly better candidate is refused for only one reason.
     if compared.z > SIGNIFICANT {
         return format!("{best} on {cases}, but an evaluator that guards against regressions got worse.");
     }

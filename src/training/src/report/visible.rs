@@ -1,8 +1,8 @@
-//! Texts of authors and models, so that every character can be seen and none steers a terminal or a browser.
+//! Makes texts by authors and models visible: every character can be seen, and none controls a terminal or a browser.
 
 use std::fmt::Write as _;
 
-/// Whether a character only steers those around it: directions, joins, separators, marks that cannot be seen.
+/// Whether a character is an invisible control: direction, joiner, separator or mark.
 fn is_invisible(letter: char) -> bool {
     matches!(letter,
         '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -10,7 +10,7 @@ fn is_invisible(letter: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The text with a sign in the place of each character that cannot be seen: `␛` for escape, `[U+202E]` for a change of direction.
+/// Replaces each invisible character by a sign: `␛` for escape, `[U+202E]` for a direction change.
 pub(super) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -27,7 +27,7 @@ pub(super) fn visible(text: &str) -> String {
     shown
 }
 
-/// One line of at most `most` characters that can be seen; white space becomes a single blank.
+/// Cuts a text to one visible line with at most `most` characters; white space becomes a single blank.
 pub(super) fn line(text: &str, most: usize) -> String {
     // A longer text is cut anyway: each word has at least one character, and a cut one ends with `…`.
     let start: String = text.chars().take(most.saturating_mul(4)).collect();
@@ -40,7 +40,7 @@ pub(super) fn line(text: &str, most: usize) -> String {
     format!("{}…", short.trim_end())
 }
 
-/// Text or an attribute's value in HTML and XML.
+/// Escapes text or an attribute value for HTML and XML.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,6 +1,6 @@
-//! Lines of plain text that fit into a number of columns.
+//! Wraps plain text to a column width.
 
-/// How many columns a character takes in a terminal, for the usual alphabets.
+/// Terminal columns that a character takes, for the usual alphabets.
 fn columns_of(letter: char) -> usize {
     match letter {
         '\u{300}'..='\u{36f}' | '\u{fe00}'..='\u{fe0f}' => 0,
@@ -19,13 +19,13 @@ fn columns_of(letter: char) -> usize {
     }
 }
 
-/// How many columns a text takes.
+/// Terminal columns that a text takes.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
-/// Cuts a text into pieces of at most `width` columns, after a blank if there is one; the pieces together are the text.
-/// An empty text is one empty piece.
+/// Cuts a text into pieces with at most `width` columns, after a blank if possible; joined, the pieces equal the
+/// text. An empty text is one empty piece.
 pub(super) fn pieces(text: &str, width: usize) -> Vec<String> {
     let (mut pieces, mut piece, mut taken) = (Vec::new(), String::new(), 0);
     let mut after_blank: Option<usize> = None;
@@ -46,7 +46,7 @@ pub(super) fn pieces(text: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-/// Prose in lines of `width` columns: the first after `first`, the others after as many blanks.
+/// Wraps prose at `width` columns: the first line starts with `first`, the others are indented by its width.
 pub(super) fn paragraph(text: &str, first: &str, width: usize) -> String {
     let indent = columns(first);
     let mut lines = String::new();

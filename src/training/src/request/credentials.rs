@@ -1,9 +1,9 @@
-//! Whether a request has secrets of the workspace used.
+//! Detects requests that use workspace secrets.
 
 use serde_json::Value;
 
-/// Whether evaluators or models of a request, the object `training` or `evaluation`, name a credential: to where it is sent, or what it
-/// signs, is decided by the request.
+/// Whether evaluators or models in a request (the object `training` or `evaluation`) name a credential. The request
+/// then decides where the credential is sent, or what it signs.
 #[must_use]
 pub fn names_credential(request: &Value) -> bool {
     ["/evaluators", "/models", "/optimizer/models"]

@@ -1,4 +1,4 @@
-//! Kinds of fields that requests have beside those of [`Fields`].
+//! Request field types in addition to those of [`Fields`].
 
 use std::ops::RangeInclusive;
 
@@ -6,14 +6,14 @@ use engine::Fields;
 use serde_json::Value;
 use wire::FieldError;
 
-/// Numbers of at least 0.
+/// The range for non-negative numbers.
 pub(super) const POSITIVE: RangeInclusive<f64> = 0.0..=1e9;
-/// Most bytes of an id or a name.
+/// Maximum bytes of an id or a name.
 pub(super) const ID: usize = 200;
-/// 2^53 - 1: no JSON reader rounds whole numbers up to here.
+/// 2^53 - 1: up to here, no JSON reader rounds whole numbers.
 const LARGEST: u64 = (1 << 53) - 1;
 
-/// The fields of an object, where it is there.
+/// The fields of an optional object.
 pub(super) fn object<'a>(
     fields: &mut Fields<'a>,
     name: &'static str,
@@ -23,7 +23,7 @@ pub(super) fn object<'a>(
     Fields::of(fields.at(name), value, problems)
 }
 
-/// A whole number from `least` on, where it is there.
+/// An optional whole number of at least `least`.
 pub(super) fn whole(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -39,7 +39,7 @@ pub(super) fn whole(
     number
 }
 
-/// A number of cases of at least 1, where it is there.
+/// An optional number of cases, at least 1.
 pub(super) fn count(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -48,7 +48,7 @@ pub(super) fn count(
     usize::try_from(whole(fields, name, 1, problems)?).ok()
 }
 
-/// A text of 1 to `most` bytes, where it is there.
+/// An optional text with 1 to `most` bytes.
 pub(super) fn text(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -64,7 +64,7 @@ pub(super) fn text(
     Some(text.to_owned())
 }
 
-/// The value of one of a few words, where it is there.
+/// The value of an optional field with a fixed set of words.
 pub(super) fn choice<T: Copy>(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -76,12 +76,12 @@ pub(super) fn choice<T: Copy>(
     choices.iter().find(|(known, _)| *known == word).map(|(_, value)| *value)
 }
 
-/// The word of a value.
+/// The word for a value.
 pub(super) fn word_of<T: PartialEq>(choices: &[(&'static str, T)], value: &T) -> &'static str {
     choices.iter().find(|(_, known)| known == value).map_or("", |(word, _)| *word)
 }
 
-/// A number as requests write it: 30 and not 30.0.
+/// A number as requests write it: 30, not 30.0.
 pub(super) fn number(number: f64) -> Value {
     // The text of a whole float has no decimals.
     serde_json::from_str(&number.to_string()).unwrap_or_default()

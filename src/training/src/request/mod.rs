@@ -1,4 +1,4 @@
-//! Reads what a training and an evaluation are asked for: the objects `training` and `evaluation` of a request. Pure.
+//! Reads training and evaluation requests: the objects `training` and `evaluation`. Pure.
 
 mod credentials;
 mod fields;
@@ -24,23 +24,23 @@ use self::fields::object;
 /// The object `training`.
 #[derive(Debug)]
 pub struct TrainingRequest {
-    /// What is executed and judged.
+    /// The cases, and how they are executed and judged.
     pub workload: Workload,
-    /// How better prompts are searched for.
+    /// The search for better prompts.
     pub optimizer: Optimizer,
 }
 
 /// The object `evaluation`.
 #[derive(Debug)]
 pub struct EvaluationRequest {
-    /// What is executed and judged.
+    /// The cases, and how they are executed and judged.
     pub workload: Workload,
-    /// How cases are executed.
+    /// Settings for executing cases.
     pub settings: RunSettings,
 }
 
-/// Reads the object `training` at `pointer`: `{dataset, max_cases?, evaluators, mocks?, effects?, optimizer}`. Every problem is noted;
-/// `None` if there is one.
+/// Reads the object `training` at `pointer`: `{dataset, max_cases?, evaluators, mocks?, effects?, optimizer}`.
+/// Reports every problem; `None` if there is any.
 pub fn read_training(
     value: &Value,
     pointer: &str,
@@ -57,8 +57,8 @@ pub fn read_training(
     (problems.len() == before).then_some(request)
 }
 
-/// Reads the object `evaluation` at `pointer`: `{dataset, max_cases?, evaluators, mocks?, effects?}` and the fields of [`RunSettings`].
-/// Every problem is noted; `None` if there is one.
+/// Reads the object `evaluation` at `pointer`: `{dataset, max_cases?, evaluators, mocks?, effects?}` and the fields
+/// of [`RunSettings`]. Reports every problem; `None` if there is any.
 pub fn read_evaluation(
     value: &Value,
     pointer: &str,

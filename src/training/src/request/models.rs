@@ -9,15 +9,15 @@ use wire::{FieldError, is_credential_name, nearest};
 use super::fields::{ID, POSITIVE, number, object, text};
 use crate::calls::RunPrices;
 
-/// Most bytes of an address.
+/// Maximum bytes of a URL.
 const LONGEST_URL: usize = 2_000;
 
-/// The models that a request names. The default of both is the model of the first node that reads a trainable prompt.
+/// The models that a request names. Both default to the model of the first node that reads a trainable prompt.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunModels {
-    /// What writes proposals; an evaluation has none.
+    /// The model that writes proposals; none in an evaluation.
     pub optimizer: Option<ModelChoice>,
-    /// What evaluators ask.
+    /// The model that evaluators ask.
     pub judge: Option<ModelChoice>,
 }
 
@@ -26,18 +26,19 @@ pub struct RunModels {
 pub struct ModelChoice {
     /// `<provider>/<model>` with a known provider.
     pub model: String,
-    /// An endpoint instead of the operator's: an http or https address.
+    /// An http or https endpoint that replaces the operator's.
     pub base_url: Option<String>,
-    /// The name of the credential that is the endpoint's key; without `base_url` it is sent to the provider's own address.
+    /// The credential with the endpoint's key, by name; without `base_url` the key is sent to the provider's own
+    /// address.
     pub credential: Option<String>,
-    /// From 0 to 2; the endpoint's own unless given.
+    /// From 0 to 2; defaults to the endpoint's own.
     pub temperature: Option<f64>,
-    /// US dollars for a million tokens; those of the price table unless given.
+    /// US dollars per million tokens; defaults to the price table.
     pub prices: Option<Price>,
 }
 
 impl RunModels {
-    /// Reads `models`, which may have these members.
+    /// Reads `models`, which may have the members `names`.
     pub(super) fn read(
         fields: &mut Fields<'_>,
         names: &[&'static str],
@@ -75,7 +76,7 @@ impl RunModels {
         prices
     }
 
-    /// As the request has them; null for one that it does not name.
+    /// The models as in the request; null for each that it does not name.
     pub(super) fn filled(&self) -> Value {
         let of = |choice: &Option<ModelChoice>| choice.as_ref().map(ModelChoice::filled);
         json!({"optimizer": of(&self.optimizer), "judge": of(&self.judge)})
@@ -110,12 +111,12 @@ impl ModelChoice {
         Some(Self { model: model?, base_url, credential, temperature, prices })
     }
 
-    /// Its price, if the request names it, with the model and its endpoint.
+    /// The price from the request, if given, with the model and its endpoint.
     fn own_price(&self) -> Option<((&str, Option<&str>), Price)> {
         Some(((&self.model, self.base_url.as_deref()), self.prices?))
     }
 
-    /// As fields of a node: `model`, `base_url`, `api_key`, `temperature`.
+    /// The model as node fields: `model`, `base_url`, `api_key`, `temperature`.
     #[must_use]
     pub fn fields(&self) -> Map<String, Value> {
         let fields = [
@@ -141,7 +142,7 @@ impl ModelChoice {
     }
 }
 
-/// `{input, cached?, output}`, as the price table has them.
+/// Reads `{input, cached?, output}`, in the units of the price table.
 fn read_prices(mut fields: Fields<'_>, problems: &mut Vec<FieldError>) -> Option<Price> {
     let input = fields.required("input", problems).and_then(|_| fields.number("input", POSITIVE, problems));
     let cached = fields.number("cached", POSITIVE, problems);
@@ -151,7 +152,7 @@ fn read_prices(mut fields: Fields<'_>, problems: &mut Vec<FieldError>) -> Option
     Some(Price { input: input?, cached, output: output?, text_only: false })
 }
 
-/// Whether a text means itself: as the field of a node it is neither a template nor does it name a secret.
+/// Whether a text is literal: as a node field it contains no template and names no secret.
 fn is_plain(text: &str) -> bool {
     !["{{", "{%", "{#", "[["].into_iter().any(|mark| text.contains(mark))
 }
@@ -160,7 +161,7 @@ fn is_address(text: &str) -> bool {
     is_plain(text) && Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
 
-/// The codes are those of a node's `model`.
+/// The error codes equal those for a node's `model`.
 fn model_problem(model: &str, has_endpoint: bool, at: String) -> Option<FieldError> {
     let (code, message, suggestion) = match model.split_once('/').filter(|_| is_plain(model)) {
         Some((PRACTICE, _)) if has_endpoint => {

@@ -10,9 +10,9 @@ use crate::score::Aggregate;
 use crate::splits::SplitSettings;
 
 const EPOCHS: u32 = 3;
-/// Most bytes of `guidance`.
+/// Maximum bytes of `guidance`.
 const LONGEST_GUIDANCE: usize = 8 << 10;
-/// The members of `resume`, of which a request has one.
+/// The members of `resume`; a request has exactly one.
 const RESUME: [&str; 3] = ["run_id", "checkpoint_id", "config_version"];
 const AGGREGATES: [(&str, Aggregate); 3] =
     [("weighted_mean", Aggregate::WeightedMean), ("min", Aggregate::Min), ("product", Aggregate::Product)];
@@ -20,27 +20,28 @@ const AGGREGATES: [(&str, Aggregate); 3] =
 /// The algorithm that proposes prompts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OptimizerName {
-    /// Critiques of failing cases, then a rewrite.
+    /// Critiques failing cases, then rewrites.
     #[default]
     TextGrad,
-    /// A pool of candidates, by their scores on single cases.
+    /// Keeps a pool of candidates by their scores on single cases.
     Gepa,
-    /// Examples from passing cases.
+    /// Takes examples from passing cases.
     FewShot,
-    /// Instructions and examples, combined.
+    /// Combines instructions and examples.
     Mipro,
-    /// Proposals from the best prompts and their scores.
+    /// Proposes from the best prompts and their scores.
     Opro,
-    /// Variations without feedback.
+    /// Varies prompts without feedback.
     Random,
-    /// Only evaluates the seed.
+    /// Evaluates only the seed.
     None,
-    /// `gepa` and `textgrad` in turn as long as the pool gets better, then `textgrad`; `fewshot` before or after them, if a prompt may get demos.
+    /// Alternates `gepa` and `textgrad` while the pool improves, then uses `textgrad`; `fewshot` before or after
+    /// them, if a prompt may get demos.
     Auto,
 }
 
 impl OptimizerName {
-    /// All of them, by their names on the wire.
+    /// All optimizers with their wire names.
     pub const ALL: [(&'static str, Self); 8] = [
         ("textgrad", Self::TextGrad),
         ("gepa", Self::Gepa),
@@ -52,7 +53,7 @@ impl OptimizerName {
         ("auto", Self::Auto),
     ];
 
-    /// Its name on the wire.
+    /// The wire name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         word_of(&Self::ALL, &self)
@@ -64,7 +65,7 @@ impl OptimizerName {
         !matches!(self, Self::FewShot | Self::None)
     }
 
-    /// Cases of a minibatch unless the request says otherwise.
+    /// The default minibatch size.
     const fn minibatch_size(self) -> usize {
         match self {
             Self::TextGrad => 4,
@@ -74,58 +75,59 @@ impl OptimizerName {
     }
 }
 
-/// What a candidate is worth, beside its evaluators.
+/// The value of a candidate, in addition to its evaluators.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Objective {
-    /// How the scores of a case's evaluators become one.
+    /// Combines the evaluator scores of a case.
     pub aggregate: Aggregate,
-    /// Times the relative growth of the prompts over the seed; at least 0, 0 unless given.
+    /// Factor for the relative growth of the prompts over the seed; at least 0, default 0.
     pub length_penalty: f64,
-    /// Times the relative growth of the cost; at least 0, 0 unless given.
+    /// Factor for the relative cost growth; at least 0, default 0.
     pub cost_penalty: f64,
-    /// Times the relative growth of the duration; at least 0, 0 unless given.
+    /// Factor for the relative duration growth; at least 0, default 0.
     pub latency_penalty: f64,
 }
 
-/// Which prompts a training starts from, instead of those of the config.
+/// The prompts that a training starts from instead of the config's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resume {
-    /// Those that a run returned, by its id.
+    /// The prompts that a run returned, by run id.
     Run(String),
-    /// Those of a checkpoint, by its id.
+    /// A checkpoint's prompts, by checkpoint id.
     Checkpoint(String),
-    /// Those of a checkpoint of the workflow, by its number, from 1.
+    /// The prompts of a workflow checkpoint, by its number, from 1.
     ConfigVersion(u64),
 }
 
-/// How better prompts are searched for.
+/// The settings for the search for better prompts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Optimizer {
     /// The algorithm.
     pub name: OptimizerName,
-    /// From 1 to 50, 3 unless given.
+    /// From 1 to 50, default 3.
     pub epochs: u32,
-    /// Epochs between two checkpoints, from 1 to 100, 1 unless given.
+    /// Epochs between two checkpoints, from 1 to 100, default 1.
     pub checkpoint_interval: u32,
-    /// Cases of a proposal: 4 for `textgrad`, 6 for `gepa`, 8 for the others, unless given. A smaller train split is used whole.
+    /// Cases per proposal; defaults to 4 for `textgrad`, 6 for `gepa`, 8 for the others. A smaller train split is
+    /// used whole.
     pub minibatch_size: usize,
     /// The share of cases that decide between candidates, from 0 to 0.9.
     pub validation_split: Option<f64>,
-    /// The share of cases that are set aside, from 0 to 0.5.
+    /// The share of held-out test cases, from 0 to 0.5.
     pub test_split: Option<f64>,
-    /// Epochs without a new best after which the training ends; at least 1.
+    /// Epochs without a new best before the training ends; at least 1.
     pub patience: Option<u64>,
-    /// By how much a new best is better, for `patience`; from 0 to 1, 0 unless given.
+    /// The minimum improvement of a new best, for `patience`; from 0 to 1, default 0.
     pub min_delta: f64,
     /// The score at which the training ends, from 0 to 1.
     pub target_score: Option<f64>,
-    /// What a candidate is worth.
+    /// The objective for candidates.
     pub objective: Objective,
     /// The author's instructions for the model that writes proposals; at most 8 KiB.
     pub guidance: Option<String>,
-    /// Which prompts the training starts from.
+    /// The prompts that the training starts from.
     pub resume: Option<Resume>,
-    /// How cases are executed.
+    /// Settings for executing cases.
     pub settings: RunSettings,
 }
 
@@ -158,7 +160,7 @@ impl Optimizer {
         self.name != OptimizerName::None
     }
 
-    /// How the cases are split: only `textgrad` without a `validation_split` uses all of them for both.
+    /// The split settings: only `textgrad` without a `validation_split` uses all cases for both.
     #[must_use]
     pub fn split_settings(&self) -> SplitSettings {
         SplitSettings {
@@ -168,8 +170,8 @@ impl Optimizer {
         }
     }
 
-    /// Every field with its value, defaults included: `optimizer` of the event `training_started`. Null for one without a value; `models`
-    /// are those of the request.
+    /// Every field with its value, including defaults: `optimizer` of the event `training_started`. Fields without a
+    /// value are null; `models` is as in the request.
     #[must_use]
     pub fn filled(&self) -> Value {
         let settings = &self.settings;

@@ -1,4 +1,4 @@
-//! How the cases of a training or an evaluation are executed, and what that may use.
+//! Settings for executing the cases of a training or an evaluation, and their limits.
 
 use std::time::Duration;
 
@@ -14,47 +14,48 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const CONCURRENCY: u64 = 4;
 const MOST_CONCURRENCY: u64 = 8;
 
-/// Which answers of models are used again.
+/// The scope in which model answers are reused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CacheScope {
-    /// Those of the same run.
+    /// Answers from the same run.
     #[default]
     Run,
-    /// Those of all runs of the workflow.
+    /// Answers from all runs of the workflow.
     Workflow,
-    /// None; a resumed run still has its recorded ones.
+    /// No reuse; a resumed run still has its recorded answers.
     Off,
 }
 
 impl CacheScope {
-    /// All of them, by their names on the wire.
+    /// All scopes with their wire names.
     pub const ALL: [(&'static str, Self); 3] =
         [("run", Self::Run), ("workflow", Self::Workflow), ("off", Self::Off)];
 }
 
-/// How cases are executed: fields of `optimizer` in a training, of `evaluation` itself in an evaluation.
+/// Settings for executing cases: fields of `optimizer` in a training, of `evaluation` itself in an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSettings {
-    /// `case_timeout_seconds`: how long a case may take, from 1 to 300 s, 30 s unless given.
+    /// `case_timeout_seconds`: maximum duration per case, from 1 to 300 s, default 30 s.
     pub case_timeout: Duration,
-    /// `max_concurrency`: cases, and requests to models, at the same time. From 1 to 8, 4 unless given; a higher number is 8.
+    /// `max_concurrency`: maximum concurrent cases and model requests. From 1 to 8, default 4; a higher number is
+    /// reduced to 8.
     pub concurrency: usize,
-    /// What all draws and the seeds of calls are derived from; below 2^53, 0 unless given.
+    /// The seed from which all draws and call seeds are derived; below 2^53, default 0.
     pub seed: u64,
-    /// How many times each case is executed, from 1 to 10, 1 unless given.
+    /// Executions per case, from 1 to 10, default 1.
     pub repeats: u32,
-    /// `budget` without its time; no limits unless given.
+    /// `budget` without its time limit; unlimited by default.
     pub limits: BudgetLimits,
-    /// `budget.max_seconds`: how long the run may be active; no limit unless given.
+    /// `budget.max_seconds`: maximum active time of the run; unlimited by default.
     pub max_active: Option<Duration>,
-    /// Models of the request's own.
+    /// Models that the request names.
     pub models: RunModels,
-    /// Which answers of models are used again.
+    /// The scope in which model answers are reused.
     pub cache: CacheScope,
 }
 
 impl RunSettings {
-    /// `models`: the names that the request may have there.
+    /// `models`: the allowed member names.
     pub(super) fn read(
         fields: &mut Fields<'_>,
         models: &[&'static str],
@@ -107,7 +108,7 @@ fn read_budget(fields: &mut Fields<'_>, problems: &mut Vec<FieldError>) -> (Budg
     let limits = BudgetLimits {
         max_llm_calls: whole(&mut fields, "max_llm_calls", 1, problems),
         max_tokens: whole(&mut fields, "max_tokens", 1, problems),
-        // Money is counted in nanodollars, of which there is at least one.
+        // Money is counted in nanodollars, so the minimum is one.
         max_cost: fields.number("max_cost", 1e-9..=1e9, problems).map(nanodollars),
     };
     let max_seconds = fields.number("max_seconds", 0.001..=1e9, problems);

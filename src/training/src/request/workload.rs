@@ -1,4 +1,4 @@
-//! The cases of a request, what judges them, and what their nodes may do.
+//! The cases of a request, their evaluators, and the allowed effects of nodes.
 
 use engine::Fields;
 use serde_json::{Map, Value};
@@ -9,40 +9,40 @@ use crate::case::Case;
 use crate::dataset::read_cases;
 use crate::evaluators::{Evaluator, read_evaluators};
 
-/// Whether nodes may really send something.
+/// Whether nodes may really send data.
 const EFFECTS: [(&str, bool); 2] = [("refuse", false), ("run", true)];
 
-/// What is executed and judged.
+/// The cases, and how they are executed and judged.
 #[derive(Debug)]
 pub struct Workload {
     /// The cases.
     pub dataset: DatasetSource,
-    /// Only the first ones are used; all unless given.
+    /// Maximum number of cases, taken from the start; default all.
     pub max_cases: Option<usize>,
-    /// What judges a case; at least one.
+    /// The evaluators; at least one.
     pub evaluators: Vec<Evaluator>,
-    /// Results of nodes that are not executed, by the names of the nodes; those of a case have precedence.
+    /// Results of nodes that are not executed, by node name; a case's own mocks take precedence.
     pub mocks: Option<Map<String, Value>>,
-    /// `effects`: whether nodes may really send something (`run`) or not (`refuse`, the default).
+    /// `effects`: whether nodes may really send data (`run`) or not (`refuse`, the default).
     pub may_send: bool,
 }
 
-/// Where the cases are.
+/// The source of the cases.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DatasetSource {
-    /// In the request, at least one; those after `max_cases` are not read.
+    /// Cases in the request, at least one; those after `max_cases` are not read.
     Inline(Vec<Case>),
-    /// In a stored dataset.
+    /// A stored dataset.
     Stored {
-        /// The dataset.
+        /// The dataset id.
         id: String,
-        /// Its version, from 1; the latest unless given.
+        /// The version, from 1; default the latest.
         version: Option<u64>,
     },
 }
 
 impl Workload {
-    /// Reads the fields that a training and an evaluation have in common.
+    /// Reads the fields that trainings and evaluations share.
     pub(super) fn read(fields: &mut Fields<'_>, problems: &mut Vec<FieldError>) -> Option<Self> {
         let max_cases = count(fields, "max_cases", problems);
         let dataset = fields.required("dataset", problems).and_then(|_| object(fields, "dataset", problems));
@@ -77,7 +77,7 @@ impl DatasetSource {
             }
             return id.map(|id| Self::Stored { id, version });
         };
-        // The id is only a label of these cases.
+        // Here the id is only a label for the cases.
         if fields.value("version").is_some() {
             let message = "cannot be combined with 'cases': it is the version of a stored dataset";
             let problem = FieldError::new(fields.at("version"), "conflict", message);

@@ -1,4 +1,4 @@
-//! Whether a prompt repeats cases that decide. Such a prompt would be good at these cases and at no others.
+//! Detects prompts that repeat held-out cases. Such a prompt would be good only at these cases.
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
@@ -8,22 +8,22 @@ use serde_json::Value;
 
 use crate::case::Case;
 
-/// Words in a row, and characters without blanks, that are not the same by chance.
+/// Consecutive words, and characters without blanks, that do not match by chance.
 const WORDS: usize = 8;
 const CHARACTERS: usize = 40;
-/// Characters of a word that are read: what is longer is data.
+/// Maximum characters read per word: longer words are data.
 const LONGEST_WORD: usize = 2_000;
 
-/// Knows what cases say that are held out: what is in no case for training and not in the seed.
+/// Knows the text that occurs only in held-out cases: in no training case and not in the seed.
 #[derive(Debug, Clone, Default)]
 pub struct LeakGuard {
     held_out: HashSet<u64>,
-    /// What inputs of cases for training say.
+    /// Text in training inputs.
     open: HashSet<u64>,
 }
 
 impl LeakGuard {
-    /// `held_out`: cases for validation and test. `open`: cases for training. `seeds`: the seed's prompts.
+    /// `held_out`: cases for validation and test. `open`: training cases. `seeds`: the seed prompts.
     #[must_use]
     pub fn new<'a>(
         held_out: impl Iterator<Item = &'a Case>,
@@ -55,19 +55,19 @@ impl LeakGuard {
         Self { held_out: guard, open: open_inputs }
     }
 
-    /// What a text repeats first of the inputs of a case for training, where the seed does not say it.
+    /// The first text repeated from a training input, unless the seed contains it.
     #[must_use]
     pub fn memorised(&self, text: &str) -> Option<String> {
         first_of(&self.open, text)
     }
 
-    /// What a text repeats first of a case that is held out.
+    /// The first text repeated from a held-out case.
     #[must_use]
     pub fn leak(&self, text: &str) -> Option<String> {
         first_of(&self.held_out, text)
     }
 
-    /// Whether a text inside a value repeats a case that is held out.
+    /// Whether any text inside a value repeats a held-out case.
     pub(crate) fn leaks_in(&self, value: &Value) -> bool {
         let mut leaks = false;
         each_text(value, &mut |text| leaks |= self.leak(text).is_some());
@@ -75,7 +75,7 @@ impl LeakGuard {
     }
 }
 
-/// What a text repeats first of these parts.
+/// The first part of a text that is among the known parts.
 fn first_of(known: &HashSet<u64>, text: &str) -> Option<String> {
     let mut first: Option<(usize, String)> = None;
     parts(text, &mut |part, place, written| {
@@ -86,14 +86,14 @@ fn first_of(known: &HashSet<u64>, text: &str) -> Option<String> {
     first.map(|(_, text)| text)
 }
 
-/// Every text of a case, however deep.
+/// Visits every text in a case, at any depth.
 fn texts(case: &Case, each: &mut dyn FnMut(&str)) {
     case.inputs.values().for_each(|input| each_text(input, each));
     each_text(&case.expected_output, each);
     case.metadata.get("messages").into_iter().for_each(|messages| each_text(messages, each));
 }
 
-/// Every text of a value, however deep.
+/// Visits every text in a value, at any depth.
 fn each_text(value: &Value, each: &mut dyn FnMut(&str)) {
     match value {
         Value::String(text) => each(text),
@@ -103,12 +103,12 @@ fn each_text(value: &Value, each: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Takes the hash of a part, its place, and how it is written.
+/// Receives a part's hash, its place and its original text.
 type Each<'a> = &'a mut dyn FnMut(u64, usize, &dyn Fn() -> String);
 
-/// The parts of a text: the hash of each, its place, and how it is written.
+/// Visits a text's parts: hash, place and original text.
 fn parts(text: &str, each: Each<'_>) {
-    // Marks between words are not words.
+    // Punctuation between words does not count as a word.
     let words: Vec<(&str, String)> = text
         .split_whitespace()
         .map(|word| (word, plain(word)))
@@ -126,7 +126,7 @@ fn parts(text: &str, each: Each<'_>) {
     }
 }
 
-/// A word as it is compared: marks around it make no difference.
+/// Normalizes a word: trims surrounding punctuation and lowercases.
 fn plain(word: &str) -> String {
     word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase()
 }

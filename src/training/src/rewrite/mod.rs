@@ -1,4 +1,4 @@
-//! A prompt's new text: taken out of a model's reply, and checked. Pure.
+//! New prompt texts: requests them, extracts them from model replies and checks them. Pure.
 
 mod grounded;
 mod leak;

@@ -1,13 +1,13 @@
-//! The new prompt in a model's reply.
+//! Extracts the new prompt from a model reply.
 
-/// Where the request asks for it.
+/// The tag in which the request wants the prompt.
 const TAG: (&str, &str) = ("<new_prompt>", "</new_prompt>");
 const FENCE: &str = "```";
-/// Characters of the longest rationale, and of a sentence that only announces a prompt.
+/// Maximum characters in a rationale, and in a sentence that only announces a prompt.
 const LONGEST_RATIONALE: usize = 1_000;
 const SHORT: usize = 40;
 
-/// How refusals begin.
+/// Refusal starts.
 const REFUSALS: [&str; 10] = [
     "i'm sorry",
     "i am sorry",
@@ -20,7 +20,7 @@ const REFUSALS: [&str; 10] = [
     "as an ai",
     "i'm unable",
 ];
-/// How a sentence before the prompt begins.
+/// Starts of sentences before the prompt.
 const PREAMBLES: [&str; 12] = [
     "here is",
     "here's",
@@ -36,11 +36,11 @@ const PREAMBLES: [&str; 12] = [
     "improved prompt",
 ];
 
-/// A reply with its new prompt: what is before it, the prompt, and what is after it.
+/// A reply in parts: the text before the new prompt, the prompt, and the text after it.
 type Parts<'a> = (&'a str, &'a str, &'a str);
 
-/// The new prompt of a reply: what is in `<new_prompt>`, else in its last fence, else the whole reply if it has neither a preamble nor a
-/// refusal. `None` if there is none.
+/// Extracts the new prompt: the content of `<new_prompt>`, else of the last fence, else the whole reply if it has
+/// neither a preamble nor a refusal. `None` if no prompt is found.
 #[must_use]
 pub fn new_prompt(reply: &str) -> Option<String> {
     let (_, found, _) = parts(reply)?;
@@ -48,7 +48,8 @@ pub fn new_prompt(reply: &str) -> Option<String> {
     (!found.is_empty()).then(|| found.to_owned())
 }
 
-/// What a reply says beside its new prompt, without sentences that only announce it, at most 1,000 characters; `None` if it says nothing.
+/// The reply's text around the new prompt, without sentences that only announce it, at most 1,000 characters; `None`
+/// if it is empty.
 #[must_use]
 pub fn rationale(reply: &str) -> Option<String> {
     let (before, _, after) = parts(reply)?;
@@ -72,7 +73,7 @@ fn parts(reply: &str) -> Option<Parts<'_>> {
     in_tag(reply).or_else(|| in_last_fence(reply)).or_else(|| Some(("", whole(reply)?, "")))
 }
 
-/// The last complete one: a model may write about the tag before it uses it, and a reply may be cut off.
+/// Takes the last complete tag: a model may write about the tag before it uses it, and a reply may be cut off.
 fn in_tag(reply: &str) -> Option<Parts<'_>> {
     let (begin, end) = TAG;
     let mut before = reply;
@@ -96,7 +97,7 @@ fn in_last_fence(reply: &str) -> Option<Parts<'_>> {
     // Pairs from the front: a last mark without its pair does not count.
     let (begin, end) = marks.chunks_exact(2).last().and_then(|pair| Some((*pair.first()?, *pair.last()?)))?;
     let inside = reply.get(begin + FENCE.len()..end)?;
-    // The language of the fence.
+    // Skips the fence's language.
     let inside = inside.split_once('\n').map_or(inside, |(_, text)| text);
     Some((reply.get(..begin)?, inside, reply.get(end + FENCE.len()..)?))
 }

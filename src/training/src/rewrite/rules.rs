@@ -1,53 +1,53 @@
-//! What a new text must keep of the old one.
+//! Rules that a new text must satisfy.
 
 use std::collections::BTreeSet;
 
 use super::tags::tags;
 
-/// Least limit of a prompt's length without one of its own, in characters, and the growth that it allows.
+/// Default length limit of a prompt: at least this many characters, or the seed's length times the growth factor.
 const LEAST_MAX: usize = 2_000;
 const GROWTH: usize = 4;
 
-/// A part of a prompt that no rewrite may change.
+/// A prompt part that no rewrite may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrozenSpan {
-    /// This text.
+    /// A literal text.
     Text(String),
-    /// What is between two markers, with them.
+    /// The text between two markers, including them.
     Between {
-        /// Its first characters.
+        /// The start marker.
         start: String,
-        /// Its last characters.
+        /// The end marker.
         end: String,
     },
 }
 
-/// Why a new text is not taken.
+/// The reason for rejecting a new text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RewriteFault {
-    /// It is the old one.
+    /// It equals the old text.
     Unchanged,
     /// It is too long.
     TooLong {
-        /// Characters that it has.
+        /// Its characters.
         length: usize,
-        /// Characters that it may have.
+        /// Maximum characters.
         max: usize,
     },
-    /// Tags of the seed are missing.
+    /// Seed tags are missing.
     TagsLost(Vec<String>),
-    /// Tags that the seed does not have.
+    /// It has tags that are not in the seed.
     TagsAdded(Vec<String>),
     /// A frozen part is missing.
     SpanChanged(String),
-    /// It cannot be read as a template.
+    /// It is not a valid template.
     NotATemplate(String),
-    /// It contains text of a case that decides.
+    /// It repeats text from a held-out case.
     Leak(String),
 }
 
 impl RewriteFault {
-    /// For the model, which may try again.
+    /// The message to the model, which may try again.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
@@ -69,7 +69,7 @@ impl RewriteFault {
     }
 }
 
-/// What every rewrite of a prompt must keep.
+/// Rules that every rewrite must satisfy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptRules {
     tags: BTreeSet<String>,
@@ -78,11 +78,11 @@ pub struct PromptRules {
 }
 
 impl PromptRules {
-    /// Of the seed's text. `max_chars`: the prompt's own limit.
+    /// Derives the rules from the seed. `max_chars`: the prompt's own limit.
     #[must_use]
     pub fn of(seed: &str, frozen: &[FrozenSpan], max_chars: Option<usize>) -> Self {
         let spans = frozen.iter().flat_map(|span| match span {
-            // What the seed does not contain, a rewrite cannot keep.
+            // A rewrite cannot keep text that the seed does not contain.
             FrozenSpan::Text(text) => {
                 Some(text.clone()).filter(|text| seed.contains(text)).into_iter().collect()
             }
@@ -94,19 +94,19 @@ impl PromptRules {
         Self { tags: tags(seed), spans, max }
     }
 
-    /// The limit of the length, in characters.
+    /// Maximum characters.
     #[must_use]
     pub fn max_chars(&self) -> usize {
         self.max
     }
 
-    /// The parts of the seed that every rewrite must contain as they are, each once.
+    /// The distinct seed parts that every rewrite must contain unchanged.
     #[must_use]
     pub fn frozen_spans(&self) -> &[String] {
         &self.spans
     }
 
-    /// Why a text is not taken; `None` if it is.
+    /// The reason for rejecting a text; `None` if it is accepted.
     #[must_use]
     pub fn fault(&self, current: &str, text: &str) -> Option<RewriteFault> {
         if text.trim() == current.trim() {
@@ -132,7 +132,7 @@ impl PromptRules {
     }
 }
 
-/// The parts of a text from one marker to the next other one, with both.
+/// Text parts from a start marker to the next end marker, including both.
 fn between(text: &str, start: &str, end: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = text;

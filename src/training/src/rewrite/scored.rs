@@ -1,10 +1,10 @@
-//! The request for a better prompt from the scores of earlier ones alone.
+//! Requests for a better prompt from earlier texts' scores alone.
 
 use models::{Message, Role};
 
 use super::request::{ANSWER, PromptText, described, line};
 
-/// Bytes of all earlier texts.
+/// Maximum bytes for all earlier texts.
 const TEXTS: usize = 24 << 10;
 
 const SYSTEM: &str = "You improve a prompt of a workflow. You receive texts of the prompt that were tried, with their scores, and examples of \
@@ -17,21 +17,21 @@ const SYSTEM: &str = "You improve a prompt of a workflow. You receive texts of t
 pub struct ScoredText {
     /// The text.
     pub text: String,
-    /// The mean score of the prompts with it, from 0 to 1.
+    /// The mean score with this text, from 0 to 1.
     pub score: f64,
 }
 
-/// A case for training, without any result.
+/// A training case without any result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
-    /// What the workflow is given.
+    /// The workflow's input.
     pub input: String,
-    /// What it should answer; empty if that is not known.
+    /// The expected output; empty if unknown.
     pub output: String,
 }
 
-/// The messages that ask for a new text of a prompt. `tried`: the best last; the worst ones are left out if they do not fit.
-/// `guidance`: of the request's author.
+/// Messages that request a new prompt text. `tried`: the best last; the worst ones are omitted if they do not fit.
+/// `guidance`: by the request's author.
 #[must_use]
 pub fn scored(
     prompt: PromptText<'_>,
@@ -59,7 +59,7 @@ pub fn scored(
     vec![Message::text(Role::System, SYSTEM), Message::text(Role::User, parts.join("\n\n"))]
 }
 
-/// Examples, with other names than those of records: they say nothing of how a prompt did.
+/// Formats examples. Their labels differ from those in records, because they say nothing about a prompt's result.
 pub(super) fn shown(examples: &[Example]) -> Vec<String> {
     let one = |Example { input, output }: &Example| match output.is_empty() {
         true => format!("Example input: {}", line(input)),

@@ -1,10 +1,10 @@
-//! Tags of templates, which a text that a model or a visitor wrote must not add. Pure.
+//! Template tags, which a text by a model or a visitor must not add. Pure.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// How a tag begins and ends.
+/// Tag delimiters.
 type Kind = (&'static str, &'static str);
 
 const EXPRESSION: Kind = ("{{", "}}");
@@ -13,14 +13,15 @@ const COMMENT: Kind = ("{#", "#}");
 const CREDENTIAL: Kind = ("[[", "]]");
 const KINDS: [Kind; 4] = [EXPRESSION, BLOCK, COMMENT, CREDENTIAL];
 
-/// The tags of a text, comments included. Blanks without a meaning make no difference. A `raw` block is one tag, with its content.
+/// The tags in a text, including comments. Insignificant blanks are removed. A `raw` block is one tag, including its
+/// content.
 pub(super) fn tags(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     each_tag(text, &mut |kind, tag| _ = found.insert(compact(kind, tag)));
     found
 }
 
-/// Whether a text or a name inside a value contains a tag.
+/// Whether any text or name inside a value contains a tag.
 pub(crate) fn contains_tags(value: &Value) -> bool {
     match value {
         Value::String(text) => has_tags(text),
@@ -39,7 +40,7 @@ fn has_tags(text: &str) -> bool {
 }
 
 fn each_tag<'t>(text: &'t str, each: &mut dyn FnMut(Kind, &'t str)) {
-    // A bracket that nothing closes is text.
+    // An unclosed bracket is text.
     let last_credential = text.rfind(CREDENTIAL.1).unwrap_or_default();
     let mut place = 0;
     while let Some((at, kind)) = next(text, place, last_credential) {
@@ -50,7 +51,7 @@ fn each_tag<'t>(text: &'t str, each: &mut dyn FnMut(Kind, &'t str)) {
     }
 }
 
-/// The first tag from this place on.
+/// The first tag at or after `from`.
 fn next(text: &str, from: usize, last_credential: usize) -> Option<(usize, Kind)> {
     let rest = text.get(from..)?;
     rest.match_indices(['{', '[']).find_map(|(offset, _)| {
@@ -61,7 +62,7 @@ fn next(text: &str, from: usize, last_credential: usize) -> Option<(usize, Kind)
     })
 }
 
-/// The length of the tag at the beginning of a text; all of the text if nothing closes the tag.
+/// The tag length at the start of a text; the whole text if the tag is unclosed.
 fn length(text: &str, kind: Kind) -> usize {
     let after = |end: Option<usize>| end.map_or(text.len(), |at| at + kind.1.len());
     if kind == COMMENT || kind == CREDENTIAL {
@@ -74,7 +75,7 @@ fn length(text: &str, kind: Kind) -> usize {
     }
 }
 
-/// Where the closer is, outside strings.
+/// The closer's position outside strings.
 fn closer(text: &str, close: &str) -> Option<usize> {
     let mut quote = None;
     let mut escaped = false;
@@ -92,13 +93,13 @@ fn closer(text: &str, close: &str) -> Option<usize> {
     })
 }
 
-/// Whether `{% name` is how a block begins.
+/// Whether a tag opens the block `name`.
 fn is_block(tag: &str, name: &str) -> bool {
     tag.trim_start_matches("{%").trim_matches(|letter: char| letter.is_whitespace() || "-+".contains(letter))
         == name
 }
 
-/// The length of a `raw` block, of which the first tag has this length.
+/// The length of a `raw` block whose first tag has the length `first`.
 fn raw_length(text: &str, first: usize) -> usize {
     let content = text.get(first..).unwrap_or_default();
     let end = content.match_indices(BLOCK.0).find_map(|(at, _)| {
@@ -113,7 +114,7 @@ fn raw_length(text: &str, first: usize) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// A tag without blanks that separate nothing.
+/// Removes insignificant blanks from a tag.
 fn compact(kind: Kind, tag: &str) -> String {
     if kind == BLOCK && tag.matches(BLOCK.0).count() > 1 {
         return tag.to_owned();
@@ -141,7 +142,7 @@ fn compact(kind: Kind, tag: &str) -> String {
     text
 }
 
-/// Whether a blank between these two has a meaning: it ends a word, or keeps a sign from belonging to the delimiter.
+/// Whether a blank between these two is significant: it ends a word, or keeps a sign from belonging to the delimiter.
 fn separates(last: char, next: char) -> bool {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '.';
     let is_sign = |letter: char| letter == '-' || letter == '+';

@@ -1,4 +1,5 @@
-//! Executes what evaluators need for a case. Their graphs are executed as cases are: same time, same budget, same journal of calls.
+//! Executes the graphs, functions and requests of evaluators. Graphs run as cases do: same time in templates, same
+//! budget, same call journal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,38 +17,39 @@ use crate::calls::{Calls, Role, Spent};
 use crate::case::Case;
 use crate::evaluators::{Bench, BenchError, Executed, FunctionName, PostTarget};
 
-/// How long an evaluator may take for a case, without the time in which its calls wait.
+/// Maximum duration of an evaluator per case, without the time in which its calls wait.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long a function may run for one verdict, and bytes of its result.
+/// Maximum duration of a function per verdict, and maximum bytes of its result.
 const FUNCTION: (Duration, usize) = (Duration::from_secs(2), 64 << 10);
-/// How often a function is called while no worker is free, and how long after one another: it is not the function's fault.
+/// Maximum calls of a function while no worker is free, and the pause between them; a busy pool is not the function's
+/// fault.
 const BUSY_CALLS: u32 = 20;
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
-/// How long a service may take for one verdict, and bytes of its answer.
+/// Maximum duration of a service request per verdict, and maximum bytes of its answer.
 const POST_LIMIT: Duration = Duration::from_secs(30);
 const LONGEST_ANSWER: u64 = 1 << 20;
 
-/// The evaluators of one sample of a case.
+/// Runs the evaluators for one sample of a case.
 pub struct CaseBench<'a> {
-    /// The graph that is evaluated.
+    /// The evaluated graph.
     pub plan: &'a Plan,
-    /// The calls of the run.
+    /// The run's calls.
     pub calls: &'a Calls,
-    /// What the cases of the run have in common.
+    /// The settings that all cases of the run share.
     pub settings: &'a CaseSettings,
-    /// Of the case.
+    /// The case's ports.
     pub ports: Ports<'a>,
-    /// The number of the sample of the case, from 0.
+    /// The sample number of the case, from 0.
     pub sample: u32,
-    /// Candidate and case, in `Idempotency-Key`.
+    /// Candidate and case, as used in `Idempotency-Key`.
     pub name: &'a str,
-    /// The model that judges, as fields of a node.
+    /// The judge model, as node fields.
     pub model: &'a Map<String, Value>,
-    /// What the calls have used.
+    /// Usage of the calls so far.
     pub spent: &'a Arc<Mutex<Spent>>,
 }
 
-/// Numbers of samples that the evaluators of one sample of a case have for themselves.
+/// Sample numbers reserved for the evaluators of each case sample.
 const SAMPLES: u32 = 32;
 
 #[async_trait]
@@ -100,7 +102,7 @@ impl Bench for CaseBench<'_> {
 }
 
 impl CaseBench<'_> {
-    /// The result of a function of the graph.
+    /// Calls a function of the graph.
     async fn call(&self, name: &FunctionName, context: Map<String, Value>) -> Result<Value, BenchError> {
         let failed = |error: NodeError| BenchError::Failed(error.message);
         let function = self.plan.function(&name.module, &name.function).map_err(failed)?;
@@ -114,7 +116,7 @@ impl CaseBench<'_> {
         function.call(context, FUNCTION, self.ports.sandbox).await.map_err(failed)
     }
 
-    /// The answer of a service. It receives the same key again if the verdict is asked for once more.
+    /// Posts to a service. A repeated verdict sends the same idempotency key.
     async fn post(&self, target: &PostTarget, context: Map<String, Value>) -> Result<Value, BenchError> {
         let PostTarget { pointer, credential, url, .. } = target;
         let key = format!("{}-{}-{}-{pointer}", self.settings.run, self.name, self.sample);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use kernel::{Clock, Sleep};
 
-/// Time passes, but `now()` in templates does not: a case that is repeated after a crash sends the same requests again.
+/// Time passes, but `now()` in templates is fixed: a case that is repeated after a crash sends the same requests.
 pub(super) struct FrozenClock {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) at: DateTime<Utc>,

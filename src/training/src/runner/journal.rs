@@ -1,4 +1,4 @@
-//! The journal of a case, in memory: its trace, and the questions that are answered from the case.
+//! The in-memory journal of a case: its trace, and its questions, which the case answers.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,40 +16,40 @@ use serde_json::{Value, json};
 
 use crate::case::Case;
 
-/// Bytes of results that a trace has; those after them are left out.
+/// Maximum result bytes per trace; later results are omitted.
 const LONGEST_TRACE: usize = 4 << 20;
-/// Bytes of inputs and calls that a trace has; those after them are left out.
+/// Maximum bytes of inputs and calls per trace; later ones are omitted.
 const LONGEST_DETAILS: usize = 4 << 20;
-/// Bytes of the inputs of an example; four of them with their outputs are within the limit of a prompt's demos.
+/// Maximum input bytes per example; four examples with outputs fit into a prompt's demo limit.
 const LONGEST_INPUTS: usize = 8 << 10;
 
-/// One visit of a node, as evaluators see it.
+/// One visit to a node, as evaluators see it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TraceStep {
-    /// The node, as in traces of runs.
+    /// The node name, as in run traces.
     pub node: String,
-    /// Its type; `model`, `tool` or `mcp` for what an agent does.
+    /// The node type; `model`, `tool` or `mcp` for an agent's steps.
     #[serde(rename = "type")]
     pub node_type: String,
-    /// Which visit, from 1.
+    /// The visit number, from 1.
     pub visit: u32,
-    /// Which attempt, from 1.
+    /// The attempt number, from 1.
     pub attempt: u32,
-    /// The fields of the node, filled; null if that failed or the trace has no room for them.
+    /// The node's fields after filling its templates; null if that failed or if the trace has no room.
     pub inputs: Value,
-    /// Its result, if it has one and the trace has room for it.
+    /// The result, if there is one and the trace has room for it.
     pub output: Option<Value>,
-    /// Why it failed.
+    /// The reason for the failure.
     #[serde(serialize_with = "error_text")]
     pub error: Option<NodeError>,
-    /// How long the attempt took, with the waits of its calls.
+    /// Duration of the attempt, including the time in which its calls waited.
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     pub duration: Duration,
-    /// The prompts that it read, sorted.
+    /// The prompts that the node read, sorted.
     pub prompts_read: Vec<String>,
-    /// Its answered calls of models, as far as the trace has room for them.
+    /// Its answered model calls, as far as the trace has room.
     pub llm: Vec<SeenCall>,
-    /// What its model was asked, if that and its result can be a demo. Not for evaluators.
+    /// The model input, if input and result can form a demo. Hidden from evaluators.
     #[serde(skip)]
     pub example: Option<ExampleInputs>,
 }
@@ -63,16 +63,16 @@ fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).serialize(serializer)
 }
 
-/// A question by its attempt.
+/// An attempt, which identifies a question: node, visit, attempt number.
 type Attempt = (String, u32, u32);
 
-/// The visits of a case with their super-steps.
+/// All node visits of a case with their super-steps.
 #[derive(Default)]
 struct Steps {
     all: Vec<(u32, TraceStep)>,
-    /// Bytes of their results.
+    /// Total bytes of results.
     bytes: usize,
-    /// Bytes of their inputs and calls.
+    /// Total bytes of inputs and calls.
     details: usize,
 }
 
@@ -89,14 +89,14 @@ impl<'a> CaseJournal<'a> {
         Self { case, steps: Mutex::default(), questions: Mutex::default(), missing: Mutex::default() }
     }
 
-    /// The result of a node, unless the trace is too long already.
+    /// Parses a node result; `None` if the trace is full.
     fn kept(&self, result: &str) -> Option<Value> {
         let mut steps = self.steps.lock();
         steps.bytes = steps.bytes.saturating_add(result.len());
         if steps.bytes > LONGEST_TRACE { None } else { serde_json::from_str(result).ok() }
     }
 
-    /// Inputs and calls of an attempt, as far as the trace has room for them.
+    /// The inputs and calls of an attempt, as far as the trace has room.
     fn kept_details(&self, seen: SeenAttempt) -> (Value, Vec<SeenCall>) {
         let mut steps = self.steps.lock();
         let mut fits = |size: usize| {
@@ -108,12 +108,12 @@ impl<'a> CaseJournal<'a> {
         (inputs, calls)
     }
 
-    /// The key of a question without an answer.
+    /// The key of the first question without an answer.
     pub(super) fn missing(&self) -> Option<String> {
         self.missing.lock().clone()
     }
 
-    /// By super-step and name: which of two parallel nodes ends first is chance.
+    /// Sorts by super-step and name, because parallel nodes finish in random order.
     pub(super) fn into_trace(self) -> Vec<TraceStep> {
         let mut steps = self.steps.into_inner().all;
         steps.sort_by(|(step, one), (other_step, other)| {
@@ -161,10 +161,10 @@ impl Journal for CaseJournal<'_> {
     }
 }
 
-/// Bytes of a call's texts.
+/// Total bytes of a call's texts.
 fn size_of_call(call: &SeenCall) -> usize {
     let text = |message: &Value| match message.get("content").and_then(Value::as_str) {
-        // A message has little else.
+        // Other members of a message are small.
         Some(content) if message.get("tool_calls").is_none() => content.len(),
         _ => message.to_string().len(),
     };

@@ -1,4 +1,5 @@
-//! Runs one case: the frozen plan with ports of its own. Its journal is in memory, its output is collected, nothing of it is a run.
+//! Executes one case: the compiled plan with its own ports. The journal is in memory and the output is collected;
+//! nothing becomes a run.
 
 mod bench;
 mod clock;
@@ -25,52 +26,53 @@ pub use self::bench::CaseBench;
 pub use self::journal::TraceStep as CaseStep;
 pub use self::question::{NoReply, ask, optimizer_problem};
 
-/// What all cases of a run have in common.
+/// The settings that all cases of a run share.
 #[derive(Debug, Clone)]
 pub struct CaseSettings {
-    /// The training or evaluation.
+    /// The id of the training or evaluation.
     pub run: String,
-    /// Its workflow.
+    /// The workflow id.
     pub workflow: String,
-    /// When it was accepted: the time that templates see. The same in each repeat.
+    /// The acceptance time, which templates see as the current time. The same in each repeat.
     pub accepted_at: DateTime<Utc>,
     /// `run.trigger` in templates: `training` or `evaluation`.
     pub trigger: &'static str,
-    /// Inputs under those of the case.
+    /// Request inputs; the case's inputs take precedence.
     pub inputs: Map<String, Value>,
-    /// Results of nodes, under those of the case.
+    /// Request mocks; the case's mocks take precedence.
     pub mocks: Option<Map<String, Value>>,
-    /// Whether nodes may really send something.
+    /// Whether nodes may really send data.
     pub may_send: bool,
-    /// How long a case may take, without the time in which its calls wait for permits.
+    /// Maximum duration per case, without the time in which its calls wait for permits.
     pub limit: Duration,
 }
 
-/// The result of a case.
+/// The result of an executed case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseRun {
-    /// The output of the graph; null if it failed.
+    /// The graph output; null if the case failed.
     pub output: Value,
-    /// All text of the nodes in order, else `output.reply`, else the output.
+    /// The text of all nodes in order, else `output.reply`, else the output.
     pub text: String,
-    /// Why the output is missing.
+    /// The reason for a missing output.
     pub error: Option<CaseError>,
-    /// The nodes by super-step and name.
+    /// The trace by super-step and node name.
     pub trace: Vec<TraceStep>,
-    /// Without the time in which calls waited for permits; calls that were answered before took as long as then.
+    /// Duration without the time in which calls waited for permits; replayed calls count with their original
+    /// duration.
     pub duration: Duration,
-    /// What its own calls cost, in nanodollars, those of evaluators aside; `None` if the price of a model is not known.
+    /// Cost of the case's own calls, without evaluators, in nanodollars; `None` if a model's price is unknown.
     pub cost: Option<u64>,
 }
 
-/// Why a case has no output.
+/// The reason why a case has no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseError {
-    /// It took too long.
+    /// The case exceeded its time limit.
     Timeout,
     /// A question has no answer in `metadata.answers`.
     AnswerMissing {
-        /// The key of the question.
+        /// The question's key.
         key: String,
     },
     /// The inputs do not match the graph's schema.
@@ -78,14 +80,14 @@ pub enum CaseError {
         /// The first problem.
         message: String,
     },
-    /// The budget of the run is spent: the case has no score.
+    /// The run's budget is spent: the case has no score.
     Exhausted,
     /// A node failed.
     Failed(RunError),
 }
 
 impl CaseError {
-    /// Its code in events.
+    /// The code in events.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -97,7 +99,7 @@ impl CaseError {
         }
     }
 
-    /// For people.
+    /// The message for people.
     #[must_use]
     pub fn message(&self) -> String {
         match self {
@@ -110,7 +112,7 @@ impl CaseError {
     }
 }
 
-/// Runs a case with a config. Of `ports`, what the case has of its own is replaced.
+/// Runs a case with a config. Case-specific ports replace those in `ports`.
 pub async fn run_case(
     (plan, config): (&Plan, &Map<String, Value>),
     case: &Case,
@@ -160,7 +162,7 @@ pub async fn run_case(
         loop {
             match settings.limit.saturating_sub(spent()) {
                 Duration::ZERO => break,
-                // Meanwhile calls may have waited, which does not count.
+                // Calls may have waited meanwhile, which does not count.
                 left => real.sleep(left).await,
             }
         }
@@ -173,7 +175,7 @@ pub async fn run_case(
         }
         () = over => Err(CaseError::Timeout),
     };
-    // A node may hide what its call was refused.
+    // A node may hide that the budget refused its call.
     let ended = if scope.exhausted().is_cancelled() { Err(CaseError::Exhausted) } else { ended };
     let missing = journal.missing().map(|key| CaseError::AnswerMissing { key });
     let (output, error) = match (ended, missing) {
@@ -187,7 +189,7 @@ pub async fn run_case(
 }
 
 impl CaseRun {
-    /// An output that was recorded elsewhere.
+    /// Wraps an output that was recorded elsewhere.
     #[must_use]
     pub fn recorded(output: &Value) -> Self {
         Self {
@@ -200,7 +202,7 @@ impl CaseRun {
         }
     }
 
-    /// Without what only evaluators and readers of the trace need: a search keeps many results in memory.
+    /// Drops the details that only evaluators and trace readers need: a search keeps many results in memory.
     #[must_use]
     pub fn without_details(mut self) -> Self {
         for step in &mut self.trace {

@@ -1,15 +1,15 @@
-//! The text of a case.
+//! The text output of a case.
 
 use async_trait::async_trait;
 use engine::ports::{ImmediateEvent, Output, SentAnnotation, SentItem, ThreadChange, Undone};
 use parking_lot::Mutex;
 
-/// What nodes have said: messages, the current one last. Items and events are results of their nodes alone.
+/// Collects the text of nodes as messages, the current one last. Items and events exist only as node results.
 #[derive(Debug, Default)]
 pub(super) struct CaseText(Mutex<Vec<String>>);
 
 impl CaseText {
-    /// All of it, a blank line between two messages.
+    /// All text, with a blank line between two messages.
     pub(super) fn all(&self) -> String {
         let messages = self.0.lock();
         let said: Vec<&str> =
@@ -18,7 +18,7 @@ impl CaseText {
     }
 }
 
-/// Without so many bytes at the end.
+/// Removes `bytes` bytes from the end.
 fn cut(message: Option<&mut String>, bytes: usize) {
     if let Some(message) = message {
         let mut end = message.len().saturating_sub(bytes);

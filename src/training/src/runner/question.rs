@@ -1,4 +1,4 @@
-//! Asks the optimizer's model, as cases ask theirs: same budget, same journal of calls.
+//! Asks the optimizer's model under the rules for case calls: same budget, same call journal.
 
 use std::time::Duration;
 
@@ -11,19 +11,20 @@ use crate::calls::{Calls, Role};
 use crate::case::Case;
 use crate::optimize::Question;
 
-/// How long a reply may take, without the time in which the call waits.
+/// Maximum duration of a reply, without the time in which the call waits.
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// The optimizer's model did not reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoReply {
-    /// The budget of the run is spent.
+    /// The run's budget is spent.
     Exhausted,
-    /// The endpoint failed, for the reason that follows.
+    /// The endpoint failed, for this reason.
     Failed(String),
 }
 
-/// The reply to a question. `model`: fields of a node; `place`: of the prompt among those that are trained.
+/// Asks a question and returns the reply. `model`: node fields; `place`: the prompt's position among the trained
+/// prompts.
 ///
 /// # Errors
 /// [`NoReply`].
@@ -35,7 +36,7 @@ pub async fn ask(
     (question, place): (&Question, usize),
 ) -> Result<String, NoReply> {
     let Question { proposal, ordinal, messages, .. } = question;
-    // The seed of a call depends on its node: each question of a run has its own.
+    // The seed of a call depends on its node, so each question of a run needs its own node name.
     let node = format!("proposal_{proposal}_{place}_{ordinal}");
     let plan = plan(&node, model).map_err(NoReply::Failed)?;
     let case = Case {
@@ -55,7 +56,7 @@ pub async fn ask(
     }
 }
 
-/// A graph of one node that sends the messages as they are.
+/// A single-node graph that sends the messages unchanged.
 fn plan(name: &str, model: &Map<String, Value>) -> Result<Plan, String> {
     let mut node = model.clone();
     for (field, value) in
@@ -72,7 +73,7 @@ fn plan(name: &str, model: &Map<String, Value>) -> Result<Plan, String> {
     })
 }
 
-/// What is wrong with the model of the optimizer.
+/// The problem with the optimizer's model, if any.
 #[must_use]
 pub fn optimizer_problem(model: &Map<String, Value>) -> Option<String> {
     plan("proposal", model).err()

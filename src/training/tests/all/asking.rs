@@ -23,14 +23,14 @@ fn evaluator(entrypoint: &str, config: Value) -> Vec<Evaluator> {
     read
 }
 
-/// A case that was answered with its own message.
+/// A case that is answered with its own message.
 async fn answered(world: &World, message: &str, expected: Value) -> (Case, CaseRun) {
     let case = Case { expected_output: expected, ..asking(0, message) };
     let ran = world.run(&plan(&[llm("ask", "{{ inputs.message }}")], "{{ results.ask.text }}"), &case).await;
     (case, ran)
 }
 
-/// The verdict of one evaluator about a case that is answered with its message, and what the model was asked.
+/// The verdict of one evaluator about a case that is answered with its message, and the requests to the model.
 async fn verdict(
     answers: Vec<&'static str>,
     entrypoint: &str,
@@ -95,7 +95,7 @@ async fn answers_are_compared_in_both_orders() {
     for (answers, score, reason) in [
         (vec![FIRST, SECOND], 1.0, None),
         (vec![SECOND, FIRST], 0.0, Some("Two is shorter.")),
-        // It always likes the first one better.
+        // It always prefers the first one.
         (vec![FIRST, FIRST], 0.5, Some("One is shorter.")),
     ] {
         let (judged, asked) = verdict(answers, "builtin:pairwise", json!({}), ("Hi.", json!("Hello."))).await;

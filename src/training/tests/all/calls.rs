@@ -1,4 +1,4 @@
-//! The calls of a run: seeds, answers that are shared, budgets, failures of endpoints.
+//! Calls of a run: seeds, shared answers, budgets, endpoint failures.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn two() -> engine::Plan {
     )
 }
 
-/// What the model was sent, without keys that only repeat the rest.
+/// The requests to the model, without redundant keys.
 fn sent(world: &World) -> Vec<Value> {
     world.model.requests.lock().iter().map(|request| serde_json::to_value(request).unwrap()).collect()
 }
@@ -41,7 +41,7 @@ async fn two_runs_with_one_seed_send_the_same_bytes() {
     assert_eq!((ran(&one).await, keys(&one)), (ran(&two).await, keys(&two)));
     let other = ran(&World::with(Begin { seed: 7, ..Begin::default() })).await;
     assert_ne!(first.1, other.1);
-    // Each place of the graph has its own seed, whatever case it is for.
+    // Each place in the graph has its own seed, for all cases.
     let seeds: Vec<&Value> = first.1.iter().map(|request| &request["seed"]).collect();
     assert_eq!((seeds[0], seeds[1]), (seeds[2], seeds[3]));
     assert_ne!(seeds[0], seeds[1]);
@@ -107,7 +107,7 @@ async fn recorded_calls_are_answered_without_a_request() {
     let resumed = World::with(Begin { recorded, ..Begin::default() });
     let (again, sent) = ran(&resumed).await;
     assert_eq!((runs, sent), (again, vec![]));
-    // They count as what they were in the life that made them.
+    // They keep the counts from the process that made them.
     assert_eq!((resumed.calls.usage().llm_calls, resumed.calls.usage().cached_calls), (0, 0));
 }
 
@@ -115,7 +115,7 @@ async fn recorded_calls_are_answered_without_a_request() {
 async fn a_budget_is_never_exceeded() {
     for (limits, calls) in [
         (BudgetLimits { max_llm_calls: Some(3), ..BudgetLimits::default() }, 3),
-        // Each call reserves what its answer may have, and uses 12.
+        // Each call reserves the maximum answer, and uses 12.
         (BudgetLimits { max_tokens: Some(1_060), ..BudgetLimits::default() }, 3),
         (BudgetLimits { max_llm_calls: Some(0), ..BudgetLimits::default() }, 0),
     ] {
@@ -147,7 +147,7 @@ async fn a_refusal_is_a_pause_and_no_failure() {
         .run_while_time_passes(&plan(&[llm("ask", "x")], "{{ results.ask.text }}"), &asking(0, "x"))
         .await;
     assert_eq!((ran.output, ran.error), (json!("late"), None));
-    // The pauses are not the case's time: it may take 30 s.
+    // Pauses do not count as the case's time, which is at most 30 s.
     assert!(ran.duration < Duration::from_secs(5), "{:?}", ran.duration);
     let usage = world.calls.usage();
     assert_eq!((usage.llm_calls, usage.retries, usage.input_tokens), (3, 2, 10));
@@ -184,7 +184,7 @@ async fn an_endpoint_that_is_down_is_asked_three_times() {
     let ran = world.run_while_time_passes(&plan(&[llm("ask", "x")], "x"), &asking(0, "x")).await;
     let Some(CaseError::Failed(error)) = &ran.error else { panic!("{ran:?}") };
     assert_eq!((error.code.as_str(), error.node.as_deref()), ("model.unavailable", Some("ask")));
-    // The attempts of the node do not multiply them.
+    // Node attempts do not multiply them.
     assert_eq!((world.calls.usage().llm_calls, world.calls.usage().retries), (3, 2));
     assert!(world.recorded.0.lock().is_empty(), "a failure is no answer");
     let unanswered: Vec<(u32, u64)> =

@@ -1,4 +1,4 @@
-//! Which threads a canary has, and when it ends.
+//! Canary decisions: thread assignment, and the end of a canary.
 
 use proptest::prelude::*;
 use training::{CanaryRecord, CanaryVerdict, Share, fisher, judge_canary, uses_canary};
@@ -13,7 +13,7 @@ fn close(found: f64, known: f64) {
 
 #[test]
 fn known_values_of_fishers_test() {
-    // The tea tasting of Fisher: all four cups, or three of four.
+    // Fisher's tea tasting: all four cups, or three of four.
     close(fisher(share(4, 4), share(0, 4)), 1.0 / 70.0);
     close(fisher(share(3, 4), share(1, 4)), 17.0 / 70.0);
     close(fisher(share(8, 10), share(1, 9)), 415.0 / 92_378.0);
@@ -23,7 +23,7 @@ fn known_values_of_fishers_test() {
     assert!((fisher(share(20, 20), share(0, 0)) - 1.0).abs() < 1e-12);
 }
 
-/// The same by whole numbers, for small tables.
+/// The same with exact integers, for small tables.
 fn exact(first: Share, second: Share) -> f64 {
     let choose = |n: u32, k: u32| -> u128 {
         (0..u128::from(k)).fold(1, |product, at| product * (u128::from(n) - at) / (at + 1))
@@ -59,7 +59,7 @@ proptest! {
         let p = fisher(first, second);
         prop_assert!((0.0..=1.0).contains(&p));
         if first.part < first.of && second.part > 0 {
-            // One more of the same total.
+            // One more part at the same total.
             let more = fisher(share(first.part + 1, first.of), share(second.part - 1, second.of));
             prop_assert!(more <= p + 1e-9, "{more} {p}");
         }
@@ -91,7 +91,7 @@ fn a_canary_ends_by_feedback_from_twenty_ratings_on() {
         Some(CanaryVerdict::NegativeFeedback { p }) if p < 0.05
     ));
     assert_eq!(judge_canary(of(share(2, 20)), live, None), None);
-    // Without ratings of the live version nothing is known to be worse.
+    // Without live ratings, a regression cannot be shown.
     assert_eq!(judge_canary(of(share(20, 20)), of(share(0, 0)), None), None);
 }
 

@@ -1,4 +1,4 @@
-//! One case: its inputs, what stands in for the world, its text, its errors.
+//! One case: its inputs, its mocks, its text, its errors.
 
 use std::time::Duration;
 

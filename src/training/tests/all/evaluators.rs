@@ -1,4 +1,4 @@
-//! The built-in evaluators: scores, reasons that help, and what is refused before the first call.
+//! The built-in evaluators: scores, helpful reasons, and configs refused before the first call.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ impl Given {
     }
 }
 
-/// `score passed` of a text.
+/// Score and pass result of a text.
 fn scored(output: Value, expected: Value, entrypoint: &str, config: Value) -> (f64, bool) {
     let verdict = given(output, expected).judged(entrypoint, &config);
     assert_eq!(verdict.error, None, "{entrypoint}");

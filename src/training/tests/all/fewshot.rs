@@ -1,4 +1,4 @@
-//! Demos: where they come from, how they are compared, and when `auto` tries them.
+//! Demos: their source, their comparison, and when `auto` tries them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use training::{Case, CaseRun, CaseStep, Demo, TrainablePrompt, trainable_prompts
 
 use crate::planned::planned;
 
-/// Kinds of cases.
+/// The number of case kinds.
 const KINDS: usize = 3;
-/// The case of which an input has a tag.
+/// The case with a tag in an input.
 const TAGGED: usize = 4;
 
-/// What makes a case pass.
+/// The condition for a case to pass.
 #[derive(Clone, Copy, PartialEq)]
 enum Teaches {
     /// Every fourth case passes; the others if a demo shows their kind.
@@ -44,7 +44,7 @@ struct Trained {
     teaches: Teaches,
 }
 
-/// Cases of each kind in turn, the first ones for training.
+/// Cases that cycle through the kinds, the first ones for training.
 fn world(train: usize, val: usize, teaches: Teaches, optimizer: Value) -> Trained {
     let case = |place: usize| {
         let split = if place < train { "train" } else { "val" };
@@ -79,9 +79,9 @@ struct Shown<'a> {
     kept: usize,
     kept_for_demos: Mutex<usize>,
     spent: Mutex<usize>,
-    /// Candidates that were compared, with their decisions.
+    /// Compared candidates with their decisions.
     compared: Mutex<Vec<(Candidate, Decision)>>,
-    /// Everything that happened, in order.
+    /// All events in order.
     happened: Mutex<Vec<String>>,
 }
 
@@ -109,7 +109,7 @@ impl Shown<'_> {
             Teaches::Nothing => place.is_multiple_of(4),
             Teaches::NoCase => false,
         };
-        // Its output knows a case that decides.
+        // Its output contains a held-out case.
         let last = self.trained.cases.len() - 1;
         let output = match place {
             0 => self.trained.cases[last].inputs["secret"].clone(),
@@ -228,7 +228,7 @@ fn place(demo: &Demo) -> usize {
 #[tokio::test]
 async fn demos_come_from_passing_cases_for_training_and_are_compared_in_sets() {
     let mut world = world(40, 30, Teaches::Demos, json!({"name": "fewshot", "epochs": 2}));
-    // A visitor has written a tag.
+    // A visitor's tag.
     world.cases[TAGGED].inputs.insert("note".to_owned(), json!("{{ config }}"));
     let lab = world.lab(usize::MAX);
     let found = world.search(&lab).await;
@@ -242,7 +242,8 @@ async fn demos_come_from_passing_cases_for_training_and_are_compared_in_sets() {
     assert_eq!(sets.len(), compared.len(), "no set is compared twice");
     assert!(sets.iter().all(|set| (1..=4).contains(&set.len())), "{sets:?}");
     assert!(sets.iter().map(Vec::len).collect::<BTreeSet<_>>().len() > 1, "sets differ in size: {sets:?}");
-    // Until a demo has made more of them pass, only every fourth one passes; what repeats a case that decides does not become a demo.
+    // Only every fourth case passes until a demo makes more pass; an output that repeats a held-out case does not
+    // become a demo.
     assert!(sets.iter().flatten().all(|place| *place < 40 && *place != 0), "{sets:?}");
     assert!(sets.iter().flatten().all(|place| *place != TAGGED), "tags do not become demos: {sets:?}");
     let mut first = compared[0].0.demos["p"].iter().map(place);
@@ -379,7 +380,7 @@ async fn the_least_useful_budget_pays_for_a_set_or_a_text_with_its_race() {
     for name in ["fewshot", "auto", "mipro"] {
         for seed in 0..9 {
             let optimizer = json!({"name": name, "epochs": 2, "minibatch_size": 5 + seed % 7, "seed": seed});
-            // Some of the first cases for training pass.
+            // Some of the first training cases pass.
             for (train, val) in [(9, 5), (24, 12), (60, 9)] {
                 let trained = world(train, val, Teaches::Demos, optimizer.clone());
                 let (plan, least) = planned(&trained.cases, &trained.prompts, &optimizer);

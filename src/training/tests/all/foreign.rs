@@ -1,4 +1,4 @@
-//! Evaluators that are functions of the graph, other services or other workflows: how requests name them, and what is refused.
+//! Evaluators that are graph functions, other services or other workflows: their names in requests, and refusals.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -124,7 +124,7 @@ fn a_service_needs_an_address_and_a_credential() {
     }
 }
 
-/// One workflow, which names another one that is not there.
+/// One workflow, which names a missing one.
 struct Grader;
 
 #[async_trait]
@@ -146,7 +146,7 @@ impl Versions for Grader {
 async fn a_workflow_that_is_not_there_is_an_unknown_evaluator() {
     for (entrypoint, expected) in [
         ("workflow:grade", "/0/entrypoint evaluator_not_found"),
-        // The evaluator is there; what it names is not.
+        // The evaluator exists, but the workflow that it names does not.
         ("workflow:grader", "/0/entrypoint workflow_not_found"),
     ] {
         let evaluators = read(entrypoint, None).unwrap();

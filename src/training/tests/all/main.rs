@@ -1,4 +1,4 @@
-//! Cases and their calls, with real plans of the engine and models of the tests.
+//! Cases and their calls, with real engine plans and test models.
 #![allow(
     missing_docs,
     clippy::unwrap_used,

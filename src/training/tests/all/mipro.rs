@@ -11,7 +11,7 @@ fn mipro(count: usize) -> Trained {
     world(count, &WORDS, json!({"name": "mipro", "epochs": 12, "minibatch_size": 4}), shared)
 }
 
-/// How many cases each candidate was executed on in races.
+/// The number of cases on which each candidate was raced.
 fn tried(lab: &Words<'_>) -> BTreeMap<u32, usize> {
     let mut tried = BTreeMap::new();
     for (candidate, _, phase, _) in lab.executed.lock().iter() {
@@ -28,7 +28,7 @@ async fn proposals_are_based_on_cases_workflow_and_tips_and_the_best_is_found() 
     let labs = [0, 1].map(|_| world.lab(Reflector::Guesses, usize::MAX, Stop::Budget));
     let found = world.search(&labs[0]).await.unwrap();
     assert_eq!(found.outcome, Outcome::Improved, "{found:?}");
-    // Each proposal has one word; none is made of another.
+    // Each proposal has one word; proposals do not build on each other.
     assert_eq!(WORDS.iter().filter(|word| found.best.prompts["p"].contains(**word)).count(), 1);
     assert_eq!(world.search(&labs[1]).await.unwrap(), found);
     let asked = labs[0].asked.lock();
@@ -83,7 +83,7 @@ async fn without_anything_better_the_seed_comes_back() {
 
 #[tokio::test]
 async fn a_combination_that_is_scored_in_full_is_decided_by_all_cases() {
-    // The seed has the word of the first cases that decide, the choice that of all others.
+    // The seed has the word that the first scoring cases need, the choice that of all others.
     let words: Vec<&str> =
         (0..40).map(|place| if (20..24).contains(&place) { "Answer" } else { "worda" }).collect();
     let halves = |place: usize| Some(if place < 20 { "train" } else { "val" });

@@ -11,7 +11,7 @@ fn opro(count: usize) -> Trained {
     world(count, &WORDS, json!({"name": "opro", "epochs": 12, "minibatch_size": 4}), shared)
 }
 
-/// The scores of the texts that a request names, in its order.
+/// The scores of the texts in a request, in order.
 fn scores(request: &str) -> Vec<u32> {
     let parts = request.split("<tried score=\"").skip(1);
     parts.map(|part| part.split_once('"').unwrap().0.parse().unwrap()).collect()

@@ -45,7 +45,7 @@ async fn a_search_is_the_same_each_time_and_executes_nothing_twice() {
     assert_ne!(*lab.executed.lock(), executed, "other minibatches");
 }
 
-/// Each word is a quarter of the score, and more than a quarter of the seed's length, cost and time.
+/// Each word adds a quarter to the score, but more than a quarter to the seed's length, cost and time.
 #[tokio::test]
 async fn what_a_gain_costs_is_subtracted_from_it() {
     for penalty in ["length_penalty", "cost_penalty", "latency_penalty"] {
@@ -161,7 +161,7 @@ async fn a_guard_may_not_become_worse() {
     let lab = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
     let found = world.search(&lab).await.unwrap();
     assert_eq!((found.outcome, found.best.number), (Outcome::NoSignificantGain, 0));
-    // With four cases the candidate is known on all of them when the guard rejects it.
+    // With four cases, the guard rejects the candidate when it is known on all of them.
     let small = self::world(4, &["word-rude"], json!({}), shared);
     let lab = small.lab(Reflector::Learns, usize::MAX, Stop::Budget);
     let found = small.search(&lab).await.unwrap();
@@ -310,7 +310,7 @@ async fn a_gain_that_fresh_samples_do_not_show_again_is_not_returned() {
 async fn a_pool_that_the_budget_ends_is_judged_by_fresh_samples() {
     for name in ["gepa", "auto"] {
         let world = world(60, &WORDS, json!({"name": name, "seed": 3}), shared);
-        // Enough for the headroom test, a proposal and its race, not for an epoch.
+        // Enough for the headroom test, a proposal and its race, but not for an epoch.
         let mut lab = world.lab(Reflector::Learns, 90, Stop::Budget);
         lab.kept = 40;
         let found = world.search(&lab).await.unwrap();
@@ -337,7 +337,7 @@ fn a_part_of_the_budget_is_kept_for_fresh_samples_of_the_seed_and_a_finalist() {
         let world = world(24, &WORDS, optimizer, shared);
         let problem = Problem::new(&world.cases, &world.prompts, &world.evaluators, &world.optimizer);
         assert_eq!(problem.reserved_cases(), cases);
-        // Of two calls a case.
+        // With two calls per case.
         let kept = [None, Some(1_000_000), Some(500), Some(50)].map(|most| problem.kept_thousandths(2, most));
         assert_eq!(kept, of_calls);
     }

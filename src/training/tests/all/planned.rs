@@ -1,4 +1,4 @@
-//! What is planned before the first call, compared with what a search really does.
+//! Compares plans made before the first call with the actual search.
 
 use serde_json::{Map, Value, json};
 use training::calls::BudgetLimits;
@@ -9,8 +9,8 @@ use training::{AskedModels, Case, Estimate, Resolution, Start, TrainablePrompt};
 use crate::words::{Reflector, Trained, world};
 use crate::world::llm;
 
-/// The estimate of a training of these prompts, whose workflow calls a model once for each case, and the least useful `max_llm_calls`: one
-/// call less is refused, and no other limit is.
+/// The estimate for training these prompts, whose workflow calls a model once per case, and the least useful
+/// `max_llm_calls`: one call fewer is refused, and no other limit is.
 pub(crate) fn planned(cases: &[Case], prompts: &[TrainablePrompt], optimizer: &Value) -> (Estimate, u64) {
     let (found, problems) = started(cases, prompts, optimizer, 1);
     let [problem] = problems.as_slice() else { panic!("{optimizer}: {problems:?}") };
@@ -20,7 +20,7 @@ pub(crate) fn planned(cases: &[Case], prompts: &[TrainablePrompt], optimizer: &V
     (found, least)
 }
 
-/// With this limit, the estimate and what is said of the budget.
+/// The estimate and the budget problems with this limit.
 fn started(
     cases: &[Case],
     prompts: &[TrainablePrompt],
@@ -48,7 +48,7 @@ fn started(
     };
     let splits = Problem::new(cases, prompts, &request.workload.evaluators, &request.optimizer).splits;
     let asked = AskedModels { evaluators: &Value::Null, judge: &config, optimizer: &config };
-    // The estimate is not above a budget.
+    // The estimate does not exceed a budget.
     let mut unlimited = request.optimizer.clone();
     unlimited.settings.limits = BudgetLimits::default();
     let found = start.estimate_training(&unlimited, (&splits, prompts), &asked);
@@ -58,7 +58,7 @@ fn started(
 
 const OPTIMIZERS: [&str; 6] = ["textgrad", "gepa", "auto", "random", "opro", "mipro"];
 
-/// So many cases for training, which the seed fails, and so many that decide, of which it passes all but the first.
+/// `train` training cases, which the seed fails, and `val` scoring cases, of which it passes all but the first.
 fn halves(train: usize, val: usize, optimizer: &Value) -> Trained {
     let words: Vec<&str> =
         (0..train + val).map(|place| if place <= train { "worda" } else { "}}." }).collect();
@@ -110,7 +110,7 @@ async fn the_least_useful_budget_pays_for_a_proposal_with_its_race() {
         for seed in 0..9 {
             let minibatch = 1 + seed % 9;
             let optimizer = json!({"name": name, "epochs": 2, "minibatch_size": minibatch, "seed": seed});
-            // Whatever the race is like.
+            // For every kind of race.
             for val in [1, 4, 9, 12] {
                 let train = usize::try_from(1 + seed * 7).unwrap();
                 let split = |place| Some(if place < train { "train" } else { "val" });
@@ -119,7 +119,7 @@ async fn the_least_useful_budget_pays_for_a_proposal_with_its_race() {
                 let shared = world(val, &["worda"], optimizer.clone(), |_| None);
                 proposes(&shared, Reflector::Guesses, &optimizer).await;
             }
-            // Of more cases a race needs those of the headroom test, if these decide.
+            // With more scoring cases, a race needs only the headroom cases if these decide.
             for (train, val) in [(20, 13), (9, 40), (100, 90)] {
                 proposes(&halves(train, val, &optimizer), Reflector::Forgets, &optimizer).await;
             }

@@ -47,7 +47,7 @@ My profile picture is upside down,account
 Hide my profile please,account
 ";
 
-/// Executes everything that it is asked for.
+/// Executes every request.
 struct RealLab<'a> {
     world: World,
     plan: Plan,

@@ -1,4 +1,4 @@
-//! What is refused, warned of and estimated before the first call.
+//! Refusals, warnings and estimates before the first call.
 
 use std::convert::Infallible;
 use std::sync::LazyLock;
@@ -40,12 +40,12 @@ impl Versions for Mailer {
 
 static NOTHING: LazyLock<(Value, Map<String, Value>)> = LazyLock::new(Default::default);
 
-/// A request that names no models.
+/// A request without models.
 fn no_models() -> AskedModels<'static> {
     AskedModels { evaluators: &NOTHING.0, judge: &NOTHING.1, optimizer: &NOTHING.1 }
 }
 
-/// A request with everything that it starts with.
+/// A request with everything needed to start.
 struct Given {
     graph: Value,
     plan: Plan,
@@ -201,7 +201,7 @@ async fn calls_are_counted_before_the_first_one() {
     assert_eq!((evaluation.cases, evaluation.llm_calls), (CallRange::exactly(40), CallRange::exactly(160)));
     let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
     let estimate = start.estimate_training(optimizer, (&splits, &[]), &no_models());
-    // 10 proposals of 4 cases each, all 20 cases for both. A model judges: the headroom test is done twice.
+    // 10 proposals with 4 cases each, all 20 cases for both. A model judges, so the headroom test runs twice.
     let cases = [24, 32 + 10 * (4 + 10) + 60, 32 + 10 * (4 + 20) + 80];
     assert_eq!(
         estimate.cases,
@@ -215,7 +215,8 @@ async fn calls_are_counted_before_the_first_one() {
 async fn a_budget_that_cannot_pay_for_one_proposal_is_refused_with_the_least_that_can() {
     let cases: Vec<Value> = (0..20).map(|n| json!({"inputs": {"n": n}})).collect();
     let mut refused = Vec::new();
-    // 12 cases with the seed and with a candidate, 4 for training, their critiques and a proposal; a quarter is kept.
+    // 12 cases each with the seed and a candidate, 4 for training, their critiques and a proposal; a quarter is
+    // reserved.
     for limit in [42, 43] {
         let training =
             json!({"dataset": {"cases": cases}, "optimizer": {"budget": {"max_llm_calls": limit}}});
@@ -262,7 +263,8 @@ async fn each_limit_of_a_budget_that_pays_for_nothing_is_refused_with_the_least_
         assert!(message.contains("the seed on 12 cases, one proposal and its race"), "{message}");
         let least: f64 = message.rsplit(' ').next().unwrap().parse().unwrap();
         let least_limit = if name == "max_tokens" {
-            // 30 cases with 409 bytes and a token each, a proposal, the smallest reserved answer; a tenth is kept.
+            // 30 cases with 409 bytes and a token each, a proposal, the smallest reserved answer; a tenth is
+            // reserved.
             assert_eq!(message.rsplit(' ').next(), Some("1757"), "{message}");
             json!(1_757)
         } else {
@@ -290,9 +292,9 @@ async fn an_estimate_says_tokens_money_and_time() {
     };
     let known = estimate("openai/gpt-4.1-mini").await;
     assert_eq!(known.llm_calls, CallRange::exactly(80));
-    // Two seconds a call, four at the same time.
+    // Two seconds per call, four calls at the same time.
     assert!((known.seconds - 40.0).abs() < 1e-9, "{known:?}");
-    // A task reads 6 bytes and its case's 12, and writes 20 tokens; a judge reads more and writes 128.
+    // A task reads 6 bytes plus 12 from its case, and writes 20 tokens; a judge reads more and writes 128.
     assert!(known.tokens > 40 * (5 + 20 + 250 + 128) && known.tokens < 40 * 500, "{known:?}");
     let list = models::list_price("openai/gpt-4.1-mini").unwrap();
     let written = 40.0 * 148.0;
@@ -303,7 +305,7 @@ async fn an_estimate_says_tokens_money_and_time() {
     assert_eq!((unpriced.cost_usd, unpriced.tokens), (None, known.tokens));
 }
 
-/// The trainable prompts with `demos_trainable`, which the system message of a model reads.
+/// The trainable prompts with `demos_trainable`, which a model's system message reads.
 async fn with_demos(optimizer: Value) -> (Given, Vec<training::TrainablePrompt>) {
     let cases: Vec<Value> = (0..40).map(|n| json!({"inputs": {"n": n}})).collect();
     let node = json!({"name": "a", "type": "llm", "model": "test/m", "system": "{{ config.prompts.style.text }}", "user": "x"});
@@ -324,7 +326,7 @@ async fn fewshot_needs_a_prompt_that_may_get_demos() {
     };
     let optimizer = &given.request.optimizer;
     assert_eq!(problems(&trainable, optimizer), [""; 0]);
-    // Without any trainable prompt, that is the problem.
+    // Without any trainable prompt, no further problem is reported.
     assert_eq!(problems(&[], optimizer), [""; 0]);
     trainable[0].demos_trainable = false;
     assert_eq!(problems(&trainable, optimizer), ["/runnable_config/prompts no_trainable_demos"]);
@@ -350,11 +352,12 @@ async fn fewshot_asks_no_model_for_proposals_and_auto_keeps_a_part_for_demos() {
             let optimizer = &given.request.optimizer;
             let estimate = given.start().estimate_training(optimizer, (&splits, &trainable), &no_models());
             assert_eq!(estimate.llm_calls, estimate.cases, "one call a case and none for proposals");
-            // 16 cases decide, 8 sets, at most with all cases for training.
+            // 16 scoring cases, 8 sets, at most with all training cases.
             assert_eq!(estimate.cases.max, Some(16 + 8 * (24 + 16) + 4 * 16));
         }
     }
-    // 12 + 8 + 12 cases, for demos all 24 for training; a request for a proposal, with critiques nine; 25 or 45 % are kept.
+    // 12 + 8 + 12 cases, for demos all 24 training cases; one proposal request, with critiques nine; 25 or 45 % are
+    // reserved.
     assert_eq!(least, [63, 43, 102, 54]);
 }
 

@@ -1,4 +1,4 @@
-//! The built-in model improves a prompt through the request, and its reply is taken and checked.
+//! The built-in model improves a prompt through the request, and its reply is extracted and checked.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ async fn the_built_in_model_learns_from_records() {
             ..ModelRequest::default()
         };
         let reply = model.call(&asked, &NoPieces).await.unwrap().text;
-        // With a sentence before it now and then; the tag is there each time.
+        // Sometimes with a sentence before it; the tag is always there.
         let text = new_prompt(&reply).unwrap_or_else(|| panic!("{reply}"));
         let fault = rules.fault(seed, &text);
         taken += u32::from(fault.is_none());

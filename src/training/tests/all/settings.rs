@@ -1,4 +1,4 @@
-//! What a request says of answers and prices: shared, of earlier runs, or neither; list prices or its own.
+//! Request settings for answers and prices: shared, from earlier runs, or neither; list prices or own prices.
 
 use std::time::Duration;
 
@@ -57,13 +57,13 @@ fn priced(limits: BudgetLimits) -> World {
 
 #[tokio::test]
 async fn cost_is_reserved_before_a_call_and_settled_after_it() {
-    // A call reports 10 tokens of input and 2 of output, and may have 1,024.
+    // A call reports 10 input and 2 output tokens, and may have 1,024.
     let each = nanodollars(10.0 * 0.001 + 2.0 * 0.01);
     let world = priced(BudgetLimits { max_cost: Some(each + nanodollars(10.3)), ..BudgetLimits::default() });
     let first = world.run(&one(), &asking(0, "a")).await;
     assert_eq!((first.error, first.cost), (None, Some(each)));
     assert_eq!(nanodollars(world.calls.usage().cost_usd), each);
-    // What is left pays for the largest answer of one more call.
+    // The rest pays for one more call with the largest answer.
     assert_eq!(world.run(&one(), &asking(1, "b")).await.error, None);
     let short = priced(BudgetLimits { max_cost: Some(nanodollars(10.2)), ..BudgetLimits::default() });
     assert!(short.run(&one(), &asking(0, "a")).await.error.is_some());
@@ -87,7 +87,7 @@ async fn without_a_cache_no_request_is_answered_from_another_one_but_a_resumed_r
     let resumed = World::with(Begin { shares_answers: false, recorded, ..Begin::default() });
     assert_eq!(twice(&resumed).await, runs);
     assert_eq!(sent(&resumed), 0);
-    // A case that is executed again in the same life finds its own answers.
+    // A case that is executed again in the same process finds its own answers.
     assert_eq!(resumed.run(&one(), &asking(0, "same")).await.output, "same");
     assert_eq!(sent(&resumed), 0);
 }
@@ -101,13 +101,13 @@ async fn an_answer_of_an_earlier_run_is_recorded_and_free() {
     let begin = || Begin { prices: crate::world::priced(1.0, 1.0), limits, ..Begin::default() };
     let later = World::with(Begin { earlier, ..begin() });
     let ran = later.run(&one(), &asking(0, "same")).await;
-    // The case costs what it did, the run nothing.
+    // The case keeps its cost, the run pays nothing.
     assert_eq!((&ran.output, ran.cost), (&before.output, before.cost));
     let usage = later.calls.usage();
     assert_eq!((sent(&later), usage.llm_calls, usage.cached_calls, usage.cost_usd), (0, 0, 1, 0.0));
     let recorded: Vec<RecordedCall> = later.recorded.0.lock().clone();
     assert_eq!(recorded.iter().map(|call| call.attempts).collect::<Vec<_>>(), [0]);
-    // A resumed run does not depend on the earlier one any more.
+    // A resumed run no longer depends on the earlier one.
     let resumed = World::with(Begin { recorded, ..begin() });
     assert_eq!(resumed.run(&one(), &asking(0, "same")).await.output, ran.output);
     assert_eq!(sent(&resumed), 0);
@@ -145,7 +145,7 @@ async fn long_requests_are_recorded_as_in_flight() {
     drop(both);
     assert_eq!(*world.recorded.2.lock(), [1, 2, 1, 0], "with the rows of the calls that were given up");
     assert_eq!(world.recorded.1.lock().len(), 2);
-    // One that is answered at once is not.
+    // A request that is answered at once is not recorded as in flight.
     world.run(&plan, &asking(2, "c")).await;
     assert_eq!(world.recorded.2.lock().len(), 4);
 }

@@ -17,7 +17,7 @@ use training::request::read_training;
 use training::{Case, CaseContext, CaseRun, CaseStep, judge, trainable_prompts};
 use worlds::{Demo, Family, RequestOptions, World};
 
-/// A world as the models of a search.
+/// A simulated world that plays a search's models.
 struct WorldLab<'a> {
     world: &'a World,
     problem: &'a Problem<'a>,
@@ -47,7 +47,7 @@ impl State {
 }
 
 impl WorldLab<'_> {
-    /// One execution, node by node.
+    /// Executes a case once, node by node.
     fn execute(&self, candidate: &Candidate, case: &Case, sample: u32) -> Result<CaseRun, Stop> {
         let text = |name: &str| case.inputs[name].as_str().unwrap().to_owned();
         let (message, desk) = (text("message"), text("desk"));
@@ -149,7 +149,7 @@ impl Lab for WorldLab<'_> {
     }
 }
 
-/// What a search finds, with the true scores of the seed and of what it returns.
+/// A search result, with the true scores of the seed and of the returned prompts.
 pub(crate) struct Found {
     pub(crate) finding: Finding,
     pub(crate) seed: f64,
@@ -157,7 +157,7 @@ pub(crate) struct Found {
     pub(crate) calls: u64,
 }
 
-/// Searches with at most so many calls.
+/// Searches with a limited number of calls.
 pub(crate) async fn trained(family: Family, seed: u64, name: &str, budget: u64) -> Found {
     let world = World::draw(family, seed);
     let settings = json!({"name": name, "epochs": 50, "seed": seed, "budget": {"max_llm_calls": budget}});

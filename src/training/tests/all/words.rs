@@ -1,4 +1,4 @@
-//! A search whose cases know which words a prompt must have, and whose optimizer learns them, or does not.
+//! A search whose cases know the words that a prompt must have, and whose optimizer learns them or fails to.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use training::{Case, CaseRun, CaseStep, TrainablePrompt, trainable_prompts};
 
 use crate::world::llm;
 
-/// How the optimizer's model answers.
+/// The behavior of the optimizer's model.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Reflector {
     /// Adds the words that feedback names.
     Learns,
-    /// Adds one of the words after the other, whatever it is told.
+    /// Adds the words one after the other, regardless of feedback.
     Guesses,
-    /// Takes everything out.
+    /// Removes everything.
     Forgets,
     /// Repeats a held-out case.
     Leaks,
-    /// Says that it cannot.
+    /// Refuses.
     Refuses,
     /// Loses the placeholder.
     LosesPlaceholder,
@@ -37,13 +37,13 @@ pub(crate) enum Reflector {
 pub(crate) struct Words<'a> {
     pub(crate) cases: &'a [Case],
     pub(crate) reflector: Reflector,
-    /// Executions of cases and requests that are allowed.
+    /// The allowed case executions and requests.
     pub(crate) budget: usize,
-    /// Those of them that are kept for the final.
+    /// The part of the budget reserved for the final.
     pub(crate) kept: usize,
     pub(crate) spent: Mutex<usize>,
     pub(crate) over: Stop,
-    /// How often something was refused.
+    /// The number of refusals.
     pub(crate) refused: Mutex<usize>,
     /// Proposal, prompt and ordinal of each request.
     pub(crate) numbers: Mutex<Vec<(u32, String, u32)>>,
@@ -51,7 +51,7 @@ pub(crate) struct Words<'a> {
     pub(crate) rationales: Mutex<Vec<String>>,
     pub(crate) asked: Mutex<Vec<String>>,
     pub(crate) executed: Mutex<Vec<(u32, usize, &'static str, u32)>>,
-    /// Cases whose results were read again.
+    /// Cases whose results were recalled.
     pub(crate) recalled: Mutex<BTreeSet<usize>>,
 }
 
@@ -251,8 +251,8 @@ impl Trained {
         }
     }
 
-    /// Searches with each `step`th budget below that of a whole search: the returned prompts always have a checkpoint, and nothing is tried
-    /// after a cancel.
+    /// Searches with each `step`th budget below that of a whole search: the returned prompts always have a
+    /// checkpoint, and nothing is tried after a cancel.
     pub(crate) async fn assert_ends_within(&self, reflector: Reflector, step: usize) {
         let whole = self.lab(reflector, usize::MAX, Stop::Budget);
         self.search(&whole).await.unwrap();
@@ -270,7 +270,7 @@ impl Trained {
         }
     }
 
-    /// Requests of the optimizer contain cases for training, and no others.
+    /// Asserts that requests to the optimizer contain only training cases.
     pub(crate) fn assert_held_out(&self, lab: &Words<'_>) {
         let asked = lab.asked.lock();
         let is_told = |split: &str| {

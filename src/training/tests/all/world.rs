@@ -1,4 +1,4 @@
-//! What a case needs from outside: a model that a test scripts, and nothing else.
+//! The test environment of a case: a scripted model, and nothing else.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -28,7 +28,7 @@ use training::evaluators::{Evaluator, Verdict};
 use training::{Case, CaseBench, CaseContext, CaseRun, CaseSettings, judge, run_case};
 use wire::ErrorCode;
 
-/// What the model does with a request.
+/// The model's answer to a request.
 pub(crate) enum Answer {
     Text(&'static str),
     Refuses(Option<Duration>),
@@ -37,7 +37,7 @@ pub(crate) enum Answer {
     Hangs,
 }
 
-/// Answers by script, else with the last message; remembers every request.
+/// Answers by script, else with the last message; records every request.
 #[derive(Default)]
 pub(crate) struct TestModel {
     pub(crate) script: Mutex<VecDeque<Answer>>,
@@ -48,7 +48,7 @@ pub(crate) struct TestModel {
 impl Model for TestModel {
     async fn call(&self, request: &ModelRequest, _pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
         self.requests.lock().push(request.clone());
-        // Others begin meanwhile.
+        // Lets other requests start meanwhile.
         tokio::task::yield_now().await;
         let error = |kind, retry_after| ModelError { kind, message: "no".to_owned(), retry_after };
         let scripted = self.script.lock().pop_front();
@@ -63,7 +63,7 @@ impl Model for TestModel {
         Ok(ModelAnswer { text, usage, ..ModelAnswer::default() })
     }
 
-    /// A vector has the number of each letter.
+    /// A vector counts each letter.
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, ModelError> {
         let count = |text: &str, letter| f64::from(u8::try_from(text.matches(letter).count()).unwrap());
         let vectors = request
@@ -75,12 +75,12 @@ impl Model for TestModel {
     }
 }
 
-/// Takes recorded calls.
+/// Collects recorded calls.
 #[derive(Clone, Default)]
 pub(crate) struct Recorded(
     pub(crate) Arc<Mutex<Vec<RecordedCall>>>,
     pub(crate) Arc<Mutex<Vec<UnansweredCall>>>,
-    /// How many requests are in flight, each time that it is told.
+    /// Every reported number of requests in flight.
     pub(crate) Arc<Mutex<Vec<u32>>>,
 );
 
@@ -119,7 +119,7 @@ pub(crate) struct World {
     pub(crate) workflows: Others,
 }
 
-/// Prices of the model `test/m`, dollars for a million tokens.
+/// Prices of the model `test/m`, in dollars per million tokens.
 pub(crate) fn priced(input: f64, output: f64) -> RunPrices {
     let mut prices = RunPrices::default();
     prices.add("test/m", None, Price { input, cached: None, output, text_only: false });
@@ -130,7 +130,7 @@ pub(crate) fn noon() -> DateTime<Utc> {
     "2026-03-01T12:00:00Z".parse().unwrap()
 }
 
-/// What a run begins with.
+/// The initial state of a run.
 pub(crate) struct Begin {
     pub(crate) seed: u64,
     pub(crate) limits: BudgetLimits,
@@ -210,7 +210,7 @@ impl World {
             .await
     }
 
-    /// The verdicts of a case, with `test/judge` as the model that judges.
+    /// The verdicts of a case, with `test/judge` as the judge model.
     pub(crate) async fn judged(
         &self,
         evaluators: &[Evaluator],
@@ -273,7 +273,7 @@ impl World {
         self.while_time_passes(self.run(plan, case)).await
     }
 
-    /// The result of work that waits for the clock.
+    /// Awaits work while advancing the clock.
     pub(crate) async fn while_time_passes<T>(&self, work: impl Future<Output = T>) -> T {
         let mut running = std::pin::pin!(work);
         for _ in 0..100_000 {
@@ -319,7 +319,7 @@ pub(crate) fn asking(index: u32, message: &str) -> Case {
     case(index, &json!({"message": message}), &json!({}))
 }
 
-/// The nodes one after the other.
+/// A plan that runs the nodes one after the other.
 pub(crate) fn plan(nodes: &[Value], output: &str) -> Plan {
     let names: Vec<&str> = nodes.iter().map(|node| node["name"].as_str().unwrap()).collect();
     let ends = ["START"].iter().chain(&names).zip(names.iter().chain(&["END"]));
@@ -332,14 +332,14 @@ pub(crate) fn llm(name: &str, user: &str) -> Value {
     json!({"name": name, "type": "llm", "model": "test/m", "user": user})
 }
 
-/// There is nothing outside.
+/// Provides nothing from outside.
 struct Nothing;
 
 fn none<T>() -> Result<T, NodeError> {
     Err(NodeError::new(ErrorCode::NodeFailed, "there is nothing outside"))
 }
 
-/// Other workflows, by their handles and versions; the last one is live.
+/// Other workflows by handle and version; the last one is live.
 #[derive(Default)]
 pub(crate) struct Others(pub(crate) Vec<(&'static str, u32, Arc<Plan>)>);
 

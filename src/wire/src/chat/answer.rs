@@ -1,4 +1,4 @@
-//! Answers to what an item asks.
+//! Answers to a pending item's questions.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::FieldError;
 /// The answer to a pending item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemAnswer {
-    /// What the workflow gets: `{status, answers}`, or the output of the tool.
+    /// The value for the workflow: `{status, answers}`, or the tool's output.
     pub value: Value,
     /// The item with its answer.
     pub body: ItemBody,
@@ -27,7 +27,7 @@ impl ItemBody {
         )
     }
 
-    /// The answers to its questions; `None` if it asks none or they have answers.
+    /// Answers the item's questions; `None` if it has none or they are already answered.
     #[must_use]
     pub fn submitted(&self, submission: &InputSubmission) -> Option<ItemAnswer> {
         let Self::StructuredInput { status: InputStatus::Pending, inputs } = self else { return None };
@@ -36,7 +36,7 @@ impl ItemBody {
         Some(ItemAnswer { value, body: Self::StructuredInput { status, inputs } })
     }
 
-    /// The output of the tool that it calls; `None` if it calls none or has the output.
+    /// Completes the item's tool call with this output; `None` without a pending call.
     #[must_use]
     pub fn returned(&self, output: Value) -> Option<ItemAnswer> {
         let Self::ClientToolCall { status: ToolCallStatus::Pending, call_id, name, arguments, .. } = self
@@ -49,10 +49,10 @@ impl ItemBody {
         Some(ItemAnswer { value, body })
     }
 
-    /// The answer of a value: a submission, or the output of the tool; `None` if it waits for none.
+    /// Answers the item with a submission or a tool output; `None` if the item is not pending.
     ///
     /// # Errors
-    /// Every problem of a submission, with a pointer into the value.
+    /// Every problem in a submission, with a pointer into the value.
     pub fn answered(&self, value: Value) -> Result<Option<ItemAnswer>, Vec<FieldError>> {
         let Self::StructuredInput { .. } = self else { return Ok(self.returned(value)) };
         let mut problems = Vec::new();

@@ -11,7 +11,7 @@ pub struct Attachment {
     pub id: String,
     /// The file's name.
     pub name: String,
-    /// Its media type, detected from its content; as announced until it is uploaded.
+    /// Its media type, detected from its content; the announced type before the upload.
     pub mime_type: String,
     /// `file` or `image`.
     #[serde(rename = "type")]
@@ -19,10 +19,10 @@ pub struct Attachment {
     /// Opaque; never a server path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_path: Option<String>,
-    /// Images only: an absolute address to load the image from, valid for at least 48 hours.
+    /// Images only: an absolute image address, valid for at least 48 hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview_url: Option<String>,
-    /// Where to send the bytes; only in the answer to `attachments.create`.
+    /// Upload instructions; only in the answer to `attachments.create`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload_descriptor: Option<UploadDescriptor>,
     /// The thread whose message contains it.
@@ -30,7 +30,7 @@ pub struct Attachment {
     pub thread_id: Option<String>,
 }
 
-/// How clients show an attachment.
+/// An attachment's display form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -41,7 +41,7 @@ pub enum AttachmentKind {
     Image,
 }
 
-/// Where to send the bytes of an attachment.
+/// Upload instructions for an attachment's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UploadDescriptor {
@@ -55,7 +55,7 @@ pub struct UploadDescriptor {
 }
 
 impl Attachment {
-    /// The opaque path of an attachment.
+    /// An attachment's opaque path.
     #[must_use]
     pub fn path(id: &str, name: &str) -> String {
         format!("chat/attachments/{id}/{name}")

@@ -1,9 +1,9 @@
-//! What messages of the assistant contain: text with annotations.
+//! Assistant message content: text with annotations.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A part of an assistant message.
+/// An assistant message part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -18,7 +18,7 @@ pub enum ContentPart {
 pub struct OutputText {
     /// The text.
     pub text: String,
-    /// Sources and entities it names.
+    /// Sources and entities named in the text.
     #[serde(default)]
     pub annotations: Vec<Annotation>,
 }
@@ -37,14 +37,14 @@ impl ContentPart {
 #[cfg_attr(feature = "schema", schemars(rename = "Annotation", transform = crate::schema::tagged("annotation")))]
 #[serde(tag = "type", rename = "annotation")]
 pub struct Annotation {
-    /// What it points at.
+    /// The mark's target.
     pub source: Source,
     /// Character position of the mark; equal positions group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
 }
 
-/// What an annotation points at.
+/// An annotation's target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
@@ -56,15 +56,15 @@ pub struct Source {
     /// RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
-    /// Sources of one group are shown together.
+    /// Sources with the same group are shown together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Where it is.
+    /// The source's location.
     #[serde(flatten)]
     pub place: SourcePlace,
 }
 
-/// Where a source is, by its kind.
+/// A source's location, by kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -78,18 +78,18 @@ pub enum SourcePlace {
     Url {
         /// Its address.
         url: String,
-        /// Who wrote it.
+        /// Its author.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         attribution: Option<String>,
     },
-    /// A thing that the embedding page knows.
+    /// An object that the embedding page knows.
     Entity {
-        /// The page's id of it.
+        /// The page's id for it.
         id: String,
-        /// Name of an icon.
+        /// An icon's name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         icon: Option<String>,
-        /// Shown in a list of sources.
+        /// Shown in a source list.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         label: Option<String>,
         /// Shown in the text.
@@ -98,7 +98,7 @@ pub enum SourcePlace {
         /// Whether it can be clicked.
         #[serde(default)]
         interactive: bool,
-        /// For the page.
+        /// Data for the page.
         #[serde(default)]
         data: Map<String, Value>,
     },

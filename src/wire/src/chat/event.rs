@@ -1,4 +1,4 @@
-//! The events of a chat stream. Unset optional fields are absent; clients ignore types they do not know.
+//! Chat stream events. Unset optional fields are absent; clients ignore types they do not know.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use super::content::{Annotation, ContentPart, OutputText};
 use super::item::{Thread, ThreadItem};
 use super::parts::{GeneratedImage, Task, WidgetRoot};
 
-/// One event of a chat stream.
+/// A chat stream event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type")]
@@ -24,18 +24,18 @@ pub enum ChatEvent {
         /// The thread, without items.
         thread: Thread,
     },
-    /// An item was begun; it is not stored yet.
+    /// An item has started; it is not stored yet.
     #[serde(rename = "thread.item.added")]
     ItemAdded {
-        /// As far as it has got.
+        /// Its state so far.
         item: ThreadItem,
     },
-    /// A started item continues.
+    /// A started item has changed.
     #[serde(rename = "thread.item.updated")]
     ItemUpdated {
-        /// The begun item.
+        /// The started item.
         item_id: String,
-        /// What is new.
+        /// The change.
         update: ItemUpdate,
     },
     /// An item is complete and stored.
@@ -47,22 +47,22 @@ pub enum ChatEvent {
     /// An item was deleted.
     #[serde(rename = "thread.item.removed")]
     ItemRemoved {
-        /// Which.
+        /// The item's id.
         item_id: String,
     },
-    /// An item now reads otherwise.
+    /// An item has new content.
     #[serde(rename = "thread.item.replaced")]
     ItemReplaced {
-        /// How it reads now.
+        /// The new content.
         item: ThreadItem,
     },
-    /// What the client may do with this stream.
+    /// The client's options for this stream.
     #[serde(rename = "stream_options")]
     StreamOptions {
         /// The options.
         stream_options: StreamOptions,
     },
-    /// What the workflow is doing; not stored.
+    /// Workflow progress; not stored.
     #[serde(rename = "progress_update")]
     ProgressUpdate {
         /// One line.
@@ -71,19 +71,19 @@ pub enum ChatEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         icon: Option<String>,
     },
-    /// Something the page shall do; not stored.
+    /// An effect for the page to perform; not stored.
     #[serde(rename = "client_effect")]
     ClientEffect {
-        /// What.
+        /// The effect's name.
         name: String,
-        /// With what.
+        /// The effect's arguments.
         #[serde(default)]
         data: Map<String, Value>,
     },
     /// A message outside the conversation.
     #[serde(rename = "notice")]
     Notice {
-        /// How urgent.
+        /// The urgency.
         level: NoticeLevel,
         /// Markdown.
         message: String,
@@ -94,7 +94,7 @@ pub enum ChatEvent {
     /// The turn failed; nothing follows.
     #[serde(rename = "error")]
     Error {
-        /// The widget's parser takes only these two.
+        /// The widget's parser accepts only these two.
         code: StreamErrorCode,
         /// For the user; only with `custom`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,47 +107,47 @@ pub enum ChatEvent {
     },
 }
 
-/// What is new in a begun item.
+/// A change to a started item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type")]
 pub enum ItemUpdate {
-    /// The interface's piece of text; pieces are appended.
+    /// The interface's text piece; pieces are appended.
     #[serde(rename = "content_part_added")]
     PieceAdded {
         /// `{"type":"output_text","text":…}`.
         part: PiecePart,
     },
-    /// ChatKit: a part begins.
+    /// ChatKit: a part has started.
     #[serde(rename = "assistant_message.content_part.added")]
     PartAdded {
-        /// Which part.
+        /// The part's index.
         content_index: u32,
-        /// As far as it has got.
+        /// Its content so far.
         content: ContentPart,
     },
-    /// ChatKit: more text of a part.
+    /// ChatKit: more text in a part.
     #[serde(rename = "assistant_message.content_part.text_delta")]
     TextDelta {
-        /// Which part.
+        /// The part's index.
         content_index: u32,
         /// The text to append.
         delta: String,
     },
-    /// ChatKit: a mark in a part.
+    /// ChatKit: an annotation in a part.
     #[serde(rename = "assistant_message.content_part.annotation_added")]
     AnnotationAdded {
-        /// Which part.
+        /// The part's index.
         content_index: u32,
-        /// Which annotation.
+        /// The annotation's index.
         annotation_index: u32,
-        /// The mark.
+        /// The annotation.
         annotation: Annotation,
     },
-    /// ChatKit: a part is complete.
+    /// ChatKit: a complete part.
     #[serde(rename = "assistant_message.content_part.done")]
     PartDone {
-        /// Which part.
+        /// The part's index.
         content_index: u32,
         /// The whole part.
         content: ContentPart,
@@ -158,18 +158,18 @@ pub enum ItemUpdate {
         /// The whole widget.
         widget: WidgetRoot,
     },
-    /// One component of a widget changed.
+    /// A widget component changed.
     #[serde(rename = "widget.component.updated")]
     ComponentUpdated {
-        /// Id of the component.
+        /// The component's id.
         component_id: String,
         /// The whole component.
         component: Map<String, Value>,
     },
-    /// The text of a widget's component continues.
+    /// More text in a widget component.
     #[serde(rename = "widget.streaming_text.value_delta")]
     ComponentText {
-        /// Id of the component.
+        /// The component's id.
         component_id: String,
         /// The text to append.
         delta: String,
@@ -184,7 +184,7 @@ pub enum ItemUpdate {
         /// The task.
         task: Task,
     },
-    /// A task of a list changed.
+    /// A task in a list changed.
     #[serde(rename = "workflow.task.updated")]
     TaskUpdated {
         /// Its index.
@@ -203,7 +203,7 @@ pub enum ItemUpdate {
     },
 }
 
-/// A piece of text in the interface's dialect.
+/// A text piece in the interface's dialect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "PieceText", transform = crate::schema::tagged("output_text")))]
@@ -226,7 +226,7 @@ impl ItemUpdate {
     }
 }
 
-/// What the client may do with a stream.
+/// The client's options for a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamOptions {
@@ -234,20 +234,20 @@ pub struct StreamOptions {
     pub allow_cancel: bool,
 }
 
-/// How urgent a notice is.
+/// A notice's urgency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeLevel {
-    /// To know.
+    /// Information.
     Info,
-    /// To mind.
+    /// A warning.
     Warning,
-    /// To act on.
+    /// Requires action.
     Danger,
 }
 
-/// The two codes that the widget's parser takes.
+/// The two codes that the widget's parser accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StreamErrorCode {
@@ -260,8 +260,8 @@ pub enum StreamErrorCode {
 }
 
 impl ChatEvent {
-    /// An error that names one of our codes, with its public message. What a retry cannot help is never said to allow
-    /// one, whatever the turn would allow.
+    /// An error with one of our codes and its public message. It never allows a retry that cannot help, whatever
+    /// `allow_retry` says.
     #[must_use]
     pub fn failure(code: crate::ErrorCode, allow_retry: bool) -> Self {
         Self::Error {

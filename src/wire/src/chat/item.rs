@@ -1,4 +1,4 @@
-//! Threads and what stands in them. Unset optional fields are absent.
+//! Threads and their items. Unset optional fields are absent.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,37 +17,37 @@ use crate::Timestamp;
 pub struct Thread {
     /// `thr_…`.
     pub id: String,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// Whether it takes messages.
+    /// Whether it accepts messages.
     pub status: ThreadStatus,
     /// A page of its items; empty in events.
     pub items: Page<ThreadItem>,
     /// Its title, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Hosts that images of widgets may come from; absent: any.
+    /// Allowed hosts for widget images; absent: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_image_domains: Option<Vec<String>>,
-    /// Always `{}` towards clients.
+    /// Always `{}` for clients.
     #[serde(default)]
     pub metadata: Map<String, Value>,
 }
 
-/// Whether a thread takes messages.
+/// Whether a thread accepts messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ThreadStatus {
-    /// It does.
+    /// It accepts messages.
     Active,
-    /// Not at present.
+    /// It accepts no messages at present.
     Locked {
         /// Shown to the user.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Never again.
+    /// It never accepts messages again.
     Closed {
         /// Shown to the user.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ impl ThreadStatus {
     /// All names, on the wire and in rows.
     pub const NAMES: [&'static str; 3] = ["active", "locked", "closed"];
 
-    /// The status of this name.
+    /// Parses a status name.
     #[must_use]
     pub fn read(name: &str, reason: Option<String>) -> Option<Self> {
         match name {
@@ -80,7 +80,7 @@ impl ThreadStatus {
         }
     }
 
-    /// Why it accepts no messages, if that is known.
+    /// The reason for accepting no messages, if known.
     #[must_use]
     pub fn into_reason(self) -> Option<String> {
         match self {
@@ -90,7 +90,7 @@ impl ThreadStatus {
     }
 }
 
-/// One page of a list.
+/// A list page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "{T}Page"))]
@@ -110,27 +110,27 @@ impl<T> Default for Page<T> {
     }
 }
 
-/// One entry of a thread.
+/// A thread entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadItem {
-    /// What it contains. First, since stored items are told apart by how their JSON begins.
+    /// The content. It comes first because stored items are distinguished by the start of their JSON.
     #[serde(flatten)]
     pub body: ItemBody,
-    /// A prefix for its kind ([`ItemBody::prefix`]), and a key.
+    /// An id: the prefix of its kind ([`ItemBody::prefix`]), and a key.
     pub id: String,
     /// The thread that contains it.
     pub thread_id: String,
-    /// When it was accepted or started.
+    /// Acceptance or start time.
     pub created_at: Timestamp,
 }
 
-/// What an item contains, by its kind.
+/// An item's content, by kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ItemBody {
-    /// What the user said.
+    /// A user's message.
     UserMessage {
         /// Texts and tags.
         content: Vec<UserMessageContent>,
@@ -139,27 +139,27 @@ pub enum ItemBody {
         /// The text the user replied to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quoted_text: Option<String>,
-        /// Model and tool the user chose.
+        /// The model and the tool that the user chose.
         inference_options: InferenceOptions,
     },
-    /// What the workflow answered.
+    /// The workflow's answer.
     AssistantMessage {
-        /// The parts of the answer.
+        /// The answer's parts.
         content: Vec<ContentPart>,
         /// Set if the answer ended before it was complete.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<MessageStatus>,
-        /// Why it ended.
+        /// The reason for the incomplete end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<IncompleteReason>,
     },
-    /// A call of a tool that the client runs.
+    /// A tool call that the client runs.
     ClientToolCall {
         /// Whether the client has returned its output.
         status: ToolCallStatus,
-        /// Id of the call.
+        /// The call's id.
         call_id: String,
-        /// Name of the tool.
+        /// The tool's name.
         name: String,
         /// Its arguments.
         arguments: Map<String, Value>,
@@ -169,7 +169,7 @@ pub enum ItemBody {
     },
     /// Questions with a form for their answers.
     StructuredInput {
-        /// Whether they were answered.
+        /// Whether the user has answered them.
         status: InputStatus,
         /// The questions.
         inputs: Vec<StructuredInput>,
@@ -182,7 +182,7 @@ pub enum ItemBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         copy_text: Option<String>,
     },
-    /// A list of tasks.
+    /// A task list.
     Workflow {
         /// The tasks with their summary.
         workflow: TaskList,
@@ -197,29 +197,29 @@ pub enum ItemBody {
         /// The image, once there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         image: Option<GeneratedImage>,
-        /// How far an open one is, from 0 to 1. Events of updates contain it; the item does not.
+        /// An unfinished image's progress, from 0 to 1. Update events contain it; the item does not.
         #[serde(skip)]
         progress: Option<f64>,
     },
-    /// A hint for the page: nothing more of this turn is visible.
+    /// A hint for the page: the turn shows nothing more.
     EndOfTurn,
-    /// Context of the workflow for models; never sent to a client.
+    /// Context from the workflow for models; never sent to a client.
     HiddenContextItem {
         /// Any JSON.
         content: Value,
     },
-    /// Context of the service for models; never sent to a client.
+    /// Context from the service for models; never sent to a client.
     SdkHiddenContext {
         /// Text.
         content: String,
     },
-    /// A kind of a newer build, whose instance may run beside this one; not sent.
+    /// A kind from a newer build, whose instance may run at the same time; not sent.
     #[serde(other)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     Unknown,
 }
 
-/// How much of a widget without a text models read, bytes.
+/// Maximum bytes that models read from a widget without a text.
 const WIDGET_TEXT: usize = 8 * 1024;
 
 impl ThreadItem {
@@ -252,7 +252,7 @@ impl ItemBody {
         Self::AssistantMessage { content: vec![ContentPart::text(text)], status: None, reason: None }
     }
 
-    /// The state of a complete item, without what only open ones have.
+    /// Completes the item: removes fields that only unfinished items have.
     #[must_use]
     pub fn complete(mut self) -> Self {
         if let Self::GeneratedImage { progress, .. } = &mut self {
@@ -261,7 +261,7 @@ impl ItemBody {
         self
     }
 
-    /// Prefix of its id.
+    /// The id prefix.
     #[must_use]
     pub const fn prefix(&self) -> &'static str {
         match self {
@@ -280,7 +280,7 @@ impl ItemBody {
         }
     }
 
-    /// Text of an assistant message.
+    /// An assistant message's text.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         match self {
@@ -324,7 +324,7 @@ impl ItemBody {
     }
 }
 
-/// What a message says of itself.
+/// A message's completeness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -333,14 +333,14 @@ pub enum MessageStatus {
     Incomplete,
 }
 
-/// Why a message is not complete.
+/// The reason for an incomplete message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IncompleteReason {
     /// The visitor stopped it, or the thread was deleted.
     Stopped,
-    /// Its last reader left, and did not come back in time.
+    /// Its last reader left and did not return in time.
     Abandoned,
     /// The workflow failed.
     Failed,

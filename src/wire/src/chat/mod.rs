@@ -20,12 +20,12 @@ pub use parts::*;
 pub use request::*;
 pub use title::*;
 
-/// Who a stream's pieces of text are written for.
+/// The dialect of a stream's text pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// `thread.item.updated` with `content_part_added`, as `interface.md` has it.
+    /// `thread.item.updated` with `content_part_added`, as in `interface.md`.
     Interface,
     /// ChatKit's own updates.
     Chatkit,
@@ -41,7 +41,7 @@ impl Dialect {
         }
     }
 
-    /// The dialect of this name.
+    /// Parses a dialect name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Interface, Self::Chatkit].into_iter().find(|d| d.as_str() == name)

@@ -1,4 +1,4 @@
-//! What items other than messages contain. Source: openai-chatkit 1.6.5 (`types.py`, `widgets.py`).
+//! The content of items other than messages. Source: openai-chatkit 1.6.5 (`types.py`, `widgets.py`).
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use serde_json::{Map, Value};
 
 use super::content::Source;
 
-/// Whether the client has returned the output of a tool.
+/// Whether the client has returned a tool's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ToolCallStatus {
     /// Not yet.
     Pending,
-    /// It has.
+    /// The output was returned.
     Completed,
 }
 
-/// Whether questions were answered.
+/// Whether the user has answered questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum InputStatus {
     /// Not yet.
     Pending,
-    /// At least one was.
+    /// At least one was answered.
     Answered,
     /// The user skipped all of them, or they expired.
     Skipped,
@@ -39,10 +39,10 @@ pub struct StructuredInput {
     pub id: String,
     /// The question.
     pub question: String,
-    /// The answer, once there is one.
+    /// The answer, once given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<InputAnswer>,
-    /// How it is answered.
+    /// The answer form.
     #[serde(flatten)]
     pub form: InputForm,
 }
@@ -55,16 +55,16 @@ impl StructuredInput {
     }
 }
 
-/// How a question is answered.
+/// A question's answer form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum InputForm {
-    /// One or several of some values, or another one.
+    /// A choice among some values, or a different value.
     MultipleChoice {
         /// The values to choose from.
         options: Vec<InputOption>,
-        /// Whether several may be chosen.
+        /// Whether the user may choose several.
         #[serde(default)]
         multiple: bool,
     },
@@ -76,7 +76,7 @@ pub enum InputForm {
     },
 }
 
-/// A value to choose.
+/// A value in a choice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InputOption {
@@ -96,24 +96,24 @@ pub struct InputAnswer {
     pub skipped: bool,
 }
 
-/// What a client submits to the questions of an item.
+/// A client's answers to an item's questions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InputSubmission {
-    /// Whether the user has answered or skipped all of them.
+    /// Whether the user has answered or skipped them.
     pub status: SubmissionStatus,
-    /// The answers by the ids of the questions.
+    /// Answers by question id.
     pub answers: BTreeMap<String, InputAnswer>,
 }
 
-/// Whether the user has answered questions.
+/// Whether the user has answered or skipped questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SubmissionStatus {
-    /// At least one.
+    /// At least one was answered.
     Answered,
-    /// None of them.
+    /// All were skipped.
     Skipped,
 }
 
@@ -124,8 +124,8 @@ impl InputSubmission {
         Self { status: SubmissionStatus::Skipped, answers: BTreeMap::new() }
     }
 
-    /// Puts the answers into the questions. Answers to other questions are ignored, a question without an answer is skipped, and
-    /// a question with a single choice keeps the first value.
+    /// Adds the answers to the questions. Answers to other questions are ignored, a question without an answer is
+    /// skipped, and a single-choice question keeps the first value.
     #[must_use]
     pub fn applied_to(&self, mut inputs: Vec<StructuredInput>) -> (InputStatus, Vec<StructuredInput>) {
         for input in &mut inputs {
@@ -147,7 +147,7 @@ impl InputSubmission {
     }
 }
 
-/// The root component of a widget. Components are open: a client ignores what it does not know.
+/// A widget's root component. Components are open: a client ignores unknown members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -157,31 +157,31 @@ pub struct WidgetRoot(pub Map<String, Value>);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskList {
-    /// Kind of the list.
+    /// The list's kind.
     #[serde(rename = "type")]
     pub kind: TaskListKind,
     /// The tasks.
     pub tasks: Vec<Task>,
-    /// A line above them.
+    /// A line above the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<TaskSummary>,
-    /// Whether the tasks are shown at first.
+    /// Whether the list is expanded at first.
     #[serde(default)]
     pub expanded: bool,
 }
 
-/// Kind of a list of tasks.
+/// A task list's kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TaskListKind {
-    /// Steps of the workflow.
+    /// Workflow steps.
     Custom,
-    /// Thoughts of a model.
+    /// Model thoughts.
     Reasoning,
 }
 
-/// A line above a list of tasks.
+/// A line above a task list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -190,11 +190,11 @@ pub enum TaskSummary {
     Title {
         /// The title.
         title: String,
-        /// Name of an icon.
+        /// An icon's name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         icon: Option<String>,
     },
-    /// How long it took.
+    /// The elapsed time.
     Duration {
         /// Seconds.
         duration: u64,
@@ -205,15 +205,15 @@ pub enum TaskSummary {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Task {
-    /// How it stands.
+    /// The task's status.
     #[serde(default)]
     pub status_indicator: TaskStatus,
-    /// What it is about.
+    /// The task's content.
     #[serde(flatten)]
     pub body: TaskBody,
 }
 
-/// How a task stands.
+/// A task's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -227,7 +227,7 @@ pub enum TaskStatus {
     Complete,
 }
 
-/// What a task is about, by its kind.
+/// A task's content, by kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -237,14 +237,14 @@ pub enum TaskBody {
         /// One line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
-        /// Name of an icon.
+        /// An icon's name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         icon: Option<String>,
         /// Markdown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<String>,
     },
-    /// A search of the web.
+    /// A web search.
     WebSearch {
         /// One line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -255,11 +255,11 @@ pub enum TaskBody {
         /// The queries.
         #[serde(default)]
         queries: Vec<String>,
-        /// What was found.
+        /// The results.
         #[serde(default)]
         sources: Vec<Source>,
     },
-    /// A thought of a model.
+    /// A model's thought.
     Thought {
         /// One line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -276,7 +276,7 @@ pub enum TaskBody {
         #[serde(default)]
         sources: Vec<Source>,
     },
-    /// An image that is made.
+    /// An image that is being generated.
     Image {
         /// One line.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -290,7 +290,7 @@ pub enum TaskBody {
 pub struct GeneratedImage {
     /// Its id.
     pub id: String,
-    /// Where to load it. An image that the thread keeps has the id of an attachment, and an address in what clients receive only: it
-    /// expires, so the stored item has an empty one.
+    /// The image address. A stored image has an attachment's id, and its address exists only in responses: it expires,
+    /// so the stored item has an empty one.
     pub url: String,
 }

@@ -7,14 +7,14 @@ use super::attachment::Attachment;
 use super::item::{Page, Thread, ThreadItem};
 use super::parts::InputSubmission;
 
-/// A chat request after its `workflow_id` and its access were settled.
+/// A chat request, after its `workflow_id` and access are resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChatRequest {
-    /// What to do.
+    /// The operation.
     #[serde(flatten)]
     pub operation: ChatOperation,
-    /// Free data of the client.
+    /// Free-form client data.
     #[serde(default)]
     pub metadata: Map<String, Value>,
 }
@@ -25,50 +25,50 @@ pub struct ChatRequest {
 pub struct ChatCall {
     /// The workflow's UUID.
     pub workflow_id: String,
-    /// What to do.
+    /// The request.
     #[serde(flatten)]
     pub request: ChatRequest,
 }
 
-/// Answer to a request that starts no turn.
+/// An answer to a request that starts no turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum ChatAnswer {
     /// A thread.
     Thread(Box<Thread>),
-    /// A page of threads.
+    /// A thread page.
     Threads(Page<Thread>),
-    /// A page of items.
+    /// An item page.
     Items(Page<ThreadItem>),
-    /// An attachment, with where to send its bytes.
+    /// An attachment with its upload instructions.
     Attachment(Box<Attachment>),
-    /// What was said in a recording.
+    /// A recording's text.
     Transcript {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// The widget that an action has changed.
+    /// A widget changed by an action.
     Updated {
         /// Its new state.
         updated_item: Box<ThreadItem>,
     },
-    /// It is done.
+    /// The operation is done.
     Done {},
 }
 
-/// What a chat request asks for.
+/// A chat request's operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "params")]
 pub enum ChatOperation {
-    /// A new thread with a first message.
+    /// Starts a thread with a first message.
     #[serde(rename = "threads.create")]
     CreateThread {
         /// The message.
         input: UserMessageInput,
     },
-    /// Another message in a thread.
+    /// Adds a message to a thread.
     #[serde(rename = "threads.add_user_message")]
     AddUserMessage {
         /// The thread.
@@ -76,7 +76,7 @@ pub enum ChatOperation {
         /// The message.
         input: UserMessageInput,
     },
-    /// The answer to a message is to be given again.
+    /// Answers a message again.
     #[serde(rename = "threads.retry_after_item")]
     RetryAfterItem {
         /// The thread.
@@ -84,25 +84,25 @@ pub enum ChatOperation {
         /// The user's message.
         item_id: String,
     },
-    /// A thread with its first items.
+    /// Reads a thread with its first items.
     #[serde(rename = "threads.get_by_id")]
     GetThread {
         /// The thread.
         thread_id: String,
     },
-    /// The caller's threads.
+    /// Lists the caller's threads.
     #[serde(rename = "threads.list")]
     ListThreads(PageRequest),
-    /// The items of a thread.
+    /// Lists a thread's items.
     #[serde(rename = "items.list")]
     ListItems {
         /// The thread.
         thread_id: String,
-        /// Which of them.
+        /// The page.
         #[serde(flatten)]
         page: PageRequest,
     },
-    /// Another title for a thread.
+    /// Renames a thread.
     #[serde(rename = "threads.update")]
     UpdateThread {
         /// The thread.
@@ -110,26 +110,26 @@ pub enum ChatOperation {
         /// Its new title.
         title: String,
     },
-    /// A thread is to go.
+    /// Deletes a thread.
     #[serde(rename = "threads.delete")]
     DeleteThread {
         /// The thread.
         thread_id: String,
     },
-    /// What the caller thinks of items.
+    /// Rates items.
     #[serde(rename = "items.feedback")]
     ItemFeedback {
         /// The thread.
         thread_id: String,
         /// The items.
         item_ids: Vec<String>,
-        /// What they think of them.
+        /// The rating.
         kind: FeedbackKind,
-        /// Why, in their words.
+        /// A comment in the caller's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         comment: Option<String>,
     },
-    /// Answers to the questions of an item, which continue its turn.
+    /// Answers an item's questions, which continues the turn.
     #[serde(rename = "threads.add_structured_input")]
     AddStructuredInput {
         /// The thread.
@@ -139,7 +139,7 @@ pub enum ChatOperation {
         /// The answers.
         input: InputSubmission,
     },
-    /// What the tool that the thread ends with has returned, which continues its turn.
+    /// Returns the output of the tool call that the thread ends with, which continues its turn.
     #[serde(rename = "threads.add_client_tool_output")]
     AddClientToolOutput {
         /// The thread.
@@ -147,13 +147,13 @@ pub enum ChatOperation {
         /// Any JSON.
         result: Value,
     },
-    /// An action of a widget or of the page, answered by a turn.
+    /// Performs a widget's or the page's action, answered by a turn.
     #[serde(rename = "threads.custom_action")]
     CustomAction(ActionRequest),
-    /// An action that only changes its widget.
+    /// Performs an action that only changes its widget.
     #[serde(rename = "threads.sync_custom_action")]
     SyncCustomAction(ActionRequest),
-    /// A file that will be uploaded.
+    /// Announces a file to upload.
     #[serde(rename = "attachments.create")]
     CreateAttachment {
         /// The file's name.
@@ -163,13 +163,13 @@ pub enum ChatOperation {
         /// Its media type.
         mime_type: String,
     },
-    /// An uploaded file that no message contains is not needed.
+    /// Deletes an uploaded file that no message contains.
     #[serde(rename = "attachments.delete")]
     DeleteAttachment {
         /// The attachment.
         attachment_id: String,
     },
-    /// What is said in a recording.
+    /// Transcribes a recording.
     #[serde(rename = "input.transcribe")]
     Transcribe {
         /// The recording.
@@ -180,7 +180,7 @@ pub enum ChatOperation {
 }
 
 impl ChatOperation {
-    /// The thread that it is about, where there is one already.
+    /// The operation's thread, if it exists already.
     #[must_use]
     pub fn thread_id(&self) -> Option<&str> {
         match self {
@@ -203,13 +203,13 @@ impl ChatOperation {
     }
 }
 
-/// An action, and where it comes from.
+/// An action and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ActionRequest {
     /// The thread.
     pub thread_id: String,
-    /// The widget, unless the page itself acts.
+    /// The widget, unless the action comes from the page itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item_id: Option<String>,
     /// The action.
@@ -223,7 +223,7 @@ pub struct Action {
     /// Its name; 1 to 200 characters.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Any JSON, with the values of a form. It comes from a browser unchecked.
+    /// Any JSON, with a form's values. It comes unchecked from a browser.
     #[serde(default)]
     pub payload: Value,
 }
@@ -233,9 +233,9 @@ pub struct Action {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FeedbackKind {
-    /// Well done.
+    /// A good item.
     Positive,
-    /// Not so well.
+    /// A bad item.
     Negative,
 }
 
@@ -249,55 +249,55 @@ impl FeedbackKind {
         }
     }
 
-    /// The kind of this name.
+    /// Parses a kind.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Positive, Self::Negative].into_iter().find(|kind| kind.as_str() == name)
     }
 }
 
-/// Which part of a list to answer.
+/// The requested part of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PageRequest {
-    /// Most records to answer; 20 when nothing is said.
+    /// Maximum records; 20 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Which come first; the newest when nothing is said.
+    /// The order; newest first by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
-    /// The id of the record to go on behind.
+    /// The id of the last record before the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
 
 impl PageRequest {
-    /// Records of a page where the request does not say.
+    /// Default records per page.
     pub const DEFAULT: u32 = 20;
-    /// Most records of a page; who asks for more gets these.
+    /// Maximum records per page; larger requests get this number.
     pub const MOST: u32 = 100;
 
-    /// How many records to answer.
+    /// The effective record limit.
     #[must_use]
     pub fn records(&self) -> u32 {
         self.limit.filter(|limit| *limit > 0).unwrap_or(Self::DEFAULT).min(Self::MOST)
     }
 
-    /// Which come first.
+    /// The effective order.
     #[must_use]
     pub fn direction(&self) -> Order {
         self.order.unwrap_or(Order::Desc)
     }
 }
 
-/// Which records come first.
+/// Record order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// The oldest.
+    /// Oldest first.
     Asc,
-    /// The newest.
+    /// Newest first.
     Desc,
 }
 
@@ -313,26 +313,26 @@ pub struct UserMessageInput {
     /// The text the user replies to.
     #[serde(default)]
     pub quoted_text: Option<String>,
-    /// Model and tool the user chose.
+    /// The model and the tool that the user chose.
     #[serde(default)]
     pub inference_options: InferenceOptions,
 }
 
 impl UserMessageInput {
-    /// One text and nothing else.
+    /// A message with one text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![UserMessageContent::InputText { text: text.into() }], ..Self::default() }
     }
 
-    /// The message as a model reads it.
+    /// The message for a model.
     #[must_use]
     pub fn model_text(&self) -> String {
         self.content.iter().map(UserMessageContent::model_text).collect()
     }
 }
 
-/// A part of a user's message.
+/// A user message part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -344,11 +344,11 @@ pub enum UserMessageContent {
     },
     /// An @-mention.
     InputTag {
-        /// The page's id of it.
+        /// The page's id for it.
         id: String,
         /// Shown as `@text`.
         text: String,
-        /// For the page.
+        /// Data for the page.
         #[serde(default)]
         data: Map<String, Value>,
         /// Its group in the menu.
@@ -361,7 +361,7 @@ pub enum UserMessageContent {
 }
 
 impl UserMessageContent {
-    /// The part as a model reads it.
+    /// The part for a model.
     #[must_use]
     pub fn model_text(&self) -> String {
         match self {
@@ -371,7 +371,7 @@ impl UserMessageContent {
     }
 }
 
-/// An uploaded file, named by its id or by the object that the upload answered.
+/// An uploaded file, by its id or by the object from the upload's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -395,19 +395,19 @@ impl AttachmentRef {
     }
 }
 
-/// Model and tool the user chose.
+/// The model and the tool that the user chose.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InferenceOptions {
-    /// A tool of the composer.
+    /// A composer tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// A model of the composer.
+    /// A composer model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// A tool of the composer.
+/// A composer tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolChoice {

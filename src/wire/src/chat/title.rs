@@ -1,20 +1,20 @@
-//! Titles of threads.
+//! Thread titles.
 
 use super::UserMessageContent;
 
-/// Characters of the longest title that a caller may give.
+/// Maximum characters for a caller's title.
 pub const LONGEST_TITLE: usize = 200;
-/// Characters of the longest title that is made from a message.
+/// Maximum characters for a title made from a message.
 const LONGEST_MADE: usize = 60;
 
-/// A title in one line, as it is stored; empty when nothing is left of it.
+/// Normalises a title to one line for storage; may return an empty text.
 #[must_use]
 pub fn title_of(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     line.trim().to_owned()
 }
 
-/// The title that a thread gets from its first message: the first line that says something, cut between two words.
+/// A thread's title from its first message: the first line with content, cut between two words.
 #[must_use]
 pub fn title_of_message(content: &[UserMessageContent]) -> Option<String> {
     let characters = content.iter().flat_map(|part| {
@@ -24,7 +24,7 @@ pub fn title_of_message(content: &[UserMessageContent]) -> Option<String> {
         };
         mark.chars().chain(text.chars())
     });
-    // One character more, to see whether a word ends there.
+    // One more character, to see whether a word ends there.
     let mut line: Vec<char> = Vec::with_capacity(LONGEST_MADE + 1);
     for c in characters {
         match c {

@@ -1,4 +1,4 @@
-//! What an update makes of an open item. Source: openai-chatkit 1.6.5 (`server.py`, pending items).
+//! Applies updates to an unfinished item. Source: openai-chatkit 1.6.5 (`server.py`, pending items).
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::event::ItemUpdate;
 use super::item::ItemBody;
 
 impl ItemUpdate {
-    /// Changes an open item. An update of another kind of item, or of a part that does not exist, changes nothing.
+    /// Changes an unfinished item. An update for another item kind, or for a missing part, changes nothing.
     pub fn apply(&self, body: &mut ItemBody) {
         match body {
             ItemBody::AssistantMessage { content, .. } => self.apply_to_message(content),
@@ -86,7 +86,7 @@ fn index(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// A part of a message; a new one if there is none yet.
+/// A message part; appends a new one if missing.
 fn part_of(content: &mut Vec<ContentPart>, at: usize) -> Option<&mut OutputText> {
     if at >= content.len() {
         content.push(ContentPart::text(""));

@@ -5,7 +5,7 @@ mod table;
 pub use table::ErrorCode;
 
 impl ErrorCode {
-    /// The code with this text.
+    /// Parses a code.
     #[must_use]
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.as_str() == code)
@@ -26,7 +26,7 @@ mod tests {
             };
             assert!(code.as_str().split('.').all(plain), "{}", code.as_str());
         }
-        // The codes of hosted apps are a group without a name.
+        // The codes for hosted apps are a group without a name.
         let is_dotted = |code: &ErrorCode| code.as_str().contains('.');
         let groups = ErrorCode::ALL.chunk_by(|one, next| is_dotted(one) == is_dotted(next));
         let of_apps: Vec<_> = groups.filter(|group| !group.iter().any(is_dotted)).collect();
@@ -36,10 +36,10 @@ mod tests {
     #[test]
     fn a_retry_may_help_where_waiting_changes_something() {
         for code in ErrorCode::ALL {
-            // The conflicts that end by themselves.
+            // The conflicts that resolve by themselves.
             let passes = matches!(code, ErrorCode::IdempotencyInProgress | ErrorCode::ChatTurnRunning);
             let asks_to_wait = passes || matches!(code.status(), 408 | 429 | 500 | 503);
-            // The operator has to mend these.
+            // The operator has to fix these.
             let mended = matches!(
                 code,
                 ErrorCode::ChatSigningKeyMissing

@@ -1,4 +1,4 @@
-//! The one table of error codes: code, HTTP status, public message, when it happens, and what to do about it.
+//! The only table of error codes: code, HTTP status, public message, occurrence and remedy.
 
 /// Declares the table; each row is
 /// `Variant, "code", status, whether a retry may help, "public message", "when", "what to do";`.
@@ -11,40 +11,40 @@ macro_rules! error_codes {
         }
 
         impl ErrorCode {
-            /// Every code, in the order of the table.
+            /// Every code, in table order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The code that programs compare. Those of hosted apps have no dot.
+            /// The code that programs compare. Codes for hosted apps have no dot.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $code,)* }
             }
 
-            /// The HTTP status it is answered with; 200 for codes that only appear inside a stream or a record.
+            /// The HTTP status; 200 for codes that only appear inside a stream or a record.
             #[must_use]
             pub const fn status(self) -> u16 {
                 match self { $(Self::$variant => $status,)* }
             }
 
-            /// Whether the same request may succeed a little later, without anybody changing anything.
+            /// Whether the same request may succeed a little later without any other change.
             #[must_use]
             pub const fn retry_may_help(self) -> bool {
                 match self { $(Self::$variant => $retry,)* }
             }
 
-            /// The public message; never holds inner text.
+            /// The public message; never contains internal text.
             #[must_use]
             pub const fn message(self) -> &'static str {
                 match self { $(Self::$variant => $message,)* }
             }
 
-            /// When it happens.
+            /// The condition that causes it.
             #[must_use]
             pub const fn when(self) -> &'static str {
                 match self { $(Self::$variant => $when,)* }
             }
 
-            /// What the reader of the error can do.
+            /// The remedy for the reader.
             #[must_use]
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$variant => $help,)* }

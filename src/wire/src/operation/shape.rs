@@ -1,11 +1,11 @@
-//! Bodies: their media type, and their schema and example for the documentation.
+//! Bodies: their media type, and their schema and example in the documentation.
 
-/// The JSON Schema and an example of a body. Without the feature `schema` only its media type.
+/// A body's JSON Schema and example. Without the feature `schema`, only its media type.
 #[derive(Clone, Copy)]
 pub struct Shape {
     /// Its media type, such as `application/json`.
     pub media: &'static str,
-    /// Returns the schema of a body that clients send, or the service sends.
+    /// Returns the schema for a body that clients or the service send.
     #[cfg(feature = "schema")]
     pub schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
     /// An example, as indented JSON.
@@ -13,13 +13,13 @@ pub struct Shape {
     pub example: Option<&'static str>,
 }
 
-/// Returns the media type; the type is that of the body.
+/// Returns the media type; `T` is the body's type.
 pub(crate) const fn media<T>(media: &'static str) -> &'static str {
     let _ = core::marker::PhantomData::<T>;
     media
 }
 
-/// A JSON body of a type, and an example of it.
+/// A JSON body of a type, with an example.
 macro_rules! json {
     ($type:ty) => {
         $crate::operation::Shape {
@@ -67,7 +67,7 @@ macro_rules! lines {
     };
 }
 
-/// A body that is text of a media type.
+/// A text body with a media type.
 macro_rules! text {
     ($media:literal) => {
         $crate::operation::Shape {
@@ -80,7 +80,7 @@ macro_rules! text {
     };
 }
 
-/// A body that is bytes of a media type.
+/// A binary body with a media type.
 macro_rules! binary {
     ($media:literal) => {
         $crate::operation::Shape {

@@ -7,7 +7,7 @@ use crate::{
     CreateCollection, DeploymentRecord, DeploymentSummary, ErrorCode, Listed, Scope, UpdateApp,
 };
 
-/// Which runs of an app a list shows.
+/// Filter for an app's runs.
 const RUN_STATE: Parameter = Parameter {
     name: "state",
     about: "Only runs in one of these states.",
@@ -16,7 +16,7 @@ const RUN_STATE: Parameter = Parameter {
 const RUN_BINDING: Parameter =
     Parameter { name: "binding", about: "Only runs of the binding with this name.", values: Values::Text };
 
-/// Why a bundle is refused.
+/// Reasons for rejecting a bundle.
 const BUNDLE: &[ErrorCode] = &[
     ErrorCode::NotAZip,
     ErrorCode::ZipMalformed,

@@ -10,7 +10,7 @@ use crate::{
     PublicWorkflow, Scope, StopAnswer,
 };
 
-/// Why a caller may not chat with a workflow.
+/// Reasons for refusing a chat to a caller.
 pub(super) const ACCESS: &[ErrorCode] = &[
     ErrorCode::WorkflowNotFound,
     ErrorCode::ThreadNotFound,
@@ -25,7 +25,7 @@ pub(super) const ACCESS: &[ErrorCode] = &[
     ErrorCode::ChatRateLimitedStreams,
 ];
 
-/// Why the bytes of an announced file are refused, besides [`FILE`].
+/// Reasons for rejecting an announced file's bytes, besides [`FILE`].
 const ANNOUNCED_FILE: &[ErrorCode] = &[
     ErrorCode::ChatRateLimitedAddress,
     ErrorCode::AttachmentLinkInvalid,
@@ -33,7 +33,7 @@ const ANNOUNCED_FILE: &[ErrorCode] = &[
     ErrorCode::AttachmentInUse,
 ];
 
-/// Why the bytes of a file are refused.
+/// Reasons for rejecting a file's bytes.
 const FILE: &[ErrorCode] = &[
     ErrorCode::ChatInvalidRequest,
     ErrorCode::ChatRateLimitedUploads,
@@ -51,11 +51,11 @@ const WORKFLOW: Parameter = Parameter {
     values: Values::Text,
 };
 
-/// The chat whose visitor asks.
+/// The requesting visitor's chat.
 pub(super) const CHAT_WORKFLOW: &[Parameter] =
     &[Parameter { name: "workflow_id", about: "The workflow of the chat, a UUID.", values: Values::Text }];
 
-/// The signature of an address.
+/// An address signature.
 const SIGNED: &[Parameter] = &[
     Parameter { name: "exp", about: "When the address expires.", values: Values::Text },
     Parameter { name: "sig", about: "The signature of the address.", values: Values::Text },

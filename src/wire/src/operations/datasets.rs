@@ -1,4 +1,4 @@
-//! Datasets of workflows.
+//! Workflow datasets.
 
 use super::parameters::{CURSOR, LIMIT};
 use crate::operation::{Answer, Parameter, Values, delete, get, json, operations, post};

@@ -1,4 +1,4 @@
-//! The operations of the HTTP interface, each declared once. Routes, the access matrix, suggestions for wrong paths,
+//! The HTTP operations, each declared once. Routes, the access matrix, suggestions for wrong paths,
 //! `docs/PROTOCOL.md`, `/openapi.json` and the paths of the typed client come from these declarations.
 
 pub mod apps;
@@ -29,13 +29,13 @@ pub use parameters::in_path;
 pub struct Part {
     /// Its name.
     pub name: &'static str,
-    /// What it is about, in a sentence.
+    /// Its subject, in a sentence.
     pub about: &'static str,
-    /// Its operations, in the order of the documentation.
+    /// Its operations, in documentation order.
     pub operations: &'static [&'static Operation],
 }
 
-/// Every part, in the order of the documentation.
+/// Every part, in documentation order.
 pub static PARTS: &[Part] = &[
     Part { name: "chat", about: "Turns and threads of published workflows.", operations: chat::ALL },
     Part {

@@ -1,4 +1,4 @@
-//! The catalogue of nodes.
+//! The node catalogue.
 
 use super::parameters::{CURSOR, LIMIT};
 use crate::operation::{Answer, get, json, operations};

@@ -1,26 +1,26 @@
-//! Parameters that several operations have.
+//! Parameters shared by several operations.
 
 use crate::operation::{Parameter, Values};
 
-/// Entries of a page of a list.
+/// Entries per list page.
 pub(super) const LIMIT: Parameter =
     Parameter { name: "limit", about: "Entries of a page (default: 50).", values: Values::Integer(1, 200) };
 
-/// Where a page begins.
+/// The start of a page.
 pub(super) const CURSOR: Parameter = Parameter {
     name: "cursor",
     about: "`next_cursor` of the page before; absent or empty for the first page.",
     values: Values::Text,
 };
 
-/// Where a stream resumes.
+/// The position at which a stream resumes.
 pub(super) const AFTER: Parameter = Parameter {
     name: "after",
     about: "The id or the number of the event to resume after. The header `Last-Event-ID` takes precedence.",
     values: Values::Text,
 };
 
-/// What the parameter of a path names.
+/// Describes a path parameter.
 #[must_use]
 pub fn in_path(path: &str, name: &str) -> Option<&'static str> {
     const BY_NAME: &[(&str, &str)] = &[

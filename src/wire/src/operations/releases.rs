@@ -1,4 +1,4 @@
-//! Permissions and releases of hosted apps.
+//! Hosted app permissions and releases.
 
 use super::parameters::{CURSOR, LIMIT};
 use crate::operation::{Answer, get, json, operations, post};

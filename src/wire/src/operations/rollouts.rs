@@ -1,4 +1,4 @@
-//! How versions of workflows become live.
+//! Rollouts: how workflow versions become live.
 
 use crate::operation::{Answer, get, json, operations, post, put};
 use crate::{ErrorCode, PutRollout, Rollout, Scope};

@@ -1,12 +1,12 @@
-//! Runs of workflows.
+//! Workflow runs.
 
 use super::parameters::{AFTER, CURSOR, LIMIT};
 use crate::operation::{Answer, Parameter, Values, events, get, json, operations, post};
 use crate::{CreateRun, ErrorCode, Listed, Rerun, RunFrame, RunInput, RunRecord, RunSummary, Scope, Trace};
 
-/// States of runs.
+/// Run states.
 const STATES: &[&str] = &["queued", "running", "waiting", "succeeded", "failed", "cancelled"];
-/// Values of `trigger` of a run.
+/// Values of a run's `trigger`.
 pub const TRIGGERS: &[&str] = &[
     "api",
     "websocket",
@@ -21,7 +21,7 @@ pub const TRIGGERS: &[&str] = &[
     "gate",
 ];
 
-/// Why a run does not start.
+/// Reasons for rejecting a run.
 const START: &[ErrorCode] = &[
     ErrorCode::WorkflowNotFound,
     ErrorCode::WorkflowArchived,

@@ -6,7 +6,7 @@ use crate::{
     StartSignIn, TerminalCode, VerifyCode,
 };
 
-/// Why a request of a page is refused.
+/// Reasons for rejecting a page's request.
 const PAGE: &[ErrorCode] = &[ErrorCode::OriginMismatch, ErrorCode::HostMismatch, ErrorCode::TlsRequired];
 operations! {
     START = post("/api/auth/email/start", "start_sign_in", "Sends an email.")

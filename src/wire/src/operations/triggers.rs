@@ -1,9 +1,9 @@
-//! What starts runs of a workflow automatically.
+//! Triggers that start workflow runs automatically.
 
 use crate::operation::{Answer, Operation, delete, get, json, operations, patch, post, put};
 use crate::{CronConfig, CronRecord, ErrorCode, Scope, SetWebhook, WebhookAnswer, WebhookRecord};
 
-/// What a path with a trigger may name in vain.
+/// Refusals for an unknown workflow or trigger in the path.
 const TRIGGER: &[ErrorCode] = &[ErrorCode::WorkflowNotFound, ErrorCode::TriggerNotFound];
 
 /// Answers to a call.
@@ -12,7 +12,7 @@ const CALLED: &[Answer] = &[
     Answer::of(200, json!(WebhookAnswer)).when("the call is Slack's verification of the address"),
 ];
 
-/// Why a call is rejected.
+/// Reasons for rejecting a call.
 const REJECTED: &[ErrorCode] = &[
     ErrorCode::TriggerNotFound,
     ErrorCode::MethodNotAllowed,

@@ -1,4 +1,4 @@
-//! The data of a chat's visitors, for themselves and for the owner of the workflow.
+//! Chat visitors' data, for themselves and for the workflow's owner.
 
 use super::chat::{ACCESS, CHAT_WORKFLOW};
 use super::parameters::{CURSOR, LIMIT};
@@ -6,7 +6,7 @@ use crate::chat::{ThreadItem, ThreadStatus};
 use crate::operation::{Answer, Parameter, Values, delete, get, json, lines, operations, patch};
 use crate::{Erased, Erasing, ErrorCode, ExportLine, Listed, Scope, ThreadRecord, UpdateThread};
 
-/// Why a caller may not see or erase their data, besides [`ACCESS`].
+/// Reasons for refusing a caller their data, besides [`ACCESS`].
 const VISITOR: &[ErrorCode] =
     &[ErrorCode::ChatWorkflowIdRequired, ErrorCode::ChatWorkflowIdInvalid, ErrorCode::ChatVisitorUnknown];
 

@@ -11,7 +11,7 @@ use crate::{
     VersionSummary, WorkflowRecord, WorkflowUses,
 };
 
-/// What a path with a version may name in vain.
+/// Refusals for an unknown workflow or version in the path.
 const VERSION: &[ErrorCode] = &[ErrorCode::WorkflowNotFound, ErrorCode::VersionNotFound];
 
 operations! {

@@ -1,4 +1,4 @@
-//! Events of trainings and evaluations, as SSE and the websocket send them.
+//! Training and evaluation events, as sent over SSE and the websocket.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 use super::{CallUsage, CandidateRecord, CaseProblem, CheckpointRecord};
 use crate::{RunProblem, Timestamp};
 
-/// An event of a training or an evaluation.
+/// A training or evaluation event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainingFrame {
-    /// What happened: `type` and `payload`.
+    /// The event: `type` and `payload`.
     #[serde(flatten)]
     pub happened: TrainingEvent,
     /// Always `trainer`.
@@ -19,13 +19,13 @@ pub struct TrainingFrame {
     pub event: String,
     /// The run.
     pub run_id: String,
-    /// Counts from 1 without gaps.
+    /// Counter from 1 without gaps.
     pub seq: u64,
-    /// When.
+    /// Event time.
     pub at: Timestamp,
 }
 
-/// What happens in a training or an evaluation.
+/// An event in a training or an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
@@ -34,14 +34,14 @@ pub enum TrainingEvent {
     RunStarted {
         /// Its workflow.
         workflow_id: String,
-        /// The number of the version it executes; null for a draft.
+        /// Its version number; null for a draft.
         version: Option<i32>,
-        /// Always false: a training tells of its resumption by `training_resumed`.
+        /// Always false: a training reports its resumption with `training_resumed`.
         resumed: bool,
     },
-    /// What a training does.
+    /// A training's plan.
     TrainingStarted(Box<TrainingStarted>),
-    /// A case was executed and judged, or its result was used again.
+    /// A case was executed and judged, or its earlier result was reused.
     TrainingProgress(Box<CaseProgress>),
     /// A candidate was compared with its parent.
     TrainingCandidate(Box<CandidateRecord>),
@@ -49,42 +49,42 @@ pub enum TrainingEvent {
     TrainingEpochComplete(EpochComplete),
     /// A checkpoint was written.
     TrainingCheckpoint(Box<CheckpointRecord>),
-    /// The result of a training.
+    /// A training's result.
     TrainingResult(Box<TrainingResult>),
-    /// A case of an evaluation was executed and judged.
+    /// An evaluation's case was executed and judged.
     EvaluationProgress(Box<CaseProgress>),
-    /// The result of an evaluation.
+    /// An evaluation's result.
     EvaluationResult(EvaluationResult),
-    /// Nothing more is executed until it resumes.
+    /// Execution is paused.
     TrainingPaused {
         /// `client`, `shutdown` or `rate_limited`.
         reason: String,
     },
-    /// It executes again.
+    /// Execution continues.
     TrainingResumed {
         /// `client`, `restart` or `takeover`.
         reason: String,
     },
-    /// Something that the author should know.
+    /// A warning for the author.
     TrainingWarning {
-        /// A stable word, such as `prompt_unread`.
+        /// A stable identifier, such as `prompt_unread`.
         code: String,
-        /// For people.
+        /// A message for people.
         message: String,
     },
     /// It has ended with a result; nothing follows.
     RunCompleted {
-        /// The same as the payload of the result.
+        /// The same as the result's payload.
         output: Value,
     },
     /// The service itself has failed; nothing follows.
     RunFailed {
-        /// Why.
+        /// The reason.
         error: RunProblem,
     },
     /// It was cancelled; nothing follows.
     RunCancelled {
-        /// Why.
+        /// The reason.
         error: RunProblem,
     },
 }
@@ -113,49 +113,49 @@ impl TrainingEvent {
     }
 }
 
-/// What a training does.
+/// A training's plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainingStarted {
     /// The optimizer with its defaults filled.
     pub optimizer: Value,
-    /// Which cases are for what.
+    /// Each case's purpose.
     pub splits: SplitRecord,
-    /// SHA-256 over the digests of the cases in their order, hexadecimal.
+    /// SHA-256 over the case digests in order, hexadecimal.
     pub dataset_fingerprint: String,
-    /// The prompts that are trained.
+    /// The prompts to train.
     pub trainable_prompts: Vec<String>,
-    /// The versions of other workflows that it uses: `[{workflow, asked, version, version_id}]`.
+    /// Other workflows' versions that it uses: `[{workflow, asked, version, version_id}]`.
     pub pins: Value,
-    /// The number of the version it executes; null for a draft.
+    /// Its version number; null for a draft.
     pub version: Option<i32>,
-    /// `{cases: {min, expected, max}, llm_calls: {min, expected, max}, tokens, cost_usd, seconds}`: tokens, dollars and seconds as expected;
-    /// `cost_usd` is null if the price of a model is not known.
+    /// `{cases: {min, expected, max}, llm_calls: {min, expected, max}, tokens, cost_usd, seconds}`: tokens, dollars and
+    /// seconds are expected values; `cost_usd` is null if a model's price is unknown.
     pub estimate: Value,
-    /// `resume` of the request: where the first prompts come from.
+    /// The request's `resume`: the origin of the first prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_from: Option<Value>,
 }
 
-/// Which cases are for what, by their places in the dataset.
+/// Each case's purpose, by index in the dataset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SplitRecord {
-    /// What proposals are made from.
+    /// Cases for making proposals.
     pub train: Vec<usize>,
-    /// What decides between candidates.
+    /// Cases for deciding between candidates.
     pub val: Vec<usize>,
-    /// What is used once, at the end.
+    /// Cases that are used once, at the end.
     pub test: Vec<usize>,
-    /// `split` or `kfold`: how the test score is estimated; null if the request asks for none.
+    /// `split` or `kfold`, the method of the test estimate; null if the request needs none.
     pub test_estimate: Option<String>,
 }
 
-/// A case that was executed and judged.
+/// An executed and judged case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseProgress {
-    /// Its place in the dataset, from 0.
+    /// Its index in the dataset, from 0.
     pub case_index: u32,
     /// Its id in the dataset.
     pub case_id: String,
@@ -168,73 +168,73 @@ pub struct CaseProgress {
     /// `headroom`, `train`, `race`, `val`, `final`, `test` or `calibration`. Not in evaluations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// Whose prompts: 0 is the seed. Not in evaluations.
+    /// The candidate whose prompts were used; 0 is the seed. Not in evaluations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_id: Option<u32>,
-    /// The number of the execution of this case, from 0.
+    /// The number of this execution of the case, from 0.
     pub sample: u32,
-    /// What the graph was given.
+    /// The graph's inputs.
     pub inputs: Value,
-    /// Its output; null if it has none, or if it is larger than 64 KiB: the case's record has it.
+    /// Its output; null if it has none, or if it exceeds 64 KiB: the case's record has it.
     pub output: Value,
-    /// The verdicts, by the ids of the evaluators.
+    /// The verdicts, by evaluator id.
     pub evaluations: Map<String, Value>,
-    /// Of the case.
+    /// The case's metadata.
     pub metadata: Value,
-    /// Without the time in which calls waited for permits.
+    /// Duration without the time in which calls waited for permits.
     pub duration_ms: u64,
-    /// Why it has no output.
+    /// Reason for a missing output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CaseProblem>,
-    /// Whether an earlier result was used again.
+    /// Whether an earlier result was reused.
     pub cached: bool,
-    /// How far the run has got.
+    /// The run's progress.
     pub progress: TrainingProgress,
 }
 
-/// The verdict of an evaluator, as events show it.
+/// An evaluator's verdict in an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EvaluationVerdict {
     /// From 0 to 1.
     pub score: f64,
-    /// Whether it is good enough.
+    /// Whether the score is good enough.
     pub passed: bool,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// Whether the case does not count for the evaluator.
+    /// Whether the evaluator ignores this case.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip: bool,
-    /// Why the evaluator itself failed.
+    /// Reason for the evaluator's own failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// How far a run has got.
+/// A run's progress.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainingProgress {
-    /// Cases that were executed.
+    /// Executed cases.
     pub done: u64,
     /// Cases that the run expects to execute.
     pub planned: u64,
-    /// The mean score of the cases of the current phase and candidate so far.
+    /// The mean score of the current phase and candidate so far.
     pub running_mean: Option<f64>,
     /// The best score on the scoring cases so far.
     pub best_score: Option<f64>,
-    /// Cases in a second of active time.
+    /// Cases per second of active time.
     pub cases_per_s: Option<f64>,
-    /// Seconds until the expected end, by the cases so far.
+    /// Estimated seconds until the end, based on the cases so far.
     pub eta_s: Option<f64>,
-    /// Requests to models so far.
+    /// Model requests so far.
     pub llm_calls: u64,
     /// US dollars so far.
     pub cost: f64,
-    /// What is left of the budget; null without a budget.
+    /// The remaining budget; null without a budget.
     pub budget_left: Option<BudgetLeft>,
 }
 
-/// What is left of a budget; null for what has no limit.
+/// The remaining budget; null for an unlimited part.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BudgetLeft {
@@ -254,42 +254,43 @@ pub struct BudgetLeft {
 pub struct EpochComplete {
     /// Its number, from 1.
     pub epoch: u32,
-    /// The mean of each evaluator over the scoring cases, with the best prompts so far.
+    /// Each evaluator's mean over the scoring cases, with the best prompts so far.
     pub summary: Map<String, Value>,
-    /// The score of the best prompts so far.
+    /// The best prompts' score so far.
     pub score: f64,
     /// The best score so far.
     pub best_score: f64,
     /// The share of scoring cases that pass.
     pub pass_rate: f64,
-    /// What models have used so far.
+    /// Model usage so far.
     pub usage: CallUsage,
     /// Seconds of active time so far.
     pub wall_s: f64,
 }
 
-/// The result of a training.
+/// A training's result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainingResult {
-    /// The mean of each evaluator over the scoring cases, with the returned prompts.
+    /// Each evaluator's mean over the scoring cases, with the returned prompts.
     pub summary: Map<String, Value>,
-    /// The checkpoints of the run, in their order: `[{id, config_version, epoch, score, is_best}]`.
+    /// The run's checkpoints, in order: `[{id, config_version, epoch, score, is_best}]`.
     pub checkpoints: Vec<CheckpointSummary>,
     /// The best checkpoint among all runs with the same cases and evaluators.
     pub best_checkpoint: Option<CheckpointSummary>,
     /// The returned prompts: text by name.
     pub prompts: Map<String, Value>,
-    /// The demos `{inputs, output}` of the returned prompts with `demos_trainable`, by name; a prompt without demos has an empty list.
+    /// The demos `{inputs, output}` of the returned prompts with `demos_trainable`, by name; a prompt without demos has
+    /// an empty list.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub demos: Map<String, Value>,
-    /// Why the search ended.
+    /// The reason why the search ended.
     pub stop_reason: String,
     /// `improved`, `no_significant_gain` or `no_headroom`.
     pub outcome: String,
-    /// The seed against the best candidate; null if the run was cancelled before it was known.
+    /// The seed compared with the best candidate; null if the run was cancelled before it was known.
     pub seed_vs_best: Option<SeedVsBest>,
-    /// What models have used.
+    /// Model usage.
     pub usage: CallUsage,
 }
 
@@ -301,7 +302,7 @@ pub struct CheckpointSummary {
     pub id: String,
     /// Its number within the workflow.
     pub config_version: i64,
-    /// The epoch in which it was written.
+    /// The epoch that wrote it.
     pub epoch: u32,
     /// The score of its prompts on the scoring cases.
     pub score: f64,
@@ -309,7 +310,7 @@ pub struct CheckpointSummary {
     pub is_best: bool,
 }
 
-/// The seed against the best candidate.
+/// The seed compared with the best candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeedVsBest {
@@ -321,36 +322,36 @@ pub struct SeedVsBest {
     pub diff: f64,
     /// Its 95 % interval.
     pub ci95: [f64; 2],
-    /// The difference in standard errors; over 1.9 it counts as more than chance.
+    /// The difference in standard errors; above 1.9 it counts as more than chance.
     pub z: f64,
-    /// Cases that were compared.
+    /// Compared cases.
     pub n: u64,
 }
 
-/// A score of the seed and of the best candidate.
+/// The scores for the seed and for the best candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScorePair {
-    /// Of the seed.
+    /// The seed's score.
     pub seed: f64,
-    /// Of the best candidate.
+    /// The best candidate's score.
     pub best: f64,
 }
 
-/// The result of an evaluation.
+/// An evaluation's result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EvaluationResult {
-    /// The mean of each evaluator.
+    /// Each evaluator's mean.
     pub summary: Map<String, Value>,
-    /// The mean score of the cases.
+    /// The mean case score.
     pub score: f64,
     /// The share of cases that pass.
     pub pass_rate: f64,
-    /// What models have used.
+    /// Model usage.
     pub usage: CallUsage,
-    /// How many cases there are.
+    /// Number of cases.
     pub n_cases: u64,
-    /// Why not every case was executed: `budget` or `max_seconds`; null if all were.
+    /// The reason for an early end: `budget` or `max_seconds`; null if every case was executed.
     pub stop_reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Trainings and evaluations: what starts one, its record, its checkpoints, its candidates and cases.
+//! Trainings and evaluations: requests, records, checkpoints, candidates and cases.
 
 mod event;
 mod report;
@@ -18,13 +18,13 @@ use crate::{RunProblem, Timestamp};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StartTraining {
-    /// A graph, which is stored as a draft; the live version unless given.
+    /// A graph, stored as a draft (default: the live version).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph_config: Option<Value>,
-    /// Inputs under those of each case.
+    /// Default inputs, overridden by each case's inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
-    /// Laid over the version's runnable config; prompts one by one.
+    /// Overlay for the version's runnable config; prompts are merged one by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runnable_config: Option<Map<String, Value>>,
     /// `{dataset, max_cases?, evaluators, mocks?, effects?, optimizer}`: trains prompts.
@@ -33,17 +33,17 @@ pub struct StartTraining {
     /// `{dataset, max_cases?, evaluators, mocks?, effects?, …}`: only evaluates. Either this or `training`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Map<String, Value>>,
-    /// A UUIDv7 of the client's for the run: the same request with the same id starts nothing new.
+    /// The run's id, a UUIDv7 that the client chooses: the same request with the same id starts nothing new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
 }
 
-/// `POST …/trainer/runs/{id}/rescore`: which stored results other evaluators judge.
+/// `POST …/trainer/runs/{id}/rescore`: the stored results that other evaluators judge.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RescoreTraining {
-    /// As in an evaluation; none that calls a model.
+    /// Evaluators, as in an evaluation; none may call a model.
     pub evaluators: Vec<Value>,
     /// The number of a candidate, `"best"` (default: the returned prompts) or `"seed"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub enum TrainingKind {
 }
 
 impl TrainingKind {
-    /// Its name on the wire, which is the trigger of its runs, too.
+    /// Its name on the wire, which is also the trigger of its runs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl TrainingKind {
         }
     }
 
-    /// The kind of runs with this trigger. The evaluations of gates have one of their own.
+    /// The kind of runs with this trigger. A gate's evaluation has a separate trigger.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         if name == "gate" {
@@ -81,24 +81,24 @@ impl TrainingKind {
     }
 }
 
-/// State of a training or an evaluation.
+/// The state of a training or an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TrainingState {
-    /// Accepted, not started: too many others execute.
+    /// Accepted, not started: too many others are executing.
     Queued,
-    /// It executes.
+    /// Executing.
     Running,
-    /// A client has paused it.
+    /// Paused by a client.
     Paused,
-    /// It resumes by itself.
+    /// Waiting; resumes automatically.
     Waiting,
     /// Ended with a result.
     Succeeded,
     /// Ended with an error.
     Failed,
-    /// Cancelled; what it had found is kept.
+    /// Cancelled; earlier results are kept.
     Cancelled,
 }
 
@@ -114,7 +114,7 @@ impl TrainingState {
         Self::Cancelled,
     ];
 
-    /// The state of this name.
+    /// Parses a state name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == name)
@@ -134,24 +134,24 @@ impl TrainingState {
         }
     }
 
-    /// Whether nothing follows.
+    /// Whether no other state can follow.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
     }
 }
 
-/// The cases of a run.
+/// A run's cases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DatasetUsed {
-    /// The stored dataset, or the label of cases that the request has brought; null without one.
+    /// The stored dataset, or the label of cases in the request; null without one.
     pub id: Option<String>,
-    /// Its version; null if the request has brought the cases.
+    /// Its version; null for cases in the request.
     pub version: Option<i32>,
-    /// How many cases the run has.
+    /// Number of cases in the run.
     pub n_cases: u64,
-    /// SHA-256 over the digests of the cases in their order, hexadecimal: equal if the cases are equal.
+    /// SHA-256 over the case digests in order, hexadecimal: equal for equal cases.
     pub fingerprint: String,
 }
 
@@ -161,13 +161,13 @@ pub struct DatasetUsed {
 pub struct TrainingRecord {
     /// UUIDv7.
     pub id: String,
-    /// What it does.
+    /// Its kind.
     pub kind: TrainingKind,
     /// Its workflow.
     pub workflow_id: String,
-    /// The number of the version it executes; null for a draft.
+    /// Its version number; null for a draft.
     pub version: Option<i32>,
-    /// The id of the version or draft.
+    /// The id of its version or draft.
     pub version_id: String,
     /// Its state.
     pub status: TrainingState,
@@ -175,64 +175,64 @@ pub struct TrainingRecord {
     pub optimizer: Value,
     /// Its cases.
     pub dataset: DatasetUsed,
-    /// How far it has got.
+    /// Its progress.
     pub progress: TrainingProgress,
     /// The best score so far, on the scoring cases.
     pub best_score: Option<f64>,
-    /// The checkpoint of the best score among all runs with the same cases and evaluators; null before the first one.
+    /// The checkpoint with the best score among all runs with the same cases and evaluators; null before the first one.
     pub best_checkpoint: Option<String>,
-    /// Why the search ended.
+    /// The reason why the search ended.
     pub stop_reason: Option<String>,
     /// `improved`, `no_significant_gain` or `no_headroom`.
     pub outcome: Option<String>,
-    /// What its models have used.
+    /// Model usage.
     pub usage: CallUsage,
-    /// Why it failed or was cancelled.
+    /// Reason for a failure or cancellation.
     pub error: Option<RunProblem>,
     /// The run whose results it judges again.
     pub origin_run_id: Option<String>,
-    /// When it was accepted.
+    /// Acceptance time.
     pub created_at: Timestamp,
-    /// When it first started.
+    /// First start time.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// End time.
     pub finished_at: Option<Timestamp>,
 }
 
-/// `POST …/trainer/runs?dry_run=true`: what a run would do; nothing is started.
+/// `POST …/trainer/runs?dry_run=true`: a run's plan; nothing is started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainingPlan {
-    /// What it would do.
+    /// The run's kind.
     pub kind: TrainingKind,
-    /// The number of the version; null for a draft.
+    /// The version's number; null for a draft.
     pub version: Option<i32>,
-    /// `{cases: {min, expected, max}, llm_calls: {min, expected, max}, tokens, cost_usd, seconds}`: tokens, dollars and seconds as expected;
-    /// `cost_usd` is null if the price of a model is not known.
+    /// `{cases: {min, expected, max}, llm_calls: {min, expected, max}, tokens, cost_usd, seconds}`: tokens, dollars and
+    /// seconds are expected values; `cost_usd` is null if a model's price is unknown.
     pub estimate: Value,
     /// The prompts that would be trained; empty for an evaluation.
     pub trainable_prompts: Vec<String>,
-    /// Which cases are for what; null for an evaluation.
+    /// Each case's purpose; null for an evaluation.
     pub splits: Option<SplitRecord>,
-    /// The versions of other workflows that it would use.
+    /// Other workflows' versions that it would use.
     pub pins: Value,
     /// The optimizer with its defaults filled; null for an evaluation.
     pub optimizer: Value,
-    /// What the author should know.
+    /// Warnings for the author.
     pub warnings: Vec<TrainingNotice>,
 }
 
-/// Something that the author should know.
+/// A warning for the author.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainingNotice {
-    /// A stable word, such as `prompt_unread`.
+    /// A stable identifier, such as `prompt_unread`.
     pub code: String,
     /// For people.
     pub message: String,
 }
 
-/// A checkpoint: prompts with the metrics of exactly these prompts. Immutable.
+/// A checkpoint: prompts with their own metrics. Immutable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckpointRecord {
@@ -240,11 +240,11 @@ pub struct CheckpointRecord {
     pub id: String,
     /// Its workflow.
     pub workflow_id: String,
-    /// Counts from 1 within the workflow.
+    /// Counter from 1 within the workflow.
     pub config_version: i64,
-    /// The whole config, prompts included, without keys of a single run.
+    /// The whole config, prompts included, without keys for a single run.
     pub runnable_config: Map<String, Value>,
-    /// The mean of each evaluator over the scoring cases.
+    /// Each evaluator's mean over the scoring cases.
     pub metrics: Map<String, Value>,
     /// `{epoch, summary, score, run_id, candidate_id, split, n_cases}` and more.
     pub metadata: Map<String, Value>,
@@ -252,37 +252,37 @@ pub struct CheckpointRecord {
     pub artifact_url: Option<String>,
     /// Whether it was the best of all runs with the same cases and evaluators when it was written.
     pub is_best: bool,
-    /// When it was written.
+    /// Creation time.
     pub created_at: Timestamp,
 }
 
-/// A candidate of a training.
+/// A training candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CandidateRecord {
     /// Its number; 0 is the seed.
     pub candidate_id: u32,
-    /// The candidates that it was made of.
+    /// The candidates from which it was made.
     pub parents: Vec<u32>,
     /// The epoch in which it was compared.
     pub epoch: u32,
     /// The prompts that differ from its parent's.
     pub prompts_changed: Vec<ChangedPrompt>,
-    /// Why it was made.
+    /// The reason for making it.
     pub rationale: Option<String>,
     /// `accepted` or `rejected`.
     pub decision: String,
-    /// Why it was accepted or rejected.
+    /// The reason for the decision.
     pub reason: String,
     /// Cases on which it was compared with its parent.
     pub n: u64,
-    /// The mean difference of the scores on these cases.
+    /// The mean score difference on these cases.
     pub mean_diff: f64,
-    /// When it was compared.
+    /// Comparison time.
     pub created_at: Timestamp,
 }
 
-/// A prompt of a candidate that differs from its parent's.
+/// A candidate's prompt that differs from its parent's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangedPrompt {
@@ -293,57 +293,57 @@ pub struct ChangedPrompt {
     /// Its new demos `{inputs, output}`, if they differ from the parent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demos: Option<Vec<Value>>,
-    /// The changed lines: `-` before those of the parent, `+` before the new ones, a blank before equal ones. Each demo is a line of JSON
-    /// after the text, if they differ.
+    /// The changed lines: `-` before the parent's, `+` before the new ones, a blank before equal ones. If the demos
+    /// differ, each demo follows the text as a line of JSON.
     pub diff: String,
 }
 
-/// A case as it was executed with the prompts of a candidate.
+/// A case executed with a candidate's prompts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseRecord {
-    /// Its place in the dataset, from 0.
+    /// Its index in the dataset, from 0.
     pub case_index: u32,
     /// Its id in the dataset.
     pub case_id: String,
-    /// Whose prompts; null for an evaluation.
+    /// The candidate whose prompts were used; null for an evaluation.
     pub candidate_id: Option<u32>,
-    /// The number of the execution, from 0.
+    /// The execution's number, from 0.
     pub sample: u32,
     /// `train`, `val` or `test`; null for an evaluation.
     pub split: Option<String>,
-    /// What it was executed for.
+    /// The execution's purpose.
     pub phase: Option<String>,
     /// The epoch in which it was executed; null for an evaluation.
     pub epoch: Option<u32>,
     /// Its score; null if no evaluator counts.
     pub score: Option<f64>,
-    /// Whether every evaluator that counts has passed.
+    /// Whether every counting evaluator has passed.
     pub passed: bool,
-    /// What the graph was given.
+    /// The graph's inputs.
     pub inputs: Value,
-    /// What a good run would return.
+    /// The expected output.
     pub expected_output: Value,
-    /// The output of the graph.
+    /// The graph's output.
     pub output: Value,
-    /// All its text.
+    /// Its whole text.
     pub output_text: String,
-    /// The verdicts, by the ids of the evaluators.
+    /// The verdicts, by evaluator id.
     pub evaluations: Map<String, Value>,
-    /// Why it has no output.
+    /// Reason for a missing output.
     pub error: Option<CaseProblem>,
-    /// Without the time in which calls waited for permits.
+    /// Duration without the time in which calls waited for permits.
     pub duration_ms: u64,
-    /// The attempts of nodes, as evaluators receive them; only with `?trace=true`.
+    /// The node attempts, as evaluators receive them; only with `?trace=true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Value>,
 }
 
-/// Why a case has no output.
+/// Reason for a missing output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseProblem {
-    /// A stable word: `case_timeout`, `answer_missing`, or the code of a node's error.
+    /// A stable identifier: `case_timeout`, `answer_missing`, or the code of a node's error.
     pub code: String,
     /// For people.
     pub message: String,

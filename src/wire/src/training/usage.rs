@@ -1,37 +1,37 @@
-//! What the models of a training have used.
+//! Model usage in a training.
 
 use serde::{Deserialize, Serialize};
 
-/// What the models of a run have used.
+/// A run's model usage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallUsage {
-    /// Requests that were sent, repeated ones included.
+    /// Sent requests, retries included.
     pub llm_calls: u64,
-    /// Of these, requests that were sent again after a failure.
+    /// Of these, retries after a failure.
     pub retries: u64,
-    /// Calls that were answered without a request.
+    /// Calls answered without a request.
     pub cached_calls: u64,
-    /// Requests that were in flight for at least 100 ms when the service was killed, at most `max_concurrency` each time. They count neither in
-    /// `llm_calls` nor in the budget, because their answers are unknown.
+    /// Requests that were in flight for at least 100 ms when the service was killed, at most `max_concurrency` each
+    /// time. They count neither in `llm_calls` nor in the budget, because their answers are unknown.
     pub lost_calls: u64,
-    /// Tokens that models read.
+    /// Tokens read by models.
     pub input_tokens: u64,
-    /// Tokens that models wrote.
+    /// Tokens written by models.
     pub output_tokens: u64,
-    /// US dollars, of models with a price.
+    /// US dollars, for models with a price.
     pub cost_usd: f64,
     /// Whether tokens are estimated, because an endpoint did not count them.
     pub estimated: bool,
-    /// `llm_calls` by what they are for.
+    /// `llm_calls` by purpose.
     pub by_role: RoleCalls,
 }
 
-/// Requests by what they are for.
+/// Requests by purpose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoleCalls {
-    /// Nodes of the workflow.
+    /// Workflow nodes.
     pub task: u64,
     /// Evaluators.
     pub judge: u64,

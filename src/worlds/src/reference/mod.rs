@@ -1,4 +1,5 @@
-//! Published algorithms, run directly on a world with a count of calls: yardsticks for what trainings find. They never ship.
+//! Published algorithms that run directly on a world and count calls: yardsticks for training results. They never
+//! ship.
 
 mod models;
 mod pareto;
@@ -13,14 +14,15 @@ use super::definition::World;
 /// A published algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reference {
-    /// Critiques of all failing cases, each prompt blamed for each, and rewrites that are taken as they come. A checkpoint has the prompts
-    /// after an epoch with the score before it. It has no splits: this is its reading on the cases for training and for validation.
+    /// Critiques all failing cases, blames each prompt for each, and accepts every rewrite. A checkpoint pairs the
+    /// prompts after an epoch with the score before it. The algorithm has no splits: here it reads training and
+    /// validation cases.
     Rewrites,
-    /// The same on the cases for training alone.
+    /// The same on training cases alone.
     RewritesTrain,
-    /// `Rewrites` with the prompts that were scored.
+    /// `Rewrites`, but a checkpoint has the prompts that were scored.
     RewritesPaired,
-    /// The same on the cases for training alone.
+    /// The same on training cases alone.
     RewritesPairedTrain,
     /// GEPA.
     ///
@@ -28,17 +30,17 @@ pub enum Reference {
     Gepa,
 }
 
-/// What an algorithm returns.
+/// An algorithm's result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReferenceResult {
-    /// The prompts, by their names.
+    /// The prompts by name.
     pub prompts: BTreeMap<String, String>,
-    /// Calls of models; never more than allowed.
+    /// Model calls; never above the budget.
     pub calls: u64,
 }
 
 impl Reference {
-    /// All of them, by the names that reports use.
+    /// All algorithms, by the names that reports use.
     pub const ALL: [(&'static str, Self); 5] = [
         ("reference", Self::Rewrites),
         ("reference_train", Self::RewritesTrain),
@@ -47,7 +49,7 @@ impl Reference {
         ("gepa_published", Self::Gepa),
     ];
 
-    /// Runs the algorithm with at most so many calls of models. The result is a function of world, budget and seed.
+    /// Runs the algorithm with at most `budget` model calls. The result is a function of world, budget and seed.
     #[must_use]
     pub fn run(self, world: &World, budget: u64, seed: u64) -> ReferenceResult {
         let mut models = Models::new(world, budget, seed);

@@ -1,24 +1,24 @@
-//! The models of a world, with a count of calls.
+//! A world's models, with a call count.
 
 use std::collections::BTreeMap;
 
 use super::super::cases::{Case, Split};
 use super::super::definition::World;
 
-/// From which score on a case has passed.
+/// The lowest passing score.
 const PERFECT: f64 = 1.0 - 1e-9;
 
-/// The texts of prompts, by their names.
+/// Prompt texts by name.
 pub(super) type Prompts = BTreeMap<String, String>;
 
 /// The budget is spent.
 #[derive(Debug)]
 pub(super) struct Spent;
 
-/// The models of a world, as long as the budget lasts.
+/// A world's models within a budget.
 pub(super) struct Models<'w> {
     pub(super) world: &'w World,
-    /// All but those for the end.
+    /// All cases except the final test cases.
     pub(super) all: Vec<Case>,
     pub(super) train: Vec<Case>,
     /// Without splits the same cases as `train`.
@@ -28,11 +28,11 @@ pub(super) struct Models<'w> {
     seed: u64,
 }
 
-/// A case that was executed.
+/// An executed case.
 #[derive(Debug, Clone)]
 pub(super) struct Executed {
     pub(super) score: f64,
-    /// What a request shows of it.
+    /// Its record in a request.
     record: String,
 }
 
@@ -57,7 +57,7 @@ impl<'w> Models<'w> {
         self.calls
     }
 
-    /// Pays for calls; a seed for them, which no others have.
+    /// Pays for calls and returns a unique seed for them.
     fn pay(&mut self, calls: usize) -> Result<u64, Spent> {
         let calls = u64::try_from(calls).unwrap_or(u64::MAX);
         let after = self.calls.saturating_add(calls);
@@ -81,12 +81,12 @@ impl<'w> Models<'w> {
         Ok(Executed { score, record })
     }
 
-    /// A critique of a case.
+    /// Requests a case critique.
     pub(super) fn criticize(&mut self, name: &str, text: &str, executed: &Executed) -> Result<String, Spent> {
         self.reflect(&format!("{}\n\n{}\n\nWrite a critique.", shown(name, text), executed.record))
     }
 
-    /// The reply to a request for a better text. `critiques`: of each case.
+    /// Requests a better text and returns the reply. `critiques`: one per case.
     pub(super) fn rewrite(
         &mut self,
         name: &str,

@@ -1,5 +1,5 @@
-//! GEPA as published: a gate of three cases for training, parents from the Pareto front over all scoring cases, one prompt after the other,
-//! and merges.
+//! GEPA as published: a gate with three training cases, parents from the Pareto front over all scoring cases,
+//! round-robin prompts, and merges.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use super::super::cases::Case;
 use super::super::random::{Draw, mean};
 use super::models::{Executed, Models, Prompts, Spent};
 
-/// Cases of the gate.
+/// Training cases per gate.
 const MINIBATCH: usize = 3;
-/// Merges of a run, pairs that are tried for one, and scoring cases of its gate.
+/// Maximum merges per run, pairs tried per merge, and scoring cases in its gate.
 const MERGES: usize = 5;
 const PAIRS: usize = 10;
 const MERGE_CASES: usize = 5;
@@ -17,10 +17,10 @@ const NOISE: f64 = 1e-9;
 
 struct Program {
     prompts: Prompts,
-    /// On each scoring case.
+    /// Scores by scoring case.
     scores: Vec<f64>,
     parents: Vec<usize>,
-    /// The place of the prompt that is rewritten next.
+    /// The next prompt to rewrite, by position.
     next: usize,
 }
 
@@ -35,9 +35,9 @@ struct Pool {
     draw: Draw,
     iteration: usize,
     merges: usize,
-    /// Whether the last iteration has found a program.
+    /// Whether the last iteration found a program.
     is_merge_due: bool,
-    /// Pairs that were merged, with their ancestor.
+    /// Merged pairs with their ancestor.
     merged: BTreeSet<(usize, usize, usize)>,
 }
 
@@ -113,7 +113,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Cases for training: all of them, then all in another order.
+    /// Training cases in epochs: all of them in one order, then in another.
     fn minibatch(&self, train: &[Case]) -> Vec<Case> {
         let each = train.len().div_ceil(MINIBATCH).max(1);
         let mut order: Vec<usize> = (0..train.len()).collect();
@@ -123,7 +123,7 @@ impl Pool {
         places.filter_map(|place| train.get(*place).cloned()).collect()
     }
 
-    /// The programs that are the best on each scoring case, without those that others dominate.
+    /// The best programs per scoring case, without dominated programs.
     fn fronts(&self) -> Vec<BTreeSet<usize>> {
         let cases = self.programs.first().map_or(0, |program| program.scores.len());
         let of = |case: usize| -> BTreeSet<usize> {
@@ -133,7 +133,7 @@ impl Pool {
             programs.filter(|(_, program)| score(program) >= best - NOISE).map(|(at, _)| at).collect()
         };
         let mut fronts: Vec<BTreeSet<usize>> = (0..cases).map(of).collect();
-        // The worst first: what is in no front alone is not needed.
+        // Worst first: a program that is never alone in a front is dropped.
         let mut order: Vec<usize> = (0..self.programs.len()).collect();
         let score = |at: &usize| self.programs.get(*at).map_or(0.0, Program::mean);
         order.sort_by(|one, other| score(one).total_cmp(&score(other)));
@@ -147,7 +147,7 @@ impl Pool {
         fronts
     }
 
-    /// A program of the fronts, the more likely the more fronts it is in.
+    /// Draws a program, weighted by its fronts.
     fn parent(&self) -> Option<usize> {
         let all: Vec<usize> = self.fronts().into_iter().flatten().collect();
         self.draw.of("parent").at(self.iteration).choose(&all).copied()
@@ -163,7 +163,7 @@ impl Pool {
         found
     }
 
-    /// Two programs of the fronts become one; `false` if no two can.
+    /// Merges two front programs; `false` if no pair can be merged.
     fn merge(&mut self, models: &mut Models<'_>) -> Result<bool, Spent> {
         let draw = self.draw.of("merge").at(self.iteration);
         let fronts: BTreeSet<usize> = self.fronts().into_iter().flatten().collect();
@@ -201,8 +201,8 @@ impl Pool {
         Ok(false)
     }
 
-    /// Each prompt from the program that has changed it since the ancestor; if both have, from the better one. `None` if that is one of
-    /// both, or an ancestor was better.
+    /// Takes each prompt from the program that changed it since the ancestor; if both did, from the better one.
+    /// `None` if the result equals a parent, or if the ancestor was better.
     fn merged(&self, first: usize, second: usize, ancestor: usize) -> Option<Prompts> {
         let (one, other) = (self.programs.get(first)?, self.programs.get(second)?);
         let old = self.programs.get(ancestor)?;
@@ -228,7 +228,7 @@ fn sum(executed: &[Executed]) -> f64 {
     executed.iter().map(|executed| executed.score).sum()
 }
 
-/// The prompt of a reply: in its tag, else in its fence, else the whole reply.
+/// Extracts the prompt from a reply: in its tag, else in its fence, else the whole reply.
 fn extracted(reply: &str) -> String {
     let between = |begin: &str, end: &str| {
         let (_, inside) = reply.split_once(begin)?;

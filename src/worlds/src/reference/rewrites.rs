@@ -1,21 +1,21 @@
-//! Critiques and rewrites without a decision.
+//! Critiques and rewrites that are always accepted.
 
 use super::super::cases::Case;
 use super::models::{Executed, Models, Prompts, Spent};
 
-/// How the simulated reflector marks a prompt. A request that asks for the bare prompt gets none.
+/// The simulated reflector's prompt tags. A request for the bare prompt gets none.
 const TAGS: [&str; 2] = ["<new_prompt>\n", "\n</new_prompt>"];
 
-/// Which cases an algorithm without splits trains with and is measured with.
+/// The cases for an algorithm without splits, which trains and measures on the same ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reading {
-    /// Those for training and for validation.
+    /// Training and validation cases.
     All,
-    /// Those for training.
+    /// Training cases.
     Train,
 }
 
-/// The best checkpoint; the seed if there is none. `is_paired`: a checkpoint has the prompts that were scored.
+/// The best checkpoint; the seed without one. `is_paired`: checkpoints have the prompts that were scored.
 pub(super) fn run(models: &mut Models<'_>, reading: Reading, is_paired: bool) -> Prompts {
     let cases = match reading {
         Reading::All => models.all.clone(),
@@ -35,7 +35,7 @@ struct Rewrites {
 }
 
 impl Rewrites {
-    /// Executes all cases, then rewrites all prompts; `false` if nothing has failed.
+    /// Executes all cases, then rewrites all prompts; `false` if no case failed.
     fn epoch(&mut self, models: &mut Models<'_>) -> Result<bool, Spent> {
         let mut failing: Vec<Executed> = Vec::new();
         let mut passed = 0;
@@ -60,7 +60,7 @@ impl Rewrites {
                 critiques.push(models.criticize(&name, &text, executed)?);
             }
             let reply = models.rewrite(&name, &text, &failing, &critiques)?;
-            // Whatever is around the prompt becomes a part of it.
+            // Text around the prompt becomes part of it.
             let text = TAGS.iter().fold(reply, |reply, tag| reply.replace(tag, ""));
             self.prompts.insert(name, text);
         }

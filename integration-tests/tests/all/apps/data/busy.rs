@@ -1,4 +1,4 @@
-//! Changes of one collection at the same time.
+//! Concurrent changes to one collection.
 
 use std::cell::Cell;
 
@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::{Site, open};
 
-/// Changes of one workspace that have a connection.
+/// Changes per workspace that have a connection.
 const SHARE: usize = 2;
 const LOCK: &str =
     "SELECT FROM app_collections c JOIN apps a ON a.id = c.app_id WHERE a.alias = 'busy' FOR UPDATE OF c";
 
-/// An app of another workspace.
+/// An app in another workspace.
 async fn elsewhere(t: &TestService) -> Site<'_> {
     let site = Site::publish(t, "calm", &json!({"likes": open()})).await;
     t.execute(
@@ -22,7 +22,7 @@ async fn elsewhere(t: &TestService) -> Site<'_> {
          UPDATE app_collections c SET workspace_id = a.workspace_id FROM apps a WHERE a.id = c.app_id",
     )
     .await;
-    // Renews the copy of the row that the instance has.
+    // Refreshes the instance's copy of the row.
     assert_eq!(site.send("GET", "/__service/config", &[], "").await.status, 200);
     site
 }
@@ -44,7 +44,7 @@ async fn writers_of_one_collection_leave_the_connections_to_other_workspaces() {
         t.waiting_for_locks(SHARE).await;
         assert_eq!(calm.get("likes").await.status, 200);
         assert_eq!(calm.create("likes", &json!({})).await.status, 201);
-        // Those without a permit are refused; the others have their connections, and wait.
+        // Those without a permit are rejected; the others have their connections, and wait.
         until("198 writers are refused", async || answered.get() == 200 - SHARE).await;
         assert_eq!(t.scalar(waiting).await, SHARE.to_string());
         assert_eq!(calm.get("likes").await.status, 200);

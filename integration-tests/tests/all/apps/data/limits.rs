@@ -1,4 +1,4 @@
-//! What a record, a collection, a workspace and a visitor can have.
+//! The limits of a record, a collection, a workspace and a visitor.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn a_record_has_at_most_64_kib_32_levels_and_no_nul() {
         assert_eq!(told.problems(), [problem]);
         assert_eq!(site.put(&path, &any, &json!({"data": bad})).await.problems(), [problem]);
     }
-    // The result of a patch counts.
+    // The result of a patch counts, not the patch.
     let more = json!({"b": 1});
     assert_eq!(site.patch(&path, &any, &more).await.refusal(), "413 record_too_large");
     assert_eq!(site.patch(&path, &any, &json!(5)).await.problems(), ["/data type"]);
@@ -171,7 +171,7 @@ async fn a_network_writes_to_an_app_so_often_at_once_and_then_steadily() {
     let refused = site.create("likes", &json!({})).await;
     assert_eq!(refused.refusal(), "429 rate_limited");
     assert_eq!(refused.answer.header("retry-after"), Some("10"));
-    // Reads, another app, and what a key stands for.
+    // Reads, another app, and the stored outcome of a key.
     assert_eq!(site.get("likes").await.status, 200);
     assert_eq!(far.create("likes", &json!({})).await.status, 201);
     assert_eq!(keyed().await.answer.header("idempotency-replayed"), Some("true"));

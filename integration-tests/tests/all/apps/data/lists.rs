@@ -69,7 +69,7 @@ async fn a_cursor_is_of_one_list_and_one_day() {
             "{collection} {more} {cursor}"
         );
     }
-    // Of the same name in another app.
+    // A collection with the same name in another app.
     let far = Site::publish(&t, "far", &both).await;
     assert_eq!(far.get(&format!("likes?cursor={cursor}")).await.refusal(), "400 cursor_invalid");
     t.advance(Duration::from_secs(86_399));

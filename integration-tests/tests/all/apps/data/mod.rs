@@ -1,4 +1,4 @@
-//! Records of collections: what pages of apps read and write.
+//! Collection records that app pages read and write.
 
 mod busy;
 mod limits;
@@ -15,7 +15,7 @@ use super::app;
 const JSON: (&str, &str) = ("content-type", "application/json");
 const PATCH: (&str, &str) = ("content-type", "application/merge-patch+json");
 
-/// An answer, whole.
+/// A complete response.
 struct Told {
     status: u16,
     etag: String,
@@ -29,7 +29,7 @@ impl Told {
             .unwrap_or_else(|error| panic!("{error}: {} {:?}", self.status, self.text))
     }
 
-    /// Status and code.
+    /// Status and error code.
     fn refusal(&self) -> String {
         let body: Value = serde_json::from_str(&self.text).unwrap_or_default();
         format!("{} {}", self.status, body["detail"]["code"].as_str().unwrap_or_default())
@@ -37,7 +37,7 @@ impl Told {
             .to_owned()
     }
 
-    /// Places and codes of the problems.
+    /// Pointers and codes of the problems.
     fn problems(&self) -> Vec<String> {
         let body = self.value();
         let errors = body["detail"]["errors"].as_array().cloned().unwrap_or_default();
@@ -63,7 +63,7 @@ impl<'a> Site<'a> {
         site
     }
 
-    /// Publishes another release. Collections that the app does not have are created.
+    /// Publishes another release. Creates missing collections.
     async fn release(&self, collections: &Value) {
         let mut frozen = Map::new();
         for (name, collection) in collections.as_object().unwrap() {
@@ -93,7 +93,7 @@ impl<'a> Site<'a> {
         );
         self.t.execute(&sql).await;
         let active = self.t.scalar(&format!("SELECT active_release FROM apps WHERE alias = '{alias}'")).await;
-        // What an instance has read of an app may be a second old.
+        // An instance's copy of an app may be a second old.
         integration_tests::until("the release is served", async || {
             let fresh = self.send("GET", "/__service/config", &[], "").await;
             fresh.status != 404 || fresh.text.contains("detail") && !active.is_empty()
@@ -161,7 +161,7 @@ impl<'a> Site<'a> {
     }
 }
 
-/// Verbs of everybody, on records that all visitors share.
+/// All verbs for all visitors, on shared records.
 fn open() -> Value {
     let all = json!(["read", "create", "update", "delete"]);
     json!({"kind": "shared", "anonymous": all, "member": all})

@@ -1,4 +1,4 @@
-//! Nodes of collections in runs of apps, and outside of them.
+//! Collection nodes in app runs, and outside of them.
 
 use integration_tests::{AnswerExt, TestService, graphs};
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::super::runs::{Published, frozen, release};
 use super::open;
 
-/// Creates a record and reads it back, and what the collection has.
+/// Creates a record and reads it, then lists the collection.
 fn stores() -> Value {
     let put = json!({"name": "put", "type": "collection_put", "collection": "likes", "data": {"text": "{{ inputs.text }}"}});
     let again = json!({"name": "again", "type": "collection_put", "collection": "likes", "id": "{{ results.put.record.id }}",
@@ -17,7 +17,7 @@ fn stores() -> Value {
     graphs::chain(&[put, again, get, query], Some(json!({"answer": answer})))
 }
 
-/// Runs this as its only node.
+/// A graph with this single node.
 fn only(node: Value) -> Value {
     graphs::chain(&[node], Some(json!({"answer": "{{ results.n }}"})))
 }
@@ -133,7 +133,7 @@ async fn what_a_workflow_cannot_do_with_records_has_a_code() {
     let handle = site.handle("conflict", "full", &json!({})).await;
     assert_eq!(site.ended(&handle).await["state"], "failed");
     assert_eq!(error(&t).await, "collection.full");
-    // Outside of an app.
+    // A run outside of an app.
     let alone = t.workflow().named("Alone").graph(put("likes", json!({}))).create().await;
     let run = t.post(&format!("/api/workflows/{}/runs?wait=20", alone.id), "{}").await.value();
     assert_eq!(run["error"]["code"], "collection.no_app", "{run}");

@@ -1,4 +1,4 @@
-//! Records: their versions, and the conditions of changes.
+//! Record versions, and the conditions of changes.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ async fn a_record_is_created_read_changed_and_deleted() {
 
     let deleted = site.delete(&path, &[("if-match", "\"v5\"")]).await;
     assert_eq!((deleted.status, deleted.text.as_str()), (204, ""));
-    // For ever, and without a condition too.
+    // The record stays deleted, also without a condition.
     for again in [
         site.get(&path).await,
         site.put(&path, &[], &json!({"data": {}})).await,
@@ -90,7 +90,7 @@ async fn a_change_needs_the_version_that_the_record_has() {
     assert_eq!(both.refusal(), "400 version_ambiguous");
     assert_eq!(site.put(&path, &[("if-match", "\"v2\"")], &with(2)).await.status, 200);
     assert_eq!(site.get(&path).await.value()["version"], 3);
-    // What is not there, before what is missing.
+    // Missing records are reported before missing conditions.
     let none = "likes/018f0000-0000-7000-8000-000000000000";
     for path in [none, "likes/x", "likes/018F0000-0000-7000-8000-000000000000"] {
         assert_eq!(site.put(path, &[], &body).await.refusal(), "404 not_found", "{path}");
@@ -156,7 +156,7 @@ async fn a_key_creates_one_record() {
     assert_eq!(t.scalar("SELECT count(*) FROM app_records").await, "1");
     assert_eq!(post("likes", "k", &json!({"n": 2})).await.refusal(), "422 idempotency_key_reused");
     assert_ne!(post("other", "k", &n).await.value()["id"], first.value()["id"]);
-    // The answer is the same after the record is gone, and the key holds none of its data.
+    // The response stays the same after the record is deleted, and the key stores none of its data.
     let path = format!("likes/{}", first.value()["id"].as_str().unwrap());
     assert_eq!(site.delete(&path, &[("if-match", "*")]).await.status, 204);
     assert_eq!(post("likes", "k", &n).await.text, first.text);
@@ -167,7 +167,7 @@ async fn a_key_creates_one_record() {
     for bad in ["", "a b", &"k".repeat(256)] {
         assert_eq!(post("likes", bad, &n).await.refusal(), "400 idempotency_key_invalid", "{bad:.9}");
     }
-    // A refused request leaves its key free.
+    // A rejected request leaves its key free.
     assert_eq!(post("likes", "free", &json!([])).await.refusal(), "422 record_invalid");
     assert_eq!(post("likes", "free", &n).await.status, 201);
 }
@@ -190,13 +190,13 @@ async fn a_retry_with_the_cookie_of_the_answer_or_without_it_finds_the_record() 
         assert_eq!(again.answer.header("idempotency-replayed"), Some("true"));
         assert_eq!(again.answer.header("set-cookie"), None);
     }
-    // Another visitor has keys of their own, and keeps their cookie.
+    // Another visitor has separate keys, and keeps their cookie.
     let config = site.send("GET", "/__service/config", &[], "").await;
     let other = config.answer.header("set-cookie").unwrap().split(';').next().unwrap();
     let of_other = post(&[("cookie", other)]).await;
     assert_ne!(of_other.text, first.text);
     assert_eq!(of_other.answer.header("set-cookie"), None);
-    // Without a key no answer is repeated, so that no visitor needs to be known.
+    // Without a key, no response is repeated, so the visitor need not be known.
     assert_eq!(site.create("likes", &json!({})).await.answer.header("set-cookie"), None);
     assert_eq!(t.scalar("SELECT count(*) FROM app_records").await, "3");
 }

@@ -1,4 +1,4 @@
-//! Who reaches which records: capabilities, apps, origins, and the second wall in the database.
+//! Access to records: capabilities, apps, origins, and row-level security in the database.
 
 use integration_tests::TestService;
 use serde_json::json;
@@ -33,7 +33,7 @@ async fn a_visitor_can_do_what_the_release_says() {
         assert_eq!(site.get(bad).await.refusal(), "400 bad_request", "{bad}");
     }
     assert_eq!(site.delete("reads/%FF", &[]).await.refusal(), "400 bad_request");
-    // A capability comes before a key and a body.
+    // Capabilities are checked before the key and the body.
     let bad = site.send("POST", "/__service/data/reads", &[("idempotency-key", "")], "{").await;
     assert_eq!(bad.refusal(), "401 login_required");
 }
@@ -61,7 +61,7 @@ async fn a_visitor_who_cannot_read_receives_no_data_of_others() {
         serde_json::from_str::<serde_json::Value>(&stored).unwrap(),
         json!({"secret": "s3cret", "n": 2})
     );
-    // A replacement brings all of its data along.
+    // A replacement contains all data.
     let replaced = site.put(&path, &[("if-match", "*")], &json!({"data": {"n": 3}})).await;
     assert_eq!((replaced.status, replaced.value()["data"].clone()), (200, json!({"n": 3})));
     let readable = site.made("likes", &json!({"a": 1})).await;
@@ -75,7 +75,7 @@ async fn only_pages_of_the_app_change_its_records() {
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
     let far = Site::publish(&t, "far", &json!({"likes": open()})).await;
     let path = site.made("likes", &json!({"n": 1})).await;
-    // The same collection's name, another app.
+    // The same collection name in another app.
     assert_eq!(far.get(&path).await.refusal(), "404 not_found");
     assert_eq!(far.put(&path, &[("if-match", "*")], &json!({"data": {}})).await.refusal(), "404 not_found");
     assert_eq!(far.delete(&path, &[("if-match", "*")]).await.refusal(), "404 not_found");
@@ -88,7 +88,7 @@ async fn only_pages_of_the_app_change_its_records() {
         assert!(told.rest().await.contains("origin_mismatch"));
     }
     assert_eq!(t.scalar("SELECT count(*) FROM app_records").await, "1");
-    // The central host has none of it.
+    // The central host serves no records.
     assert_eq!(t.get("/__service/data/likes").await.status, 404);
 }
 

@@ -13,7 +13,7 @@ const ENTER: &str = "\u{e007}";
 const TEA: &str = "How long do I brew green tea?";
 const BREWING: &str = "Green tea is brewed with water of 70 degrees, for two minutes.";
 
-/// A service at `localhost` whose member Ada gets mail.
+/// A service at `localhost` with a mail server; its member is Ada.
 struct Desk {
     t: TestService,
     mail: MailServer,
@@ -22,7 +22,7 @@ struct Desk {
 
 impl Desk {
     async fn start() -> Self {
-        // The address is part of the configuration, so the port is chosen before.
+        // The address is part of the configuration, so the port is chosen first.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mail = MailServer::start().await;
         let t = TestService::builder()
@@ -37,7 +37,7 @@ impl Desk {
         Self { t, mail, port }
     }
 
-    /// Publishes an example with the files of its folder.
+    /// Publishes an example with the files in its folder.
     async fn publish(&self, alias: &str) {
         let folder = example(alias).join("app");
         let mut app = self.t.app(alias);
@@ -52,7 +52,7 @@ impl Desk {
         format!("http://{alias}.apps.localhost:{}{path}", self.port)
     }
 
-    /// Signs in by the link of an app, with the code of a mail and a consent, and comes back to the app.
+    /// Signs in through an app's link, with a mailed code and a consent, and returns to the app.
     async fn sign_in(&self, browser: &Browser, alias: &str, link: &str, email: &str) {
         let mails = self.mail.mails().len();
         browser.click(link).await;
@@ -68,12 +68,12 @@ impl Desk {
     }
 }
 
-/// Waits until a page of this beginning is there.
+/// Waits for a page whose URL has this prefix.
 async fn arrives(browser: &Browser, beginning: &str) {
     browser.until(&format!("location.href.startsWith({})", json!(beginning))).await;
 }
 
-/// Whether the page is accessible, light and dark, and as wide as its window.
+/// Asserts that the page is accessible, light and dark, and as wide as its window.
 async fn check(browser: &Browser, what: &str) {
     let moves = "document.getAnimations().some((one) => one.playState === 'running')";
     for is_dark in [false, true] {
@@ -123,14 +123,14 @@ async fn ask_shows_progress_answer_and_refusal_and_keeps_favourites_of_a_member(
     assert_eq!(states, json!(["Waiting for a place …", "Looking it up …"]));
     check(&browser, "an answer").await;
 
-    // Back is the page without a question; a question of an address is asked, and refused by the service.
+    // Going back shows the page without a question; a question in the URL is sent, and the service rejects it.
     browser.js("history.back()").await;
     browser.until("document.querySelector('#card').hidden && !document.querySelector('#ideas').hidden").await;
     browser.goto(&desk.app("ask", &format!("/?q={}", "x".repeat(301)))).await;
     shows(&browser, "#problem", "The question is too long. Please ask in at most 300 letters.").await;
     check(&browser, "a refusal").await;
 
-    // Kept in the browser, then in the account.
+    // Saved in the browser first, then in the account.
     browser.click("a.brand").await;
     browser.click("#ideas a").await;
     shows(&browser, "#result", BREWING).await;
@@ -156,7 +156,7 @@ async fn ask_shows_progress_answer_and_refusal_and_keeps_favourites_of_a_member(
     browser.click("#account button").await;
     shows(&browser, "#account", "Sign in").await;
     assert_eq!(is_signed_in(&browser).await, false);
-    // The refusal is on the console.
+    // The rejection appears on the console.
     browser.network_may_fail();
     browser.finish().await;
 }
@@ -181,7 +181,7 @@ async fn cards_of_the_board_are_shared_and_pins_are_not() {
     desk.mail.mail(1).await;
     let (ada, mut bob) = (Browser::start().await, Browser::start().await);
 
-    // Who is not signed in reads.
+    // Visitors who are not signed in can read.
     ada.goto(&desk.app("board", "/")).await;
     ada.until("!document.querySelector('#board').hasAttribute('aria-busy')").await;
     assert_eq!(ada.texts(".empty").await, ["No cards yet."; 3]);
@@ -205,7 +205,7 @@ async fn cards_of_the_board_are_shared_and_pins_are_not() {
     has(&ada, "doing", &["New labels"]).await;
     ada.until("document.querySelector('.pin').ariaPressed === 'true'").await;
 
-    // Another member sees the card and no pin of the first one.
+    // Another member sees the card, but not the first one's pin.
     bob.goto(&desk.app("board", "/")).await;
     has(&bob, "doing", &["New labels"]).await;
     desk.sign_in(&bob, "board", "#account a", BOB).await;
@@ -226,7 +226,7 @@ async fn cards_of_the_board_are_shared_and_pins_are_not() {
     ada.reload().await;
     has(&ada, "doing", &["New labels and boxes"]).await;
 
-    // Dragged with a mouse.
+    // Drags a card with a mouse.
     let drag = "const data = new DataTransfer(), card = document.querySelector('.card');
         const tell = (at, name) => at.dispatchEvent(new DragEvent(name, {bubbles: true, cancelable: true, dataTransfer: data}));
         const lane = document.querySelector('[data-lane=done]');
@@ -242,7 +242,7 @@ async fn cards_of_the_board_are_shared_and_pins_are_not() {
     has(&ada, "done", &["New labels and boxes"]).await;
     assert_eq!(ada.js("return document.querySelector('.card button')").await, Value::Null);
     ada.finish().await;
-    // The conflict is on the console.
+    // The conflict appears on the console.
     bob.network_may_fail();
     bob.finish().await;
 }

@@ -1,4 +1,4 @@
-//! The apps of `examples/apps`: checked, deployed with their workflows, and published.
+//! The apps in `examples/apps`: checked, deployed with their workflows, and published.
 
 mod chromium;
 
@@ -12,7 +12,7 @@ fn example(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples/apps").join(path)
 }
 
-/// `callboard <arguments>` as a user types it.
+/// Runs `callboard <arguments>` as a user types it.
 async fn callboard(t: &TestService, arguments: &[&str]) -> Output {
     let binary = std::env::var("CALLBOARD_BIN").expect("CALLBOARD_BIN is not set: run `cargo xtask test`");
     let mut command = tokio::process::Command::new(binary);
@@ -21,7 +21,7 @@ async fn callboard(t: &TestService, arguments: &[&str]) -> Output {
     command.output().await.unwrap()
 }
 
-/// The same for a command that succeeds and prints JSON.
+/// Like [`callboard`], for a command that succeeds and prints JSON.
 async fn printed(t: &TestService, arguments: &[&str]) -> Value {
     let all = [arguments, &["--output", "json"]].concat();
     let Output { status, stdout, stderr } = callboard(t, &all).await;
@@ -29,7 +29,7 @@ async fn printed(t: &TestService, arguments: &[&str]) -> Value {
     serde_json::from_slice(&stdout).unwrap()
 }
 
-/// The workflow of `ask`, with the model that is built in.
+/// The workflow for `ask`, with the built-in model.
 async fn ask(t: &TestService) -> Workflow {
     ask_with(t, "practice/assistant").await
 }

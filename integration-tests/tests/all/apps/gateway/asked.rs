@@ -1,4 +1,4 @@
-//! Proxies that ask whether a host is one of an app.
+//! Proxies that ask whether a host belongs to an app.
 
 use integration_tests::{AnswerExt, TestService};
 
@@ -28,7 +28,7 @@ async fn a_proxy_obtains_certificates_for_published_apps_alone() {
         assert_eq!(ask(domain, &[]).await.refusal(), "404 app_not_found", "{domain}");
     }
     assert_eq!(t.get("/api/system/tls-ask").await.refusal(), "422 request.invalid");
-    // Those who are further away learn nothing: a proxy that is not trusted passes on what it receives.
+    // Remote callers learn nothing: an untrusted proxy passes on what it receives.
     let passed_on = [("x-forwarded-for", "203.0.113.7")];
     assert_eq!(ask("desk.apps.localhost", &passed_on).await.refusal(), "404 app_not_found");
     let from = |last: u8| integration_tests::Raw::connect_from([127, 0, 0, last].into(), t.address());

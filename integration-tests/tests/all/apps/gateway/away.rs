@@ -1,4 +1,4 @@
-//! While the database is away.
+//! Database outages.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use integration_tests::{TestService, until};
 
 use super::{code, get, public_app, publish};
 
-/// Ends the connections of a database.
+/// Terminates all connections to a database.
 const CUT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ";
 
 #[tokio::test]

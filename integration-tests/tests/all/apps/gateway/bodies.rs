@@ -1,10 +1,10 @@
-//! Bodies of files, small and large, and clients that do not read.
+//! File bodies, small and large, and clients that do not read.
 
 use integration_tests::{TestService, within};
 
 use super::{ask, get, public_app, publish};
 
-/// Bytes that no two places share.
+/// Bytes that differ at every position.
 fn bytes(length: usize) -> Vec<u8> {
     (0_u64..).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).take(length).collect()
 }
@@ -43,7 +43,7 @@ async fn clients_that_do_not_read_hold_no_connection_of_the_database() {
     public_app(&t, "desk").await;
     let large = bytes(24 * MIB);
     publish(&t, "desk", &[("index.html", b"<p>1"), ("large.xyz", &large)]).await;
-    // More than there are connections.
+    // More responses than there are database connections.
     let mut waiting = Vec::new();
     for _ in 0..16 {
         let mut answer = ask(&t, "GET", "desk", "/large.xyz", &[]).await;

@@ -1,4 +1,4 @@
-//! What clients and proxies may keep, and what they ask for again.
+//! Caching by clients and proxies, and revalidation.
 
 use integration_tests::TestService;
 
@@ -68,11 +68,11 @@ async fn one_range_of_a_file_is_sent() {
     }
     let twice = [("range", "bytes=0-1"), ("range", "bytes=3-4")];
     assert_eq!(get(&t, "desk", "/ten.txt", &twice).await.status, 200);
-    // A comma in quotes is part of a tag.
+    // A comma in quotes is part of the tag.
     for other in ["\"a, *, b\"".to_owned(), format!("\"a, {tag}"), format!("W/W/{tag}")] {
         assert_eq!(get(&t, "desk", "/ten.txt", &[("if-none-match", &other)]).await.status, 200, "{other}");
     }
-    // HEAD has no ranges; what the client has comes first.
+    // HEAD has no ranges; conditions take precedence over ranges.
     assert_eq!(ask(&t, "HEAD", "desk", "/ten.txt", &[("range", "bytes=0-0")]).await.status, 200);
     let both = [("range", "bytes=0-0"), ("if-none-match", tag.as_str())];
     assert_eq!(get(&t, "desk", "/ten.txt", &both).await.status, 304);
@@ -116,7 +116,7 @@ async fn an_address_that_names_the_content_is_of_kept_deployments_of_this_app_al
     for (content, name, kind) in [
         (b"new".as_slice(), "new.js", "text/javascript; charset=utf-8"),
         (b"new", "new.xyz", "application/octet-stream"),
-        // Another name changes nothing about what the file is.
+        // Another name does not change the media type.
         (b"old", "old.js", "text/javascript; charset=utf-8"),
         (b"old", "page.html", "text/javascript; charset=utf-8"),
     ] {
@@ -135,7 +135,7 @@ async fn an_address_that_names_the_content_is_of_kept_deployments_of_this_app_al
     deploy(&t, "desk", &[("index.html", b"<script>1</script>"), ("js/draft.js", b"draft")]).await;
     for path in [
         by_digest(b"theirs", "theirs.js"),
-        // Of a deployment that was not published.
+        // A file from an unpublished deployment.
         by_digest(b"draft", "draft.js"),
         by_digest(b"<script>1</script>", "index.html"),
         by_digest(b"unknown", "a.js"),

@@ -1,4 +1,4 @@
-//! Compressed forms of files.
+//! Compressed file forms.
 
 use integration_tests::{TestService, until};
 
@@ -20,7 +20,7 @@ async fn texts_are_sent_compressed_as_soon_as_the_job_has_prepared_them() {
     publish(&t, "desk", &files).await;
     let plain = get(&t, "desk", "/app.js", &[("accept-encoding", "br")]).await;
     assert_eq!((plain.text(), plain.header("content-encoding")), (script.clone(), None), "not prepared yet");
-    // A new process looks at once, and has no copy of the files.
+    // A new process compresses at once, and has no cached files.
     t.restart().await;
     let left =
         "SELECT count(*) FROM app_files WHERE br IS NULL AND size >= 1024 AND media_type LIKE 'text/%'";
@@ -49,7 +49,7 @@ async fn texts_are_sent_compressed_as_soon_as_the_job_has_prepared_them() {
             assert_eq!(get(&t, "desk", path, &[accepts, ("if-none-match", &tag)]).await.status, 200);
             let head = ask(&t, "HEAD", "desk", path, &[accepts]).await;
             assert_eq!(head.header("content-length"), answer.header("content-length"));
-            // A range is one of the file itself.
+            // A range refers to the uncompressed file.
             let part = get(&t, "desk", path, &[accepts, ("range", "bytes=0-3")]).await;
             assert_eq!(
                 (part.status, part.header("content-encoding"), part.header("etag")),

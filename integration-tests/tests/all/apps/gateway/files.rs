@@ -1,4 +1,4 @@
-//! Which file a path names.
+//! Mapping paths to files.
 
 use integration_tests::TestService;
 
@@ -99,7 +99,7 @@ async fn only_reading_methods_have_files_and_no_worker_is_one() {
     for headers in [twice, beside] {
         assert_eq!(code(&get(&t, "desk", "/sw.js", &headers).await), "403 worker_refused", "{headers:?}");
     }
-    // Nothing is published there.
+    // An unpublished host.
     let unknown = host("unknown");
     let answer = t.raw().await.request("POST", "/", &[("host", unknown.as_str())], "").await;
     assert_eq!(answer.status, 404);
@@ -138,7 +138,7 @@ async fn unknown_paths_of_pages_show_the_index_of_an_app_with_views() {
         assert_eq!(answer.status, 404, "{path}");
         assert!(answer.text().contains(NOT_FOUND), "{path}");
     }
-    // A document of its own for missing files takes precedence.
+    // A custom document for missing files takes precedence.
     let files: [(&str, &[u8]); 3] =
         [("index.html", b"<p>Home"), ("404.html", b"<script>2</script>"), ("service.app.json", MANIFEST)];
     publish(&t, "desk", &files).await;

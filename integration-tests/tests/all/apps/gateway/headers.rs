@@ -1,4 +1,4 @@
-//! The headers of every answer of an app, whatever it is.
+//! The headers of every app response, whatever its kind.
 
 use integration_tests::{RawAnswer, TestService};
 
@@ -8,7 +8,7 @@ const FILES: &str = "default-src 'none'; sandbox; worker-src 'none'; frame-ances
 const OURS: &str =
     "default-src 'none'; worker-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Each header whose value is always the same.
+/// Headers with a constant value.
 const HEADERS: [(&str, &str); 8] = [
     ("referrer-policy", "strict-origin-when-cross-origin"),
     ("cross-origin-opener-policy", "same-origin"),
@@ -91,7 +91,7 @@ async fn no_answer_of_an_app_is_without_its_headers() {
 
 type Case = (&'static str, &'static str, Option<(&'static str, &'static str)>, u16, Option<&'static str>);
 
-/// Method, path, a header, the status, and the document whose policy applies.
+/// Method, path, request header, status, and the document whose policy applies.
 const CASES: &[Case] = &[
     ("GET", "/", None, 200, Some("index.html")),
     ("HEAD", "/", None, 200, Some("index.html")),

@@ -1,4 +1,4 @@
-//! Apps for members: nothing of them without a session.
+//! Members-only apps serve nothing without a session.
 
 use integration_tests::{TestService, until};
 use serde_json::json;

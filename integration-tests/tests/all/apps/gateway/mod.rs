@@ -1,4 +1,4 @@
-//! Files of apps, as visitors receive them.
+//! App files, as visitors receive them.
 
 mod asked;
 mod away;
@@ -16,14 +16,14 @@ use serde_json::json;
 
 use super::{ZIP, archive, upload};
 
-/// Creates an app that all can open.
+/// Creates a public app.
 pub(crate) async fn public_app(t: &TestService, alias: &str) {
     let body = json!({"alias": alias, "name": alias, "access": "public"}).to_string();
     let made = t.post("/api/apps", &body).await;
     assert_eq!(made.status, 201, "{}", made.text());
 }
 
-/// Deploys files to an app; returns the id of the deployment.
+/// Deploys files to an app; returns the deployment id.
 pub(crate) async fn deploy(t: &TestService, alias: &str, files: &[(&str, &[u8])]) -> String {
     let deployed = upload(t, alias, &[ZIP], &archive(files)).await;
     assert_eq!(deployed.status, 201, "{}", deployed.text());
@@ -31,7 +31,7 @@ pub(crate) async fn deploy(t: &TestService, alias: &str, files: &[(&str, &[u8])]
     record["id"].as_str().unwrap().to_owned()
 }
 
-/// The statement that makes a deployment the active release, at a time.
+/// The statement that makes a deployment the active release at a given time.
 pub(crate) fn release(deployment: &str, at: &str) -> String {
     format!(
         "WITH d AS (SELECT * FROM app_deployments WHERE id = '{deployment}'),
@@ -42,7 +42,7 @@ pub(crate) fn release(deployment: &str, at: &str) -> String {
     )
 }
 
-/// Deploys files and makes them the active release; returns the id of the deployment.
+/// Deploys files and makes them the active release; returns the deployment id.
 pub(crate) async fn publish(t: &TestService, alias: &str, files: &[(&str, &[u8])]) -> String {
     let deployment = deploy(t, alias, files).await;
     t.execute(&release(&deployment, "now()")).await;
@@ -67,11 +67,11 @@ async fn get(t: &TestService, alias: &str, path: &str, headers: &[(&str, &str)])
     ask(t, "GET", alias, path, headers).await.whole().await
 }
 
-/// The code of an error of an app.
+/// Status and code of an app's error response.
 fn code(answer: &Answer) -> String {
     let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
     format!("{} {}", answer.status, body["detail"]["code"].as_str().unwrap())
 }
 
-/// What every answer for a file that is not there has as its body.
+/// Part of the response body for a missing file.
 const NOT_FOUND: &str = "<h1>Not found</h1>";

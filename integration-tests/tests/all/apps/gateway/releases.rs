@@ -1,4 +1,4 @@
-//! Which release a request sees.
+//! The release that a request sees.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn a_new_release_is_served_at_once_and_files_of_the_last_one_for_an_hour()
     let second =
         deploy(&t, "desk", &[("index.html", b"<p>2"), ("app.2.js", b"two"), ("404.html", b"<p>No")]).await;
     t.execute(&release(&second, &at(&t))).await;
-    // The clock stands: only what reads the database knows.
+    // The clock is stopped: only database reads can show the new release.
     assert_eq!(get(&t, "desk", "/app.1.js", &[]).await.text(), "one");
     assert_eq!(get(&t, "desk", "/", &[]).await.text(), "<p>2");
     for (path, body) in [("/app.1.js", "one"), ("/LICENSE", "free"), ("/app.2.js", "two")] {
@@ -33,7 +33,7 @@ async fn a_new_release_is_served_at_once_and_files_of_the_last_one_for_an_hour()
         let answer = get(&t, "desk", path, &[]).await;
         assert_eq!((answer.status, answer.text().as_str()), (404, "<p>No"), "{path}");
     }
-    // A rollback: the second release was active until it.
+    // A rollback: the second release was active before it.
     t.advance(Duration::from_secs(3600));
     t.execute(&release(&first, &at(&t))).await;
     assert_eq!(get(&t, "desk", "/", &[]).await.text(), "<p>1");
@@ -52,7 +52,7 @@ async fn the_instance_that_changes_an_app_serves_it_as_it_is_then() {
     let t = TestService::builder().manual_clock().alone().start().await;
     let app = t.app("desk").file("app.js", "one").publish().await;
     let script = async || get(&t, "desk", "/app.js", &[]).await;
-    // The clock stands, so no copy becomes too old.
+    // The clock is stopped, so no cached copy expires.
     assert_eq!(script().await.text(), "one");
     let second = app.deploy(&t, t.app("desk").file("app.js", "two").bundle()).await;
     let second = app.publish(&t, &second).await;
@@ -80,7 +80,7 @@ async fn a_query_that_cannot_be_decoded_is_refused_on_paths_of_the_service() {
         }
     }
     assert_eq!(get(&t, "desk", "/__service/config?a=%C3%A4+b", &[]).await.status, 200);
-    // Links from elsewhere add to addresses of pages what they like.
+    // External links may append any query to a page's URL.
     assert_eq!(get(&t, "desk", "/app.js?discount=100%", &[]).await.text(), "one");
     let unknown = get(&t, "none", "/__service/config?%zz", &[]).await;
     assert_eq!((unknown.status, unknown.text()), (404, get(&t, "none", "/", &[]).await.text()));
@@ -99,7 +99,7 @@ async fn another_instance_finds_the_files_of_a_page_that_it_did_not_send() {
         let (page, name) = (format!("<p>{number}"), format!("app.{number}.js"));
         publish(&t, "desk", &[("index.html", page.as_bytes()), (&name, name.as_bytes())]).await;
         assert_eq!(get(&t, "desk", "/", &[]).await.text(), page);
-        // The copy of the other instance is older than the release.
+        // The other instance's copy is older than the release.
         for instance in [&other, &t] {
             assert_eq!(get(instance, "desk", &format!("/{name}"), &[]).await.text(), name);
             assert_eq!(get(instance, "desk", "/app.1.js", &[]).await.text(), "one");

@@ -1,5 +1,5 @@
-//! Two instances, either of which is killed while releases are switched and read: each answer is of one release, files of the last hour are found,
-//! and no answer is an error of the service.
+//! Two instances, either of which is killed while releases are switched and read: each response is from one release,
+//! files of the last hour are found, and no response is a service error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ const APP: &str = "switched";
 #[derive(Default)]
 struct Found {
     reads: AtomicUsize,
-    /// The number of the newest release.
+    /// The newest release's number.
     published: AtomicU64,
     ends: AtomicBool,
 }
@@ -86,7 +86,7 @@ async fn keep_reading(found: Arc<Found>, addresses: [String; 2], reader: u64) {
     }
 }
 
-/// Deploys to either instance and makes the deployment the active release.
+/// Deploys to alternating instances and makes each deployment the active release.
 async fn keep_publishing(found: Arc<Found>, addresses: [String; 2]) {
     let mut number = found.published.load(Ordering::SeqCst) + 1;
     for address in addresses.iter().cycle() {
@@ -117,7 +117,7 @@ async fn post(
     Some((status, serde_json::from_str(&text).unwrap()))
 }
 
-/// Deploys and publishes over HTTP; a kill leaves none, or a release that its publisher does not know of.
+/// Deploys and publishes over HTTP; a kill leaves nothing, or a release unknown to its publisher.
 async fn publish(address: &str, number: u64) -> Option<()> {
     const JSON: &str = "application/json";
     let (page, script) = (page(number), script(number));

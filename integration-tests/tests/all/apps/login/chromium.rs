@@ -1,4 +1,4 @@
-//! Sign-in to apps in a real browser, over TLS of the service, with the authority of `callboard dev-tls`.
+//! App sign-in in a real browser, over the service's TLS, with the authority of `callboard dev-tls`.
 
 use integration_tests::{Browser, MailServer, TestService, until};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::dev_tls::DevTls;
 use super::{ADA, count, publish};
 
-/// A service with its own TLS, a browser that trusts it, and a member's mail.
+/// A service with TLS, a browser that trusts it, and a member's mail.
 struct Things {
     t: TestService,
     mail: MailServer,
@@ -36,12 +36,12 @@ impl Things {
         self.browser.js("return location.href").await.as_str().unwrap().to_owned()
     }
 
-    /// Waits until a page of this beginning is there.
+    /// Waits for a page whose URL has this prefix.
     async fn arrives(&self, beginning: &str) {
         self.browser.until(&format!("location.href.startsWith({})", json!(beginning))).await;
     }
 
-    /// The whole way, as a user takes it.
+    /// The complete sign-in, as a user does it.
     async fn sign_in(&self) {
         let browser = &self.browser;
         browser.goto(&self.app("notes", "/__service/auth/login?return_to=/start")).await;
@@ -63,7 +63,7 @@ impl Things {
         serde_json::from_str::<Value>(shown.as_str().unwrap()).unwrap()["authenticated"] == true
     }
 
-    /// Everything that a script of the page can read.
+    /// All data that a page's script can read.
     async fn readable(&self) -> String {
         let script = "return JSON.stringify([document.cookie, {...localStorage}, {...sessionStorage}, location.href, document.referrer,
             document.documentElement.outerHTML, performance.getEntries().map((entry) => entry.name), history.state, window.name])
@@ -81,17 +81,17 @@ async fn a_member_signs_in_over_both_hosts_and_scripts_can_read_no_secret() {
     for mark in ["__Host-", "svc_", "code=", "state=", "iss=", "challenge", "verifier", "eyJ"] {
         assert!(!readable.contains(mark), "{mark}: {readable}");
     }
-    // Of 256 bits, any secret is this long.
+    // Any secret with 256 bits is at least this long.
     let long = |text: &str| text.len() >= 43;
     let words = readable.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'));
     assert_eq!(words.filter(|word| long(word)).collect::<Vec<_>>(), Vec::<&str>::new());
     assert!(things.is_in("notes").await);
     assert!(!things.is_in("other").await, "an app of the same domain has no session");
 
-    // The second time the way has no page.
+    // The second sign-in shows no page.
     things.browser.goto(&things.app("notes", "/__service/auth/login?return_to=/again")).await;
     assert_eq!(things.address().await, things.app("notes", "/again"));
-    // What leads elsewhere leads to the first page.
+    // A foreign return address leads to the first page.
     things.browser.goto(&things.app("notes", "/__service/auth/login?return_to=//evil.example/x")).await;
     assert_eq!(things.address().await, things.app("notes", "/"));
 }
@@ -101,7 +101,7 @@ async fn another_app_can_neither_act_on_this_one_nor_plant_a_cookie_nor_frame_it
     let things = Things::start().await;
     things.sign_in().await;
     let browser = &things.browser;
-    // The policy of the attacker's page would keep it from trying; without it the service alone refuses.
+    // The attacking page's own policy would prevent the attempt; without it, only the service refuses.
     browser.chromium("Page.enable", json!({})).await;
     browser.chromium("Page.setBypassCSP", json!({"enabled": true})).await;
     browser.goto(&things.app("other", "/attack")).await;
@@ -138,7 +138,7 @@ async fn another_app_can_neither_act_on_this_one_nor_plant_a_cookie_nor_frame_it
         json!(things.app("other", "/framed"))
     );
     assert_eq!(browser.js_async(&frame).await, "closed");
-    // A form navigates, and is refused all the same.
+    // A form navigates, and is rejected nevertheless.
     let form = format!(
         "const form = document.createElement('form'); form.method = 'post'; form.action = {logout}; document.body.append(form); form.submit();"
     );

@@ -1,4 +1,4 @@
-//! `kill -9` in the middle of a sign-in to an app.
+//! `kill -9` during a sign-in to an app.
 
 use integration_tests::{MailServer, until};
 use serde_json::json;
@@ -16,7 +16,7 @@ const APP: &str = "
     INSERT INTO apps (id, workspace_id, alias, holds_alias, name, access, created_at, updated_at, active_release)
     SELECT app_id, workspace_id, 'notes', true, 'Notes', 'members', now(), now(), id FROM release";
 
-/// A code that was issued before a crash opens a session after it, once, and no secret is in the log.
+/// A code issued before a crash opens a session after it, once, and no secret is logged.
 #[tokio::test]
 async fn a_code_outlives_the_process_that_issued_it() {
     let database = TestDatabase::create().await;

@@ -1,4 +1,4 @@
-//! The way over both hosts, and what is seen on it.
+//! The sign-in over both hosts, and the data visible on it.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn a_member_signs_in_over_the_central_host_agrees_once_and_returns_to_the_
     assert_eq!((&session["authenticated"], &session["display_name"]), (&json!(true), &json!("ada")));
     assert!(session["expires_at"].as_str().unwrap().ends_with('Z'), "{session}");
 
-    // The user is asked once for each app.
+    // The user consents once per app.
     browser.forget(NOTES, COOKIE);
     let callback = browser.open(&browser.begin(NOTES).await).await;
     assert!(callback.header("location").unwrap().starts_with(NOTES), "{}", callback.text());
@@ -115,7 +115,7 @@ async fn an_app_for_members_shows_strangers_its_sign_in_and_its_script_alone() {
     let foreign = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "cors"), ("sec-fetch-dest", "empty")];
     let answer = browser.send("GET", &format!("{NOTES}/__service/client.d.ts"), &foreign, "").await;
     assert_eq!(answer.refusal(), "403 origin_mismatch", "a read of another site");
-    // A change of `access` counts within a second, for those who are there and those who are not.
+    // A change of `access` takes effect within a second, for members and strangers.
     t.execute("UPDATE apps SET access = 'public' WHERE alias = 'notes'").await;
     t.advance(Duration::from_secs(1));
     assert_eq!(stranger.types(NOTES).await.status, 200);

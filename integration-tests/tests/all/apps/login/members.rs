@@ -1,11 +1,11 @@
-//! What a session opens of an app for members: its files and its records.
+//! A session's access to a members-only app: its files and its records.
 
 use integration_tests::{AnswerExt, BOOTSTRAP, graphs};
 use serde_json::json;
 
 use super::*;
 
-/// An app for members that was published over HTTP.
+/// A members-only app, published over HTTP.
 const DESK: &str = "http://desk.apps.localhost:8000";
 
 async fn desk(t: &TestService) {
@@ -18,7 +18,7 @@ async fn desk(t: &TestService) {
     app.manifest(&json!({"collections": collections})).publish().await;
 }
 
-/// What a page of the app requests.
+/// A request from the app's page.
 async fn read(browser: &Browser<'_>, path: &str) -> Answer {
     browser.send("GET", &format!("{DESK}{path}"), &[], "").await
 }
@@ -29,7 +29,7 @@ async fn write(browser: &Browser<'_>, collection: &str, text: &str) -> Answer {
     browser.send("POST", &url, &headers, &json!({"data": {"text": text}}).to_string()).await
 }
 
-/// Files and records are those of the app.
+/// Asserts that the app's files and records are served.
 async fn is_let_in(browser: &Browser<'_>, why: &str) {
     for (path, content) in [("/", "<p>The desk"), ("/app.js", "run()")] {
         let answer = browser.open(&format!("{DESK}{path}")).await;
@@ -45,7 +45,7 @@ async fn is_let_in(browser: &Browser<'_>, why: &str) {
     }
 }
 
-/// Nothing of the app is served: navigations are led to the sign-in.
+/// Asserts that nothing is served: navigations are redirected to the sign-in.
 async fn is_kept_out(browser: &Browser<'_>, why: &str) {
     for (path, back) in [("/", "%2F"), ("/app.js", "%2Fapp.js"), ("/missing", "%2Fmissing")] {
         let answer = browser.open(&format!("{DESK}{path}")).await;
@@ -74,14 +74,14 @@ async fn files_and_records_are_open_from_the_sign_in_to_its_end() {
     bob.enter(DESK).await;
     is_let_in(&bob, "a member").await;
 
-    // Signed out in the app; a copy of the cookie opens nothing.
+    // Signed out in the app: a copy of the cookie opens nothing.
     let copy = bob.cookie(DESK, COOKIE).unwrap();
     let out = bob.send("POST", &format!("{DESK}/__service/auth/logout"), &[("origin", DESK)], "").await;
     assert_eq!(out.status, 204);
     bob.set_cookie(DESK, COOKIE, &copy);
     is_kept_out(&bob, "signed out of the app").await;
 
-    // The user has agreed before.
+    // The user has consented before.
     let again = async || {
         let callback = location(DESK, &bob.open(&bob.begin(DESK).await).await).unwrap();
         assert_eq!(bob.open(&callback).await.status, 303);

@@ -14,22 +14,22 @@ use client::Answer;
 use integration_tests::{MailServer, TestService};
 use serde_json::{Value, json};
 
-/// The central host, as browsers see it.
+/// The central host's origin, as browsers see it.
 const CENTRAL: &str = "http://localhost:8000";
-/// The host of the app.
+/// The app's origin.
 const NOTES: &str = "http://notes.apps.localhost:8000";
-/// That of another app of the workspace.
+/// The origin of another app in the workspace.
 const OTHER: &str = "http://other.apps.localhost:8000";
-/// What an app knows a browser by.
+/// The cookie of an app session.
 const COOKIE: &str = "__Host-svc_app";
-/// What binds the latest sign-in to a browser.
+/// The cookie that binds the latest sign-in to a browser.
 const LATEST: &str = "__Host-svc_login";
-/// Names of cookies that bind each sign-in begin with it.
+/// The name prefix of the cookies that bind each sign-in.
 const LOGIN: &str = "__Host-svc_login_";
 const SESSION: &str = "__Host-svc_session";
 const ADA: &str = "ada@example.org";
 
-/// A service that requires authentication, whose mail goes to a server of the test, with two apps of `default`.
+/// A service that requires authentication, with a test mail server and two apps in `default`.
 async fn service() -> (TestService, MailServer) {
     service_with(&[]).await
 }
@@ -51,7 +51,7 @@ async fn service_with(variables: &[(&str, &str)]) -> (TestService, MailServer) {
     (t, mail)
 }
 
-/// An app of `default` with a release, as rows.
+/// Inserts an app with a release into `default`, as rows.
 async fn publish(t: &TestService, alias: &str, access: &str) {
     let sql = format!(
         "WITH release AS (INSERT INTO app_releases (id, app_id, workspace_id, number, deployment_id, permission_revision, permissions,
@@ -64,11 +64,11 @@ async fn publish(t: &TestService, alias: &str, access: &str) {
     t.execute(&sql).await;
 }
 
-/// A browser: a cookie jar for each host, and the headers of navigations and of pages.
+/// A browser: a cookie jar for each host, and the headers of navigations and pages.
 #[derive(Clone)]
 struct Browser<'a> {
     t: &'a TestService,
-    /// Host, name and value of each cookie, the oldest first, as browsers send them.
+    /// Host, name and value of each cookie, oldest first, as browsers send them.
     jar: Arc<Mutex<Vec<(String, String, String)>>>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Browser<'a> {
         jar.iter().find(|(host, known, _)| *host == of && known == name).map(|(_, _, value)| value.clone())
     }
 
-    /// The cookies of sign-ins that the browser has begun.
+    /// The cookies of the sign-ins that the browser has begun.
     fn logins(&self, origin: &str) -> Vec<(String, String)> {
         let jar = self.jar.lock().unwrap();
         let of_host = jar.iter().filter(|(of, name, _)| *of == host(origin) && name.starts_with(LOGIN));
@@ -136,14 +136,14 @@ impl<'a> Browser<'a> {
         answer
     }
 
-    /// Opens an address, as a link does.
+    /// Opens a URL like a link does.
     async fn open(&self, url: &str) -> Answer {
         let headers =
             [("accept", "text/html"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
         self.send("GET", url, &headers, "").await
     }
 
-    /// Opens an address, and follows redirects to the page at their end.
+    /// Opens a URL, and follows redirects to the final page.
     async fn follow(&self, url: &str) -> (String, Answer) {
         let mut at = url.to_owned();
         for _ in 0..10 {
@@ -154,7 +154,7 @@ impl<'a> Browser<'a> {
         panic!("too many redirects from {url}");
     }
 
-    /// Sends JSON as a page of the central host.
+    /// Sends JSON like a page on the central host.
     async fn post(&self, path: &str, body: &Value) -> Answer {
         let headers = [("content-type", "application/json"), ("origin", CENTRAL)];
         self.send("POST", &format!("{CENTRAL}{path}"), &headers, &body.to_string()).await
@@ -170,14 +170,14 @@ impl<'a> Browser<'a> {
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
 
-    /// Begins a sign-in to an app, and returns the address on the central host.
+    /// Begins a sign-in to an app, and returns the URL on the central host.
     async fn begin(&self, origin: &str) -> String {
         let url = format!("{origin}/__service/auth/login");
         let answer = self.open(&url).await;
         location(&url, &answer).unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()))
     }
 
-    /// Agrees on the page at this address, and returns the address of the callback.
+    /// Consents on the page at this URL, and returns the callback's URL.
     async fn agree(&self, authorize: &str) -> String {
         let form = authorize.split_once('?').unwrap().1;
         let headers = [("content-type", "application/x-www-form-urlencoded"), ("origin", CENTRAL)];
@@ -193,14 +193,14 @@ impl<'a> Browser<'a> {
         assert_eq!(answer.status, 303, "{}", answer.text());
     }
 
-    /// What the app's pages are told of the session.
+    /// The session data that the app's pages receive.
     async fn session(&self, origin: &str) -> Value {
         let answer = self.send("GET", &format!("{origin}/__service/auth/session"), &[], "").await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         serde_json::from_slice(&answer.body).unwrap()
     }
 
-    /// Asks for a file that an app for members shows to them alone.
+    /// Requests a file that a members-only app serves to members only.
     async fn types(&self, origin: &str) -> Answer {
         self.send("GET", &format!("{origin}/__service/client.d.ts"), &[], "").await
     }
@@ -210,7 +210,7 @@ impl<'a> Browser<'a> {
     }
 }
 
-/// The member, signed in on the central host and in the app.
+/// Ada, signed in on the central host and in the app.
 async fn ada<'a>(t: &'a TestService, mail: &MailServer) -> Browser<'a> {
     let browser = Browser::new(t);
     browser.sign_in(mail, ADA).await;
@@ -229,20 +229,20 @@ fn host(url: &str) -> String {
     parts(url).0.split_once("://").unwrap().1.split(':').next().unwrap().to_owned()
 }
 
-/// Where an answer leads.
+/// The target of a redirect.
 fn location(from: &str, answer: &Answer) -> Option<String> {
     let to = (answer.status == 303).then(|| answer.header("location").unwrap())?;
     Some(url::Url::parse(from).unwrap().join(to).unwrap().to_string())
 }
 
-/// A parameter of an address.
+/// A query parameter.
 fn parameter(url: &str, name: &str) -> String {
     let url = url::Url::parse(url).unwrap();
     let found = url.query_pairs().find(|(known, _)| known == name).map(|(_, value)| value.into_owned());
     found.unwrap_or_else(|| panic!("{url} has no {name}"))
 }
 
-/// The address with another value of a parameter, or without it.
+/// The URL with a parameter replaced or removed.
 fn with(url: &str, name: &str, value: Option<&str>) -> String {
     let mut changed = url::Url::parse(url).unwrap();
     let pairs: Vec<(String, String)> =
@@ -256,7 +256,7 @@ fn with(url: &str, name: &str, value: Option<&str>) -> String {
     changed.to_string()
 }
 
-/// The cookie that binds the sign-in of a callback or of a request for a code.
+/// The cookie that binds the sign-in of a callback or of an authorization request.
 fn login_of(url: &str) -> String {
     format!("{LOGIN}{}", &super::sha256(parameter(url, "state").as_bytes())[..16])
 }
@@ -265,7 +265,7 @@ async fn count(t: &TestService, sessions: &str) -> String {
     t.scalar(&format!("SELECT count(*) FROM app_sessions WHERE {sessions}")).await
 }
 
-/// The id of a member of `default`.
+/// The id of a member in `default`.
 async fn user(t: &TestService, email: &str) -> String {
     t.scalar(&format!("SELECT id FROM users WHERE email = '{email}'")).await
 }

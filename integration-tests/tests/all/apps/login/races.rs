@@ -1,4 +1,4 @@
-//! Many requests at once, and two instances.
+//! Concurrent requests, and two instances.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn tabs_that_sign_in_at_the_same_time_all_return() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     browser.forget(NOTES, COOKIE);
-    // The tabs ask before any of them has an answer: none sends a cookie of another one.
+    // The tabs send their requests before any response: none sends a cookie from another one.
     let back = async |begun: String| browser.open(&begun).await.header("location").unwrap().to_owned();
     let (first, second) = (back(browser.begin(NOTES).await).await, browser.logins(NOTES));
     browser.forget(NOTES, &second[0].0);
@@ -48,7 +48,7 @@ async fn tabs_that_sign_in_at_the_same_time_all_return() {
     }
     assert!(browser.is_in(NOTES).await);
     assert!(browser.logins(NOTES).is_empty());
-    // So many at once, and the last one counts.
+    // Many sign-ins at once: the last one is valid.
     let mut last = String::new();
     for _ in 0..12 {
         last = browser.begin(NOTES).await;
@@ -82,7 +82,7 @@ async fn twenty_requests_at_once_receive_one_next_cookie_and_all_are_answered() 
     let next: Vec<_> = answers.iter().filter_map(|(_, cookie)| cookie.clone()).collect();
     assert_eq!(next.len(), 1, "one brings the next cookie");
     assert_ne!(next[0], first);
-    // The one before is good a little longer, and brings no further one.
+    // The previous cookie stays valid a little longer, and is not rotated again.
     t.advance(Duration::from_secs(29));
     assert!(browser.is_in(NOTES).await);
     assert_eq!(browser.cookie(NOTES, COOKIE).as_ref(), Some(&first));
@@ -90,7 +90,7 @@ async fn twenty_requests_at_once_receive_one_next_cookie_and_all_are_answered() 
     assert!(!browser.is_in(NOTES).await, "thirty seconds");
     browser.set_cookie(NOTES, COOKIE, &next[0]);
     assert!(browser.is_in(NOTES).await);
-    // Neither does signing out bring a cookie that is due, nor a new sign-in.
+    // Neither signing out nor a new sign-in sets a cookie that is due for rotation.
     t.advance(ROTATED);
     let out = browser.send("POST", &format!("{NOTES}/__service/auth/logout"), &[("origin", NOTES)], "").await;
     assert_eq!((out.status, browser.cookie(NOTES, COOKIE)), (204, None));

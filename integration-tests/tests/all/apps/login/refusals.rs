@@ -1,4 +1,4 @@
-//! Requests and answers that are not good: none of them signs in, and none of them redirects anywhere.
+//! Invalid requests and responses: none of them signs in or redirects.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn anything_wrong_in_a_request_for_a_code_is_a_page() {
             text.contains("bad_request") && !text.contains("evil.example") && !text.contains(&challenge),
             "{what}: {text}"
         );
-        // The form checks the same.
+        // The form has the same checks.
         let headers = [("content-type", "application/x-www-form-urlencoded"), ("origin", CENTRAL)];
         let form = url.split_once('?').unwrap().1;
         let answer = browser.send("POST", &format!("{CENTRAL}/authorize/approve"), &headers, form).await;
@@ -113,7 +113,7 @@ async fn pages_of_other_origins_do_not_agree_for_a_user() {
     let text = [("content-type", "text/plain"), ("origin", CENTRAL)];
     assert_eq!(browser.send("POST", &url, &text, form).await.status, 415);
     assert_eq!(t.scalar("SELECT count(*) FROM app_consents").await, "0");
-    // As JSON, too; and who is not signed in signs in first.
+    // As JSON, too; callers who are not signed in must sign in first.
     let members: serde_json::Map<String, Value> = url::form_urlencoded::parse(form.as_bytes())
         .into_owned()
         .map(|(name, value)| (name, json!(value)))
@@ -135,7 +135,7 @@ async fn a_callback_is_good_for_the_browser_that_began_it_and_once() {
         let answer = browser.open(&browser.begin(NOTES).await).await;
         answer.header("location").unwrap().to_owned()
     };
-    // Login CSRF: an attacker's state and code in another browser, with a sign-in of its own or without.
+    // Login CSRF: an attacker's state and code in another browser, with or without that browser's own sign-in.
     let callback = fresh().await;
     let victim = Browser::new(&t);
     is_failure(&victim.open(&callback).await, "another browser");
@@ -165,7 +165,7 @@ async fn a_callback_is_good_for_the_browser_that_began_it_and_once() {
     is_failure(&browser.open(&format!("{callback}&code=x")).await, "a code twice");
     assert_eq!(browser.open(&callback).await.status, 303, "nothing was used up");
 
-    // Two cookies of a name count as none.
+    // Two cookies with the same name count as none.
     let callback = fresh().await;
     let login = login_of(&callback);
     let binding = browser.cookie(NOTES, &login).unwrap();
@@ -176,7 +176,7 @@ async fn a_callback_is_good_for_the_browser_that_began_it_and_once() {
         &Browser::new(&t).send("GET", &callback, &[("cookie", &planted)], "").await,
         "two of the latest",
     );
-    // That of the latest is enough.
+    // The latest sign-in's cookie is enough.
     let latest = format!("{LATEST}={}", browser.cookie(NOTES, LATEST).unwrap());
     assert_eq!(Browser::new(&t).send("GET", &callback, &[("cookie", &latest)], "").await.status, 303);
 }
@@ -189,7 +189,7 @@ async fn a_callback_that_is_opened_again_ends_its_session() {
         let answer = browser.open(&browser.begin(NOTES).await).await;
         answer.header("location").unwrap().to_owned()
     };
-    // The browser itself, whose cookie of the sign-in was taken away.
+    // The same browser, after its sign-in cookie was removed.
     let callback = back().await;
     assert_eq!(browser.open(&callback).await.status, 303);
     assert!(browser.is_in(NOTES).await);
@@ -198,7 +198,7 @@ async fn a_callback_that_is_opened_again_ends_its_session() {
     assert_eq!(count(&t, "revoked_reason = 'code_replayed'").await, "1");
     is_failure(&browser.open(&callback).await, "a third time");
 
-    // Another browser, without a sign-in and with one of its own.
+    // Another browser, without and with its own sign-in.
     for begins in [false, true] {
         let callback = back().await;
         assert_eq!(browser.open(&callback).await.status, 303);
@@ -206,7 +206,7 @@ async fn a_callback_that_is_opened_again_ends_its_session() {
         if begins {
             other.begin(NOTES).await;
         }
-        // Who knows the state and not the code ends nothing.
+        // A caller who knows the state but not the code ends nothing.
         let guess = with(&callback, "code", Some("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"));
         is_failure(&other.open(&guess).await, "a guess");
         is_failure(&other.open(&with(&callback, "code", None)).await, "no code");
@@ -218,7 +218,7 @@ async fn a_callback_that_is_opened_again_ends_its_session() {
         assert!(!browser.is_in(NOTES).await);
     }
 
-    // A browser that still has the cookie has sent several requests at the same moment; later it repeats one.
+    // A browser that still has the cookie has sent several requests at once; later it repeats one.
     let callback = back().await;
     let name = login_of(&callback);
     let secret = browser.cookie(NOTES, &name).unwrap();
@@ -231,7 +231,7 @@ async fn a_callback_that_is_opened_again_ends_its_session() {
     is_failure(&browser.open(&callback).await, "later");
     assert!(!browser.is_in(NOTES).await);
 
-    // The code of an ended session, and a good state of the same browser.
+    // The code of an ended session, with a valid state of the same browser.
     let (first, second) = (back().await, back().await);
     assert_eq!(browser.open(&first).await.status, 303);
     is_failure(
@@ -251,7 +251,7 @@ async fn a_code_is_of_one_app() {
     let own = browser.open(&browser.begin(NOTES).await).await;
     let callback = with(own.header("location").unwrap(), "code", Some(&code));
     is_failure(&browser.open(&callback).await, "the code of another app");
-    // The state of another app, at this one.
+    // Another app's state, at this app.
     let there = browser.open(&browser.begin(OTHER).await).await.header("location").unwrap().to_owned();
     let login = login_of(&there);
     browser.set_cookie(NOTES, &login, &browser.cookie(OTHER, &login).unwrap());
@@ -291,7 +291,7 @@ async fn a_client_begins_and_a_user_receives_so_many() {
     let answer = browser.send("GET", &url, &[], "").await;
     assert_eq!((answer.refusal().as_str(), answer.header("retry-after")), ("429 rate_limited", Some("600")));
     assert_eq!(browser.open(&url).await.status, 429);
-    // Another app has its own number.
+    // Another app has a separate limit.
     browser.begin(OTHER).await;
     for _ in 1..100 {
         assert_eq!(browser.open(&authorize).await.status, 303);

@@ -1,4 +1,4 @@
-//! Sessions: how long they last, what ends them, and what they open.
+//! Sessions: their duration, their end, and their access.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn a_session_ends_an_hour_after_the_last_request_and_after_half_a_day() {
     t.advance(60 * MINUTE);
     assert!(!browser.is_in(NOTES).await);
 
-    // In the app alone: that the user is active there does not depend on the central host's hour.
+    // Activity in the app only: the central host's hour does not matter for it.
     browser.sign_in(&mail, ADA).await;
     assert_eq!(
         browser
@@ -61,7 +61,7 @@ async fn a_session_ends_with_the_sign_in_on_the_central_host() {
     assert!(!browser.is_in(NOTES).await, "erased");
 }
 
-/// The member, who has agreed before.
+/// The member, who has consented before.
 async fn ada_again<'a>(t: &'a TestService, mail: &MailServer) -> Browser<'a> {
     let browser = Browser::new(t);
     browser.sign_in(mail, ADA).await;
@@ -124,7 +124,7 @@ async fn signing_out_ends_the_session_of_this_app_and_clears_the_browser() {
     assert!(browser.is_in(OTHER).await, "another app has a session of its own");
     let again = log_out(&browser, &[("sec-fetch-site", "same-origin")]).await;
     assert_eq!(again.status, 204, "twice is once");
-    // An app does not sign its visitors out of its siblings.
+    // An app cannot sign its visitors out of sibling apps.
     let stranger = log_out(&browser, &[("origin", NOTES)]).await;
     assert_eq!((stranger.status, stranger.header("clear-site-data")), (204, None));
     assert_eq!(count(&t, "revoked_reason = 'signed_out'").await, "1");
@@ -151,7 +151,7 @@ async fn a_session_is_of_one_app_and_fixation_leads_nowhere() {
     assert!(!asks(NOTES, format!("{COOKIE}=planted; {COOKIE}={cookie}")).await);
     assert!(!asks(NOTES, format!("{COOKIE}={cookie}x")).await);
 
-    // A session that a browser had before ends, and the new one has another cookie.
+    // A browser's previous session ends, and the new one has another cookie.
     let planted = Browser::new(&t);
     planted.sign_in(&mail, ADA).await;
     planted.set_cookie(NOTES, COOKIE, &cookie);
@@ -191,7 +191,7 @@ async fn each_credential_opens_its_own_host_alone() {
         format!("{SESSION}={central}"),
         format!("{COOKIE}={central}"),
         format!("{LOGIN}0123456789abcdef={app}"),
-        // Names that a page of a neighbouring host could set.
+        // Names that a page on a neighbouring host could set.
         format!("__Host%2Dsvc_app={app}"),
         format!("\u{a0}{COOKIE}={app}"),
         format!("{COOKIE}\u{2003}={app}"),
@@ -199,7 +199,7 @@ async fn each_credential_opens_its_own_host_alone() {
         let answer = Browser::new(&t).send("GET", &url, &[("cookie", &cookie)], "").await;
         assert_eq!(answer.value(), json!({"authenticated": false}));
     }
-    // And the session of the app at the central host.
+    // The app's session does not open the central host either.
     let me = format!("{CENTRAL}/api/auth/me");
     for (name, value) in [
         ("cookie", format!("{COOKIE}={app}")),

@@ -1,4 +1,4 @@
-//! The module that pages import, from the service itself, in Node.
+//! The module that pages import, loaded from the service itself, in Node.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Published, answers, frozen, slow};
 
-/// Requests of the module go to the alias, as those of a page do.
+/// The module's requests go to the alias, like a page's requests.
 const SCRIPT: &str = r"
 import http from 'node:http';
 import assert from 'node:assert/strict';

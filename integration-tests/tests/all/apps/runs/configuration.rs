@@ -1,4 +1,4 @@
-//! What an app is and offers, and the module that pages import.
+//! An app's configuration and bindings, and the module that pages import.
 
 use integration_tests::{AnswerExt, TestService};
 use serde_json::json;

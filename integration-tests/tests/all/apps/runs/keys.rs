@@ -1,4 +1,4 @@
-//! Keys: the same request starts one run, from whichever client it comes again.
+//! Idempotency keys: the same request starts one run, whichever client repeats it.
 
 use integration_tests::{AnswerExt, TestService};
 use serde_json::json;
@@ -36,7 +36,7 @@ async fn a_key_is_its_visitors_own() {
     let body = r#"{"text":"a"}"#;
     let first = app.start_with("form", "k", &[], body).await;
     let (known, visitor) = (handle(&first), cookie(&first).unwrap());
-    // With the cookie that the start gave, and without any.
+    // With the cookie from the start, and without any.
     assert_eq!(handle(&app.start_with("form", "k", &[("cookie", &visitor)], body).await), known);
     assert_eq!(handle(&app.start_with("form", "k", &[], body).await), known);
     app.ended(&known).await;
@@ -44,7 +44,7 @@ async fn a_key_is_its_visitors_own() {
     let of_other = app.start_with("form", "k", &[("cookie", &other)], body).await;
     assert_ne!(handle(&of_other), known);
     assert_eq!(of_other.header("set-cookie"), None, "a visitor with a cookie keeps it");
-    // A cookie that is not genuine is none: the network counts.
+    // A forged cookie counts as none: the network identifies the client.
     assert_eq!(handle(&app.start_with("form", "k", &[("cookie", "__Host-svc_anon=x")], body).await), known);
     assert_eq!(app.count().await, "2");
 }
@@ -60,7 +60,7 @@ async fn a_key_is_known_after_another_release() {
     later["output_projection"] = json!({"fields": []});
     app.release(2, &[("form", later)]).await;
     assert_eq!(app.handle("form", "k", &json!({"text": "a"})).await, known);
-    // The run is shown as its own release says.
+    // The run is shown according to its own release.
     assert_eq!(app.read(&known).await["output"], json!({"answer": "hello a"}));
     let new = app.handle("form", "l", &json!({"text": "a"})).await;
     assert_eq!(app.ended(&new).await["output"], json!({}));
@@ -89,7 +89,7 @@ async fn a_retry_starts_what_a_process_reserved_and_did_not_start() {
     let known = app.handle("form", "k", &json!({"text": "a"})).await;
     app.ended(&known).await;
     t.settled().await;
-    // The key is all that the killed process has left.
+    // The key is the only row that the killed process has left.
     t.execute("DELETE FROM stream_events; DELETE FROM streams; DELETE FROM run_steps; DELETE FROM runs; DELETE FROM app_runs").await;
     assert_eq!(app.get(&format!("/__service/runs/{known}")).await.refusal(), "404 not_found");
     assert_eq!(app.handle("form", "k", &json!({"text": "a"})).await, known);

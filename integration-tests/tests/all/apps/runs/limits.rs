@@ -1,4 +1,4 @@
-//! Limits of starts.
+//! Limits on starts.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn wait(answer: &Answer) -> u64 {
     answer.header("retry-after").unwrap().parse().unwrap()
 }
 
-/// Starts with new keys until one is refused; how many were not.
+/// Starts with new keys until one is rejected; returns the number of accepted starts.
 async fn starts(app: &Published<'_>, binding: &str, prefix: &str, most: usize) -> (usize, Answer) {
     for n in 0..most {
         let answer = app.start(binding, &format!("{prefix}{n}"), &json!({"text": "a"})).await;
@@ -31,7 +31,7 @@ async fn a_client_starts_ten_runs_at_once_and_then_one_each_six_seconds() {
     let app = Published::new(&t, "notes", &[("form", binding.clone()), ("more", binding.clone())]).await;
     let (done, refused) = starts(&app, "form", "a", 20).await;
     assert_eq!((done, wait(&refused)), (10, 6));
-    // For all bindings of the app together, and for each app.
+    // The limit applies to all bindings of one app together, separately for each app.
     assert_eq!(wait(&app.start("more", "x", &json!({})).await), 6);
     let other = Published::new(&t, "other", &[("form", binding)]).await;
     assert_eq!(other.start("form", "x", &json!({})).await.status, 202);
@@ -40,7 +40,7 @@ async fn a_client_starts_ten_runs_at_once_and_then_one_each_six_seconds() {
     t.advance(Duration::from_millis(500));
     assert_eq!(app.start("form", "b", &json!({})).await.status, 202);
     assert_eq!(wait(&app.start("form", "c", &json!({})).await), 6);
-    // A known key is answered all the same.
+    // A known key is replayed nevertheless.
     assert_eq!(app.start("form", "a0", &json!({"text": "a"})).await.status, 202);
 }
 
@@ -70,7 +70,7 @@ async fn a_client_has_two_unfinished_runs() {
     assert_eq!(app.count().await, "2");
     let run = t.scalar("SELECT run_id FROM app_runs LIMIT 1").await;
     t.post(&format!("/api/runs/{run}/cancel"), "").await;
-    // The refused starts have used the rate.
+    // The rejected starts have used up the rate.
     t.execute("UPDATE app_limits SET used_until = now()").await;
     assert_eq!(app.start("form", "again", &input).await.status, 202);
     assert_eq!(wait(&app.start("form", "more", &input).await), 1);
@@ -127,7 +127,7 @@ async fn a_day_has_a_number_of_starts_for_a_client_and_for_an_app() {
         started += done;
     }
     assert_eq!(started, 5);
-    // Another address of the same /64 is the same client.
+    // Another address in the same /64 is the same client.
     let networks = t.scalar("SELECT string_agg(DISTINCT network, ' ' ORDER BY network) FROM app_runs").await;
     assert_eq!(networks, "192.0.2.1 2001:db8::");
     wait(&start("2001:db8::2", "x").await);

@@ -1,4 +1,4 @@
-//! Runs of apps: started by pages, read by their handles, limited, and followed by their states.
+//! App runs: started by pages, read by handle, limited, and followed by state.
 
 mod client;
 mod configuration;
@@ -13,17 +13,17 @@ use serde_json::{Map, Value, json};
 
 use super::app;
 
-/// What a page of an app sends with a start.
+/// The content type of a start from a page.
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// An app whose release was made past the service.
+/// An app whose release was inserted directly.
 pub(crate) struct Published<'a> {
     pub(crate) t: &'a TestService,
     pub(crate) id: String,
     pub(crate) host: String,
 }
 
-/// A binding as a release freezes it; `changes` replace its members.
+/// A binding as frozen in a release; `changes` replace its members.
 pub(crate) async fn frozen(t: &TestService, graph: Value, changes: Value) -> Value {
     let workflow = t.workflow().graph(graph).create().await;
     let version =
@@ -39,18 +39,18 @@ pub(crate) async fn frozen(t: &TestService, graph: Value, changes: Value) -> Val
     binding
 }
 
-/// Answers with the text of its input.
+/// Replies with the text of its input.
 pub(crate) fn answers() -> Value {
     let node = json!({"name": "secret_node", "type": "template", "template": "hello {{ inputs.text }}"});
     graphs::chain(&[node], Some(json!({"answer": "{{ results.secret_node.text }}", "inner": "inner"})))
 }
 
-/// Is busy for so long.
+/// Stays busy for `seconds`.
 pub(crate) fn slow(seconds: f64) -> Value {
     graphs::chain(&[graphs::busy("wait", seconds)], Some(json!({"answer": "late"})))
 }
 
-/// The statements that publish a release of an app.
+/// The statements that publish an app release.
 pub(crate) fn release(
     app: &str,
     id: u128,
@@ -78,7 +78,7 @@ impl<'a> Published<'a> {
         app
     }
 
-    /// An app that was published before.
+    /// An app that was published earlier.
     pub(crate) fn known(t: &'a TestService, alias: &str, id: String) -> Published<'a> {
         let host = format!("{alias}.apps.localhost:{}", t.address().port());
         Self { t, id, host }
@@ -89,7 +89,7 @@ impl<'a> Published<'a> {
         let bindings = bindings.iter().map(|(name, binding)| ((*name).to_owned(), binding.clone())).collect();
         let id = uuid::Uuid::parse_str(&self.id).unwrap().as_u128().wrapping_add(u128::from(number));
         self.t.execute(&release(&self.id, id, number, &bindings, &json!({}))).await;
-        // Reading the configuration refreshes the copy of the instance.
+        // Reading the configuration refreshes the instance's copy.
         assert_eq!(self.get("/__service/config").await.status, 200);
     }
 
@@ -113,7 +113,7 @@ impl<'a> Published<'a> {
         self.send("GET", path, &[], "").await
     }
 
-    /// Starts a run as a page does, with more headers.
+    /// Starts a run like a page does, with additional headers.
     pub(crate) async fn start_with(
         &self,
         binding: &str,
@@ -131,7 +131,7 @@ impl<'a> Published<'a> {
         self.start_with(binding, key, &[], &input.to_string()).await
     }
 
-    /// The handle of a run that is started.
+    /// Starts a run and returns its handle.
     pub(crate) async fn handle(&self, binding: &str, key: &str, input: &Value) -> String {
         handle(&self.start(binding, key, input).await)
     }
@@ -142,7 +142,7 @@ impl<'a> Published<'a> {
         answer.value()
     }
 
-    /// The run, once it has ended.
+    /// Waits until the run has ended, and returns it.
     pub(crate) async fn ended(&self, handle: &str) -> Value {
         let ended = async || !matches!(self.read(handle).await["state"].as_str(), Some("queued" | "running"));
         until("the run has ended", ended).await;
@@ -154,14 +154,14 @@ impl<'a> Published<'a> {
         until("the run executes", async || self.read(handle).await["state"] == "running").await;
     }
 
-    /// The states of a run, piece by piece.
+    /// The run's state stream, read piece by piece.
     pub(crate) async fn open_states(&self, handle: &str, headers: &[(&str, &str)]) -> RawAnswer {
         let mut all = vec![("host", self.host.as_str())];
         all.extend_from_slice(headers);
         self.t.open("GET", &format!("/__service/runs/{handle}/events"), &all, "").await
     }
 
-    /// How many runs the app has.
+    /// Number of runs of the app.
     pub(crate) async fn count(&self) -> String {
         self.t.scalar(&format!("SELECT count(*) FROM app_runs WHERE app_id = '{}'", self.id)).await
     }
@@ -171,13 +171,13 @@ pub(crate) fn runs(binding: &str) -> String {
     format!("/__service/workflows/{binding}/runs")
 }
 
-/// The handle of a run that was started.
+/// The handle in the response to a start.
 pub(crate) fn handle(answer: &Answer) -> String {
     assert_eq!(answer.status, 202, "{}", answer.text());
     answer.value()["handle"].as_str().unwrap().to_owned()
 }
 
-/// The cookie that an answer sets, as it is sent back.
+/// The cookie from a response, as clients send it back.
 pub(crate) fn cookie(answer: &Answer) -> Option<String> {
     let set = answer.header("set-cookie")?;
     Some(set.split(';').next().unwrap().to_owned())

@@ -1,4 +1,4 @@
-//! What a handle shows, and to whom.
+//! The data that a handle shows, and to which visitors.
 
 use integration_tests::{AnswerExt, TestService, graphs};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ async fn each_end_of_a_run_has_its_state() {
     let expected = |state: &str, code: &str| json!({"handle": null, "state": state, "error": {"code": code}});
     assert_eq!(ended("failing").await, expected("failed", "run_failed"));
     assert_eq!(ended("late").await, expected("timed_out", "timed_out"));
-    // A run that is parked times out, too.
+    // A parked run times out, too.
     assert_eq!(ended("waiting").await, expected("timed_out", "timed_out"));
     let handle = app.handle("stopped", "k", &json!({})).await;
     app.running(&handle).await;
@@ -77,14 +77,14 @@ async fn only_its_own_handle_opens_a_run() {
     assert_eq!(app.get("/__service/runs/%FF").await.refusal(), "400 bad_request");
     let elsewhere = other.get(&format!("/__service/runs/{handle}")).await;
     assert_eq!(elsewhere.refusal(), "404 not_found", "another app");
-    // The database alone gives no handle.
+    // The database alone does not reveal the handle.
     let found = "SELECT count(*) FROM app_runs a WHERE a::text LIKE '%";
     assert_eq!(t.scalar(&format!("{found}{}%'", &handle[4..])).await, "0");
     assert_eq!(
         t.scalar(&format!("SELECT count(*) FROM app_runs WHERE handle = sha256('{handle}')")).await,
         "1"
     );
-    // The run of a member is another visitor's, whatever handle it has.
+    // A member's run is not readable for another visitor, even with the handle.
     t.execute("UPDATE app_runs SET user_id = app_id").await;
     assert_eq!(app.get(&format!("/__service/runs/{handle}")).await.refusal(), "404 not_found");
     assert_eq!(app.get(&format!("/__service/runs/{handle}/events")).await.refusal(), "404 not_found");

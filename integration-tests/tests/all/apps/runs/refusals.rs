@@ -1,11 +1,11 @@
-//! What a start is refused for, and in which order.
+//! The reasons for rejecting a start, and their order.
 
 use integration_tests::{AnswerExt, TestService, until};
 use serde_json::json;
 
 use super::{JSON, Published, answers, frozen, runs};
 
-/// Of a request, by name.
+/// Request headers: names and values.
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn each_refusal_has_its_code() {
         assert_eq!(answer.header("allow"), Some(allowed), "{method} {path}");
     }
     assert_eq!(app.count().await, "0");
-    // A refusal leaves the key free.
+    // A rejection leaves the key free.
     assert_eq!(app.send("POST", &runs("form"), &good, ok).await.status, 202);
 }
 
@@ -107,7 +107,7 @@ async fn the_first_of_several_refusals_counts() {
     for (binding, headers, body, expected) in all {
         assert_eq!(app.send("POST", &runs(binding), headers, body).await.refusal(), expected);
     }
-    // What does not fit counts for the minute alone; the rate comes before the schema, and a known key before the rate.
+    // Invalid input counts for the minute only; the rate is checked before the schema, and a known key before the rate.
     assert_eq!(app.start("form", "k", &json!({})).await.refusal(), "422 input_invalid");
     assert_eq!(app.start("form", "k", &json!({})).await.refusal(), "429 rate_limited");
     t.execute("DELETE FROM app_limits").await;
@@ -132,7 +132,7 @@ async fn a_full_workspace_starts_nothing_new() {
     let app = Published::known(&t, "notes", id);
     let full = async || app.start("form", "new", &json!({"text": "a"})).await.refusal() == "507 storage_full";
     until("the workspace is full", full).await;
-    // What is known is answered, and reads continue.
+    // Known keys are replayed, and reads continue.
     assert_eq!(app.handle("form", "k", &json!({"text": "a"})).await, known);
     assert_eq!(app.read(&known).await["state"], "succeeded");
 }

@@ -1,11 +1,11 @@
-//! The states of a run as server-sent events.
+//! Run states as server-sent events.
 
 use integration_tests::{AnswerExt, RawAnswer, TestService, until};
 use serde_json::json;
 
 use super::{Published, frozen, slow};
 
-/// The whole stream, without pings.
+/// The complete stream, without pings.
 async fn whole(mut answer: RawAnswer) -> String {
     assert_eq!(answer.status, 200);
     answer.rest().await.replace(": ping\n\n", "")
@@ -25,7 +25,7 @@ async fn a_reader_receives_each_state_until_the_end() {
     let answer = app.open_states(&handle, &[]).await;
     assert_eq!(answer.header("content-type"), Some("text/event-stream"));
     assert_eq!(answer.header("cache-control"), Some("private, no-store, no-transform"));
-    // A late reader receives the current state only.
+    // A late reader receives only the current state.
     assert_eq!(whole(answer).await, event(2, "running") + &event(3, "succeeded"));
     for (last, expected) in [
         (None, event(3, "succeeded")),
@@ -59,7 +59,7 @@ async fn a_queued_run_is_followed_to_its_end_and_nothing_of_its_nodes_passes() {
     t.execute(&format!("UPDATE workflows SET max_concurrent_runs = 1 WHERE id = '{workflow}'")).await;
     let first = app.handle("form", "a", &json!({})).await;
     app.running(&first).await;
-    // The workflow has no place for another run, which waits in the queue.
+    // The workflow has no slot for another run, which waits in the queue.
     let second = app.handle("form", "b", &json!({})).await;
     let mut answer = app.open_states(&second, &[]).await;
     assert_eq!(answer.until("\n\n").await, event(1, "queued"));

@@ -1,5 +1,6 @@
-//! Inline scripts in a real browser: what the check of bundles allows runs, and nothing else does. Accepted pages come from the gateway over
-//! TLS; refused ones, which it never serves, come from a server of the test with the policy that they would have.
+//! Inline scripts in a real browser: exactly the scripts that the bundle check allows are executed. Accepted pages come
+//! from the gateway over TLS; rejected pages, which the gateway never serves, come from a test server with the policy
+//! that they would have.
 
 mod pages;
 mod vectors;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use super::dev_tls::DevTls;
 use pages::{PROBE, Pages};
 
-/// A page with this in its body, after the probe.
+/// A page with this body, after the probe.
 fn page(body: &[u8]) -> Vec<u8> {
     [b"<!doctype html>\n<script src=/probe.js></script>\n<body>", body].concat()
 }
@@ -31,7 +32,7 @@ async fn published(files: &[(String, Vec<u8>)]) -> (TestService, DevTls) {
     (t, tls)
 }
 
-/// Opens a page; returns what ran and what the policy blocked.
+/// Opens a page; returns the scripts that ran and the violations that the policy blocked.
 async fn open(browser: &Browser, url: &str) -> (Value, Value) {
     browser.goto(url).await;
     browser.until("window.finished").await;
@@ -44,7 +45,7 @@ async fn scripts_that_the_check_accepts_run_in_a_browser() {
     let mut files: Vec<(String, Vec<u8>)> = vec![("module.js".to_owned(), b"ran.push(1)".to_vec())];
     files
         .extend(running.iter().enumerate().map(|(number, (_, body))| (format!("{number}.html"), page(body))));
-    // The one that is before everything else in its page.
+    // A page that begins with a byte order mark.
     let marked = [b"\xef\xbb\xbf".as_slice(), &page(b"<script>ran.push(1)</script>")].concat();
     files.push(("marked.html".to_owned(), marked));
     let (_t, tls) = published(&files).await;
@@ -86,7 +87,7 @@ async fn data_and_scripts_that_the_check_refuses_do_not_run_in_a_browser() {
 async fn hostile_markup_has_no_effect_under_a_policy() {
     let mut pages = Pages::with_probe();
     for (number, body) in vectors::HOSTILE.iter().enumerate() {
-        // The first one is accepted with its hash; here its policy does not have it.
+        // The first one is accepted with its hash; here its policy lacks the hash.
         let body = if number == 0 { format!("{body}<p onclick=0>") } else { (*body).to_owned() };
         pages.add_refused(&format!("{number}.html"), page(body.as_bytes()), &[]);
     }

@@ -1,4 +1,4 @@
-//! Serves pages that the check of bundles refuses, with the policies that they would have.
+//! Serves pages that the bundle check rejects, with the policies that they would have.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::apps::archive;
 
-/// In the head of each page: what ran, what the policy blocked, and when that is known.
+/// The probe in each page's head: it records scripts that ran, policy violations, and when both are final.
 pub(super) const PROBE: &str = "window.ran = []; window.blocked = []; window.finished = false;
 addEventListener('securitypolicyviolation', (event) => blocked.push(event.effectiveDirective + ' ' + event.blockedURI));
 addEventListener('load', () => {
@@ -20,26 +20,26 @@ addEventListener('load', () => {
   requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(() => { window.finished = true; })));
 });";
 
-/// A page that is served.
+/// A served page.
 struct Page {
     content_type: &'static str,
     policy: String,
     content: Vec<u8>,
 }
 
-/// Pages by their paths.
+/// Pages by path.
 #[derive(Default)]
 pub(super) struct Pages(BTreeMap<String, Page>);
 
 impl Pages {
-    /// The probe alone.
+    /// Only the probe.
     pub(super) fn with_probe() -> Self {
         let (content_type, policy) = ("text/javascript", bundle::FILE_POLICY.to_owned());
         let probe = Page { content_type, policy, content: PROBE.into() };
         Self(BTreeMap::from([("/probe.js".to_owned(), probe)]))
     }
 
-    /// Adds a page that the check refuses, with the policy of these inline scripts.
+    /// Adds a page that the check rejects, with a policy that allows these inline scripts.
     pub(super) fn add_refused(&mut self, path: &str, content: Vec<u8>, hashes: &[String]) {
         let all = [("index.html", content.as_slice())];
         let mut bytes = Cursor::new(archive(&all));
@@ -49,7 +49,7 @@ impl Pages {
         self.0.insert(format!("/{path}"), Page { content_type: media_type(path), policy, content });
     }
 
-    /// Listens.
+    /// Starts listening.
     pub(super) async fn serve(self) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

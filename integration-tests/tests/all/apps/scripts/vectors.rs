@@ -1,6 +1,6 @@
-//! Scripts in pages: which run in a browser, and which do not.
+//! Scripts in pages, by whether a browser executes them.
 
-/// Runs, and the policy of its page allows it.
+/// Scripts that run, allowed by their page's policy.
 pub(super) fn running() -> Vec<(&'static str, Vec<u8>)> {
     let large = format!("<script>/*{}*/ran.push(1)</script>", "x".repeat(1 << 20));
     let texts: [(&str, &str); 19] = [
@@ -47,7 +47,7 @@ pub(super) fn running() -> Vec<(&'static str, Vec<u8>)> {
     all
 }
 
-/// Accepted, and does not run.
+/// Accepted pages whose scripts do not run.
 pub(super) const RESTING: [(&str, &str); 13] = [
     ("a textarea", "<textarea><script>ran.push(1)</script></textarea>"),
     ("a title", "<title><script>ran.push(1)</script></title>"),
@@ -64,7 +64,7 @@ pub(super) const RESTING: [(&str, &str); 13] = [
     ("Handlebars", "<script type=text/x-handlebars-template>ran.push(1)</script>"),
 ];
 
-/// Refused by the check, and does not run even where the policy has its hash.
+/// Rejected scripts that do not run even if the policy has their hash.
 pub(super) const UNSUPPORTED: [(&str, &str); 10] = [
     ("a type with a parameter", "<script type='text/javascript; charset=utf-8'>ran.push(1)</script>"),
     ("Babel", "<script type=text/babel>ran.push(1)</script>"),
@@ -78,7 +78,7 @@ pub(super) const UNSUPPORTED: [(&str, &str); 10] = [
     ("an empty address and a text", "<script src=''>ran.push(1)</script>"),
 ];
 
-/// Refused by the check, and without an effect under the policy of a page.
+/// Rejected pages that have no effect under a page's policy.
 pub(super) const HOSTILE: [&str; 44] = [
     "<script>top.ran.push(1)</script>",
     "<script type=module>top.ran.push(1)</script><a href=javascript:0>",

@@ -1,4 +1,4 @@
-//! The whole way, once, and what is good only once.
+//! The complete sign-in, and the parts that are valid only once.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ async fn a_way_back_is_good_once_for_ten_minutes_in_the_browser_that_left() {
         assert!(page.text().contains("not the browser that started"), "{}", page.text());
         assert!(other.cookie(SESSION).is_none());
     }
-    // Somebody else's way does not fit into this browser either, whoever led it there.
+    // Another user's sign-in does not work in this browser either.
     let mallory = t.visitor();
     let theirs = way(&mallory, &provider, "/api/auth/oidc/start").await;
     assert!(get(&browser, &theirs.back).await.text().contains("not the browser that started"));
@@ -193,7 +193,7 @@ async fn failures_are_counted_and_stand_in_the_audit_trail() {
     let (t, provider) = service_with(&[("SERVICE_AUTH_RATE_LIMIT_IP", "3")]).await;
     let browser = t.visitor();
     let good = way(&browser, &provider, "/api/auth/oidc/start").await;
-    // Any page can send its visitors there: without the cookie of a sign-in nothing counts.
+    // Any page can send its visitors there: without a sign-in's cookie, nothing counts.
     for number in 0..5 {
         let page = get(&t.visitor(), &format!("/api/auth/oidc/callback?state=x{number}&code=y")).await;
         assert_eq!(said(&page), "401 auth.oidc_failed");

@@ -1,4 +1,4 @@
-//! Who somebody is: their subject at the provider, for ever.
+//! User identity: permanently the subject at the provider.
 
 use integration_tests::{MailServer, Provider, TestService};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ async fn the_subject_counts_and_the_address_only_the_first_time() {
     assert_eq!(recycled, Err("403 auth.oidc_refused".to_owned()), "the address went to somebody else");
     assert_eq!(t.scalar("SELECT string_agg(u::text, ' ' ORDER BY id) FROM users u").await, before);
     assert_eq!(t.scalar("SELECT count(*) FROM user_identities").await, "2");
-    // Letter by letter.
+    // Subjects are case-sensitive.
     let other = as_somebody(&t, &provider, "ADA-1", "carol@example.org").await.unwrap();
     assert_ne!(other["user"]["id"], ada["user"]["id"]);
 
@@ -60,8 +60,8 @@ async fn of_two_subjects_with_one_address_the_first_has_the_account_however_ofte
         let way = super::way(&browser, &provider, "/api/auth/oidc/start").await;
         ways.push((number, browser, way));
     }
-    // Each code is exchanged for the claims of that moment, so one subject comes after the other; that they may come at once
-    // is a test of the store.
+    // Each code is exchanged for the claims of that moment, so the subjects come one after another; concurrent subjects
+    // are tested in the store.
     let mut answers = Vec::new();
     for pair in ways.chunks(3) {
         let subject = format!("subject-{}", pair[0].0);

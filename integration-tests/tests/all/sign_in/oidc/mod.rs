@@ -1,4 +1,4 @@
-//! Sign-in by an OpenID provider.
+//! Sign-in through an OpenID provider.
 
 mod flow;
 mod identities;
@@ -18,7 +18,7 @@ async fn service() -> (TestService, Provider) {
     service_with(&[]).await
 }
 
-/// A service that people sign in to by a provider alone, with a clock in hand.
+/// A service with provider sign-in only, and a manual clock.
 async fn service_with(variables: &[(&str, &str)]) -> (TestService, Provider) {
     let provider = Provider::start().await;
     let mut builder = TestService::builder().manual_clock();
@@ -31,32 +31,32 @@ async fn service_with(variables: &[(&str, &str)]) -> (TestService, Provider) {
     (builder.start().await, provider)
 }
 
-/// A browser's way to the provider and back, as far as the service's door.
+/// A browser's way to the provider and back, up to the service's callback.
 async fn way(client: &Client, provider: &Provider, start: &str) -> Way {
     let there = get(client, start).await;
     assert_eq!(there.status, 303, "{}", there.text());
     provider.visit(there.header("location").unwrap()).await
 }
 
-/// All of it.
+/// The complete sign-in.
 async fn sign_in(client: &Client, provider: &Provider) -> Answer {
     let way = way(client, provider, "/api/auth/oidc/start").await;
     get(client, &way.back).await
 }
 
-/// The same, as it is told in one line.
+/// The sign-in's outcome in one line.
 async fn outcome(client: &Client, provider: &Provider) -> String {
     said(&sign_in(client, provider).await)
 }
 
-/// Status and code of a page.
+/// Status and error code of a page.
 fn said(page: &Answer) -> String {
     let text = page.text();
     let code = text.split("<code>").nth(1).and_then(|rest| rest.split('<').next()).unwrap_or_default();
     format!("{} {code}", page.status).trim_end().to_owned()
 }
 
-/// A page as a browser reads it, as far as addresses are concerned.
+/// A page's markup with unescaped slashes in its URLs.
 fn markup(page: &Answer) -> String {
     page.text().replace("&#x2f;", "/")
 }

@@ -1,4 +1,4 @@
-//! Which ways to sign in there are.
+//! Available sign-in methods.
 
 use integration_tests::{AnswerExt, MailServer, TestService};
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn without_a_mail_server_the_provider_stands_in_for_mail() {
         page.contains("Continue with 127.0.0.1") && !page.contains("<form") && !page.contains("<noscript"),
         "{page}"
     );
-    // What is unsafe to go to is left out.
+    // Unsafe return addresses are dropped.
     assert!(
         markup(&t.get("/login?return_to=%2F%2Fevil.example").await).contains(r#"href="api/auth/oidc/start""#)
     );
@@ -75,7 +75,7 @@ async fn the_way_back_leads_to_the_public_address_and_over_https() {
     assert_eq!((said(&page).as_str(), page.header("set-cookie")), ("403 auth.tls_required", None));
     assert_eq!(provider.asked("/.well-known/openid-configuration"), 0);
 
-    // Where no address is configured, it is the one that was asked for.
+    // Without a configured address, the request's own address is used.
     let (t, provider) = service().await;
     let browser = t.visitor();
     let way = super::way(&browser, &provider, "/api/auth/oidc/start").await;

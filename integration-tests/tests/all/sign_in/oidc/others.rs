@@ -1,4 +1,4 @@
-//! A provider that others have made: npm's `oidc-provider`, which is certified by the OpenID Foundation.
+//! A third-party provider: npm's `oidc-provider`, which is certified by the OpenID Foundation.
 
 use std::process::Stdio;
 
@@ -10,7 +10,7 @@ use url::{Position, Url};
 
 use super::{get, me};
 
-/// Where xtask has put it.
+/// The folder where xtask has installed it.
 fn folder() -> String {
     if let Ok(line) = std::env::var("CALLBOARD_MISSING_OIDC_PROVIDER") {
         panic!("oidc-provider is not here; this gets it: {line}");
@@ -37,7 +37,7 @@ async fn provider(id: &str, secret: &str, tokens: &str) -> (Child, String) {
         }
     })
     .await;
-    // Whoever closes the pipe ends it.
+    // A closed pipe would end the process.
     tokio::spawn(async move { while lines.next_line().await.is_ok_and(|line| line.is_some()) {} });
     (node, issuer)
 }

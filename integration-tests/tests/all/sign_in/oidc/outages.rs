@@ -1,4 +1,4 @@
-//! A provider that is away, slow, or not what it should be.
+//! A provider that is unavailable, slow, or faulty.
 
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ async fn a_token_endpoint_that_does_not_answer_well_lets_nobody_in() {
     });
     assert_eq!(outcome(&t.visitor(), &provider).await, UNAVAILABLE, "no keys are no reason to believe");
     t.assert_no_rows("users").await;
-    // Its keys are asked for again a second later.
+    // Its keys are fetched again a second later.
     t.advance(Duration::from_secs(1));
     provider.be(|_| {});
     assert_eq!(outcome(&t.visitor(), &provider).await, "303");
@@ -146,7 +146,7 @@ async fn a_provider_that_takes_too_long_is_given_up_and_holds_nobody_up() {
     let asked = async {
         integration_tests::until("nine to wait for the provider", async || provider.asked("/token") == 9)
             .await;
-        // More of them than there are connections, and the database is free.
+        // More of them than database connections, and the database is still free.
         assert_eq!(t.get("/api/auth/me").await.status, 401);
         assert_eq!(t.get("/readyz").await.status, 200);
         assert_eq!(t.get("/api/auth/oidc/start").await.status, 303);

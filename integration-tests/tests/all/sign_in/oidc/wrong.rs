@@ -1,4 +1,4 @@
-//! Everything that a provider, or somebody between, can do wrong.
+//! All the faults that a provider, or an attacker in between, can cause.
 
 use integration_tests::{Knobs, Signing};
 use kernel::Clock;
@@ -158,7 +158,7 @@ async fn another_issuer_on_the_way_back_is_a_mix_up() {
     assert_eq!(outcome(&t.visitor(), &provider).await, "401 auth.oidc_failed");
     t.assert_no_rows("users").await;
 
-    // Who does not say that it names itself need not, and is held to it when it does.
+    // A provider that does not announce its issuer parameter may omit it, but must send the correct one.
     let (t, provider) = service_with(&ALL).await;
     let quiet = json!({"authorization_response_iss_parameter_supported": null});
     for (issuer, expected) in [("", "303"), ("https://evil.example", "401 auth.oidc_failed")] {

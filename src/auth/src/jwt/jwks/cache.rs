@@ -1,4 +1,4 @@
-//! All keys: the configured ones, and behind them those of the provider.
+//! All keys: the configured ones first, then those of the provider.
 
 use super::{KeySet, KeysUnavailable, Remote, RsaKey};
 
@@ -9,19 +9,19 @@ pub struct CachedKeys {
 }
 
 impl CachedKeys {
-    /// Configured keys, and a set to be fetched.
+    /// Combines configured keys with a set to fetch.
     #[must_use]
     pub fn new(fixed: KeySet, remote: Option<Remote>) -> Self {
         Self { fixed, remote }
     }
 
-    /// The key with this id; without one, the only key there is. `None` when there is none such, though a key set was
-    /// there to look in.
+    /// Returns the key with this id, or the only key if no id is given. `None` if a key set was available but lacks the
+    /// key.
     ///
-    /// A configured key comes before a fetched one of the same id and needs no fetch.
+    /// A configured key takes precedence over a fetched one with the same id and needs no fetch.
     ///
     /// # Errors
-    /// [`KeysUnavailable`] when it might be in a set that cannot be had.
+    /// [`KeysUnavailable`] if the key might be in a set that is not available.
     pub(crate) async fn find(&self, id: Option<&str>) -> Result<Option<RsaKey>, KeysUnavailable> {
         if let Some(key) = id.and_then(|id| self.fixed.named(id)) {
             return Ok(Some(key.clone()));

@@ -1,4 +1,4 @@
-//! One key of a set.
+//! One key of a key set.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 
 use crate::jwt::header::is_key_id;
 
-/// Bits of a modulus: less is too weak, more takes too long.
+/// Bits of a modulus: fewer are too weak, more are too slow.
 const BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
-/// Members that only a private key, or one that both sides know, has.
+/// Members that only a private or a symmetric key has.
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
-/// A public RSA key that checks RS256 signatures.
+/// A public RSA key that verifies RS256 signatures.
 #[derive(Clone)]
 pub struct RsaKey {
     pub(super) id: Option<String>,
@@ -24,8 +24,8 @@ impl RsaKey {
         &self.decoding
     }
 
-    /// The key of an entry; `None` when we do not use such a key. A public key with its private part beside it no
-    /// longer proves who signed.
+    /// Parses an entry; `None` if we do not use such a key. A public key published with its private part no longer
+    /// proves who signed.
     pub(super) fn of(entry: &Map<String, Value>) -> Option<Self> {
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
         let says = |name: &str, value: &str| !entry.contains_key(name) || text(name) == Some(value);
@@ -48,7 +48,7 @@ impl RsaKey {
     }
 }
 
-/// A positive number's bytes. Some write a zero in front, as for a signed one.
+/// The bytes of a positive number. Some issuers add a leading zero, as for a signed number.
 fn number(text: &str) -> Option<Vec<u8>> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let start = bytes.iter().position(|byte| *byte != 0)?;
@@ -60,7 +60,7 @@ fn bits(number: &[u8]) -> usize {
     (number.len() * 8).saturating_sub(unused)
 }
 
-/// Odd, at least 3 and below 2^33, as ring has it.
+/// Odd, at least 3 and below 2^33, as ring requires.
 fn is_exponent(number: &[u8]) -> bool {
     let odd = number.last().is_some_and(|last| last % 2 == 1);
     odd && (2..=33).contains(&bits(number))

@@ -1,17 +1,17 @@
-//! A set of keys as it is written.
+//! A key set in its JSON form.
 
 use serde_json::{Map, Value};
 
 use super::RsaKey;
 use crate::jwt::json;
 
-/// Entries of a set, ours or not.
+/// Maximum entries in a set, usable or not.
 const MOST_KEYS: usize = 100;
 
-/// A text is no key set.
+/// A text is not a key set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadKeySet {
-    /// Not JSON, or names stand twice.
+    /// Not JSON, or duplicate names.
     #[error("it is not a JSON object")]
     NotJson,
     /// No list of objects under `keys`.
@@ -22,21 +22,21 @@ pub enum BadKeySet {
     TooMany,
 }
 
-/// Those keys of a set that can check RS256 signatures.
+/// The keys of a set that can verify RS256 signatures.
 ///
-/// Entries for something else are left out, as providers keep several kinds in one set: another `kty`, `use` or `alg`, a
-/// modulus outside of 2048 to 8192 bits, a private part. Of entries with one id, whatever their kind, none is used: it
-/// could not be told which is meant.
+/// Other entries are left out, as providers keep several kinds in one set: another `kty`, `use` or `alg`, a modulus
+/// outside 2048 to 8192 bits, a private part. Entries that share an id, whatever their kind, are all left out: the id
+/// would be ambiguous.
 #[derive(Clone, Default)]
 pub struct KeySet {
     keys: Vec<RsaKey>,
 }
 
 impl KeySet {
-    /// Reads `{"keys": [...]}`.
+    /// Parses `{"keys": [...]}`.
     ///
     /// # Errors
-    /// [`BadKeySet`], without anything of the text.
+    /// [`BadKeySet`], without any of the text.
     pub fn parse(json: &[u8]) -> Result<Self, BadKeySet> {
         let set = json::object(json).ok_or(BadKeySet::NotJson)?;
         let Some(Value::Array(entries)) = set.get("keys") else { return Err(BadKeySet::NoKeys) };
@@ -52,13 +52,13 @@ impl KeySet {
         Ok(Self { keys: entries.iter().copied().filter_map(RsaKey::of).filter(is_alone).collect() })
     }
 
-    /// How many keys can be used.
+    /// Number of usable keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether none can be used.
+    /// Whether no key is usable.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -69,7 +69,7 @@ impl KeySet {
         self.keys.iter().find(|key| key.id.as_deref() == Some(id))
     }
 
-    /// The keys in the order of the set.
+    /// The keys in set order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &RsaKey> {
         self.keys.iter()
     }

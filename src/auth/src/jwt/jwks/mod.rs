@@ -1,4 +1,4 @@
-//! Keys of RS256 tokens: sets of public RSA keys, configured or fetched from an identity provider.
+//! Keys for RS256 tokens: sets of public RSA keys, configured or fetched from an identity provider.
 //!
 //! Source: RFC 7517, RFC 7518 (6.3).
 

@@ -1,4 +1,4 @@
-//! A key set that another party keeps: fetched when it is needed, kept for a while.
+//! A key set that another party publishes: fetched on demand, cached for a while.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use parking_lot::Mutex;
 
 use super::KeySet;
 
-/// Longest key set.
+/// Maximum key set bytes.
 pub const MOST_BYTES: usize = 256 * 1024;
-/// Between two fetches for keys that the set at hand does not have.
+/// Minimum gap between two fetches for keys that are missing from the cached set.
 const UNKNOWN_GAP: Duration = Duration::from_secs(30);
-/// After a fetch that failed, while an older set is at hand, and while none is.
+/// Minimum gaps after a failed fetch: with an older set, and without one.
 const RETRY_GAP: Duration = Duration::from_secs(10);
 const RETRY_GAP_EMPTY: Duration = Duration::from_secs(1);
-/// How long a set is used after its time that cannot be fetched anew.
+/// Period after its lifetime in which a set that cannot be refetched is still used.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Fetches the text of a key set.
+/// Fetches a key set's text.
 ///
-/// Redirects are not followed, an answer other than 200 is a failure, and a body of more than [`MOST_BYTES`] is not
-/// read to its end. How long it may take is [`Remote`]'s to watch.
+/// Does not follow redirects. An answer other than 200 is a failure; a body above [`MOST_BYTES`] is not read to its
+/// end. [`Remote`] enforces the timeout.
 #[async_trait]
 pub trait KeySource: Send + Sync + 'static {
-    /// The body.
+    /// Returns the body.
     ///
     /// # Errors
     /// [`FetchFailed`].
@@ -39,16 +39,16 @@ pub trait KeySource: Send + Sync + 'static {
 #[error("{0}")]
 pub struct FetchFailed(pub String);
 
-/// No key set is at hand, and none could be fetched.
+/// No key set is cached, and none could be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the key set could not be fetched")]
 pub struct KeysUnavailable;
 
 type Fetch = Shared<BoxFuture<'static, Option<Arc<KeySet>>>>;
 
-/// A fetched key set and when to fetch it again.
+/// A fetched key set and its refetch schedule.
 ///
-/// However many ask, one fetch is under way. It is driven by all that wait for it, so one that leaves does not end it.
+/// At most one fetch is under way. All its waiters drive it, so a waiter that leaves does not end it.
 pub struct Remote {
     source: Arc<dyn KeySource>,
     named: &'static str,
@@ -62,9 +62,9 @@ pub struct Remote {
 struct State {
     loaded: Option<Loaded>,
     flight: Option<Flight>,
-    /// When the last fetch that failed began; none after one that went well.
+    /// Start of the last failed fetch; `None` after a successful one.
     failed_at: Option<Duration>,
-    /// When keys were last fetched because one was unknown.
+    /// Time of the last fetch for an unknown key.
     missed_at: Option<Duration>,
     flights: u64,
 }
@@ -72,7 +72,7 @@ struct State {
 #[derive(Clone)]
 struct Loaded {
     set: Arc<KeySet>,
-    /// When its fetch began: what changed since may be missing in it.
+    /// Start of its fetch: later changes may be missing.
     at: Duration,
 }
 
@@ -86,12 +86,12 @@ struct Flight {
 /// The set in use.
 pub(super) struct Current {
     pub(super) set: Arc<KeySet>,
-    /// Whether it was fetched for this very question.
+    /// Whether it was fetched for the current query.
     pub(super) is_new: bool,
 }
 
 impl Remote {
-    /// A set that is fetched anew after `lifetime`; a fetch may take `limit`, with everything.
+    /// Refetches the set after `lifetime`; `limit` is the timeout of a whole fetch.
     #[must_use]
     pub fn new(
         source: Arc<dyn KeySource>,
@@ -102,14 +102,14 @@ impl Remote {
         Self { source, named: "SERVICE_AUTH_JWKS_URL", clock, lifetime, limit, state: Mutex::default() }
     }
 
-    /// What the log calls the one whose set it is.
+    /// The set's name in the log.
     #[must_use]
     pub fn named(self, named: &'static str) -> Self {
         Self { named, ..self }
     }
 
-    /// The set, fetched first when there is none or it is too old. One that cannot be fetched anew is used for
-    /// a day more.
+    /// Returns the set, fetched first if missing or too old. A set that cannot be refetched is used for one
+    /// more day.
     pub(super) async fn current(&self) -> Result<Current, KeysUnavailable> {
         let flight = {
             let mut state = self.state.lock();
@@ -135,7 +135,7 @@ impl Remote {
         Ok(Current { set: Arc::clone(&loaded.set), is_new: waited })
     }
 
-    /// The set once more, because a key was not in it; `None` when that was tried a moment ago, or fails.
+    /// Refetches the set because it lacks a key; `None` if that was tried a moment ago, or fails.
     pub(super) async fn again(&self) -> Option<Arc<KeySet>> {
         let flight = {
             let mut state = self.state.lock();
@@ -151,7 +151,7 @@ impl Remote {
         self.land(flight).await
     }
 
-    /// The fetch under way, or a new one. One that is older than it may become was left by all who waited for it.
+    /// Joins the fetch under way or starts one. A fetch beyond its timeout was abandoned by all its waiters.
     fn join(&self, state: &mut State, now: Duration) -> Flight {
         if let Some(flight) = &state.flight
             && now.saturating_sub(flight.began) < self.limit
@@ -166,7 +166,7 @@ impl Remote {
         flight
     }
 
-    /// Waits for a fetch; the first who sees its end keeps what came.
+    /// Waits for a fetch; the first waiter that sees its end stores the result.
     async fn land(&self, flight: Flight) -> Option<Arc<KeySet>> {
         let came = flight.fetch.await;
         let mut state = self.state.lock();

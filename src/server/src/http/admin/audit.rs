@@ -1,4 +1,4 @@
-//! Reading the audit trail.
+//! Reads the audit trail.
 
 use actix_web::HttpRequest;
 use actix_web::web::Json;
@@ -15,11 +15,11 @@ use crate::http::paging::Part;
 use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "audit";
 
-/// The newest first; `?action=`, `?actor=` and `?outcome=` leave others out. Who is restricted to workspaces sees what
-/// happened in them.
+/// Lists the newest first, filtered by `?action=`, `?actor=` and `?outcome=`. Callers restricted to workspaces see only
+/// rows from those.
 pub(super) async fn list(
     caller: Caller<TokensRead>,
     request: HttpRequest,

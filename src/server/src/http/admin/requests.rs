@@ -1,4 +1,4 @@
-//! The bodies of requests about service tokens, read and checked.
+//! Parses and validates service token requests.
 
 use auth::scope::Scope;
 use serde_json::{Map, Value};
@@ -6,12 +6,12 @@ use wire::{CreateServiceToken, FieldError, RotateServiceToken};
 
 use crate::http::fields::{Fields, unknown};
 
-/// A request, or every problem of it.
+/// A parsed request, or all its problems.
 type Read<T> = Result<T, Vec<FieldError>>;
 
-/// A hundred years.
+/// A hundred years, in seconds.
 const LONGEST: i64 = 3_153_600_000;
-/// A week.
+/// A week, in seconds.
 const LONGEST_OVERLAP: i64 = 604_800;
 const MOST_WORKSPACES: usize = 100;
 
@@ -34,7 +34,7 @@ pub(super) fn create(body: &Map<String, Value>) -> Read<CreateServiceToken> {
     read(fields, CreateServiceToken { name, scopes, workspaces, expires_in })
 }
 
-/// A member under the first of its names that is there.
+/// Reads the first present member from a name and its alias.
 fn either<T>(
     fields: &mut Fields<'_>,
     name: &'static str,

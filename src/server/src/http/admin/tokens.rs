@@ -1,4 +1,4 @@
-//! Service tokens: made, listed, shown, rotated, revoked.
+//! Creates, lists, shows, rotates and revokes service tokens.
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -23,10 +23,10 @@ use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::{self, Params};
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "service-tokens";
 
-/// 201 with the secret, which no later answer shows again.
+/// Responds with 201 and the secret, which no later response repeats.
 pub(super) async fn create(change: Change<TokensWrite>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let wanted = change.wanted(requests::create)?;
@@ -53,11 +53,11 @@ pub(super) async fn create(change: Change<TokensWrite>) -> ApiResult<HttpRespons
     answer
 }
 
-/// The change of access by the first service token.
+/// The notice that the first service token changed access.
 const TURNED_ON: &str = "This was the service's first service token: authentication is now required, and requests without a \
                          credential are refused.";
 
-/// Whether the holder of the token can do everything that anyone can do on an open service.
+/// Whether the token grants everything that an open service allows.
 fn is_admin(wanted: &CreateServiceToken) -> bool {
     let has_all = ScopeSet::of_texts(&wanted.scopes).missing(ScopeSet::all()).is_empty();
     has_all && wanted.workspaces.is_empty() && wanted.expires_in.is_none()
@@ -107,7 +107,7 @@ impl NewToken {
     }
 }
 
-/// The newest first; `?status=` leaves others out.
+/// Lists the newest first, filtered by `?status=`.
 pub(super) async fn list(
     caller: Caller<TokensRead>,
     request: HttpRequest,
@@ -139,12 +139,12 @@ pub(super) async fn show(
     Ok(Json(records::token(token, caller.app().clock().now())))
 }
 
-/// Gives the token another secret, shown this once; the ones before stay good for `overlap_seconds`.
+/// Replaces the token's secret and shows the new one once. Earlier secrets stay valid for `overlap_seconds`.
 pub(super) async fn rotate(change: Change<TokensWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let token = found(caller, &id).await?;
     let wanted = change.wanted_if_any(requests::rotate)?;
-    // The caller who receives the secret has what the token has.
+    // The caller receives the secret and with it all rights of the token.
     let (store, by) = (caller.store(), caller.requester());
     let reach = tokens::check_reach(store, by, TokensWrite::SCOPE, &token.scopes, &token.workspaces);
     caller.allowed(reach.await).await?;
@@ -162,12 +162,12 @@ pub(super) async fn rotate(change: Change<TokensWrite>, id: Path<String>) -> Api
         .await
 }
 
-/// 200 with the record.
+/// Responds with 200 and the record.
 pub(super) async fn revoke(change: Change<TokensWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
     end(change, &id, Reply::ok).await
 }
 
-/// The same, answered with 204.
+/// Like [`revoke`], but responds with 204.
 pub(super) async fn delete(change: Change<TokensWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
     end(change, &id, |_| Ok(Reply::nothing())).await
 }
@@ -192,7 +192,7 @@ async fn end(
     answer
 }
 
-/// The token that a path names, where the caller may see it.
+/// Finds the token that a path names, if the caller may see it.
 async fn found<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<StoredServiceToken> {
     let not_found = || ApiError::new(ErrorCode::ServiceTokenNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;

@@ -1,4 +1,4 @@
-//! The script by which pages call the service, from the binary.
+//! The embedded script with which pages call the service.
 
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::web::ServiceConfig;

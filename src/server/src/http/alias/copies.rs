@@ -1,4 +1,4 @@
-//! Copies of the apps that an instance serves, within a limit of memory.
+//! A size-limited cache for the apps that an instance serves.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use super::served::ServedApp;
 
-/// Most copies.
+/// Maximum cached apps.
 const MAX_COPIES: usize = 4_096;
-/// About how many bytes all copies may take. One alone may take more.
+/// The approximate memory limit for all copies. A single copy may exceed it.
 const MAX_BYTES: usize = 128 << 20;
 
-/// An app as it was.
+/// A cached app.
 #[derive(Debug, Clone)]
 pub(super) struct Copy {
-    /// Before the database was asked, in monotonic time.
+    /// The monotonic time before the database read began.
     pub(super) read_at: Duration,
-    /// `None`: the database has to be asked.
+    /// `None` means that the database must be read.
     pub(super) app: Option<Arc<ServedApp>>,
 }
 
@@ -38,7 +38,7 @@ impl Copies {
         self.copies.get(alias)
     }
 
-    /// Stores a copy, unless there is one that was read later. Others make room for it, those that were read first.
+    /// Inserts a copy unless the cached one was read later. Evicts the copies with the oldest reads to make room.
     pub(super) fn insert(&mut self, alias: &str, copy: Copy) {
         if self.get(alias).is_some_and(|known| known.read_at > copy.read_at) {
             return;
@@ -102,7 +102,7 @@ mod tests {
             copies.insert(&second.to_string(), copy(second, MAX_BYTES / 4));
         }
         assert!(copies.get("0").is_none() && copies.get("1").is_some());
-        // One that is too large alone replaces all.
+        // A copy that exceeds the limit replaces all others.
         copies.insert("large", copy(9, 2 * MAX_BYTES));
         assert_eq!((copies.copies.len(), copies.bytes), (1, 2 * MAX_BYTES));
         copies.insert("small", copy(10, 1));

@@ -1,4 +1,4 @@
-//! Errors of requests to apps: only the codes of apps, and nothing of what is behind them.
+//! Errors for app requests: only app error codes, without internal details.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use wire::ErrorCode;
 use super::page;
 use crate::http::error::ApiError;
 
-/// An error on its way to a visitor of an app.
+/// An error for an app visitor.
 #[derive(Debug)]
 pub(in crate::http) enum AliasError {
-    /// No app is published under the host. The answer is the same for every such host.
+    /// No app is published under the host. The response is identical for every such host.
     NoApp,
-    /// Everything else.
+    /// Any other error.
     Api(ApiError),
 }
 
 pub(in crate::http) type AliasResult<T> = Result<T, AliasError>;
 
-/// Codes of requests to apps. Everything else is one of them to a visitor.
+/// The codes that visitors may receive. All other codes are mapped to one of them.
 const CODES: [ErrorCode; 31] = [
     ErrorCode::AppBadRequest,
     ErrorCode::AppInvalidJson,
@@ -56,7 +56,7 @@ const CODES: [ErrorCode; 31] = [
     ErrorCode::NotAMember,
 ];
 
-/// What a visitor receives of a code of the service.
+/// Maps a service code to the code for visitors.
 fn public(code: ErrorCode) -> ErrorCode {
     match code {
         known if CODES.contains(&known) => known,
@@ -73,7 +73,7 @@ impl From<ApiError> for AliasError {
         if public == error.code() {
             return Self::Api(error);
         }
-        // Texts and problems of the service's own codes name what visitors do not know.
+        // Messages and problems of other codes contain details that visitors must not learn.
         Self::Api(ApiError::new(public).with_cause(error.reason()))
     }
 }

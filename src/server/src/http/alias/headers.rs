@@ -1,4 +1,4 @@
-//! What every answer of an alias says to the browser.
+//! Security headers for all alias responses.
 
 use actix_web::Error;
 use actix_web::body::MessageBody;
@@ -17,14 +17,14 @@ const PERMISSIONS: &str = "browsing-topics=(), bluetooth=(), camera=(), cross-or
                            geolocation=(), hid=(), microphone=(), midi=(), payment=(), \
                            publickey-credentials-get=(), serial=(), usb=()";
 
-/// A year, for the domain of apps and all below it.
+/// One year, for the apps domain and all its subdomains.
 const TRANSPORT: &str = "max-age=31536000; includeSubDomains";
 
-/// Headers that no answer is without; a handler may have set another value.
+/// Headers that every response has; handlers may set other values.
 pub(in crate::http) fn defaults() -> [(HeaderName, &'static str); 9] {
     let name = HeaderName::from_static;
     [
-        // Pages of apps have a policy of their own.
+        // App pages have their own policy.
         (CONTENT_SECURITY_POLICY, FILE_POLICY),
         (REFERRER_POLICY, "strict-origin-when-cross-origin"),
         (name("permissions-policy"), PERMISSIONS),
@@ -37,7 +37,7 @@ pub(in crate::http) fn defaults() -> [(HeaderName, &'static str); 9] {
     ]
 }
 
-/// Marks an answer with a document that pages of other origins can show: what they can is in its policy.
+/// Marks a response with a document that other origins may frame; its policy lists the origins.
 pub(super) struct InFrames;
 
 pub(super) async fn middleware(
@@ -58,7 +58,7 @@ pub(super) async fn middleware(
     Ok(response)
 }
 
-/// Sets what an answer does not have yet.
+/// Sets the headers that a response lacks.
 pub(in crate::http) fn set(headers: &mut HeaderMap, over_https: bool) {
     for (name, value) in defaults() {
         if !headers.contains_key(&name) {

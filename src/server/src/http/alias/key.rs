@@ -1,4 +1,4 @@
-//! The `Idempotency-Key` of a start or of a new record, and whose it is.
+//! The `Idempotency-Key` for a run start or a new record, and the principal that owns it.
 
 use actix_web::HttpRequest;
 use actors::kinds::app::AppKey;
@@ -14,14 +14,14 @@ use super::visitor::Visitor;
 use crate::http::error::ApiResult;
 use crate::http::idempotency;
 
-/// Whose keys are its own.
+/// The principal that owns a key.
 pub(super) enum Principal {
-    /// A member who is signed in.
+    /// A signed-in member.
     Member(Uuid),
     /// A visitor with a genuine cookie, by its SHA-256.
     Visitor(Vec<u8>),
-    /// A visitor without one: the network of the client, and the cookie that the answer gives. A retry with or without that cookie
-    /// finds what the first request made.
+    /// A visitor without a cookie: the client's network, and the cookie that the response sets. A retry with or without
+    /// that cookie finds the result of the first request.
     Network(String, NewCookie),
 }
 
@@ -36,7 +36,7 @@ impl Principal {
         }
     }
 
-    /// SHA-256 of the visitor's cookie.
+    /// The visitor cookie's SHA-256.
     pub(super) fn visitor(&self) -> Option<Vec<u8>> {
         match self {
             Self::Member(_) => None,
@@ -45,7 +45,7 @@ impl Principal {
         }
     }
 
-    /// The cookie that the answer gives.
+    /// The cookie that the response sets.
     pub(super) fn into_cookie(self) -> Option<NewCookie> {
         match self {
             Self::Member(_) | Self::Visitor(_) => None,
@@ -53,7 +53,7 @@ impl Principal {
         }
     }
 
-    /// Scopes of its keys for one thing; the first decides whether a key is known.
+    /// The key scopes for one operation; the first decides whether a key is known.
     fn scopes(&self, of: &str) -> Vec<String> {
         let scope = |principal: String| format!("{of}|{principal}");
         let of_visitor = |digest: &[u8]| scope(format!("visitor:{}", hex::encode(digest)));
@@ -66,30 +66,31 @@ impl Principal {
         }
     }
 
-    /// The key of a start.
+    /// The key for a run start.
     pub(super) fn key(&self, app: Uuid, binding: &str, key: String, input: &Value) -> AppKey {
         let scopes = self.scopes(&format!("app|{app}|{binding}"));
         AppKey { scopes, key, digest: fingerprint(binding, input) }
     }
 
-    /// The key of a new record.
+    /// The key for a new record.
     pub(super) fn record_key(&self, app: Uuid, collection: Uuid, key: String, data: &Value) -> RequestKey {
         let scopes = self.scopes(&format!("records|{app}|{collection}"));
         RequestKey { scopes, key, digest: fingerprint(&collection.to_string(), data) }
     }
 }
 
-/// The request's key, if it has one.
+/// The request's key, if any.
 pub(super) fn optional(request: &HttpRequest) -> AliasResult<Option<String>> {
     Ok(idempotency::key(request).map_err(|_| ErrorCode::AppIdempotencyKeyInvalid)?)
 }
 
-/// The same where a request needs one.
+/// The request's key, which is required.
 pub(super) fn header(request: &HttpRequest) -> AliasResult<String> {
     Ok(optional(request)?.ok_or(ErrorCode::IdempotencyKeyRequired)?)
 }
 
-/// What a request with the same key must have in common. An integer beyond 2^53 has no canonical form, and counts as it is written.
+/// A fingerprint that requests with the same key must share. Integers beyond 2^53 have no canonical form and are
+/// compared as written.
 fn fingerprint(of: &str, body: &Value) -> Vec<u8> {
     let request = json!(["POST", of, body]);
     match engine::digest(&request) {

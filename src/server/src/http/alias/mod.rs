@@ -1,5 +1,5 @@
-//! What hosts below the domain of apps answer. They belong to publishers, so nothing of the central host is here: no
-//! page, no session, no CORS.
+//! Hosts below the apps domain. They belong to publishers, so they share nothing with the central host: no pages, no
+//! sessions, no CORS.
 
 mod alias_paths;
 mod assets;
@@ -33,14 +33,14 @@ pub(super) use served::Aliases;
 
 use super::App;
 
-/// The same bytes for each alias that is unknown, deleted or not published.
+/// The byte-identical response for all aliases that are unknown, deleted or unpublished.
 const NOT_FOUND: &str = include_str!("../../../pages/alias-not-found.html");
 
-/// For our own page, which loads nothing.
+/// The policy for our own page, which loads nothing.
 const NOTHING: &str =
     "default-src 'none'; worker-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Every request whose host is the domain of apps, or below it.
+/// Handles every request whose host is the apps domain or below it.
 pub(super) fn scope(domain: &str) -> impl HttpServiceFactory + use<> {
     let domain: Arc<str> = domain.into();
     web::scope("")
@@ -55,13 +55,13 @@ pub(super) fn scope(domain: &str) -> impl HttpServiceFactory + use<> {
         .default_service(web::to(assets::asset))
 }
 
-/// A request without a readable host never gets here.
+/// Whether the host is the apps domain or below it. Requests without a readable host are refused earlier.
 pub(super) fn is_alias(head: &RequestHead, domain: &str) -> bool {
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
     host.and_then(RequestHost::parse).is_some_and(|host| host.is_within(domain))
 }
 
-/// The answer to a request of an alias whose target is not a path, which scopes do not get; `None` for other hosts.
+/// Answers an alias request whose target is not a path, which scopes do not receive; `None` for other hosts.
 pub(super) async fn without_path(app: &App, request: &HttpRequest) -> Option<HttpResponse> {
     if !is_alias(request.head(), &app.config().apps.domain) {
         return None;

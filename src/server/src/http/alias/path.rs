@@ -1,4 +1,4 @@
-//! Paths in the targets of requests.
+//! Decodes paths in request targets.
 
 use actix_web::HttpRequest;
 use wire::ErrorCode;
@@ -6,7 +6,7 @@ use wire::ErrorCode;
 use super::alias_paths::PREFIX;
 use super::error::AliasResult;
 
-/// Decodes the path of a file once, without the slash at its start; `None` if two programs could read it differently.
+/// Decodes a file path once, without its leading slash; `None` if two programs could read it differently.
 pub(super) fn decode(raw: &str) -> Option<String> {
     let raw = raw.strip_prefix('/').unwrap_or(raw);
     if raw.contains('\\') {
@@ -15,7 +15,7 @@ pub(super) fn decode(raw: &str) -> Option<String> {
     decoded(raw, |byte| matches!(byte, 0 | b'\\' | b'/'))
 }
 
-/// A part of the path of a route. Names, handles and ids have no character that a path encodes.
+/// Returns a path segment. Names, handles and ids contain no characters that need encoding.
 ///
 /// # Errors
 /// `bad_request` if the path cannot be decoded.
@@ -27,8 +27,8 @@ pub(super) fn segment<'a>(request: &'a HttpRequest, name: &str) -> AliasResult<&
     }
 }
 
-/// The query of a path of the service can be decoded, whether the path reads it or not. Files of apps have none: links from elsewhere
-/// may add what they like.
+/// Checks that a service path's query can be decoded, whether or not the handler reads it. File paths are exempt,
+/// because external links may add anything.
 ///
 /// # Errors
 /// `bad_request`.
@@ -40,7 +40,7 @@ pub(super) fn check_query(request: &HttpRequest) -> AliasResult<()> {
     decoded(query, |_| false).map(drop).ok_or_else(|| ErrorCode::AppBadRequest.into())
 }
 
-/// `None` if the percent signs are not those of UTF-8, or one stands for a byte that is refused.
+/// Percent-decodes text; `None` if the result is not UTF-8 or an encoded byte is refused.
 fn decoded(raw: &str, is_refused: impl Fn(u8) -> bool) -> Option<String> {
     if !raw.contains('%') {
         return Some(raw.to_owned());

@@ -1,4 +1,4 @@
-//! The app that a host serves, and its active release.
+//! The app that a host serves, with its active release.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use wire::{AppAccess, ErrorCode, FrozenBinding, FrozenCollection};
 use super::copies::{Copies, Copy};
 use crate::http::error::{ApiError, ApiResult};
 
-/// How old the copy of an app may be.
+/// Maximum age of a cached app.
 const FRESH: Duration = Duration::from_secs(1);
-/// About how many bytes a release takes beside what it froze, and for each byte of that.
+/// The approximate memory per release, plus the memory per byte of its frozen JSON.
 const RELEASE: usize = 4_096;
 const BYTE_OF_JSON: usize = 8;
 
-/// An app with a release.
+/// A published app with its active release.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct ServedApp {
     pub(in crate::http) id: Uuid,
@@ -34,7 +34,7 @@ pub(in crate::http) struct ServedApp {
     pub(in crate::http) release: Arc<ServedRelease>,
 }
 
-/// What a release serves, as it froze it.
+/// A release's frozen contents.
 #[derive(Debug)]
 pub(in crate::http) struct ServedRelease {
     pub(in crate::http) id: Uuid,
@@ -44,7 +44,7 @@ pub(in crate::http) struct ServedRelease {
     pub(in crate::http) spa: bool,
     pub(in crate::http) frame_ancestors: Vec<String>,
     pub(in crate::http) created_at: DateTime<Utc>,
-    /// About how much memory it takes.
+    /// The approximate memory used.
     pub(super) bytes: usize,
 }
 
@@ -56,7 +56,7 @@ pub(in crate::http) struct ServedBinding {
     pub(in crate::http) schema: Option<Schema>,
 }
 
-/// Records that pages read and write.
+/// A record collection that pages read and write.
 #[derive(Debug)]
 pub(in crate::http) struct ServedCollection {
     pub(in crate::http) frozen: FrozenCollection,
@@ -64,7 +64,7 @@ pub(in crate::http) struct ServedCollection {
     pub(in crate::http) schema: Option<Schema>,
 }
 
-/// Copies of the apps that this instance serves.
+/// A cache of the apps that this instance serves.
 pub(in crate::http) struct Aliases {
     store: Store,
     clock: Arc<dyn Clock>,
@@ -76,7 +76,7 @@ impl Aliases {
         Self { store, clock, copies: Mutex::default() }
     }
 
-    /// The app as it was at most a second ago; `None` if nothing is published under the alias now.
+    /// Returns the app, cached for at most one second; `None` if nothing is published under the alias now.
     ///
     /// # Errors
     /// [`ApiError`] if the database does not answer and the copy is older or absent.
@@ -84,7 +84,7 @@ impl Aliases {
         let now = self.clock.monotonic();
         if let Some(copy) = self.copies.lock().get(alias)
             && now.saturating_sub(copy.read_at) < FRESH
-            // What is published now is found at once.
+            // A newly published app must be found at once, so absence is not cached.
             && let Some(app) = &copy.app
         {
             return Ok(Some(Arc::clone(app)));
@@ -92,28 +92,28 @@ impl Aliases {
         self.fresh(alias).await
     }
 
-    /// The app as it is now. Later calls of [`Self::recent`] return nothing older.
+    /// Returns the current app. Later [`Self::recent`] calls return nothing older.
     ///
     /// # Errors
     /// [`ApiError`] if the database does not answer.
     pub(in crate::http) async fn fresh(&self, alias: &str) -> ApiResult<Option<Arc<ServedApp>>> {
         let read_at = self.clock.monotonic();
         let known = self.copies.lock().get(alias).and_then(|copy| copy.app.clone());
-        // An id finds an app too, and is not its host.
+        // A lookup by id also finds an app, but an id is not a host name.
         let app = match self.store.app(alias).await?.filter(|app| app.alias == alias) {
             Some(app) => self.serve(app, known).await?.map(Arc::new),
             None => None,
         };
         let mut copies = self.copies.lock();
-        // Hosts of nothing would take the place of those of apps.
+        // Entries for hosts without an app would evict those of real apps.
         if app.is_some() || copies.get(alias).is_some() {
             copies.insert(alias, Copy { read_at, app: app.clone() });
         }
         Ok(app)
     }
 
-    /// The app has another release or another access now, so that the next request asks the database. A read that began before cannot
-    /// bring the old copy back.
+    /// Invalidates the cached app after a change of its release or access, so that the next request reads the database.
+    /// A read that began earlier cannot restore the old copy.
     pub(in crate::http) fn forget(&self, alias: &str) {
         let read_at = self.clock.monotonic();
         self.copies.lock().insert(alias, Copy { read_at, app: None });
@@ -135,7 +135,7 @@ impl Aliases {
     }
 }
 
-/// Reads what a release froze, on a thread where that keeps no request waiting.
+/// Parses a release's frozen contents on a blocking thread, so that no request waits.
 async fn load(stored: StoredRelease) -> ApiResult<ServedRelease> {
     let read = spawn_blocking(move || read(&stored)).await;
     let read = read.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;

@@ -1,7 +1,7 @@
 //! Members who are signed in to an app.
 //!
-//! The cookie is of this host alone, and not of the central host: neither opens anything at the other. Whether the user is
-//! still a member, and still signed in on the central host, is read with each request.
+//! The cookie belongs to the app's host; it is useless on the central host, and vice versa. Each request re-checks that
+//! the user is still a member and still signed in on the central host.
 
 use actix_web::cookie::Cookie;
 use actix_web::cookie::time::Duration;
@@ -22,26 +22,26 @@ use crate::http::cookies;
 use crate::http::error::ApiError;
 use crate::http::session::host_cookie;
 
-/// Kept by the browser alone, and sent to the host of this app alone.
+/// A host-only cookie, sent only to this app's host.
 const NAME: &str = "__Host-svc_app";
 
-/// A member of the app's workspace who is signed in to the app.
+/// A signed-in member of the app's workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::http) struct Member {
-    /// Who.
+    /// The user's id.
     pub(in crate::http) user: Uuid,
-    /// By which session.
+    /// The session's id.
     pub(in crate::http) session: Uuid,
-    /// How pages of the app call them: by the name that they gave, else by the beginning of their address.
+    /// The name that app pages show: the user's own name, else the local part of their email address.
     pub(in crate::http) display_name: String,
-    /// When they will have to sign in again, whatever they do.
+    /// When the session ends, regardless of activity.
     pub(in crate::http) expires_at: DateTime<Utc>,
 }
 
-/// The cookie that takes the place of the request's.
+/// The cookie that replaces the request's.
 struct NextCookie(Token);
 
-/// The member who sends a request; `None` without a session.
+/// Returns the member who sends a request; `None` without a session.
 ///
 /// # Errors
 /// [`super::error::AliasError`] if the database does not answer.
@@ -55,7 +55,7 @@ pub(super) async fn member(
     let Some(session) = app.store().app_session(&shown).await? else { return Ok(None) };
     if session.is_due && may_rotate(request.path(), served.access) {
         let next = Token::fresh(app.random()).map_err(ApiError::from)?;
-        // Of several requests at once, one brings the next cookie.
+        // Of several concurrent requests, one sets the next cookie.
         if app.store().rotate_app_session(session.id, &digest, &next.digest()).await? {
             request.extensions_mut().insert(NextCookie(next));
         }
@@ -69,7 +69,7 @@ pub(super) async fn member(
     }))
 }
 
-/// Whether an answer may bring a cookie: no cache keeps it, and it brings none of its own.
+/// Whether a response may set a new cookie: it must not be cacheable and must not set its own session cookie.
 fn may_rotate(path: &str, access: AppAccess) -> bool {
     if path.starts_with(AUTH) {
         return path == SESSION;
@@ -78,7 +78,7 @@ fn may_rotate(path: &str, access: AppAccess) -> bool {
     access == AppAccess::Members || is_of_service
 }
 
-/// Adds the next cookie to the answer of a request that has one.
+/// Adds the rotated cookie, if any, to the response.
 pub(super) fn set_next_cookie(request: &HttpRequest, headers: &mut HeaderMap) {
     let next = request.extensions_mut().remove::<NextCookie>();
     let next = next.and_then(|next| HeaderValue::from_str(&cookie(&next.0).to_string()).ok());
@@ -87,17 +87,17 @@ pub(super) fn set_next_cookie(request: &HttpRequest, headers: &mut HeaderMap) {
     }
 }
 
-/// What is kept of the request's cookie, whatever it is worth.
+/// The stored digest for the request's cookie, valid or not.
 pub(super) fn digest(request: &HttpRequest) -> Option<Vec<u8>> {
     cookies::only(request, NAME).filter(|cookie| Token::has_form(cookie)).map(Token::digest_of)
 }
 
-/// The cookie of a session.
+/// The session cookie.
 pub(super) fn cookie(secret: &Token) -> Cookie<'static> {
     host_cookie(NAME, secret.expose(), Duration::seconds(SESSION_LIFE.num_seconds()))
 }
 
-/// Takes the cookie away.
+/// Removes the cookie.
 pub(super) fn no_cookie() -> Cookie<'static> {
     host_cookie(NAME, "", Duration::ZERO)
 }

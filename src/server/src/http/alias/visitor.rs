@@ -1,4 +1,4 @@
-//! Who sends a request to an app: the only way to the service's parts on hosts of apps.
+//! The visitor of an app, the only access to the application state on app hosts.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -21,20 +21,20 @@ use super::served::ServedApp;
 use super::session::{self, Member};
 use crate::http::{App, guard};
 
-/// Destinations of requests for scripts of workers. Source: Fetch, request destinations.
+/// Worker script destinations. Source: Fetch, request destinations.
 const WORKERS: [&str; 3] = ["worker", "sharedworker", "serviceworker"];
 
-/// A visitor of a published app. Requests of other sites that could change something are refused before, and on an app for members
-/// everything but its sign-in without a session.
+/// A visitor of a published app. Extraction refuses cross-site requests that could change data. On members-only apps it
+/// refuses everything but sign-in without a session.
 pub(in crate::http) struct Visitor {
     app: App,
     /// The app and its release.
     pub(in crate::http) served: Arc<ServedApp>,
-    /// Scheme, host and port of the app.
+    /// The app's scheme, host and port.
     pub(in crate::http) origin: String,
-    /// What limits count the client under.
+    /// The client network to which limits apply.
     pub(in crate::http) network: IpAddr,
-    /// The member who is signed in.
+    /// The signed-in member.
     pub(in crate::http) member: Option<Member>,
 }
 
@@ -78,13 +78,13 @@ async fn visitor(request: &HttpRequest) -> AliasResult<Visitor> {
 }
 
 impl Visitor {
-    /// Whether the host is one of this machine: browsers keep `Secure` cookies of it without TLS.
+    /// Whether the host is local, so that browsers keep its `Secure` cookies without TLS.
     pub(super) fn is_local(&self) -> bool {
         self.app.config().apps.domain.rsplit('.').next() == Some("localhost")
     }
 }
 
-/// The app of the request's host. `now`: as it is now, else as it was at most a second ago.
+/// Returns the app for the request's host. `now` requests the current app instead of a copy up to one second old.
 ///
 /// # Errors
 /// [`AliasError::NoApp`] if nothing is published there.
@@ -97,7 +97,7 @@ pub(super) async fn served(app: &App, request: &HttpRequest, now: bool) -> Alias
     Ok(found)
 }
 
-/// The one label below the domain of apps.
+/// The single label below the apps domain.
 fn alias(app: &App, request: &HttpRequest) -> Option<String> {
     host(request)?.label_below(&app.config().apps.domain)
 }
@@ -106,7 +106,7 @@ fn host(request: &HttpRequest) -> Option<RequestHost> {
     RequestHost::parse(request.headers().get(HOST)?.to_str().ok()?)
 }
 
-/// As a browser writes it: without the port of the scheme.
+/// The origin as a browser writes it, without the scheme's default port.
 fn origin(app: &App, request: &HttpRequest) -> String {
     let (scheme, usual) = if app.is_asked_over_https(request) { ("https", 443) } else { ("http", 80) };
     let Some(host) = host(request) else { return String::new() };
@@ -117,7 +117,7 @@ fn origin(app: &App, request: &HttpRequest) -> String {
     }
 }
 
-/// Refuses scripts of workers.
+/// Refuses worker scripts.
 pub(super) fn refuse_workers(request: &HttpRequest) -> AliasResult<()> {
     let headers = request.headers();
     let asks = names(headers, "service-worker", "script")
@@ -125,19 +125,19 @@ pub(super) fn refuse_workers(request: &HttpRequest) -> AliasResult<()> {
     if asks { Err(ErrorCode::WorkerRefused.into()) } else { Ok(()) }
 }
 
-/// Refuses changes that do not come from a page of this origin.
+/// Refuses changes that do not come from a page with this origin.
 fn check_origin(request: &HttpRequest, origin: &str) -> AliasResult<()> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let passes = reads || is_from(request.headers(), origin);
     if passes { Ok(()) } else { Err(ErrorCode::AppOriginMismatch.into()) }
 }
 
-/// Whether a request says that a page of this origin sends it.
+/// Whether the request states that a page with this origin sent it.
 fn is_from(headers: &HeaderMap, origin: &str) -> bool {
     let mut named = headers.get_all(ORIGIN);
     let is_same_site = says(headers, "sec-fetch-site", "same-origin");
     match (named.next(), named.next()) {
-        // A browser that sends both never lets them differ.
+        // A browser that sends both headers keeps them consistent.
         (Some(named), None) if named.as_bytes() == origin.as_bytes() => {
             is_same_site || !headers.contains_key("sec-fetch-site")
         }
@@ -151,7 +151,7 @@ pub(super) fn is_foreign_read(request: &HttpRequest) -> bool {
     names(request.headers(), "sec-fetch-site", "cross-site") && !navigates(request.headers())
 }
 
-/// Whether a page sends the request without leaving: a script, a picture or a frame of any origin.
+/// Whether a page sends the request without navigating: a script, an image or a frame from any origin.
 pub(super) fn is_within_page(request: &HttpRequest) -> bool {
     let headers = request.headers();
     ["sec-fetch-mode", "sec-fetch-dest"].iter().any(|name| headers.contains_key(*name)) && !navigates(headers)
@@ -162,12 +162,12 @@ fn navigates(headers: &HeaderMap) -> bool {
     says(headers, "sec-fetch-mode", "navigate") && says(headers, "sec-fetch-dest", "document")
 }
 
-/// Whether a header has this value, perhaps beside others: for what is refused.
+/// Whether a header contains this value, possibly among others. For checks that refuse.
 fn names(headers: &HeaderMap, name: &str, value: &str) -> bool {
     headers.get_all(name).any(|text| text.as_bytes().eq_ignore_ascii_case(value.as_bytes()))
 }
 
-/// Whether a header has this value alone: for what is allowed.
+/// Whether a header has exactly this value. For checks that allow.
 pub(super) fn says(headers: &HeaderMap, name: &str, value: &str) -> bool {
     let mut values = headers.get_all(name);
     let first = values.next().is_some_and(|text| text.as_bytes().eq_ignore_ascii_case(value.as_bytes()));

@@ -1,4 +1,4 @@
-//! What applies to a deployment, and what that may do.
+//! The bindings and collections that apply to a deployment, and their permissions.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ pub(super) struct Applied {
     pub(super) collections: BTreeMap<String, AppCollection>,
     declares_bindings: bool,
     declares_collections: bool,
-    /// Those of the app.
+    /// The app's own drafts.
     drafts: Drafts,
 }
 
 impl Applied {
-    /// Those that a manifest declares; those of the app where it declares none.
+    /// Uses the parts declared in the manifest, and the app's drafts for the others.
     ///
     /// # Errors
     /// [`ApiError`] if the database does not answer.
@@ -62,7 +62,7 @@ impl Applied {
         Ok(Self { bindings, collections, declares_bindings, declares_collections, drafts })
     }
 
-    /// Those that apply to a stored deployment now.
+    /// The parts that currently apply to a stored deployment.
     ///
     /// # Errors
     /// [`ApiError`] if the database does not answer.
@@ -77,12 +77,12 @@ impl Applied {
         Self::new(caller, app, bindings, collections.transpose()?).await
     }
 
-    /// Whether the manifest declares the bindings, and the collections.
+    /// Whether the manifest declares bindings, and whether it declares collections.
     pub(super) fn declares(&self) -> (bool, bool) {
         (self.declares_bindings, self.declares_collections)
     }
 
-    /// Checks what applies, and finds what it may do.
+    /// Validates the parts and determines their permissions.
     ///
     /// # Errors
     /// The findings; 503 if the check takes too long.
@@ -98,7 +98,7 @@ impl Applied {
         }
     }
 
-    /// The same; the findings are no error.
+    /// Like [`Self::check`], but returns findings as a value.
     ///
     /// # Errors
     /// [`ApiError`] if the database does not answer, 503 if the check takes too long.
@@ -127,10 +127,10 @@ impl Applied {
         Ok(Ok(Checked { found, permissions, revision }))
     }
 
-    /// Everything that a release of the deployment freezes.
+    /// Assembles everything that a release of the deployment freezes.
     ///
     /// # Errors
-    /// [`ApiError`] if something cannot be written as JSON.
+    /// [`ApiError`] if a part cannot be serialized.
     pub(super) fn resolve(
         self,
         checked: Checked,
@@ -162,7 +162,7 @@ impl Applied {
     }
 }
 
-/// What applies was checked.
+/// The result of a check without findings.
 pub(super) struct Checked {
     found: Preflight,
     permissions: Permissions,
@@ -170,7 +170,7 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// What clients see of it.
+    /// Creates the API record.
     ///
     /// # Errors
     /// [`ApiError`] if the database does not answer.

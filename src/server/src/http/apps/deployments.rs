@@ -1,4 +1,4 @@
-//! Deployments: bundles that are uploaded, checked and stored; listed and shown.
+//! Uploads, checks, stores, lists and shows deployments.
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -18,10 +18,10 @@ use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::{self, Params};
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "deployments";
 
-/// The newest first.
+/// Lists the newest first.
 pub(super) async fn list(
     caller: Caller<AppsRead>,
     name: Path<String>,
@@ -55,7 +55,7 @@ pub(super) async fn show(
     Ok(Json(records::deployment(&found, files, permissions)?))
 }
 
-/// 204.
+/// Responds with 204.
 pub(super) async fn delete(
     change: Change<AppsWrite>,
     path: Path<(String, String)>,
@@ -73,14 +73,14 @@ pub(super) async fn delete(
         .await
 }
 
-/// The deployment of an app with this id.
+/// Finds an app's deployment by id.
 pub(super) async fn find<S>(caller: &Caller<S>, app: &StoredApp, id: &str) -> ApiResult<StoredDeployment> {
     let not_found = || ApiError::new(ErrorCode::DeploymentNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;
     caller.store().deployment(app.id, id).await?.ok_or_else(not_found)
 }
 
-/// 201 with the record.
+/// Responds with 201 and the record.
 pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse> {
     let (bundle, applied, checked) = match accepted(&upload).await {
         Ok(accepted) => accepted,
@@ -101,14 +101,14 @@ pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse>
             Reply::made(true, &records::deployment(&made, files, Some(permissions))?)
         })
         .await?;
-    // The oldest makes room at once; what fails here is done by the next round of retention.
+    // Evicts the oldest deployment at once; after a failure, the next retention round does it.
     if let Err(error) = upload.caller.store().forget_old_deployments_of(upload.app.id).await {
         tracing::warn!(app = %upload.app.id, %error, "files of old deployments are still stored");
     }
     Ok(made)
 }
 
-/// Checks the archive, and the workflows of the bindings that apply to it.
+/// Checks the archive and the workflows of the bindings that apply.
 async fn accepted(upload: &Upload<AppsWrite>) -> ApiResult<(Bundle, Applied, Checked)> {
     let bundle = check(upload).await?;
     let (caller, app, declared) = (&upload.caller, &upload.app, bundle.0.manifest.as_ref());
@@ -120,7 +120,7 @@ async fn accepted(upload: &Upload<AppsWrite>) -> ApiResult<(Bundle, Applied, Che
     Ok((bundle, applied, checked))
 }
 
-/// Notes a bundle that was refused in the audit trail.
+/// Records a refused bundle in the audit trail.
 pub(super) async fn audit_refusal<S: Asked>(
     caller: &Caller<S>,
     app: &StoredApp,
@@ -173,7 +173,7 @@ fn file(file: &bundle::File) -> NewFile {
     NewFile { file: listed, policy: file.policy.clone() }
 }
 
-/// JSON of the report.
+/// The report as JSON.
 fn report(accepted: &Accepted) -> ApiResult<String> {
     let note = |note: &bundle::Note| DeploymentNote {
         code: note.code.to_owned(),

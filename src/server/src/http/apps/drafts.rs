@@ -1,4 +1,4 @@
-//! Bindings and collections of apps, which apply to deployments whose manifests declare none.
+//! An app's own bindings and collections, which apply to deployments whose manifests declare none.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::Params;
 
-/// In cursors.
+/// The lists' names in cursors.
 const BINDINGS: &str = "bindings";
 const COLLECTIONS: &str = "collections";
 
-/// The newest first.
+/// Lists the newest first.
 pub(super) async fn list_bindings(
     caller: Caller<AppsRead>,
     name: Path<String>,
@@ -50,14 +50,14 @@ pub(super) async fn list_bindings(
     Ok(Json(Listed { data, next_cursor }))
 }
 
-/// The last binding of the part before.
+/// The last binding of the previous page.
 fn parse_cursor(cursor: &str) -> Option<(DateTime<chrono::Utc>, &str)> {
-    // PostgreSQL refuses a NUL.
+    // PostgreSQL rejects NUL.
     let (at, name) = cursor.split_once(':').filter(|(_, name)| !name.contains('\0'))?;
     Some((DateTime::from_timestamp_micros(at.parse().ok()?)?, name))
 }
 
-/// 201 for a new name, 200 for a binding that is replaced.
+/// Responds with 201 for a new name, 200 for a replaced binding.
 pub(super) async fn set_binding(
     change: Change<AppsWrite>,
     path: Path<(String, String)>,
@@ -78,7 +78,7 @@ pub(super) async fn set_binding(
         .await
 }
 
-/// 204.
+/// Responds with 204.
 pub(super) async fn delete_binding(
     change: Change<AppsWrite>,
     path: Path<(String, String)>,
@@ -87,7 +87,7 @@ pub(super) async fn delete_binding(
         .await
 }
 
-/// The newest first.
+/// Lists the newest first.
 pub(super) async fn list_collections(
     caller: Caller<AppsRead>,
     name: Path<String>,
@@ -103,7 +103,7 @@ pub(super) async fn list_collections(
     Ok(Json(Listed { data, next_cursor }))
 }
 
-/// 201.
+/// Responds with 201.
 pub(super) async fn create_collection(
     change: Change<AppsWrite>,
     app: Path<String>,
@@ -133,7 +133,7 @@ pub(super) async fn create_collection(
         .await
 }
 
-/// 204.
+/// Responds with 204.
 pub(super) async fn delete_collection(
     change: Change<AppsWrite>,
     path: Path<(String, String)>,
@@ -161,19 +161,19 @@ async fn delete(
         .await
 }
 
-/// The app has as many collections as it can.
+/// The error for an app with the maximum number of collections.
 pub(super) fn too_many_collections() -> ApiError {
     full("collections", MAX_COLLECTIONS)
 }
 
-/// The app has as many as it can.
+/// The error for an app with the maximum number of parts.
 fn full(part: &str, most: usize) -> ApiError {
     let code = ErrorCode::ManifestInvalid.as_str().to_owned();
     let (path, detail) = (Some(part.to_owned()), format!("An app has at most {most} {part}."));
     ApiError::found(vec![BundleFinding { code, path, line: None, detail }])
 }
 
-/// Reads what a body declares by the rules of a manifest, on a thread where that keeps no request waiting.
+/// Parses a body by the rules for manifests on a blocking thread, so that no request waits.
 async fn read_declared<S, T: Send + 'static>(
     caller: &Caller<S>,
     part: &'static str,
@@ -185,7 +185,7 @@ async fn read_declared<S, T: Send + 'static>(
     read.map_err(|_| busy())?.map_err(|findings| ApiError::found(found_in(part, findings)))
 }
 
-/// Findings about what is not in a file.
+/// Converts findings about a part that is not in a file.
 pub(super) fn found_in(part: &str, findings: Vec<Finding>) -> Vec<BundleFinding> {
     let finding = |found: Finding| BundleFinding {
         code: found.code.as_str().to_owned(),

@@ -1,4 +1,4 @@
-//! Hosted apps: created, changed, deployed to, published, deleted.
+//! Hosted apps: create, update, deploy, publish, delete.
 
 mod applied;
 mod deployments;
@@ -30,7 +30,7 @@ use super::routes::Routes;
 use records::record;
 pub(crate) use upload::BundleUploads;
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "apps";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
@@ -60,7 +60,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .register(config);
 }
 
-/// The newest first.
+/// Lists the newest first.
 async fn list(caller: Caller<AppsRead>, request: HttpRequest) -> ApiResult<Json<Listed<AppRecord>>> {
     let workspace = caller.workspace().await?;
     let mut query = Params::of(&request);
@@ -104,7 +104,7 @@ async fn show(
     Ok(Json(record(app, active.first(), (caller.app(), &request))))
 }
 
-/// 200 with the record.
+/// Responds with 200 and the record.
 async fn update(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let app = find(caller, &name).await?;
@@ -132,7 +132,7 @@ async fn update(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<Http
     made
 }
 
-/// 204.
+/// Responds with 204.
 async fn delete(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let app = find(caller, &name).await?;
@@ -147,14 +147,14 @@ async fn delete(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<Http
     made
 }
 
-/// The app with this id or alias, in a workspace that the caller may be in.
+/// Finds the app with this id or alias, in a workspace that the caller can access.
 async fn find<S: Asked>(caller: &Caller<S>, name: &str) -> ApiResult<StoredApp> {
     let found = caller.store().app(name).await?.ok_or_else(|| ApiError::new(ErrorCode::AppNotFound))?;
     caller.enter_workspace_of(found.workspace_id).await?;
     Ok(found)
 }
 
-/// The caller may decide what visitors of the workspace's apps receive.
+/// Checks that the caller may publish to visitors of the workspace's apps.
 async fn check_publishes<S: Asked>(caller: &Caller<S>, workspace: Uuid) -> ApiResult<()> {
     let workspace = caller.store().workspace(workspace).await?;
     let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::AppNotFound))?;

@@ -1,4 +1,4 @@
-//! What a release may do: the same for the same revision, and what differs between two.
+//! A release's permissions: their revision, and the changes between two releases.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::preflight::Preflight;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::escape;
 
-/// What bindings and collections may do, with sorted lists.
+/// Collects the permissions for bindings and collections, with sorted lists.
 pub(super) fn of(
     bindings: &BTreeMap<String, AppBinding>,
     collections: &BTreeMap<String, AppCollection>,
@@ -54,7 +54,7 @@ fn used((collection, found): (&String, &BTreeSet<CollectionVerb>)) -> DataAccess
     DataAccess { collection: collection.clone(), verbs: verbs(&found.iter().copied().collect::<Vec<_>>()) }
 }
 
-/// As in lists: sorted by name, each once.
+/// Sorted by name, without duplicates.
 fn verbs(verbs: &[CollectionVerb]) -> Vec<CollectionVerb> {
     let mut verbs = verbs.to_vec();
     verbs.sort_unstable_by_key(|verb| verb.as_str());
@@ -66,13 +66,13 @@ fn sorted(texts: impl IntoIterator<Item = String>) -> Vec<String> {
     texts.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// SHA-256 of the RFC 8785 form, hexadecimal.
+/// The SHA-256 of the RFC 8785 form, in hexadecimal.
 pub(super) fn revision(permissions: &Permissions) -> ApiResult<String> {
     let digest = engine::digest(&value(permissions)?);
     digest.map(hex::encode).map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
 }
 
-/// What differs between two permissions: a member that only one of them has is one change, and so is a list.
+/// The changes between two permission sets. A member that only one set has is one change, and so is a list.
 pub(super) fn changes(before: &Permissions, after: &Permissions) -> ApiResult<Vec<PermissionChange>> {
     let mut changes = Vec::new();
     compare(String::new(), &value(before)?, &value(after)?, &mut changes);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_revision_is_the_digest_of_the_canonical_form() {
-        // SHA-256 of `{"bindings":{},"collections":{},"frame_ancestors":[],"wasm":false}`.
+        // The SHA-256 of `{"bindings":{},"collections":{},"frame_ancestors":[],"wasm":false}`.
         let none = revision(&Permissions::default()).unwrap();
         let text = br#"{"bindings":{},"collections":{},"frame_ancestors":[],"wasm":false}"#;
         assert_eq!(none, hex::encode(ring::digest::digest(&ring::digest::SHA256, text)));

@@ -1,4 +1,4 @@
-//! From rows to what clients see.
+//! Maps rows to API records.
 
 use actix_web::HttpRequest;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use wire::{
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, time};
 
-/// `release`: the active one.
+/// `release` is the active one.
 pub(super) fn record(
     row: StoredApp,
     release: Option<&ListedRelease>,
@@ -29,7 +29,7 @@ pub(super) fn record(
         alias: row.alias,
         name: row.name,
         workspace_id: row.workspace_id.to_string(),
-        // What is not known is open to members only.
+        // An unknown access value means members only.
         access: AppAccess::from_name(&row.access).unwrap_or(AppAccess::Members),
         active_release: release.map(|release| ActiveRelease {
             id: release.id.to_string(),
@@ -60,7 +60,7 @@ pub(super) fn deployment_summary(row: &ListedDeployment) -> ApiResult<Deployment
     })
 }
 
-/// `permissions`: what it may do now, if that is known.
+/// `permissions` are the current ones, if known.
 pub(super) fn deployment(
     row: &StoredDeployment,
     files: Vec<DeploymentFile>,
@@ -82,7 +82,7 @@ pub(super) fn deployment(
     })
 }
 
-/// What a deployment declares besides bindings and collections: the origins of frames, and WebAssembly.
+/// A deployment's other declarations: frame origins and WebAssembly.
 pub(super) fn declared(row: &StoredDeployment) -> ApiResult<(Vec<String>, bool)> {
     Ok((stored(&row.listed.frame_ancestors)?, row.listed.wasm))
 }
@@ -136,7 +136,7 @@ pub(super) fn stored<T: DeserializeOwned>(json: &str) -> ApiResult<T> {
     serde_json::from_str(json).map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
 }
 
-/// JSON as it is stored.
+/// Serializes JSON for storage.
 pub(super) fn json(value: &impl Serialize) -> ApiResult<String> {
     serde_json::to_string(value).map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
 }

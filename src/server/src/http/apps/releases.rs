@@ -1,4 +1,4 @@
-//! Permissions shown and acknowledged; releases published, repeated, listed and shown.
+//! Shows and acknowledges permissions; publishes, rolls back, lists and shows releases.
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -21,12 +21,12 @@ use crate::http::paging::Part;
 use crate::http::query::{self, Params};
 use crate::http::time;
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "releases";
-/// How often a publish resolves a deployment again, because something has changed meanwhile.
+/// Maximum attempts to publish when the resolved parts change meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// What a deployment may do if it is published now.
+/// Returns a deployment's permissions as if published now.
 pub(super) async fn permissions(
     caller: Caller<AppsRead>,
     path: Path<(String, String)>,
@@ -41,7 +41,7 @@ pub(super) async fn permissions(
     Ok(Json(checked.record(&caller, &app).await?))
 }
 
-/// 200 with the first acknowledgement of the revision.
+/// Responds with 200 and the revision's first acknowledgement.
 pub(super) async fn acknowledge(
     change: Change<AppsPublish>,
     path: Path<(String, String)>,
@@ -77,7 +77,7 @@ pub(super) async fn acknowledge(
         .await
 }
 
-/// 201 with the release.
+/// Responds with 201 and the release.
 pub(super) async fn publish(
     change: Change<AppsPublish>,
     path: Path<(String, String)>,
@@ -108,7 +108,7 @@ pub(super) async fn publish(
             }
         });
         match made.await {
-            // A workflow, or something of the app, has changed since it was read.
+            // A workflow or a part of the app has changed since it was read.
             Err(error) if error.code() == ErrorCode::PermissionRevisionStale && attempt < ATTEMPTS => {
                 attempt += 1;
             }
@@ -120,7 +120,7 @@ pub(super) async fn publish(
     }
 }
 
-/// 201 with the new release.
+/// Responds with 201 and the new release.
 pub(super) async fn roll_back(change: Change<AppsPublish>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let app = find(caller, &name).await?;
@@ -139,7 +139,7 @@ pub(super) async fn roll_back(change: Change<AppsPublish>, name: Path<String>) -
     made
 }
 
-/// The newest first.
+/// Lists the newest first.
 pub(super) async fn list(
     caller: Caller<AppsRead>,
     name: Path<String>,
@@ -170,12 +170,12 @@ pub(super) async fn show(
     Ok(Json(records::release(&found, app.active_release == Some(id))?))
 }
 
-/// The caller may decide what visitors of the app receive.
+/// Checks that the caller may publish to visitors of the app.
 async fn check_publishes(caller: &Caller<AppsPublish>, app: &StoredApp) -> ApiResult<()> {
     super::check_publishes(caller, app.workspace_id).await
 }
 
-/// The only member of a body.
+/// Reads the only member of a body.
 fn text(body: &Map<String, Value>, name: &'static str) -> Result<String, Vec<FieldError>> {
     let mut fields = Fields::of(body);
     fields.require(name);

@@ -1,4 +1,4 @@
-//! The bodies of requests about apps, read and checked.
+//! Parses and validates app requests.
 
 use control::apps::is_alias;
 use serde_json::{Map, Value};
@@ -6,10 +6,10 @@ use wire::{AppAccess, CreateApp, FieldError, UpdateApp};
 
 use crate::http::fields::Fields;
 
-/// A request, or every problem of it.
+/// A parsed request, or all its problems.
 type Read<T> = Result<T, Vec<FieldError>>;
 
-/// Characters of a name.
+/// Maximum characters in a name.
 const LONGEST_NAME: usize = 100;
 
 /// `POST /api/apps`.

@@ -1,4 +1,4 @@
-//! The runs that pages of an app have started, for its owners.
+//! Lists the runs started by an app's pages, for its owners.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Json, Path};
@@ -14,10 +14,10 @@ use crate::http::paging::{self, Part};
 use crate::http::query::Params;
 use crate::http::{App, time};
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "app-runs";
 
-/// The newest first.
+/// Lists the newest first.
 pub(super) async fn list(
     caller: Caller<AppsRead>,
     name: Path<String>,

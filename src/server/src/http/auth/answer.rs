@@ -1,4 +1,4 @@
-//! A sign-in that succeeds: its session, its tokens and its cookie.
+//! The response to a successful sign-in: session, tokens and cookie.
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
@@ -15,7 +15,7 @@ use super::binding;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, request_id, session};
 
-/// Characters that are kept of what a client says it is.
+/// Maximum stored characters of a user agent.
 const USER_AGENT: usize = 120;
 
 /// A caller who is signing in.
@@ -27,15 +27,15 @@ pub(super) struct SigningIn<'a> {
 }
 
 impl<'a> SigningIn<'a> {
-    /// A browser gets a cookie when it is the one that asked, by a page that may: `kept` is the digest of what was kept
-    /// since then.
+    /// Prepares a sign-in. A browser gets a cookie if it requested the sign-in and our own page asks. `kept` is the
+    /// digest of the secret from that request.
     pub(super) fn of(app: &'a App, request: &'a HttpRequest, kept: &[u8]) -> ApiResult<Self> {
         let asked = binding::read(app, request).map(|cookie| Token::digest_of(&cookie));
         let same = asked.is_some_and(|asked| Token::is_same(&asked, kept));
         Self::new(app, request, same && binding::is_page(app, request))
     }
 
-    /// A browser that was sent away by us and is back: it gets a cookie, and no tokens.
+    /// Prepares the sign-in of a browser that returns from the provider. It gets a cookie but no tokens.
     pub(super) fn in_browser(app: &'a App, request: &'a HttpRequest) -> ApiResult<Self> {
         Self::new(app, request, true)
     }
@@ -57,12 +57,12 @@ impl<'a> SigningIn<'a> {
         Ok(Self { app, opening, refresh, cookie })
     }
 
-    /// What a decision opens.
+    /// The session to open.
     pub(super) fn opening(&self) -> &Opening<'a> {
         &self.opening
     }
 
-    /// The cookie for its browser, and nothing else.
+    /// Adds only the cookie to a response.
     pub(super) fn keep(self, mut response: HttpResponseBuilder) -> HttpResponseBuilder {
         if let Some(cookie) = &self.cookie {
             response.cookie(session::cookie(cookie));
@@ -70,7 +70,7 @@ impl<'a> SigningIn<'a> {
         response
     }
 
-    /// Tokens for the client, the cookie for its browser.
+    /// Responds with tokens for the client and the cookie for its browser.
     pub(super) fn answer(self, opened: OpenedSession, return_to: Option<String>) -> ApiResult<HttpResponse> {
         let answer = tokens(self.app, opened.id, opened.user, &self.refresh, return_to)?;
         let mut response = HttpResponse::Ok();
@@ -81,7 +81,7 @@ impl<'a> SigningIn<'a> {
     }
 }
 
-/// The client of a request, as decisions about sign-ins know it.
+/// The client of a request, as passed to sign-in decisions.
 pub(super) fn client(app: &App, request: &HttpRequest) -> Client {
     Client { address: app.client_address(request), request_id: request_id::current() }
 }
@@ -90,7 +90,7 @@ fn shortened(agent: &str) -> &str {
     agent.char_indices().nth(USER_AGENT).and_then(|(end, _)| agent.get(..end)).unwrap_or(agent)
 }
 
-/// The body of an answer that hands tokens out.
+/// The body of a response with tokens.
 pub(super) fn tokens(
     app: &App,
     session: Uuid,
@@ -108,7 +108,7 @@ pub(super) fn tokens(
     })
 }
 
-/// A token that names the sign-in and is good for `life`.
+/// An access token that names the sign-in session and expires after `life`.
 pub(super) fn access_token(app: &App, user: Uuid, session: Uuid, life: TimeDelta) -> ApiResult<String> {
     let (id, now) = (app.new_id()?, app.clock().now());
     let token = app.tokens().own.issue(id, user, session, now, life);

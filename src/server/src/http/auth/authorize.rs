@@ -1,4 +1,4 @@
-//! Codes for hosted apps: a member who is signed in here takes one to the host of an app.
+//! Authorization codes for hosted apps: a signed-in member carries one to the app's host.
 
 use actix_web::http::header::{LOCATION, REFERRER_POLICY};
 use actix_web::web::Payload;
@@ -17,10 +17,10 @@ use crate::http::guard::Anyone;
 use crate::http::session::BrowserUser;
 use crate::http::{App, body, pages, session};
 
-/// Bytes of the longest form: its members are short.
+/// Maximum form bytes; all members are short.
 const FORM_LIMIT: usize = 8_192;
 
-/// Where a page stands, seen from it.
+/// The page, for relative links.
 #[derive(Clone, Copy)]
 enum Page {
     Authorize,
@@ -36,14 +36,14 @@ impl Page {
     }
 }
 
-/// Sends the browser of a member back with a code, or asks once whether the app may learn who they are.
+/// Redirects a member's browser back with a code, or asks once whether the app may learn the user's identity.
 pub(super) async fn show(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     let members = form_urlencoded::parse(request.query_string().as_bytes()).into_owned().collect();
     let answer = answer(&app, &request, Ok(members), Page::Authorize).await;
     answer.or_else(|error| refuse(&error, Page::Authorize))
 }
 
-/// The button of the page.
+/// Handles the consent button.
 pub(super) async fn approve(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     binding::check_page(&app, &request)?;
     let bytes = body::read(&request, payload, FORM_LIMIT, &**app.clock()).await?;
@@ -53,7 +53,7 @@ pub(super) async fn approve(app: Anyone, request: HttpRequest, payload: Payload)
 
 type Members = Vec<(String, String)>;
 
-/// A form, or an object of texts.
+/// Parses a form or a JSON object with string members.
 fn members(request: &HttpRequest, bytes: &[u8]) -> ApiResult<Members> {
     if body::is_form(request) {
         return Ok(form_urlencoded::parse(bytes).into_owned().collect());
@@ -101,10 +101,10 @@ async fn answer(
     }
 }
 
-/// Who is not signed in signs in, and comes back with the same request.
+/// Redirects an anonymous user to sign-in, which returns to the same request.
 fn to_sign_in(asked: &CodeRequest, base: &str) -> HttpResponse {
     let address = pages::login_address(&format!("{AUTHORIZE}?{}", asked.query()));
-    // The service may be below a path of its host.
+    // The service may be hosted below a path.
     let path = base.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
     let path = path.trim_end_matches('/');
     let root = if path.is_empty() { String::new() } else { format!("/{path}") };
@@ -133,7 +133,7 @@ fn ask(asked: &CodeRequest, to: &StoredApp, user: &BrowserUser, origin: &str) ->
     })
 }
 
-/// A page, and never a redirect: the address may be an attacker's.
+/// Shows a page and never redirects: the return URL may be an attacker's.
 fn refuse(error: &ApiError, page: Page) -> ApiResult<HttpResponse> {
     let (title, text) = match error.code() {
         ErrorCode::NotAMember => (

@@ -1,4 +1,4 @@
-//! What ties a sign-in to the browser that asked for it.
+//! Binds a sign-in to the browser that requested it.
 
 use actix_web::HttpRequest;
 use actix_web::cookie::Cookie;
@@ -11,17 +11,17 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, body, cookies, cors, session};
 
 const NAME: &str = "__Host-svc_chal";
-/// Tells the requests of one browser from those of others, over all of its sign-ins. It grants nothing.
+/// Identifies a browser across all its sign-ins. It grants nothing.
 const BROWSER: &str = "__Host-svc_browser";
-/// As long as browsers keep a cookie.
+/// The maximum cookie lifetime in browsers.
 const BROWSER_KEPT: Duration = Duration::days(400);
 
-/// What the browser was given when it asked. On behalf of another origin's page it counts for nothing.
+/// The secret that the browser received when it requested the sign-in; ignored for requests from another origin's page.
 pub(super) fn read(app: &App, request: &HttpRequest) -> Option<String> {
     if cors::is_not_ours(app, request) { None } else { of_navigation(request) }
 }
 
-/// The same of a navigation that changes nothing: a link in web mail is opened by a page of another site.
+/// Like [`read`], for a navigation that changes nothing: links in web mail are opened by a page on another site.
 pub(super) fn of_navigation(request: &HttpRequest) -> Option<String> {
     cookies::only(request, NAME).map(str::to_owned)
 }
@@ -34,16 +34,16 @@ pub(super) fn no_cookie() -> Cookie<'static> {
     session::host_cookie(NAME, "", Duration::ZERO)
 }
 
-/// What a browser is recognised by when it asks for mail: what others ask for then neither takes its place nor counts
+/// Identifies a browser that requests sign-in mail. Requests by others then neither displace its sign-in nor count
 /// against it.
 pub(in crate::http) struct Browser {
     secret: String,
-    /// The request showed it.
+    /// Whether the request presented the cookie.
     pub(in crate::http) known: bool,
 }
 
 impl Browser {
-    /// The one that the request shows, or a new one.
+    /// Returns the browser of the request, or a new one.
     pub(in crate::http) fn of(app: &App, request: &HttpRequest) -> ApiResult<Self> {
         match cookies::only(request, BROWSER).filter(|secret| Token::has_form(secret)) {
             Some(secret) => Ok(Self { secret: secret.to_owned(), known: true }),
@@ -60,32 +60,33 @@ impl Browser {
     }
 }
 
-/// No page that is neither ours nor listed signs a person in or out.
+/// Refuses pages that are neither ours nor listed: they cannot sign a user in or out.
 pub(super) fn check_origin(app: &App, request: &HttpRequest) -> ApiResult<()> {
     if cors::is_foreign(app, request) { Err(ApiError::new(ErrorCode::OriginMismatch)) } else { Ok(()) }
 }
 
-/// What a cookie alone allows, and what hands out rights or changes an account, is for our own pages.
+/// Refuses pages other than ours, for requests that a cookie alone authorizes, that grant rights or that change an
+/// account.
 pub(super) fn check_own_origin(app: &App, request: &HttpRequest) -> ApiResult<()> {
     if cors::is_not_ours(app, request) { Err(ApiError::new(ErrorCode::OriginMismatch)) } else { Ok(()) }
 }
 
-/// Whether anybody signs in by mail here.
+/// Checks that sign-in by mail is enabled.
 pub(super) fn check_mail(app: &App) -> ApiResult<()> {
     if app.config().offers_mail_sign_in() { Ok(()) } else { Err(ApiError::new(ErrorCode::EmailSignInOff)) }
 }
 
-/// Refuses a request that no page of ours has sent: browsers send the origin of a page with each request that changes something.
+/// Refuses requests not sent by our own page: browsers send the page's origin with every request that changes data.
 pub(super) fn check_own_page(app: &App, request: &HttpRequest) -> ApiResult<()> {
     if is_page(app, request) { Ok(()) } else { Err(ApiError::new(ErrorCode::OriginMismatch)) }
 }
 
-/// Whether a page of ours is asking.
+/// Whether our own page sent the request.
 pub(super) fn is_page(app: &App, request: &HttpRequest) -> bool {
     request.headers().contains_key(header::ORIGIN) && !cors::is_not_ours(app, request)
 }
 
-/// Refuses what no page of ours has sent, by the word of a browser.
+/// Refuses requests unless the browser confirms that our own page sent them.
 pub(super) fn check_page(app: &App, request: &HttpRequest) -> ApiResult<()> {
     let mut sites = request.headers().get_all("sec-fetch-site");
     let is_own = sites.next().is_some_and(|site| site.as_bytes() == b"same-origin") && sites.next().is_none();
@@ -97,7 +98,7 @@ pub(super) fn check_page(app: &App, request: &HttpRequest) -> ApiResult<()> {
     }
 }
 
-/// A form of another site can send anything but JSON.
+/// Requires JSON, the one content type that a form on another site cannot send.
 pub(super) fn check_type(request: &HttpRequest) -> ApiResult<()> {
     if request.headers().contains_key(header::CONTENT_TYPE) && !body::is_json(request) {
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType));

@@ -1,4 +1,4 @@
-//! Who asks: by an access token, or by a browser's cookie.
+//! Authenticates a user by an access token or by a browser's cookie.
 
 use actix_web::HttpRequest;
 use auth::principal::Actor;
@@ -11,8 +11,8 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Credential;
 use crate::http::{App, guard, session};
 
-/// The caller, and by which sign-in. An access token is judged alone: with a bad one, the cookie beside it counts for
-/// nothing.
+/// Returns the user and their session. If an access token is present, it alone decides: an invalid token is not
+/// replaced by the cookie.
 pub(super) async fn caller(app: &App, request: &HttpRequest) -> ApiResult<Option<(StoredUser, Uuid)>> {
     if let Some(person) = guard::person(app, request).await? {
         return Ok(Some(person));
@@ -21,21 +21,21 @@ pub(super) async fn caller(app: &App, request: &HttpRequest) -> ApiResult<Option
     Ok(found.map(|found| (found.record, found.session)))
 }
 
-/// Whether a token says who asks, so that no cookie does.
+/// Whether the request presents a token, so that cookies are ignored.
 pub(super) fn shows_token(request: &HttpRequest) -> bool {
     guard::credential(request.headers()) != Credential::None
 }
 
-/// A caller who presents a secret that may be wrong: their failures are counted with all the others.
+/// A caller who presents a secret that may be wrong. Their failures count towards the common limits.
 pub(super) struct Showing {
     identity: String,
 }
 
 impl Showing {
-    /// A caller who presents this mail address, or this token, as theirs. Only a digest of it is kept.
+    /// Checks the failure limits for the presented email address or token. Only its digest is kept.
     ///
     /// # Errors
-    /// 429 when there were too many failures.
+    /// 429 after too many failures.
     pub(super) async fn of(app: &App, request: &HttpRequest, kind: &str, whose: &str) -> ApiResult<Self> {
         let identity = format!("{kind}:{}", hex::encode(Token::digest_of(whose)));
         let limiter = app.gate().limiter();
@@ -44,7 +44,7 @@ impl Showing {
         Ok(Self { identity })
     }
 
-    /// It was wrong.
+    /// Counts the failure of a wrong secret.
     pub(super) async fn failed(self, app: &App, request: &HttpRequest, code: ErrorCode) -> ApiError {
         let address = app.client_address(request);
         app.gate().limiter().failed(code, address, &self.identity, Actor::ANONYMOUS).await

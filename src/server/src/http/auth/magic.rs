@@ -1,4 +1,5 @@
-//! The link of a mail. To open it changes nothing, since mail scanners open links: a click on its page does.
+//! The link in a sign-in mail. Opening it changes nothing, since mail scanners open links; the user confirms by a
+//! click.
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -23,7 +24,7 @@ pub(super) async fn show(app: Anyone, token: Path<String>, request: HttpRequest)
     pages::link(&link_use)
 }
 
-/// Signs in the browser that asked, and no other.
+/// Signs in only the browser that requested the link.
 pub(super) async fn use_up(
     app: Anyone,
     token: Path<String>,

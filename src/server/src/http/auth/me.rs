@@ -1,4 +1,4 @@
-//! Who is signed in, where, and no longer.
+//! Shows the signed-in user and their sessions; signs out.
 
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -15,14 +15,14 @@ use crate::http::guard::Anyone;
 use crate::http::query::{self, Params};
 use crate::http::{App, body, cors, session, time};
 
-/// The most sign-ins that are listed.
+/// Maximum sessions listed.
 const MAX_SESSIONS: i64 = 200;
 
 pub(super) async fn me(app: Anyone, request: HttpRequest) -> ApiResult<Json<Me>> {
     let caller = caller::caller(&app, &request).await?;
     let (user, current) = caller.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))?;
     query::none(&request)?;
-    // The cookie of a listed page says who is signed in, and no more.
+    // With a cookie, a listed page learns only the user's identity.
     let sessions = if caller::shows_token(&request) || !cors::is_not_ours(&app, &request) {
         app.store().sessions_of(user.id, MAX_SESSIONS).await?
     } else {
@@ -51,7 +51,7 @@ fn record(session: StoredSession, current: Uuid) -> SessionRecord {
     }
 }
 
-/// Ends one sign-in of the caller: 204, also when it has ended already.
+/// Ends one of the caller's sessions. Responds with 204, even if it has already ended.
 pub(super) async fn end_session(
     app: Anyone,
     id: Path<String>,
@@ -69,7 +69,7 @@ pub(super) async fn end_session(
     Ok(ended(&app, &request, id == current))
 }
 
-/// Ends every sign-in of the caller, their own among them: 204.
+/// Ends all sessions of the caller, including the current one. Responds with 204.
 pub(super) async fn end_sessions(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (user, _) = changing_caller(&app, &request).await?;
     query::none(&request)?;
@@ -78,7 +78,8 @@ pub(super) async fn end_sessions(app: Anyone, request: HttpRequest) -> ApiResult
     Ok(ended(&app, &request, true))
 }
 
-/// 204, without the cookie if it is the caller's. A listed page cannot know whose sign-in the browser's cookie stands for.
+/// Responds with 204 and removes the cookie of an ended current session. A listed page cannot know which session the
+/// browser's cookie belongs to, so it keeps the cookie.
 fn ended(app: &App, request: &HttpRequest, current: bool) -> HttpResponse {
     let mut answer = HttpResponse::NoContent();
     if current && !cors::is_not_ours(app, request) {
@@ -87,7 +88,7 @@ fn ended(app: &App, request: &HttpRequest, current: bool) -> HttpResponse {
     answer.finish()
 }
 
-/// By an access token, or by the cookie and a page of ours.
+/// Authenticates the caller by an access token, or by the cookie if our own page asks.
 async fn changing_caller(app: &App, request: &HttpRequest) -> ApiResult<(StoredUser, Uuid)> {
     let by_token = caller::shows_token(request);
     if by_token {
@@ -103,8 +104,8 @@ async fn changing_caller(app: &App, request: &HttpRequest) -> ApiResult<(StoredU
     Ok(caller)
 }
 
-/// The caller whose sign-in ends: by an access token, or by the cookie and a page of ours. Another page may end what it has a
-/// refresh token of, and not the sign-in of the browser's cookie.
+/// Authenticates the caller who signs out: by an access token, or by the cookie if our own page asks. Another page may
+/// end a session with its refresh token, but not the session of the browser's cookie.
 async fn ending_caller(
     app: &App,
     request: &HttpRequest,
@@ -123,8 +124,8 @@ async fn ending_caller(
     }
 }
 
-/// Ends the sign-in of the access token, the cookie, or the refresh token in the body. A caller who is not signed in is
-/// signed out already.
+/// Ends the session of the access token, the cookie, or the refresh token in the body. Succeeds for callers who are not
+/// signed in.
 pub(super) async fn log_out(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     binding::check_origin(&app, &request)?;
     binding::check_type(&request)?;
@@ -140,7 +141,7 @@ pub(super) async fn log_out(app: Anyone, request: HttpRequest, payload: Payload)
         .change(async |changes| sign_in::sign_out(changes, &client, own, refresh.as_deref()).await)
         .await?;
     let mut answer = HttpResponse::NoContent();
-    // Another caller that ends a sign-in leaves that of the browser alone.
+    // Other callers do not remove the browser's cookie.
     if binding::is_page(&app, &request) {
         answer.cookie(session::no_cookie());
     }

@@ -1,4 +1,4 @@
-//! Sign-in by e-mail or by an OpenID provider, and who is signed in.
+//! Sign-in by email or OpenID provider, and the signed-in user.
 
 mod answer;
 mod authorize;
@@ -23,13 +23,13 @@ use wire::operations::sign_in as operations;
 
 use super::routes::Routes;
 
-/// The keys of a sign-in.
+/// The keys for sign-in.
 pub(crate) struct Keys {
-    /// Of codes.
+    /// Authenticates mail codes.
     pub(crate) codes: CodeKey,
-    /// Seals letters.
+    /// Seals emails.
     pub(crate) letters: Arc<KeyRing>,
-    /// Seals verifiers of sign-ins to apps.
+    /// Seals PKCE verifiers for app sign-ins.
     pub(crate) apps: Arc<KeyRing>,
 }
 
@@ -52,6 +52,6 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::END_SESSION, me::end_session)
         .on(&operations::AUTHORIZE, authorize::show)
         .on(&operations::APPROVE, authorize::approve)
-        // Nothing of this is kept anywhere on its way.
+        // Caches must not store any of these responses.
         .register_with_headers(config, &[("Cache-Control", "no-store")]);
 }

@@ -1,4 +1,4 @@
-//! Another pair of tokens in the place of the old one.
+//! Exchanges a refresh token for a new pair of tokens.
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};

@@ -1,4 +1,4 @@
-//! Asks for a sign-in: the answer is the same for every address, and so is the work behind it.
+//! Requests a sign-in by mail. The response and the work are the same for every address.
 
 use actix_web::http::header;
 use actix_web::web::Payload;
@@ -59,7 +59,7 @@ pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -
     if app.store().change(async |changes| changes.start_sign_in(new).await).await? {
         app.system().mail().committed();
     } else {
-        // The caller is not told: the answer would reveal a sign-in that is in progress at this address.
+        // The response does not reveal this, since it would expose a pending sign-in at this address.
         tracing::info!(client, "sign-in mail not sent: too many requests");
     }
     let started = SignInStarted { challenge: asked.expose().to_owned() };

@@ -1,4 +1,4 @@
-//! Signs in a terminal from a browser: a user who signs in by a provider has no other way to sign in there.
+//! Signs in a terminal from a browser, which is the only way for users of an OpenID provider.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Json, Payload};
@@ -13,8 +13,8 @@ use crate::http::guard::Anyone;
 use crate::http::query::Params;
 use crate::http::{body, session};
 
-/// A code for a terminal: the first refresh token of a sign-in of its own, good once and for a short while. A page of
-/// ours asks for it, with the browser's cookie.
+/// Issues a code for a terminal: the first refresh token of a separate session, valid once and briefly. Our own page
+/// requests it with the browser's cookie.
 pub(super) async fn code(
     app: Anyone,
     request: HttpRequest,

@@ -1,4 +1,4 @@
-//! The access token of a page: the API accepts no cookies, so a page of ours exchanges the browser's cookie for one.
+//! Access tokens for our own pages, exchanged for the browser's cookie because the API accepts no cookies.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Json, Payload};
@@ -13,7 +13,8 @@ use crate::http::guard::Anyone;
 use crate::http::query::Params;
 use crate::http::{body, session};
 
-/// An access token that names the browser's sign-in and ends with it. The page has no refresh token: it asks again.
+/// Issues an access token that is tied to the browser's session. The page has no refresh token and requests another one
+/// instead.
 pub(super) async fn create(
     app: Anyone,
     request: HttpRequest,

@@ -1,4 +1,4 @@
-//! Shows the code of a mail.
+//! Verifies the code from a sign-in mail.
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
@@ -28,10 +28,10 @@ pub(super) async fn verify(app: Anyone, request: HttpRequest, payload: Payload) 
     binding::check_mail(&app)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     let shown = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
-    // An address that is none was never sent a code.
+    // No code was ever sent to an invalid address.
     let email = EmailAddress::parse(&shown.email).map(|email| email.to_string()).unwrap_or_default();
     let kept = shown.challenge.or_else(|| binding::read(&app, &request)).unwrap_or_default();
-    // Not against the address: others could keep its owner out.
+    // Failures are not charged to the address: others could lock out its owner.
     let showing = Showing::of(&app, &request, "challenge", &kept).await?;
     let kept = Token::digest_of(&kept);
     let code = Code::read(&shown.code);

@@ -1,7 +1,7 @@
-//! Who may chat with a workflow.
+//! Access to a workflow's chat.
 //!
-//! A bearer is judged alone: it is a session token for this workflow, or no good. Without one, where a login is required,
-//! the caller is the user who is signed in, and otherwise the visitor of a cookie, or an anonymous visitor.
+//! If a bearer is present, it alone decides: it must be a valid session token for this workflow. Otherwise, if login is
+//! required, the caller is the signed-in user; else the visitor of a cookie, or an anonymous visitor.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{self, Credential, credential, token_key};
 use crate::http::{App, body, cors, session};
 
-/// The top-level `workflow_id`, before anything else is looked at.
+/// Reads the top-level `workflow_id` before any other check.
 pub(super) fn workflow_id(document: &Value) -> ApiResult<Uuid> {
     match document.get("workflow_id") {
         None | Some(Value::Null) => Err(ApiError::new(ErrorCode::ChatWorkflowIdRequired)),
@@ -32,14 +32,14 @@ pub(super) fn workflow_id(document: &Value) -> ApiResult<Uuid> {
     }
 }
 
-/// The same in a query.
+/// Reads a `workflow_id` from a query.
 pub(super) fn workflow_named(id: Option<&str>) -> ApiResult<Uuid> {
     let id =
         id.filter(|id| !id.is_empty()).ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))?;
     Uuid::parse_str(id).map_err(|_| ApiError::new(ErrorCode::ChatWorkflowIdInvalid))
 }
 
-/// Whether the workflow's chat is open: to any caller, or to signed-in users only.
+/// Checks that the workflow's chat is open to any caller, or to signed-in users if login is required.
 pub(in crate::http) fn check_published(workflow: &StoredWorkflow, signed_in: bool) -> ApiResult<()> {
     if workflow.archived_at.is_some() {
         Err(ApiError::new(ErrorCode::WorkflowNotFound))
@@ -52,20 +52,21 @@ pub(in crate::http) fn check_published(workflow: &StoredWorkflow, signed_in: boo
     }
 }
 
-/// Who a caller is.
+/// The identity of a chat caller.
 #[derive(Debug, Clone)]
 enum Who {
-    /// No cookie says.
+    /// Unknown: no cookie.
     Anyone,
     /// An anonymous visitor.
     Visitor(Visitor),
-    /// A user who is signed in.
+    /// A signed-in user.
     User(String),
-    /// The subject that a session token speaks for.
+    /// The subject of a session token.
     Session(ChatSession),
 }
 
-/// The session of the request's bearer; `None` without the header. A header that is there is judged alone.
+/// Verifies the request's bearer as a session token; `None` without the header. If the header is present, it alone
+/// decides.
 async fn session_of(app: &App, request: &HttpRequest, workflow: Uuid) -> ApiResult<Option<ChatSession>> {
     if !request.headers().contains_key(header::AUTHORIZATION) {
         return Ok(None);
@@ -76,7 +77,7 @@ async fn session_of(app: &App, request: &HttpRequest, workflow: Uuid) -> ApiResu
     };
     let (limiter, address) = (app.gate().limiter(), app.client_address(request));
     limiter.check_address(address).await?;
-    // Its own, so that a token that is good elsewhere is not locked out there.
+    // A separate key, so that a token that is valid on other routes is not locked out there.
     let identity = format!("chat-{}", token_key(&token));
     limiter.check_identity(&identity)?;
     let sessions = app.tokens().chat.as_ref();
@@ -88,7 +89,8 @@ async fn session_of(app: &App, request: &HttpRequest, workflow: Uuid) -> ApiResu
     }
 }
 
-/// Records the sender of a body, as far as the sender is known before the workflow is. Counts nothing: this is not an attempt.
+/// Records the body's sender as far as it is known before the workflow. Counts no failure, since this is not an
+/// attempt.
 pub(super) async fn note_sender(app: &App, request: &HttpRequest) -> ApiResult<()> {
     let name = match credential(request.headers()) {
         Credential::None => {
@@ -107,14 +109,14 @@ pub(super) async fn note_sender(app: &App, request: &HttpRequest) -> ApiResult<(
     Ok(())
 }
 
-/// A token that was made for a page is good from there alone.
+/// Whether the request comes from the page for which the token was issued, if any.
 fn is_from(request: &HttpRequest, session: &ChatSession) -> bool {
     let Some(origin) = &session.origin else { return true };
     let mut origins = request.headers().get_all(header::ORIGIN).map(|value| value.to_str().ok());
     origins.next() == Some(Some(origin.as_str())) && origins.next().is_none()
 }
 
-/// The version of a thread that has started with this canary, if with any.
+/// The version of a thread, given the canary that it started with, if any.
 pub(super) fn version_of(versions: &Runnable, canary: Option<i32>) -> ApiResult<Arc<LoadedVersion>> {
     versions.version_of(canary).ok_or_else(|| ApiError::new(ErrorCode::WorkflowNoVersion))
 }
@@ -123,18 +125,18 @@ pub(super) fn version_of(versions: &Runnable, canary: Option<i32>) -> ApiResult<
 pub(super) struct Access {
     runnable: Runnable,
     who: Who,
-    /// Who is signed in, where the workflow does not ask for it: threads from when it did are still theirs.
+    /// The signed-in user of a workflow without login. Threads from when it required login still belong to them.
     user: Option<String>,
 }
 
 impl Access {
-    /// Judges a request for a workflow's chat.
+    /// Authorizes a request for a workflow's chat.
     pub(super) async fn judge(app: &App, request: &HttpRequest, workflow: Uuid) -> ApiResult<Self> {
         let bearer = session_of(app, request, workflow).await?;
         let runnable = app.chat().runnable(workflow).await?;
         let runnable = runnable.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
         if let Some(session) = bearer {
-            // It opens private workflows too, and those that ask for a login.
+            // A session token also opens private workflows and those that require login.
             if runnable.workflow.archived_at.is_some() {
                 return Err(ApiError::new(ErrorCode::WorkflowNotFound));
             }
@@ -150,7 +152,7 @@ impl Access {
         Ok(Self { runnable, who, user })
     }
 
-    /// Whether the caller is not authenticated.
+    /// Whether the caller is unauthenticated.
     pub(super) fn is_stranger(&self) -> bool {
         matches!(self.who, Who::Anyone | Who::Visitor(_))
     }
@@ -159,7 +161,7 @@ impl Access {
         self.user.is_some() || matches!(self.who, Who::Visitor(_) | Who::User(_))
     }
 
-    /// What a cookie authenticates is not done for a page of another origin, nor for a form.
+    /// Refuses cookie-authenticated changes by other origins' pages and by forms.
     pub(super) fn check_write(&self, app: &App, request: &HttpRequest) -> ApiResult<()> {
         self.check_origin(app, request)?;
         if self.has_cookie() && !body::is_json(request) {
@@ -175,13 +177,13 @@ impl Access {
         Ok(())
     }
 
-    /// The thread of this id, under the same rules.
+    /// Like [`Self::thread`], for an unparsed id.
     pub(super) async fn thread_named(&self, app: &App, id: &str) -> ApiResult<StoredThread> {
         let id = ThreadId::parse(id).map_err(|_| ApiError::new(ErrorCode::ThreadNotFound))?;
         self.thread(app, id).await
     }
 
-    /// The thread, which must be of this workflow and not have another owner.
+    /// Returns the thread, which must belong to this workflow and not to another owner.
     pub(super) async fn thread(&self, app: &App, id: ThreadId) -> ApiResult<StoredThread> {
         let thread = app.chat().thread(id).await?;
         let thread = thread.filter(|thread| thread.workflow_id == self.runnable.workflow.id);
@@ -190,10 +192,10 @@ impl Access {
         Ok(thread)
     }
 
-    /// A thread of this workflow must not have another owner. What was said behind a login is its user's alone, also
-    /// once the workflow asks for none any more.
+    /// Checks that a thread of this workflow has no other owner. Threads from a required login stay private to their
+    /// user even after the workflow drops the requirement.
     ///
-    /// Without a cookie the id is enough until a request has presented the visitor's cookie for this thread.
+    /// Without a cookie, the id is sufficient until a request presents the visitor's cookie for this thread.
     pub(super) async fn check_owner(&self, app: &App, thread: &StoredThread) -> ApiResult<()> {
         if !self.is_owner(thread.owner_kind, thread.owner_id.as_deref(), thread.requires_cookie) {
             return Err(ApiError::new(ErrorCode::ThreadNotFound));
@@ -205,14 +207,16 @@ impl Access {
         Ok(())
     }
 
-    /// An attachment of this workflow, or of its workspace if it was uploaded without one, must not have another owner.
+    /// Checks that an attachment has no other owner. It must belong to this workflow, or to its workspace if it was
+    /// uploaded without one.
     pub(super) fn owns_attachment(&self, attachment: &StoredAttachment) -> ApiResult<()> {
         let here = match attachment.workflow {
             Some(workflow) => workflow == self.workflow(),
             None => attachment.workspace == self.workspace(),
         };
         let free = attachment.workflow.is_none() && attachment.owner_kind == OwnerKind::Anyone;
-        // A visitor's attachment that no message has named was uploaded with the cookie. One in a thread follows the thread.
+        // A visitor's attachment that no message references was uploaded with the cookie. An attachment in a thread
+        // follows the thread.
         let requires_cookie = attachment.thread.is_none();
         let owns =
             free || self.is_owner(attachment.owner_kind, attachment.owner_id.as_deref(), requires_cookie);
@@ -223,7 +227,7 @@ impl Access {
         match (&self.who, kind) {
             (Who::User(user), OwnerKind::User) => owner == Some(user),
             (_, OwnerKind::User) => self.user.is_some() && owner == self.user.as_deref(),
-            // Where the subject was made for a token, the id is the way in, for every caller with a token.
+            // If the token's subject was generated, the id grants access to any caller with a token.
             (Who::Session(session), OwnerKind::Session) => {
                 owner.is_none_or(|owner| session.named && owner == session.subject)
             }
@@ -236,22 +240,22 @@ impl Access {
         }
     }
 
-    /// Whether files are accepted.
+    /// Whether file uploads are enabled.
     pub(super) fn uploads(&self) -> bool {
         self.runnable.workflow.chat.uploads
     }
 
-    /// Whether content is kept longer than it is used.
+    /// Whether content is retained after use.
     pub(super) fn stores_content(&self) -> bool {
         self.runnable.workflow.chat.retention_days != Some(0)
     }
 
-    /// The model that transcribes recordings, if there is one.
+    /// The model for transcriptions, if configured.
     pub(super) fn transcription(&self) -> Option<&TranscriptionSettings> {
         self.runnable.workflow.chat.transcription.as_ref()
     }
 
-    /// The workflow, as it is stored.
+    /// The stored workflow.
     pub(super) fn record(&self) -> StoredWorkflow {
         (*self.runnable.workflow).clone()
     }
@@ -260,7 +264,7 @@ impl Access {
         self.runnable.workflow.id
     }
 
-    /// What becomes of a message while another is being answered in its thread.
+    /// The policy for messages that arrive during a running turn in their thread.
     pub(super) fn busy(&self) -> BusyThread {
         self.runnable.workflow.chat.busy
     }
@@ -269,7 +273,7 @@ impl Access {
         self.runnable.workflow.workspace_id
     }
 
-    /// Whose threads the caller's are: the kind of owner, and who.
+    /// The owner of the caller's threads.
     pub(super) fn owner(&self) -> Option<(OwnerKind, &str)> {
         match &self.who {
             Who::Anyone => None,
@@ -279,7 +283,7 @@ impl Access {
         }
     }
 
-    /// Who the caller is: several visitors if a cookie and a login name them; none if they are unknown.
+    /// The caller as visitors: several if both a cookie and a login identify them, empty if unknown.
     pub(super) fn visitors(&self) -> Vec<ChatVisitor> {
         let workflow = self.workflow();
         let user = self.user.as_deref().map(|user| (OwnerKind::User, user));
@@ -287,7 +291,7 @@ impl Access {
         names.map(|(kind, id)| ChatVisitor { workflow, kind, id: id.to_owned() }).collect()
     }
 
-    /// Whose threads the caller is shown.
+    /// The selection of threads that the caller can list.
     pub(super) fn threads(&self) -> Option<ThreadsOf<'_>> {
         let (workflow, user) = (self.workflow(), self.user.as_deref());
         match (self.owner(), user) {
@@ -299,7 +303,7 @@ impl Access {
         }
     }
 
-    /// The owner of a thread that the caller begins; `None` where they are to be given a cookie first.
+    /// The owner of a new thread; `None` if the caller must first get a cookie.
     pub(super) fn new_owner(&self) -> Option<Owner> {
         if let Who::Session(session) = &self.who {
             return Some(Owner {
@@ -312,7 +316,7 @@ impl Access {
         self.owner().map(|(kind, id)| Owner { kind, id: Some(id.to_owned()), has_cookie })
     }
 
-    /// What tells the caller from others, as far as anything does.
+    /// An identifier of the caller, if one is known.
     pub(super) fn name(&self) -> Option<String> {
         match &self.who {
             Who::Session(session) => Some(format!("session:{}", session.subject)),
@@ -320,18 +324,18 @@ impl Access {
         }
     }
 
-    /// What limits of a session are counted under: the caller, or the thread where the caller is unknown.
+    /// The key for session limits: the caller, or the thread if the caller is unknown.
     pub(super) fn session(&self, thread: Option<&str>) -> Option<String> {
         let name = self.name().or_else(|| thread.map(|thread| format!("thread:{thread}")))?;
         Some(format!("{}|{name}", self.workflow()))
     }
 
-    /// The session that usage is counted for: the caller, or the thread if the caller is unknown.
+    /// The session that usage is charged to: the caller, or the thread if the caller is unknown.
     pub(super) fn budget_session(&self, thread: Option<ThreadId>) -> Option<String> {
         self.name().or_else(|| thread.map(|thread| format!("thread:{thread}")))
     }
 
-    /// What titles of new threads are written with; `None`: with the first words.
+    /// Model settings for new thread titles; `None` if titles use the first words.
     pub(super) fn title(&self, session: Option<String>) -> Option<NewTitle> {
         match &self.runnable.workflow.chat.title {
             ChatTitle::Words(_) => None,
@@ -339,12 +343,12 @@ impl Access {
         }
     }
 
-    /// Whether the models of the chat have limits.
+    /// Whether the chat's model usage is limited.
     pub(super) fn has_limits(&self) -> bool {
         !self.runnable.workflow.chat.limits.is_empty()
     }
 
-    /// Refuses a turn of this version if it may use models, and they have used what the workflow allows on a day.
+    /// Refuses a turn if its version may use models and the workflow's daily budget is exhausted.
     pub(super) async fn check_budget_of(
         &self,
         app: &App,
@@ -354,7 +358,7 @@ impl Access {
         if version.plan.may_use_models() { self.check_budget(app, session).await } else { Ok(()) }
     }
 
-    /// Refuses what may use models if they have used what the workflow allows on a day.
+    /// Refuses model usage if the workflow's daily budget is exhausted.
     pub(super) async fn check_budget(&self, app: &App, session: Option<&str>) -> ApiResult<()> {
         if !self.has_limits() {
             return Ok(());
@@ -369,12 +373,12 @@ impl Access {
         }
     }
 
-    /// The versions that the chat uses at this moment.
+    /// The versions that the chat currently uses.
     pub(super) async fn versions(&self, app: &App) -> ApiResult<Runnable> {
         Ok(app.chat().current(self.runnable.clone()).await?)
     }
 
-    /// The version of a thread at this moment.
+    /// The current version for a thread.
     pub(super) async fn version_of(&self, app: &App, thread: &StoredThread) -> ApiResult<Arc<LoadedVersion>> {
         version_of(&self.versions(app).await?, thread.canary)
     }

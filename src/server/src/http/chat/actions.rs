@@ -1,4 +1,4 @@
-//! Actions of widgets and of the page: as a turn, or as a change of the widget alone.
+//! Actions of widgets and the page: either start a turn or only change the widget.
 
 use actix_web::HttpResponse;
 use actors::kinds::action::{Acted, NewAction};
@@ -16,17 +16,17 @@ use super::turns::{self, Asked, Said};
 use super::{headers, idempotency};
 use crate::http::error::{ApiError, ApiResult};
 
-/// The widget of an action.
+/// The source of an action.
 enum ActionSource {
-    /// The page itself acts.
+    /// The page itself.
     Page,
     /// A widget.
     Widget(Box<FoundItem>),
-    /// An item of another kind.
+    /// An item that is not a widget.
     Other,
 }
 
-/// Begins the turn of an action.
+/// Starts a turn for an action.
 pub(super) async fn begin(
     asked: Asked<'_>,
     request: ActionRequest,
@@ -50,7 +50,7 @@ pub(super) async fn begin(
     turns::begin(asked, Said::Action { thread, action }, metadata).await
 }
 
-/// Executes an action that only changes its widget.
+/// Runs an action that only changes its widget.
 pub(super) async fn act(
     asked: Asked<'_>,
     request: ActionRequest,
@@ -93,7 +93,7 @@ pub(super) async fn act(
         metadata,
         session,
     };
-    // If the client leaves, the run continues and keeps its place.
+    // The run continues and keeps its slot even if the client disconnects.
     let actions = app.actions().clone();
     let acting = actix_web::rt::spawn(async move {
         let _place = place;
@@ -150,7 +150,7 @@ fn not_a_widget() -> ChatEvent {
     }
 }
 
-/// A stream of these events alone: no run has started.
+/// A stream with only these events: no run has started.
 fn refused(stream: Uuid, events: &[ChatEvent]) -> HttpResponse {
     let mut frames = String::new();
     for (seq, event) in (1..).zip(events) {

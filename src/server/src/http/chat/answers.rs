@@ -1,4 +1,4 @@
-//! Answers to what items ask: they continue the turn that has ended with the item.
+//! Answers to items that ask for input. An answer continues the turn that ended with the item.
 
 use actix_web::HttpResponse;
 use actors::kinds::turn::chat::NewItemAnswer;
@@ -13,10 +13,10 @@ use super::turns::{self, Asked};
 use super::{dialect, idempotency};
 use crate::http::error::{ApiError, ApiResult};
 
-/// Items that one query reads to find the last visible one.
+/// Items per query when searching for the last visible one.
 const SCANNED_ITEMS: i64 = 100;
 
-/// Answers the questions of an item.
+/// Answers an item's questions.
 pub(super) async fn submit(
     asked: Asked<'_>,
     thread_id: &str,
@@ -39,7 +39,7 @@ pub(super) async fn submit(
     begin(asked, &thread, key, item, answer).await
 }
 
-/// Stores what the tool has returned that the thread ends with.
+/// Stores a client tool's result. The thread must end with the tool's call.
 pub(super) async fn output(asked: Asked<'_>, thread_id: &str, result: Value) -> ApiResult<HttpResponse> {
     if let Some(response) = turns::replayed(asked).await? {
         return Ok(response);
@@ -70,7 +70,7 @@ async fn last_visible(asked: Asked<'_>, thread: ThreadId) -> ApiResult<Option<Th
     }
 }
 
-/// Opens the stream of the turn that continues. `answer`: `None` if the item has one already.
+/// Opens the stream of the continued turn. `answer` is `None` if the item already has one.
 async fn begin(
     asked: Asked<'_>,
     thread: &StoredThread,
@@ -105,13 +105,13 @@ async fn not_pending(asked: Asked<'_>, key: ItemKey) -> ApiError {
     }
 }
 
-/// The stream of the turn that continues with the answer, until it is deleted.
+/// Returns the stream of the turn that continues with the answer, until it is deleted.
 async fn stored_stream(asked: Asked<'_>, key: ItemKey) -> Result<Option<Uuid>, StoreError> {
     let Some(stream) = asked.app.store().stream_of_answer(key).await? else { return Ok(None) };
     Ok(asked.app.chat().stream(stream).await?.map(|_| stream))
 }
 
-/// The thread, if it accepts answers: also while it is locked.
+/// Returns the thread if it accepts answers, which locked threads do.
 async fn unclosed(asked: Asked<'_>, thread_id: &str) -> ApiResult<StoredThread> {
     let thread = asked.access.thread_named(asked.app, thread_id).await?;
     match thread.status {

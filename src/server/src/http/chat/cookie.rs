@@ -1,7 +1,7 @@
 //! The visitor's cookie.
 //!
-//! Over https it is `__Host-` and `Secure`, and usable from listed pages of other sites. Over plain http neither would
-//! be sent back by every client, so it has no prefix there.
+//! Over https it has the `__Host-` prefix and `Secure`, and works from listed pages on other sites. Over plain http not
+//! every client would send such a cookie back, so it has no prefix there.
 
 use actix_web::HttpRequest;
 use actix_web::cookie::time::Duration;
@@ -12,10 +12,10 @@ use crate::http::{App, cookies};
 
 const NAME: &str = "callboard_visitor";
 const SECURE_NAME: &str = "__Host-callboard_visitor";
-/// The longest that browsers keep a cookie.
+/// The maximum cookie lifetime in browsers.
 const KEPT: Duration = Duration::days(400);
 
-/// The visitor of a request; a cookie that is not genuine is no cookie.
+/// Returns the request's visitor. A forged cookie counts as none.
 pub(super) fn read(app: &App, request: &HttpRequest) -> Option<Visitor> {
     let name = if app.is_public_over_https(request) { SECURE_NAME } else { NAME };
     cookies::first(request, name).and_then(|cookie| app.visitors().read(cookie))

@@ -1,4 +1,4 @@
-//! `input.transcribe`: what is said in a recording.
+//! `input.transcribe`: transcribes a recording.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use super::attachments::{PER_PARTY, network_of};
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 
-/// Media types of recordings, without parameters.
+/// Media types for recordings, without parameters.
 const TYPES: [&str; 5] = ["audio/webm", "audio/mp4", "audio/ogg", "audio/mpeg", "audio/wav"];
 
-/// Transcriptions at the same time: of all authenticated callers, and of all strangers.
+/// Maximum concurrent transcriptions, for authenticated callers and for strangers separately.
 const PER_STANDING: usize = 8;
 
-/// Transcribes a recording in base64.
+/// Transcribes a base64 recording.
 pub(super) async fn transcribe(
     app: &App,
     access: &Access,
@@ -45,7 +45,7 @@ pub(super) async fn transcribe(
         (format!("{standing}:{}", network_of(app, request)), PER_PARTY),
         (format!("{standing}:workspace:{}", access.workspace()), PER_PARTY),
     ])?;
-    // If the client leaves, the call is still counted, and keeps its permit.
+    // The call keeps its permit and is still counted if the client disconnects.
     let (chat, settings) = (app.chat().clone(), settings.clone());
     let (workspace, workflow) = (access.workspace(), access.workflow());
     let transcribing = actix_web::rt::spawn(async move {

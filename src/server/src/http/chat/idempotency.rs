@@ -1,9 +1,8 @@
-//! The `Idempotency-Key` of a chat request.
+//! The `Idempotency-Key` for chat requests.
 //!
-//! Who has no cookie yet is known by nothing but an address, which a whole office or everybody behind a proxy may
-//! share, and by the key. So a retry is given the cookie of the first answer only when its key is one that others do
-//! not hit upon, and only for as long as an answer may count as lost: otherwise it gets the stream and no cookie, and
-//! continues by the thread's id.
+//! A caller without a cookie is identified only by the key and by an address, which an office or all users of a proxy
+//! may share. A retry therefore receives the cookie of the first response only if its key is hard to guess, and only
+//! while that response may count as lost. Otherwise it gets the stream without a cookie and continues by thread id.
 
 use actix_web::HttpRequest;
 use actors::kinds::turn::chat::IdempotencyKey;
@@ -17,17 +16,17 @@ use crate::http::App;
 use crate::http::error::ApiResult;
 use crate::http::idempotency;
 
-/// Characters of a key that a caller cannot hit upon by chance, as every usual kind of random id has them.
+/// Minimum characters of a key that cannot be guessed by chance. All common random ids are this long.
 const SECRET: usize = 20;
-/// How long an answer may count as lost.
+/// The time during which a response may count as lost.
 const LOST_FOR: TimeDelta = TimeDelta::minutes(10);
 
-/// Whether the key tells its caller from others who have no cookie yet.
+/// Whether the key distinguishes its caller from others without a cookie.
 pub(super) fn is_secret(key: &str) -> bool {
     key.len() >= SECRET
 }
 
-/// The visitor that the first of equal requests made, when the retry may have its cookie.
+/// The visitor created by the first of the repeated requests, if the retry may receive its cookie.
 pub(super) fn first_visitor(app: &App, begun: StoredThread) -> Option<Visitor> {
     let fresh = app.clock().now() - begun.created_at < LOST_FOR;
     let owner = begun.owner_id.filter(|_| fresh && begun.owner_kind == OwnerKind::Visitor);
@@ -39,8 +38,8 @@ pub(super) fn scope_of(access: &Access, name: &str) -> String {
     format!("chat|{}|{name}", access.workflow())
 }
 
-/// The request's key, if it has one. Keys of different callers never meet: a caller is who its cookie says, or an address
-/// where there is no cookie.
+/// Returns the request's key, if any. Keys of different callers never collide: the cookie identifies a caller, or else
+/// the address.
 pub(super) fn key(
     app: &App,
     request: &HttpRequest,

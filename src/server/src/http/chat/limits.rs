@@ -1,7 +1,7 @@
 //! Chat limits per address, workflow and session.
 //!
-//! Each instance counts requests on its own (GCRA: a burst up to the limit, then one request for each part of
-//! the interval). A stream occupies a slot for as long as it is read.
+//! Each instance counts requests separately (GCRA: a burst up to the limit, then one request per part of the interval).
+//! A stream occupies a slot while it is read.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ use wire::ErrorCode;
 
 use crate::http::error::{ApiError, ApiResult};
 
-/// Number of requests after which the limiter drops keys that have their full allowance again.
+/// Requests between two cleanups, which drop keys whose allowance is full again.
 const FORGET_EVERY: u32 = 4096;
 
 /// Adapter from the kernel's clock to governor's clock trait.
@@ -50,7 +50,7 @@ pub(in crate::http) struct Limit<K: std::hash::Hash + Eq + Clone> {
 }
 
 impl<K: std::hash::Hash + Eq + Clone> Limit<K> {
-    /// So many requests of a key at once, and as many in a minute.
+    /// A limit per minute and key, which may be used in one burst.
     pub(in crate::http) fn per_minute(
         most: Option<NonZeroU32>,
         clock: &Arc<dyn Clock>,
@@ -82,10 +82,10 @@ impl<K: std::hash::Hash + Eq + Clone> Limit<K> {
     }
 }
 
-/// The streams that each session reads, ordered from the oldest reader to the newest.
+/// Open streams by session, oldest reader first.
 type Streams = Arc<Mutex<HashMap<String, Vec<OpenStream>>>>;
 
-/// One reader of a session.
+/// One reader in a session.
 struct OpenStream {
     /// Distinguishes the reader from other readers of its session.
     number: u64,
@@ -95,14 +95,14 @@ struct OpenStream {
     replaced: CancellationToken,
 }
 
-/// All limits of the chat.
+/// All chat limits.
 pub(in crate::http) struct Limits {
     address: Limit<IpAddr>,
     workflow: Limit<Uuid>,
     session: Limit<String>,
     most_streams: Option<NonZeroU32>,
     streams: Streams,
-    /// Number of readers so far; numbers the next reader.
+    /// Counts readers; numbers the next one.
     readers: AtomicU64,
 }
 
@@ -135,9 +135,9 @@ impl Limits {
         self.session.check(&session.to_owned())
     }
 
-    /// Acquires a slot for one more reader of this session; dropping the slot releases it. If no slot is
-    /// free, a reader that resumes a stream takes the slot of the session's oldest reader of the same stream:
-    /// the remains of a lost connection must not block its client.
+    /// Acquires a stream slot for a session, released on drop. If none is free, a reader that resumes a stream takes
+    /// the slot from that stream's oldest reader in the session, so that the remains of a lost connection do not block
+    /// its client.
     pub(in crate::http) fn stream(
         &self,
         session: Option<&str>,
@@ -160,7 +160,7 @@ impl Limits {
     }
 }
 
-/// The slot of a stream that is read.
+/// A slot for a stream that is read.
 pub(in crate::http) struct StreamPlace(Option<Held>);
 
 struct Held {

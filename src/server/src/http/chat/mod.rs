@@ -1,4 +1,4 @@
-//! The chat: one address for every request, and its streams.
+//! The chat API: one endpoint for all requests, and streams.
 
 mod access;
 mod actions;
@@ -38,11 +38,11 @@ pub(super) use limits::{Limit, Limits, StreamPlace};
 use turns::{Asked, Said};
 pub(super) use visitors::{erase, export};
 
-/// Bytes of a request with a recording.
+/// Maximum body bytes with a recording.
 const RECORDING_LIMIT: usize = 8 << 20;
-/// Bytes of a body that are counted for the client's network. The sender of a larger one is identified before it is read.
+/// Maximum body bytes charged to the client's network. For larger bodies the sender is identified first.
 const ANONYMOUS_BODY: usize = 64 << 10;
-/// Sent by the hosted widget with each of its requests.
+/// Sent by the hosted widget with every request.
 const FRAME_HEADER: &str = "chatkit-frame-instance-id";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
@@ -63,7 +63,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .register(config);
 }
 
-/// JSON, then `workflow_id`, then access, then the request itself: in this order, whatever else is wrong.
+/// Checks JSON, `workflow_id`, access, then the request itself, in this order.
 async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let declared = attachments::declared(&request).and_then(|bytes| usize::try_from(bytes).ok());
     let declared = declared.unwrap_or_default();
@@ -74,7 +74,7 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     if declared > ANONYMOUS_BODY {
         access::note_sender(&app, &request).await?;
     }
-    // The type of the request is known only after its body is read.
+    // The operation is known only after the body is read.
     let limit = if is_large { RECORDING_LIMIT } else { body::BODY_LIMIT };
     let bytes = body::read(&request, payload, limit, &**app.clock()).await?;
     let document = body::json(&bytes)?;
@@ -90,7 +90,7 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     if bytes.len() > body::BODY_LIMIT && !matches!(operation, ChatOperation::Transcribe { .. }) {
         return Err(ApiError::new(ErrorCode::TooLarge));
     }
-    // What is no thread's id is not worth remembering.
+    // Malformed thread ids are not remembered.
     let thread = operation.thread_id().filter(|id| ThreadId::parse(id).is_ok());
     let session = access.session(thread);
     app.chat_limits().check_workflow(workflow)?;
@@ -100,7 +100,8 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     let asked =
         Asked { app: &app, access: &access, request: &request, body: &bytes, session: session.as_deref() };
     let links = Links::of(&app, &request);
-    // A request's future is as large as its largest operation, and is moved: larger ones than that of a message are boxed.
+    // The request's future is as large as its largest operation and is moved, so operations larger than a message are
+    // boxed.
     match operation {
         ChatOperation::CreateThread { input } => turns::begin(asked, Said::First(input), metadata).await,
         ChatOperation::AddUserMessage { thread_id, input } => {
@@ -151,7 +152,7 @@ fn json(answer: impl serde::Serialize) -> ApiResult<HttpResponse> {
     Ok(HttpResponse::Ok().json(answer))
 }
 
-/// The head of a chat stream's answer.
+/// The head of a chat stream response.
 fn headers(stream: Uuid) -> HttpResponseBuilder {
     let mut head = events::headers();
     head.insert_header(("X-Chat-Stream-Id", stream.to_string()));

@@ -1,8 +1,8 @@
-//! Pages as clients see them.
+//! Pagination for chat records.
 
 use wire::chat::{Page, PageRequest};
 
-/// A page of what was read, which may be one record more than the page has.
+/// Creates a page from the records read, which may include one extra record.
 pub(super) fn page<T>(mut records: Vec<T>, asked: &PageRequest, id: impl FnOnce(&T) -> String) -> Page<T> {
     let most = usize::try_from(asked.records()).unwrap_or(usize::MAX);
     let has_more = records.len() > most;

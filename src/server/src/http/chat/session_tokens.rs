@@ -1,4 +1,4 @@
-//! Session tokens: short-lived, for one workflow, for a page to chat with.
+//! Short-lived session tokens with which a page chats with one workflow.
 
 use actix_web::http::{StatusCode, header};
 use actix_web::web::{Path, Payload};
@@ -18,11 +18,11 @@ use crate::http::guard::{Asked, Caller, ChatSession, WorkflowsReadExecute};
 use crate::http::query::Params;
 use crate::http::{body, fields, time};
 
-/// The prefix that only subjects of our own callers have.
+/// A prefix reserved for subjects of our own callers.
 const OWN: &str = "callboard:";
 
-/// `POST /api/chat/session`, for servers that hold a service token. Judged in this order: token, scope, key, body, workflow,
-/// workspace. Here a missing scope is 401, as the interface has it.
+/// `POST /api/chat/session`, for servers with a service token. The checks run in this order: token, scope, key, body,
+/// workflow, workspace. Here the interface requires 401 for a missing scope.
 pub(super) async fn create(
     caller: Result<Caller<ChatSession>, ApiError>,
     request: HttpRequest,
@@ -49,7 +49,7 @@ pub(super) async fn create(
     issue(&caller, sessions, &workflow, Subject { subject, named, origin: wanted.origin })
 }
 
-/// `POST /api/workflows/{ref}/chat/session`, for our own pages: the session is the caller's.
+/// `POST /api/workflows/{ref}/chat/session`, for our own pages: the caller is the subject.
 pub(super) async fn create_own(
     caller: Caller<WorkflowsReadExecute>,
     name: Path<String>,
@@ -96,7 +96,7 @@ fn read(members: &Map<String, Value>) -> Result<CreateChatSession, Vec<FieldErro
     if problems.is_empty() { Ok(CreateChatSession { workflow_id, user, origin }) } else { Err(problems) }
 }
 
-/// An origin as browsers write it: lower case, without the scheme's own port, without a slash at the end.
+/// Converts an origin to the form that browsers write: lower case, without default port or trailing slash.
 fn normalised_origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok()?;
     let bare = matches!(url.scheme(), "http" | "https")
@@ -127,7 +127,7 @@ fn issue<S: Asked>(
         origin: whose.origin,
     };
     let secret = sessions.issue(&session, app.new_id()?, now, lifetime);
-    // A token's times are whole seconds.
+    // Token times are whole seconds.
     let ends = (now + lifetime).trunc_subsecs(0);
     let client_secret = secret.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
     let answer = ChatSessionAnswer { client_secret, expires_at: time(ends) };

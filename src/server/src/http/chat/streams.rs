@@ -1,4 +1,4 @@
-//! Streams: read again from any event on, and stopped.
+//! Resumes streams at any event, and stops turns.
 
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -14,14 +14,14 @@ use crate::http::guard::Anyone;
 use crate::http::place::Unknown;
 use crate::http::{App, body};
 
-/// Resumes exactly after the last event that the client received; 204 when there is nothing more.
+/// Resumes after the last event that the client received. Responds with 204 after the last one.
 pub(super) async fn read(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let (stream, access) = open(&app, &id, &request).await?;
     let reader = reader(&app, &access, &stream, &request)?;
     events::serve(&app, &stream, &request, Unknown::Ignored, super::headers(stream.id), reader).await
 }
 
-/// The stream of the thread's running turn; 204 when none runs.
+/// Serves the stream of the thread's running turn. Responds with 204 if none is running.
 pub(super) async fn running(app: Anyone, id: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let not_found = || ApiError::new(ErrorCode::ThreadNotFound);
     let id = ThreadId::parse(&id).map_err(|_| not_found())?;
@@ -37,7 +37,7 @@ pub(super) async fn running(app: Anyone, id: Path<String>, request: HttpRequest)
     }
 }
 
-/// Stops the turn; as often as one likes.
+/// Stops the turn. Idempotent.
 pub(super) async fn stop(
     app: Anyone,
     id: Path<String>,
@@ -47,7 +47,7 @@ pub(super) async fn stop(
     let (stream, access) = open(&app, &id, &request).await?;
     access.check_origin(&app, &request)?;
     let status = app.chat().stop(&stream).await?;
-    // The handler ignores the body. Unread, it would close the connection.
+    // The body is ignored, but leaving it unread would close the connection.
     let _ = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await;
     Ok(Json(StopAnswer { status }))
 }
@@ -63,7 +63,7 @@ fn reader(
     Ok(Some(ChatReader::new(place, request)))
 }
 
-/// The stream, under the rules of the chat request that began it. A run's stream is none of the chat's.
+/// Opens a stream under the rules of the chat request that started it. Run streams are not found here.
 async fn open(app: &App, id: &str, request: &HttpRequest) -> ApiResult<(StoredStream, Access)> {
     let not_found = || ApiError::new(ErrorCode::StreamNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;
@@ -76,8 +76,8 @@ async fn open(app: &App, id: &str, request: &HttpRequest) -> ApiResult<(StoredSt
     Ok((stream, access))
 }
 
-/// Hides the stream from a caller who may not see its thread. Keeps the error of a database that does not answer: a
-/// client that received "not found" for it would never reconnect.
+/// Hides the stream from a caller who may not see its thread. Database errors stay errors: a client that received "not
+/// found" instead would never reconnect.
 fn hidden(error: ApiError) -> ApiError {
     match error.code() {
         ErrorCode::ThreadNotFound => ApiError::new(ErrorCode::StreamNotFound),

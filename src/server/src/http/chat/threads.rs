@@ -1,4 +1,4 @@
-//! Requests about threads: their answer is JSON.
+//! Thread requests with JSON responses.
 
 use actors::kinds::turn::chat::FeedbackInput;
 use kernel::{ItemKey, ThreadId};
@@ -13,11 +13,11 @@ use super::records;
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 
-/// `{}`.
+/// An empty object, `{}`.
 #[derive(Serialize)]
 pub(super) struct Empty {}
 
-/// The thread with its first items.
+/// Returns the thread with its first items.
 pub(super) async fn get(app: &App, access: &Access, links: &Links<'_>, thread_id: &str) -> ApiResult<Thread> {
     let thread = access.thread_named(app, thread_id).await?;
     let first = PageRequest { order: Some(Order::Asc), ..PageRequest::default() };
@@ -25,8 +25,8 @@ pub(super) async fn get(app: &App, access: &Access, links: &Links<'_>, thread_id
     Ok(Thread { items, ..thread.into() })
 }
 
-/// The caller's threads with this workflow. A caller without a cookie has none: an id grants access, it does not
-/// say who the caller is.
+/// Lists the caller's threads for this workflow. A caller without a cookie has none: a thread id grants access but does
+/// not identify the caller.
 pub(super) async fn list(app: &App, access: &Access, page: &PageRequest) -> ApiResult<Page<Thread>> {
     let not_found = || ApiError::new(ErrorCode::ThreadNotFound);
     let after = page.after.as_deref().map(ThreadId::parse).transpose().map_err(|_| not_found())?;
@@ -36,7 +36,7 @@ pub(super) async fn list(app: &App, access: &Access, page: &PageRequest) -> ApiR
     Ok(records::page(threads, page, |thread: &Thread| thread.id.clone()))
 }
 
-/// A page of the thread's items.
+/// Returns a page of thread items.
 pub(super) async fn items(
     app: &App,
     access: &Access,
@@ -48,14 +48,14 @@ pub(super) async fn items(
     page_of_items(app, links, thread.id, page).await
 }
 
-/// The thread under its new title, without its items.
+/// Renames the thread; returns it without its items.
 pub(super) async fn rename(app: &App, access: &Access, thread_id: &str, title: &str) -> ApiResult<Thread> {
     let thread = access.thread_named(app, thread_id).await?;
     let renamed = app.chat().rename(thread.id, title).await?;
     renamed.map(Thread::from).ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))
 }
 
-/// The thread is gone, and its turns are about to end.
+/// Deletes the thread and ends its turns.
 pub(super) async fn delete(app: &App, access: &Access, thread_id: &str) -> ApiResult<Empty> {
     let thread = access.thread_named(app, thread_id).await?;
     if app.chat().delete(thread.id).await? {
@@ -65,7 +65,7 @@ pub(super) async fn delete(app: &App, access: &Access, thread_id: &str) -> ApiRe
     }
 }
 
-/// What the caller thinks of items is kept in the place of what they thought before.
+/// Stores the caller's feedback on items and replaces any earlier feedback.
 pub(super) async fn feedback(
     app: &App,
     access: &Access,
@@ -85,14 +85,14 @@ pub(super) async fn feedback(
     Ok(Empty {})
 }
 
-/// Hidden items count for the page and are not shown.
+/// Hidden items count towards the page but are omitted.
 async fn page_of_items(
     app: &App,
     links: &Links<'_>,
     thread: ThreadId,
     page: &PageRequest,
 ) -> ApiResult<Page<ThreadItem>> {
-    // Where an item stands is in its id, whether it is still there or not.
+    // An item id contains the item's position, so the item need not exist any more.
     let after = page.after.as_deref().map(ItemKey::parse).transpose().map_err(|_| {
         let problem = FieldError::new("/params/after", "format", "is not the id of an item");
         ApiError::problems(ErrorCode::ChatInvalidRequest, vec![problem])
@@ -104,7 +104,7 @@ async fn page_of_items(
     Ok(page)
 }
 
-/// One record more than asked for, to see whether anything follows.
+/// Requests one extra record, to see whether a next page exists.
 fn slice<K>(page: &PageRequest, after: Option<K>) -> Slice<K> {
     Slice { after, ascending: page.direction() == Order::Asc, limit: i64::from(page.records()) + 1 }
 }

@@ -1,4 +1,4 @@
-//! Requests that begin a turn: their answer is its stream.
+//! Requests that start a turn and respond with its stream.
 
 use actix_web::{HttpRequest, HttpResponse};
 use actors::kinds::turn::chat::{ActionInput, Attached, NewTurn, Owner, StartedTurn, Target};
@@ -17,31 +17,31 @@ use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::events::{self, ChatReader};
 
-/// A request whose caller may chat.
+/// A request from an authorized chat caller.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) app: &'a App,
     pub(super) access: &'a Access,
     pub(super) request: &'a HttpRequest,
     pub(super) body: &'a [u8],
-    /// What limits of the session are counted under.
+    /// The key for session limits.
     pub(super) session: Option<&'a str>,
 }
 
-/// What the turn answers.
+/// The input of a turn.
 pub(super) enum Said {
-    /// The first message of a thread.
+    /// The first message in a thread.
     First(UserMessageInput),
     /// Another message in a thread.
     More(String, UserMessageInput),
     /// An action of a widget or of the page.
     Action { thread: StoredThread, action: Box<ActionInput> },
-    /// A message that stands in a thread, to be answered again.
+    /// A message in the thread, to be answered again.
     Again { thread_id: String, item_id: String },
 }
 
-/// The stream of the turn that an earlier request with the same key has started, if there was one: whatever has become of what
-/// the request names.
+/// Returns the stream of the turn started by an earlier request with the same key, if any, even if the request's target
+/// has changed since.
 pub(super) async fn replayed(asked: Asked<'_>) -> ApiResult<Option<HttpResponse>> {
     let Asked { app, access, request, body, session } = asked;
     let Some(key) = idempotency::key(app, request, access, body)? else { return Ok(None) };
@@ -50,7 +50,7 @@ pub(super) async fn replayed(asked: Asked<'_>) -> ApiResult<Option<HttpResponse>
     answer(asked, started, None, false, place).await.map(Some)
 }
 
-/// Begins the turn, or finds it under its key.
+/// Starts the turn, or finds it by its key.
 pub(super) async fn begin(
     asked: Asked<'_>,
     said: Said,
@@ -64,14 +64,14 @@ pub(super) async fn begin(
         && !is_first
         && let Some(started) = Box::pin(app.chat().started(key)).await?
     {
-        // Whatever has become of what the request names.
+        // Replayed even if the request's target has changed since.
         return answer(asked, started, None, false, place).await;
     }
     let Wanted { target, canary_version, input, attachments, visitor } = target(asked, said).await?;
     let new_visitor = visitor.as_ref().map(|visitor| format!("visitor:{}", visitor.id()));
     let mut retry_gets_cookie = false;
     if let (Some(key), Some(visitor)) = (&mut key, &new_visitor) {
-        // The cookie goes out with the answer's head, so a retry after that brings it along.
+        // The cookie is sent with the response head, so a later retry presents it.
         key.also = Some(idempotency::scope_of(access, visitor));
         retry_gets_cookie = idempotency::is_secret(&key.key);
     }
@@ -79,7 +79,7 @@ pub(super) async fn begin(
     let version = version_of(&versions, canary_version)?;
     let canary = versions.canary.filter(|_| is_first);
     let session = new_visitor.or_else(|| access.budget_session(target.thread()));
-    // What an earlier request with the key has started is returned, whatever was used since.
+    // A turn started by an earlier request with the key is returned regardless of later usage.
     let is_known = match &key {
         Some(key) if is_first && access.has_limits() => Box::pin(app.chat().started(key)).await?.is_some(),
         _ => false,
@@ -118,7 +118,7 @@ pub(super) async fn begin(
     answer(asked, started, visitor, retry_gets_cookie, place).await
 }
 
-/// The turn's stream, with the visitor's cookie where it is to be set.
+/// Responds with the turn's stream, and the visitor's cookie if it must be set.
 pub(super) async fn answer(
     asked: Asked<'_>,
     started: StartedTurn,
@@ -132,7 +132,7 @@ pub(super) async fn answer(
     let mut response = headers(started.reader.stream());
     if started.replayed {
         response.insert_header(crate::http::idempotency::REPLAYED);
-        // What was started then may have been deleted since.
+        // The started turn's thread may have been deleted since.
         let thread = Box::pin(app.chat().thread(started.thread)).await?;
         let thread = thread.ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))?;
         visitor = if retry_gets_cookie { idempotency::first_visitor(app, thread) } else { None };
@@ -145,15 +145,15 @@ pub(super) async fn answer(
     Ok(response.streaming(events::body(reader, app, Some(dialect), Some(chat_reader))))
 }
 
-/// A turn that is wanted.
+/// A turn to start.
 struct Wanted {
-    /// Where the message goes.
+    /// The target of the message.
     target: Target,
-    /// The canary that the thread has started with.
+    /// The canary version that the thread started with.
     canary_version: Option<i32>,
     input: UserMessageInput,
     attachments: Vec<Attached>,
-    /// Whose cookie is to be set.
+    /// The visitor whose cookie must be set.
     visitor: Option<Visitor>,
 }
 
@@ -168,7 +168,7 @@ impl Wanted {
     }
 }
 
-/// Where the message goes, its attachments, and the visitor whose cookie is to be set.
+/// Resolves the target, the attachments, and the visitor whose cookie must be set.
 async fn target(asked: Asked<'_>, said: Said) -> ApiResult<Wanted> {
     let Asked { app, access, request, .. } = asked;
     let links = Links::of(app, request);
@@ -200,7 +200,7 @@ async fn target(asked: Asked<'_>, said: Said) -> ApiResult<Wanted> {
     Ok(Wanted { target, canary_version: None, input, attachments: attached, visitor: Some(fresh) })
 }
 
-/// The thread, if it accepts messages.
+/// Returns the thread if it accepts messages.
 pub(super) async fn open_thread(app: &App, access: &Access, id: &str) -> ApiResult<StoredThread> {
     let thread = access.thread_named(app, id).await?;
     match thread.status {
@@ -210,7 +210,7 @@ pub(super) async fn open_thread(app: &App, access: &Access, id: &str) -> ApiResu
     }
 }
 
-/// A user's message that stands in the thread, as it was sent.
+/// Returns a user's message in the thread as it was sent.
 async fn message(
     app: &App,
     thread: ThreadId,

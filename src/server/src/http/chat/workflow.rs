@@ -1,4 +1,4 @@
-//! The workflow, for callers who may chat with it.
+//! The workflow as shown to callers who may chat with it.
 
 use actix_web::HttpRequest;
 use actix_web::web::Json;

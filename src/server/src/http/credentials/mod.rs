@@ -1,4 +1,4 @@
-//! The vault: credentials that graphs name. Secrets go in and never come out.
+//! The vault: credentials that graphs name. Secrets are never returned.
 
 mod requests;
 mod rotation;
@@ -21,7 +21,7 @@ use super::query::Params;
 use super::routes::Routes;
 use super::{App, time};
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "credentials";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
@@ -34,7 +34,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .register(config);
 }
 
-/// The keys, without which there is no vault.
+/// The vault keys; an error if none are configured.
 fn ring(app: &App) -> ApiResult<&KeyRing> {
     app.vault().ok_or_else(|| ApiError::new(ErrorCode::VaultKeyMissing))
 }
@@ -43,7 +43,7 @@ fn keys(app: &App) -> ApiResult<Vault<'_>> {
     Ok(Vault { ring: ring(app)?, random: app.random() })
 }
 
-/// The newest first.
+/// Lists the newest first.
 async fn list(caller: Caller<VaultRead>, request: HttpRequest) -> ApiResult<Json<Listed<CredentialRecord>>> {
     ring(caller.app())?;
     let workspace = caller.workspace().await?;
@@ -55,7 +55,7 @@ async fn list(caller: Caller<VaultRead>, request: HttpRequest) -> ApiResult<Json
     Ok(Json(Listed { data: found.into_iter().map(record).collect(), next_cursor }))
 }
 
-/// 201 with everything but the secret.
+/// Responds with 201 and everything but the secret.
 async fn create(change: Change<VaultWrite>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let keys = keys(caller.app())?;
@@ -78,7 +78,7 @@ async fn create(change: Change<VaultWrite>) -> ApiResult<HttpResponse> {
         .await
 }
 
-/// Updates a credential: its secret, and the fields that describe it.
+/// Updates a credential's secret and description fields.
 async fn update(change: Change<VaultWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let keys = keys(caller.app())?;
@@ -92,7 +92,7 @@ async fn update(change: Change<VaultWrite>, id: Path<String>) -> ApiResult<HttpR
         .await
 }
 
-/// 204. Nothing brings the secret back.
+/// Responds with 204. The secret cannot be restored.
 async fn delete(change: Change<VaultWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     ring(caller.app())?;
@@ -106,7 +106,7 @@ async fn delete(change: Change<VaultWrite>, id: Path<String>) -> ApiResult<HttpR
         .await
 }
 
-/// The credential of this id, in a workspace that the caller may be in.
+/// Finds a credential by id, in a workspace that the caller can access.
 async fn find<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<StoredCredential> {
     let not_found = || ApiError::new(ErrorCode::CredentialNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;

@@ -1,4 +1,4 @@
-//! The bodies of requests about credentials, read and checked. What they hold is never repeated.
+//! Parses and validates credential requests. Errors never repeat their contents.
 
 use control::vault::Change;
 use kernel::Secret;
@@ -8,17 +8,17 @@ use wire::{FieldError, is_credential_name};
 
 use crate::http::fields::Fields;
 
-/// A request, or every problem of it.
+/// A parsed request, or all its problems.
 type Read<T> = Result<T, Vec<FieldError>>;
 
-/// Bytes of a secret.
+/// Maximum bytes in a secret.
 const LONGEST_SECRET: usize = 64 * 1024;
-/// Characters of a provider's name.
+/// Maximum characters in a provider name.
 const LONGEST_PROVIDER: usize = 64;
-/// Characters of a description.
+/// Maximum characters in a description.
 const LONGEST_DESCRIPTION: usize = 500;
 
-/// A credential to make.
+/// A credential to create.
 pub(super) struct Wanted {
     pub(super) name: String,
     pub(super) secret: Secret,

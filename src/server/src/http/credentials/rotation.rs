@@ -1,7 +1,7 @@
-//! Putting everything that is sealed under the ring's active key, a part with each request.
+//! Re-seals all secrets with the ring's active key, one batch per request.
 //!
-//! Rows are re-wrapped one by one while readers continue to read them: a caller who is interrupted resumes with the
-//! next request, and a row that changes meanwhile is under the active key by that.
+//! Rows are re-wrapped one by one while readers continue to read them. An interrupted caller resumes with the next
+//! request. A row that changes meanwhile gets the active key through that change.
 
 use actix_web::HttpResponse;
 use auth::envelope::rewrap;
@@ -17,10 +17,10 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::VaultWrite;
 use crate::http::idempotency::Reply;
 
-/// Secrets of one request.
+/// Secrets per request.
 const PART: i64 = 200;
 
-/// For callers who may do so everywhere: the ring is the whole service's.
+/// Rotates keys. Only for callers with access to all workspaces, because the ring belongs to the whole service.
 pub(super) async fn rotate(change: Change<VaultWrite>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     if caller.principal().workspaces().is_some() {

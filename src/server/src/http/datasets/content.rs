@@ -1,4 +1,4 @@
-//! The cases of a version, wherever they are, as rows.
+//! Converts a version's cases from any source to rows.
 
 use actix_web::web;
 use actors::kinds::training::{DatasetContent, ReadDataset};
@@ -12,17 +12,17 @@ use super::requests::CaseSource;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Caller;
 
-/// Cases that were read or collected.
+/// Parsed or collected cases.
 pub(super) struct Collected {
     pub(super) read: ReadDataset,
-    /// Feedback or runs that could not become cases.
+    /// The number of feedback entries or runs that could not become cases.
     pub(super) skipped: u32,
-    /// Whether they are copies of turns, and not what a client has sent.
+    /// Whether the cases are copies of turns rather than client input.
     is_copy: bool,
 }
 
 impl Collected {
-    /// Leaves out copies of turns whose threads were deleted meanwhile.
+    /// Removes copies of turns whose threads have been deleted meanwhile.
     pub(super) async fn without_deleted(mut self, changes: &mut Changes) -> ApiResult<Self> {
         let threads: Vec<ThreadId> = self.read.cases.iter().filter_map(|case| case.thread).collect();
         if !self.is_copy || threads.is_empty() {
@@ -40,7 +40,7 @@ impl Collected {
     }
 }
 
-/// Reads or collects cases.
+/// Parses or collects cases.
 pub(super) async fn collect<S>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
@@ -64,7 +64,7 @@ pub(super) async fn collect<S>(
     }
 }
 
-/// A source without a case is a mistake; a list without one is not.
+/// A source without cases is an error; an empty list is not.
 fn found<T>(cases: &[T]) -> ApiResult<()> {
     if cases.is_empty() {
         let problem =
@@ -74,7 +74,7 @@ fn found<T>(cases: &[T]) -> ApiResult<()> {
     Ok(())
 }
 
-/// On another thread: there may be 64 MiB, and a worker has other requests to answer.
+/// Parses on another thread, because the content may have 64 MiB and the worker must serve other requests.
 async fn read(content: DatasetContent, at: &'static str) -> ApiResult<ReadDataset> {
     let read = web::block(move || ReadDataset::read(content, at)).await;
     let read = read.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;

@@ -1,4 +1,4 @@
-//! Datasets of workflows: made, given versions, read, deleted; runs that become cases.
+//! Workflow datasets: create, add versions, read, delete, and add runs as cases.
 
 mod content;
 mod origin;
@@ -24,10 +24,10 @@ use super::routes::Routes;
 use super::thread_ids::ThreadIds;
 use super::time;
 
-/// In cursors.
+/// The lists' names in cursors.
 const DATASETS: &str = "datasets";
 const CASES: &str = "dataset-cases";
-/// Cases that one query reads, and bytes after which a page ends.
+/// Cases per query, and the bytes after which a page ends.
 const PART: i64 = 20;
 const PAGE_BYTES: usize = 4 << 20;
 
@@ -43,7 +43,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .register(config);
 }
 
-/// The newest first.
+/// Lists the newest first.
 async fn list(
     caller: Caller<WorkflowsRead>,
     name: Path<String>,
@@ -68,7 +68,7 @@ async fn show(
     Ok(Json(record(dataset)))
 }
 
-/// In their order.
+/// Lists cases in order.
 async fn cases(
     caller: Caller<WorkflowsRead>,
     path: Path<(String, String)>,
@@ -89,7 +89,7 @@ async fn cases(
     let (mut data, mut bytes, mut after) = (Vec::new(), 0, part.after.unwrap_or(-1));
     let limit = usize::try_from(part.limit).unwrap_or(usize::MAX);
     let has_more = loop {
-        // One more than is shown tells whether anything follows.
+        // One extra case shows whether a next page exists.
         let read = store.page_of_version((dataset.id, number), after, PART).await?;
         if read.is_empty() {
             break false;
@@ -179,7 +179,7 @@ async fn delete(change: Change<WorkflowsWrite>, path: Path<(String, String)>) ->
         .await
 }
 
-/// A workflow that takes cases, in a workspace with room.
+/// Finds a workflow that accepts cases, in a workspace with storage left.
 pub(super) async fn writable<S: Asked>(caller: &Caller<S>, name: &str) -> ApiResult<StoredWorkflow> {
     let workflow = caller.workflow(name).await?;
     if workflow.archived_at.is_some() {
@@ -189,7 +189,7 @@ pub(super) async fn writable<S: Asked>(caller: &Caller<S>, name: &str) -> ApiRes
     Ok(workflow)
 }
 
-/// The dataset that a path names, with its workflow.
+/// Finds the dataset that a path names, with its workflow.
 async fn found<S: Asked>(
     caller: &Caller<S>,
     (workflow, named): (String, String),
@@ -199,7 +199,7 @@ async fn found<S: Asked>(
     Ok((workflow, dataset))
 }
 
-/// The dataset of a workflow with this id or name.
+/// Finds a workflow's dataset by id or name.
 async fn named_in<S>(caller: &Caller<S>, workflow: &StoredWorkflow, named: &str) -> ApiResult<StoredDataset> {
     caller.store().dataset(workflow.id, named).await?.ok_or_else(|| ApiError::new(ErrorCode::DatasetNotFound))
 }

@@ -1,4 +1,4 @@
-//! Cases from feedback and from runs.
+//! Collects cases from feedback and from runs.
 
 use actors::kinds::training::{NotACase, WantedCase};
 use serde_json::Value;
@@ -11,12 +11,12 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Caller;
 use crate::http::workflows::feedback_case;
 
-/// Entries that one query reads.
+/// Entries per query.
 const PART: i64 = 100;
-/// Bytes of all cases together, as of a request.
+/// Maximum bytes of all cases together, as for a request.
 const MOST_BYTES: usize = 64 << 20;
 
-/// Of so many runs for each case that is wanted, one should fit.
+/// Runs examined per requested case, since not every run is suitable.
 const LOOKED_AT: usize = 10;
 
 fn too_many(field: &str) -> ApiError {
@@ -25,7 +25,7 @@ fn too_many(field: &str) -> ApiError {
     ApiError::problems(ErrorCode::InvalidRequest, vec![problem])
 }
 
-/// The cases of all feedback that matches, and how many entries have no copy of their turn.
+/// Returns the cases for all matching feedback, and the number of entries without a copy of their turn.
 pub(super) async fn of_feedback<S>(
     caller: &Caller<S>,
     workflow: Uuid,
@@ -53,7 +53,7 @@ pub(super) async fn of_feedback<S>(
     }
 }
 
-/// The cases of the newest runs that match, and how many runs could not become one.
+/// Returns the cases for the newest matching runs, and the number of runs that could not become one.
 pub(super) async fn of_runs<S>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,

@@ -1,4 +1,4 @@
-//! What a request says of the cases of a dataset: JSON with the cases or with where they come from, lines of JSON, or CSV.
+//! Parses dataset requests: JSON with the cases or with their source, JSON lines, or CSV.
 
 use actix_web::HttpMessage;
 use actors::kinds::training::DatasetContent;
@@ -15,23 +15,23 @@ use crate::http::fields::Fields;
 use crate::http::guard::WorkflowsWrite;
 use crate::http::query::Params;
 
-/// Most characters of a name.
+/// Maximum characters in a name.
 const LONGEST_NAME: usize = 128;
-/// Runs that become cases, unless the request says how many, and at most.
+/// Default and maximum runs that become cases.
 const RUNS: usize = 100;
 const MOST_RUNS: i64 = 1_000;
 
-/// Where the cases of a version are.
+/// The source of a version's cases.
 pub(super) enum CaseSource {
-    /// In the request.
+    /// The request itself.
     Given(DatasetContent),
-    /// In feedback.
+    /// Feedback.
     Feedback(FeedbackFilter),
-    /// In runs that have ended, at most so many.
+    /// Ended runs, up to a maximum.
     Runs(RunsFilter, usize),
 }
 
-/// The name and the cases of a new dataset.
+/// Reads the name and cases of a new dataset.
 pub(super) async fn create(change: &Change<WorkflowsWrite, CASES_LIMIT>) -> ApiResult<(String, CaseSource)> {
     if let Some(content) = text(change)? {
         let mut query = Params::of(change.request());
@@ -54,7 +54,7 @@ pub(super) async fn create(change: &Change<WorkflowsWrite, CASES_LIMIT>) -> ApiR
     of_fields(fields, name.zip(source))
 }
 
-/// The cases of a version.
+/// Reads a version's cases.
 pub(super) async fn version(change: &Change<WorkflowsWrite, CASES_LIMIT>) -> ApiResult<CaseSource> {
     ApiError::refuse(Params::of(change.request()).finish())?;
     if let Some(content) = text(change)? {
@@ -75,7 +75,7 @@ fn of_fields<T>(fields: Fields<'_>, read: Option<T>) -> ApiResult<T> {
     }
 }
 
-/// The body if it is lines or CSV.
+/// Returns the body if it is JSON lines or CSV.
 fn text(change: &Change<WorkflowsWrite, CASES_LIMIT>) -> ApiResult<Option<DatasetContent>> {
     let make = match change.request().content_type().to_ascii_lowercase().as_str() {
         "application/x-ndjson" | "application/jsonl" | "application/x-jsonlines" => DatasetContent::Lines,
@@ -91,14 +91,14 @@ fn text(change: &Change<WorkflowsWrite, CASES_LIMIT>) -> ApiResult<Option<Datase
         let message = format!("is not UTF-8 after {} bytes", error.valid_up_to());
         ApiError::problems(ErrorCode::InvalidRequest, vec![FieldError::new("", "encoding", message)])
     })?;
-    // Spreadsheets begin their files with a byte order mark.
+    // Spreadsheets start their files with a byte order mark.
     Ok(Some(make(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned())))
 }
 
 fn name_of(fields: &mut Fields<'_>) -> Option<String> {
     fields.require("name");
     let name = fields.line("name", 1, LONGEST_NAME)?;
-    // As segments of a path these are not what they look like.
+    // Clients resolve these as path segments.
     if matches!(name.as_str(), "." | "..") {
         fields.note(FieldError::new("/name", "format", "must not be '.' or '..'"));
     }
@@ -112,7 +112,7 @@ fn name_of(fields: &mut Fields<'_>) -> Option<String> {
     Some(name)
 }
 
-/// `cases` or `from`.
+/// Reads `cases` or `from`.
 fn source(fields: &mut Fields<'_>, cases: Option<Value>) -> Option<CaseSource> {
     fields.pass_over(&["cases"]);
     let from = fields.object("from");

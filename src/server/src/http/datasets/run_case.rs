@@ -1,4 +1,4 @@
-//! A run that becomes a case of a dataset.
+//! Adds a run to a dataset as a case.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
@@ -48,7 +48,7 @@ pub(super) async fn keep(change: Change<WorkflowsWrite>, id: Path<String>) -> Ap
         .await
 }
 
-/// The dataset, and what is wanted of the case.
+/// Reads the dataset and the options for the case.
 fn read(members: &Map<String, Value>) -> Result<(String, WantedCase), Vec<FieldError>> {
     let mut fields = Fields::of(members);
     fields.require("dataset");
@@ -63,7 +63,7 @@ fn not_a_case(error: NotACase) -> ApiError {
     match error {
         NotACase::NotEnded => ApiError::new(ErrorCode::RunNotEnded),
         NotACase::Erased => ApiError::new(ErrorCode::RunContentErased),
-        // It is a run of another kind.
+        // The run is not a workflow run.
         NotACase::Training => ApiError::new(ErrorCode::RunNotFound),
         NotACase::Unfit(message) => unfit(&message),
         NotACase::Store(error) => error.into(),

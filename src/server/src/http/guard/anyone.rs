@@ -1,4 +1,4 @@
-//! Routes with an access mode of their own, in every auth mode: the chat, pages, health, public metadata.
+//! Routes with their own access rules in every auth mode: chat, pages, health, public metadata.
 
 use std::future::{Ready, ready};
 use std::ops::Deref;

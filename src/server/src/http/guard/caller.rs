@@ -1,4 +1,4 @@
-//! The caller of an API route, judged by type: a handler that does not name a scope cannot reach the store.
+//! The caller of an API route, authorized by type: a handler that names no scope cannot reach the store.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -21,13 +21,13 @@ use super::{app_of, denial, place};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, cors, request_id};
 
-/// A caller who has the scope `S` in some workspace.
+/// A caller with the scope `S` in some workspace.
 pub(in crate::http) struct Caller<S> {
     app: App,
     principal: Principal,
     address: IpAddr,
     route: String,
-    /// The app of the route, as the path names it.
+    /// The app name in the route's path.
     named_app: Option<String>,
     request_id: Option<String>,
     /// `X-Workspace`.
@@ -50,7 +50,7 @@ impl<S: Asked> Caller<S> {
         Self::with(request, credential::read(request.headers())).await
     }
 
-    /// The caller who presents this credential.
+    /// Authenticates the caller by this credential.
     pub(super) async fn with(request: &HttpRequest, credential: Credential<'_>) -> ApiResult<Self> {
         let app = app_of(request)?.clone();
         let address = app.client_address(request);
@@ -61,7 +61,7 @@ impl<S: Asked> Caller<S> {
         Self::who_is(request, app, principal).await
     }
 
-    /// The caller who is this principal.
+    /// Creates the caller for an authenticated principal.
     pub(super) async fn who_is(request: &HttpRequest, app: App, principal: Principal) -> ApiResult<Self> {
         let address = app.client_address(request);
         let named = request.headers().get("x-workspace").map(|slug| slug.to_str().unwrap_or("\0").to_owned());
@@ -84,7 +84,7 @@ impl<S: Asked> Caller<S> {
         Ok(caller)
     }
 
-    /// The caller may act in this workspace.
+    /// Checks that the caller may act in this workspace.
     pub(super) async fn enter(&self, place: Place<'_>) -> ApiResult<()> {
         match self.principal.may_in(S::SCOPE, place) {
             Ok(()) => Ok(()),
@@ -92,12 +92,12 @@ impl<S: Asked> Caller<S> {
         }
     }
 
-    /// Replaces the principal: the caller's identity or rights have changed.
+    /// Replaces the principal after the caller's identity or rights have changed.
     pub(super) fn became(&mut self, principal: Principal) {
         self.principal = principal;
     }
 
-    /// Checks that the scopes of the route are still held somewhere. The refusal names all that are missing.
+    /// Checks that the caller still has the route's scopes somewhere. The refusal names all missing scopes.
     pub(super) async fn check(&self) -> ApiResult<()> {
         let required = [S::SCOPE].into_iter().chain(S::ALSO.iter().copied());
         let missing: ScopeSet = required.filter(|scope| self.principal.may(*scope).is_err()).collect();
@@ -107,7 +107,7 @@ impl<S: Asked> Caller<S> {
         Err(self.denied(denial::answer(Denied::Scopes(missing))).await)
     }
 
-    /// The route asks for a second scope.
+    /// Checks a further scope that the route requires.
     pub(in crate::http) async fn check_also(&self, scope: Scope) -> ApiResult<()> {
         match self.principal.may(scope) {
             Ok(()) => Ok(()),
@@ -115,7 +115,7 @@ impl<S: Asked> Caller<S> {
         }
     }
 
-    /// The same in a workspace.
+    /// Checks a further scope in a workspace.
     pub(in crate::http) async fn check_also_in(
         &self,
         scope: Scope,
@@ -128,12 +128,12 @@ impl<S: Asked> Caller<S> {
     }
 }
 
-/// Checks the host and the origin of a request that needs no credential.
+/// Checks the host and origin of a request that needs no credential.
 fn check_open(app: &App, request: &HttpRequest, writes: bool) -> ApiResult<()> {
     if !app.is_asked_by_name(request) {
         return Err(ApiError::new(ErrorCode::HostMismatch));
     }
-    // A browser sends a form to any host it can reach, and on an open service that is all it takes.
+    // A browser sends a form to any host it can reach, and an open service requires nothing else.
     if writes && cors::is_denied(app, request) {
         return Err(ApiError::new(ErrorCode::OriginMismatch));
     }
@@ -161,17 +161,17 @@ impl<S> Caller<S> {
         &self.route
     }
 
-    /// The app of the route, as the path names it: the caller's words, which may name none.
+    /// The app name in the route's path. It is caller input and may name no app.
     pub(super) fn named_app(&self) -> Option<&str> {
         self.named_app.as_deref()
     }
 
-    /// `X-Workspace`, if the request has it.
+    /// The `X-Workspace` header, if present.
     pub(in crate::http) fn named_workspace(&self) -> Option<&str> {
         self.named.as_deref()
     }
 
-    /// What tells callers apart: who they are, or their address where the service does not authenticate them.
+    /// A key that distinguishes callers: their identity, or their address if the service does not authenticate them.
     pub(in crate::http) fn identity(&self) -> String {
         if self.principal.is_anonymous() {
             format!("address:{}", self.address)
@@ -180,12 +180,12 @@ impl<S> Caller<S> {
         }
     }
 
-    /// The author that is noted for a change; `None` where the service does not authenticate callers.
+    /// The author recorded for a change; `None` if the service does not authenticate callers.
     pub(in crate::http) fn name(&self) -> Option<String> {
         (!self.principal.is_anonymous()).then(|| self.principal.actor().name())
     }
 
-    /// The caller as decisions know them.
+    /// The caller as passed to decisions in `control`.
     pub(in crate::http) fn requester(&self) -> Requester<'_> {
         Requester {
             principal: &self.principal,
@@ -194,7 +194,7 @@ impl<S> Caller<S> {
         }
     }
 
-    /// A row of the audit trail for something that the caller does.
+    /// Creates an audit trail row for an action by the caller.
     pub(in crate::http) fn audit(
         &self,
         action: AuditAction,
@@ -206,7 +206,7 @@ impl<S> Caller<S> {
     }
 }
 
-/// The peer's address; that of a request without a connection, which there is only in tests, is loopback.
+/// The peer address. Requests without a connection exist only in tests and count as loopback.
 pub(in crate::http) fn peer(request: &HttpRequest) -> IpAddr {
     request.peer_addr().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |peer| peer.ip())
 }

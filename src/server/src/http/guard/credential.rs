@@ -1,23 +1,23 @@
-//! What a request shows of itself: the header `Authorization`.
+//! Reads the credential in the `Authorization` header.
 
 use std::borrow::Cow;
 
 use actix_web::http::header::{self, HeaderMap};
 
-/// What stands in the header.
+/// The contents of an `Authorization` header.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::http) enum Credential<'a> {
-    /// There is no header, or no token behind `Bearer`.
+    /// No header, or no token after `Bearer`.
     None,
     /// Another scheme.
     OtherScheme,
-    /// A token, whatever it is worth.
+    /// A token, not yet verified.
     Bearer(Cow<'a, str>),
-    /// Something that can be no token: bytes beyond ASCII, or two headers.
+    /// Cannot be a token: non-ASCII bytes, or two headers.
     Unreadable,
 }
 
-/// Reads it.
+/// Reads the credential.
 pub(in crate::http) fn read(headers: &HeaderMap) -> Credential<'_> {
     let mut values = headers.get_all(header::AUTHORIZATION);
     let Some(value) = values.next() else { return Credential::None };

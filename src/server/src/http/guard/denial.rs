@@ -1,4 +1,4 @@
-//! Refusals of callers who are known.
+//! Refuses authenticated callers and records denials in the audit trail.
 
 use actix_web::HttpRequest;
 use auth::principal::Denied;
@@ -12,7 +12,7 @@ use super::scopes::Asked;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::request_id;
 
-/// The answer.
+/// Maps a denial to its error.
 pub(super) fn answer(denied: Denied) -> ApiError {
     match denied {
         Denied::Scopes(missing) => Refusal::missing(missing).into(),
@@ -20,15 +20,14 @@ pub(super) fn answer(denied: Denied) -> ApiError {
     }
 }
 
-/// Method and pattern of the route that was asked for, which holds nothing of anybody.
+/// The method and pattern of the requested route, which contain no user data.
 pub(super) fn route(request: &HttpRequest) -> String {
     let pattern = request.match_pattern();
     format!("{} {}", request.method(), pattern.as_deref().unwrap_or_default())
 }
 
 impl<S: Asked> Caller<S> {
-    /// What came of something; a refusal that a change has come to is noted here, behind the change, which held a
-    /// connection of its own.
+    /// Returns the result. Records a refusal in the audit trail after the change has released its connection.
     pub(in crate::http) async fn noted<T>(&self, answer: ApiResult<T>) -> ApiResult<T> {
         match answer {
             Err(refused) if refused.code() == ErrorCode::MissingScope => Err(self.denied(refused).await),
@@ -36,7 +35,7 @@ impl<S: Asked> Caller<S> {
         }
     }
 
-    /// The refusal of a caller who may not, noted in the audit trail.
+    /// Returns the decision's result, or its refusal after recording it in the audit trail.
     pub(in crate::http) async fn allowed<T>(&self, decided: Decision<T>) -> ApiResult<T> {
         match decided {
             Ok(allowed) => Ok(allowed),
@@ -44,32 +43,33 @@ impl<S: Asked> Caller<S> {
         }
     }
 
-    /// Notes in the audit trail that the caller was kept from a change; answers the refusal.
+    /// Records a denied change in the audit trail and returns the refusal.
     pub(in crate::http) async fn denied(&self, error: ApiError) -> ApiError {
         self.denied_in(None, error).await
     }
 
-    /// The same, of a change in this workspace; `None`: in the one that the request names, else the caller's only one. A
-    /// change of an app is always noted in the workspace of the app, whose auditors read who tried.
+    /// Like [`Self::denied`], for a change in this workspace. `None` selects the workspace that the request names, else
+    /// the caller's only one.
+    /// A denied app change is always recorded in the app's workspace, where its auditors look.
     pub(in crate::http) async fn denied_in(&self, workspace: Option<Uuid>, error: ApiError) -> ApiError {
         if !S::WRITES || self.principal().is_anonymous() || !self.app().gate().limiter().may_audit_denial() {
             return error;
         }
         match self.audit_denial(workspace, error.code().as_str()).await {
             Ok(()) => error,
-            // No refusal without a trace.
+            // A denial that cannot be recorded fails with the store's error.
             Err(failed) => failed.into(),
         }
     }
 
     async fn audit_denial(&self, workspace: Option<Uuid>, code: &str) -> Result<(), StoreError> {
-        // A name of no app is the caller's text, which does not belong in the audit trail.
+        // An unknown app name is caller text, which does not belong in the audit trail.
         let app = match self.named_app() {
             Some(name) => self.store().app(name).await?,
             None => None,
         };
         let (target, workspace, reason) = match app {
-            // The route is part of the reason: the app does not tell what the caller tried.
+            // The reason includes the route, because the app alone does not show the attempted action.
             Some(app) => {
                 let target = AuditTarget { kind: "app", id: app.id.to_string() };
                 (target, Some(app.workspace_id), format!("{code}: {}", self.route()))

@@ -1,4 +1,4 @@
-//! The gate: from a request's credential to a principal, or to why there is none.
+//! The gate: resolves a request's credential to a principal or an error.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -26,10 +26,10 @@ use super::limiter::Limiter;
 use crate::http::error::{ApiError, ApiResult};
 use crate::tokens::Tokens;
 
-/// How long it is believed that no service token is stored, or that one is.
+/// Lifetime of the cached answer whether any service token is stored.
 const TOKENS_KNOWN_FOR: Duration = Duration::from_secs(1);
 
-/// What a gate is made from.
+/// The parts of a [`Gate`].
 pub(crate) struct GateParts<'a> {
     pub(crate) config: &'a Config,
     pub(crate) asks: Asks,
@@ -38,7 +38,7 @@ pub(crate) struct GateParts<'a> {
     pub(crate) tokens: Arc<Tokens>,
 }
 
-/// Judges credentials.
+/// Authenticates credentials.
 pub(crate) struct Gate {
     asks: Asks,
     bootstrap: Option<BootstrapToken>,
@@ -46,7 +46,7 @@ pub(crate) struct Gate {
     clock: Arc<dyn Clock>,
     limiter: Limiter,
     tokens: Arc<Tokens>,
-    /// When the store was last asked, and whether it had a service token.
+    /// The last lookup for service tokens: its time and whether any was stored.
     tokens_stored: Mutex<Option<(Duration, bool)>>,
 }
 
@@ -64,17 +64,17 @@ impl BootstrapToken {
     }
 }
 
-/// A credential that is no good: the answer, and whom the failure counts against beside its address.
+/// An invalid credential: the error code, and the identity to which the failure is charged in addition to the address.
 pub(super) struct Failed {
     pub(super) code: ErrorCode,
     pub(super) identity: String,
     actor: Actor,
 }
 
-/// Why a credential opens nothing.
+/// The reason why a credential is not accepted.
 pub(super) enum Refused {
     Failed(Failed),
-    /// It could not be judged.
+    /// The credential could not be checked.
     Unjudged(ApiError),
 }
 
@@ -104,7 +104,7 @@ impl Gate {
         }
     }
 
-    /// Who calls with this credential from this address.
+    /// Returns the principal for this credential and address.
     pub(in crate::http) async fn judge(
         &self,
         credential: Credential<'_>,
@@ -142,8 +142,8 @@ impl Gate {
         }
     }
 
-    /// Judges a caller again who was let in before, with the token that they presented then. Counts nothing: this is
-    /// not an attempt.
+    /// Re-checks an admitted caller with the token that they presented then. Counts no failure, since this is not an
+    /// attempt.
     pub(super) async fn judge_again(&self, token: Option<&str>) -> ApiResult<Principal> {
         if self.asks == Asks::Nobody {
             return Ok(Principal::open());
@@ -159,7 +159,7 @@ impl Gate {
         }
     }
 
-    /// Failures that other ways in have found: chat sessions, sign-in.
+    /// The failure limiter, shared with other sign-in paths such as chat sessions.
     pub(in crate::http) fn limiter(&self) -> &Limiter {
         &self.limiter
     }
@@ -184,7 +184,7 @@ impl Gate {
         }
     }
 
-    /// Whether a first service token would turn authentication on.
+    /// Whether the first service token would enable authentication.
     ///
     /// # Errors
     /// If the database does not answer.
@@ -193,7 +193,7 @@ impl Gate {
         Ok(awaits && !self.store.has_active_service_token().await?)
     }
 
-    /// A service token was made or revoked here: it counts with the next request.
+    /// Clears the cache after a service token was created or revoked here, so the next request sees the change.
     pub(in crate::http) fn tokens_changed(&self) {
         *self.tokens_stored.lock() = None;
     }
@@ -244,15 +244,15 @@ impl Gate {
         Ok((Principal::jwt(&claims.subject, ScopeSet::of_texts(&claims.scopes), workspaces), identity))
     }
 
-    /// Whose token it is who signed in here, and of which sign-in.
+    /// Returns the user and the sign-in session that issued this token.
     pub(super) async fn person_of(&self, token: &str) -> Result<(StoredUser, Uuid), Refused> {
         let claims = self.claims_of(token).await?;
         let person = self.signed_in_here(&claims).await?;
         person.ok_or_else(|| invalid(subject_key(&claims.subject)))
     }
 
-    /// What a good token says. Failures count against a subject only once the signature is good: a caller cannot
-    /// lock out another.
+    /// Returns a valid token's claims. Failures count against a subject only after the signature is verified, so a
+    /// caller cannot lock out another.
     async fn claims_of(&self, token: &str) -> Result<Claims, Refused> {
         match self.tokens.access.verify(token, self.clock.now()).await {
             Ok(claims) => Ok(claims),
@@ -270,7 +270,7 @@ impl Gate {
         }
     }
 
-    /// The user who signed in here, while that lasts; `None`: the token was issued elsewhere.
+    /// Returns the user with a live sign-in session here; `None` if the token was issued elsewhere.
     async fn signed_in_here(&self, claims: &Claims) -> Result<Option<(StoredUser, Uuid)>, Refused> {
         let Some((user, session)) = self.tokens.own.read(claims) else { return Ok(None) };
         let live = self.store.live_session(session).await?.filter(|live| live.id == user);
@@ -278,12 +278,12 @@ impl Gate {
         Ok(Some((live, session)))
     }
 
-    /// A user who signed in here, with their roles as of this moment.
+    /// Returns the principal of a signed-in user with their current roles.
     pub(super) async fn user(&self, user: Uuid) -> ApiResult<Principal> {
         Ok(Principal::user(user, self.roles_of(user).await?))
     }
 
-    /// What the user is in each workspace, as it is at this moment.
+    /// Returns the user's current role in each workspace.
     async fn roles_of(&self, user: Uuid) -> Result<BTreeMap<Uuid, Role>, StoreError> {
         let places = self.store.memberships(user).await?.into_iter();
         let roles = places.filter_map(|place| Some((place.workspace_id, Role::parse(&place.role)?)));
@@ -291,7 +291,7 @@ impl Gate {
     }
 }
 
-/// The code of the table of errors.
+/// Maps a token refusal to its error code.
 fn code_of(refusal: Refusal) -> ErrorCode {
     match refusal {
         Refusal::Invalid => ErrorCode::InvalidToken,
@@ -308,7 +308,7 @@ fn principal_of(token: &StoredServiceToken, secret: TokenDigest) -> Principal {
     Principal::service_token(token.id, secret, scopes, token.workspaces.clone())
 }
 
-/// What failures with a token of which nothing is known are counted under.
+/// The failure key for an unidentified token.
 pub(in crate::http) fn token_key(token: &str) -> String {
     format!("token:{}", hex::encode(TokenDigest::of(token).as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! The credential of a websocket's handshake: a browser cannot give it a header of its own.
+//! The credential of a WebSocket handshake, where a browser cannot set its own headers.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use url::form_urlencoded;
 
 use super::credential::{self, Credential};
 
-/// A subprotocol that begins so holds a token.
+/// Prefix of a subprotocol that carries a token.
 const BEARER: &str = "bearer.";
 
-/// What stands in the first place that holds anything: the header `Authorization`, the query, the subprotocols.
+/// Reads the credential from the first source that has one: `Authorization`, the query, the subprotocols.
 pub(super) fn read(request: &HttpRequest) -> Credential<'_> {
     read_from(request.headers(), request.query_string())
 }
@@ -22,7 +22,7 @@ fn read_from<'a>(headers: &'a HeaderMap, query: &'a str) -> Credential<'a> {
     let parameters = parameters.filter(|(name, _)| name == "token" || name == "access_token");
     let in_query = the_only(parameters.map(|(_, token)| token).filter(|token| !token.is_empty()));
     match (header, in_query) {
-        // A caller who gives two different credentials is not believed either.
+        // Two different tokens in the query are rejected even if the header is valid.
         (_, Credential::Unreadable) => Credential::Unreadable,
         (Credential::None, Credential::None) => {
             let offered = offered_protocols(headers).filter_map(|protocol| protocol.strip_prefix(BEARER));
@@ -33,13 +33,13 @@ fn read_from<'a>(headers: &'a HeaderMap, query: &'a str) -> Credential<'a> {
     }
 }
 
-/// Several are as good as one as long as they are the same.
+/// Returns the only token. Repeated tokens are accepted if they are equal.
 fn the_only<'a>(mut tokens: impl Iterator<Item = Cow<'a, str>>) -> Credential<'a> {
     let Some(first) = tokens.next() else { return Credential::None };
     if tokens.all(|token| token == first) { Credential::Bearer(first) } else { Credential::Unreadable }
 }
 
-/// The subprotocols that the client offers, in its order.
+/// The subprotocols offered by the client, in its order.
 pub(in crate::http) fn offered_protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',').map(str::trim)).filter(|protocol| !protocol.is_empty())

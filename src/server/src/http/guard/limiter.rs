@@ -1,7 +1,7 @@
-//! The limit of failed sign-ins, by address and by identity.
+//! Limits failed sign-ins per address and per identity.
 //!
-//! A failure's verdict is the database's. What is remembered here of who is blocked is at most a second old, and is all
-//! that a request with a good credential looks at.
+//! The database counts failures. A request with a valid credential reads only a cached list of blocked keys, at most
+//! one second old.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -19,29 +19,29 @@ use wire::{AuditAction, ErrorCode};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::request_id;
 
-/// How old what is remembered may be.
+/// Maximum age of the cached blocked keys.
 const FRESH_FOR: Duration = Duration::from_secs(1);
-/// Rows that failures may add to the audit trail in a minute, so that a caller cannot fill a disk with them.
+/// Maximum audit rows per minute for failures, so that a caller cannot fill the disk.
 const AUDITED: u64 = 1_000;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Counts failures, and knows who has had too many.
+/// Counts failures and blocks keys with too many.
 pub(in crate::http) struct Limiter {
     limits: Limits,
     store: Store,
     clock: Arc<dyn Clock>,
     blocked: Blocked,
-    /// When the blocked keys were last read; locked during a read.
+    /// Time of the last read of blocked keys; locked during a read.
     asked: Mutex<Option<Duration>>,
     failures_audited: Budget,
     denials_audited: Budget,
 }
 
-/// Rows of the audit trail that may be added in a minute.
+/// A per-minute budget of audit rows.
 #[derive(Default)]
 struct Budget(parking_lot::Mutex<Minute>);
 
-/// The minute that is running.
+/// The current minute.
 #[derive(Default)]
 struct Minute {
     since: Duration,
@@ -50,7 +50,7 @@ struct Minute {
 }
 
 impl Budget {
-    /// Whether one more row may be added; what may not is counted, and told once a minute.
+    /// Whether one more row fits. Counts dropped rows and logs them once a minute.
     fn take(&self, clock: &dyn Clock) -> bool {
         let mut minute = self.0.lock();
         let now = clock.monotonic();
@@ -82,7 +82,7 @@ impl Limiter {
         }
     }
 
-    /// Refuses who has failed too often from this address, before their credential is looked at.
+    /// Refuses an address with too many failures, before its credential is read.
     pub(in crate::http) async fn check_address(&self, address: IpAddr) -> ApiResult<()> {
         self.refresh().await?;
         match self.limits.per_address {
@@ -91,7 +91,7 @@ impl Limiter {
         }
     }
 
-    /// Refuses an identity that has failed too often, once it is known.
+    /// Refuses an identity with too many failures, once it is known.
     pub(in crate::http) fn check_identity(&self, identity: &str) -> ApiResult<()> {
         match self.limits.per_identity {
             Some(_) => self.check(identity),
@@ -107,7 +107,7 @@ impl Limiter {
         }
     }
 
-    /// Counts a failure; says what it is answered with.
+    /// Counts a failure and returns the error to respond with.
     pub(in crate::http) async fn failed(
         &self,
         code: ErrorCode,
@@ -147,7 +147,7 @@ impl Limiter {
         }
     }
 
-    /// Learns who is blocked, one request at a time; the others go by what is known.
+    /// Refreshes the blocked keys, one request at a time; concurrent requests use the cached ones.
     async fn refresh(&self) -> ApiResult<()> {
         let Ok(mut asked) = self.asked.try_lock() else { return Ok(()) };
         let now = self.clock.monotonic();
@@ -164,7 +164,8 @@ impl Limiter {
         Ok(())
     }
 
-    /// Whether a denial of a known caller may go to the audit trail; failures of others take nothing from it.
+    /// Whether the denial of an authenticated caller fits the audit budget, which is separate from that for failed
+    /// credentials.
     pub(super) fn may_audit_denial(&self) -> bool {
         self.denials_audited.take(&*self.clock)
     }

@@ -1,8 +1,8 @@
-//! Who may do what: the only ways to the service's parts.
+//! Authentication and authorization: the only access to the application state.
 //!
-//! What all handlers share is not handed out as application data: [`Shared`] is this module's own. A handler names the scope
-//! it asks for ([`Caller`]), or says that its route has an access mode of its own ([`Anyone`]). One that does neither
-//! has no [`App`], and does not compile.
+//! Handlers cannot extract the shared state as application data, because [`Shared`] is private to this module. A
+//! handler names its required scope with [`Caller`], or uses [`Anyone`] if its route has its own access rules. A
+//! handler without either has no [`App`] and does not compile.
 
 mod anyone;
 mod caller;
@@ -49,17 +49,17 @@ use super::error::ApiError;
 #[derive(Clone)]
 struct Shared(App);
 
-/// As `actix_web::App::app_data` takes it.
+/// Wraps the application for `actix_web::App::app_data`.
 pub(super) fn shared(app: App) -> Data<impl Clone> {
     Data::new(Shared(app))
 }
 
-/// For middleware, which judges no caller.
+/// Returns the application for middleware, which authenticates no caller.
 pub(super) fn of_service(request: &ServiceRequest) -> Option<&App> {
     request.app_data::<Data<Shared>>().map(|shared| &shared.0)
 }
 
-/// The application.
+/// Returns the application.
 ///
 /// # Errors
 /// [`ApiError`] if the request has none.

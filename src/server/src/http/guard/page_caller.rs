@@ -1,4 +1,4 @@
-//! A caller who opens a page: a browser sends the cookie of its sign-in, and no credential of the API.
+//! The caller of a page: a browser sends its sign-in cookie instead of an API credential.
 
 use std::future::Future;
 use std::ops::Deref;
@@ -14,11 +14,11 @@ use super::{Asked, Caller, app_of, credential, place};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::session;
 
-/// A caller who has the scope `S`, by a credential or as the user who is signed in on the browser. It is for pages that only read: no
-/// cookie authorizes a change.
+/// A caller with the scope `S`, authenticated by a credential or by the browser's sign-in cookie. For read-only pages:
+/// a cookie authorizes no change.
 pub(in crate::http) struct PageCaller<S> {
     caller: Caller<S>,
-    /// The mail address of the signed-in user; `None` if the page needs no sign-in.
+    /// The signed-in user's email address; `None` if the page needs no sign-in.
     pub(in crate::http) email: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl<S: Asked> PageCaller<S> {
         }
     }
 
-    /// Whether the caller has another scope in a workspace, so that the page offers what needs it.
+    /// Whether the caller also has this scope in a workspace, so that the page offers the matching actions.
     pub(in crate::http) fn may_in(&self, scope: Scope, workspace: &StoredWorkspace) -> bool {
         self.caller.principal().may_in(scope, place(workspace)).is_ok()
     }

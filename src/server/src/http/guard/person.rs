@@ -1,4 +1,4 @@
-//! Routes about the person who signed in, rather than about what they may do.
+//! Identifies the signed-in person, for routes about them and not about their rights.
 
 use actix_web::HttpRequest;
 use auth::principal::Actor;
@@ -11,8 +11,8 @@ use super::gate::{Failed, Gate, Refused};
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 
-/// Whose access token the request shows, and of which sign-in; `None` without a header. A token that does not
-/// belong to a user who signed in here is refused.
+/// Returns the user and sign-in session of the presented access token; `None` without a header. Refuses a token that
+/// does not belong to a user who signed in here.
 pub(in crate::http) async fn person(
     app: &App,
     request: &HttpRequest,
@@ -29,7 +29,7 @@ pub(in crate::http) async fn person(
         Ok(person) => Ok(Some(person)),
         Err(Refused::Unjudged(error)) => Err(error),
         Err(Refused::Failed(Failed { code, identity, .. })) => {
-            // Its own, so that a token that is good elsewhere is not locked out there.
+            // A separate key, so that a token that is valid on other routes is not locked out there.
             let identity = format!("person-{identity}");
             Err(gate.limiter().failed(code, address, &identity, Actor::ANONYMOUS).await)
         }

@@ -1,18 +1,18 @@
-//! Scopes as types, for a route to name the one it asks for.
+//! Scopes as types, so that a route names its required scope.
 
 use auth::scope::Scope;
 
-/// A scope that a route asks for.
+/// A scope that a route requires.
 pub(in crate::http) trait Asked: 'static {
-    /// Which one.
+    /// The scope itself.
     const SCOPE: Scope;
     /// Further scopes that the route requires.
     const ALSO: &'static [Scope] = &[];
-    /// Whether it lets the caller change something.
+    /// Whether the route changes data.
     const WRITES: bool;
 }
 
-/// Declares them; each row is `Type: whether it writes;`.
+/// Declares scope types; each row is `Type: whether it writes;`.
 macro_rules! asked {
     ($($name:ident: $writes:literal;)*) => {
         $(
@@ -27,7 +27,7 @@ macro_rules! asked {
     };
 }
 
-/// A caller who may see a workspace may leave it; removing another member requires more.
+/// Required to remove a member. A caller who can see a workspace may leave it; removing another member requires more.
 pub(in crate::http) struct MembersRemove;
 
 impl Asked for MembersRemove {
@@ -35,7 +35,7 @@ impl Asked for MembersRemove {
     const WRITES: bool = true;
 }
 
-/// A session token reads the workflow and starts its turns.
+/// Required to issue a session token, which reads the workflow and starts its turns.
 pub(in crate::http) struct WorkflowsReadExecute;
 
 impl Asked for WorkflowsReadExecute {

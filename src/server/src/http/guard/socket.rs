@@ -1,4 +1,4 @@
-//! The caller at the other end of a websocket: judged at the handshake, and again and again while it is open.
+//! The caller of a WebSocket, authenticated at the handshake and re-checked periodically while it is open.
 
 use std::ops::{Deref, DerefMut};
 
@@ -11,11 +11,11 @@ use super::{Caller, WorkflowsExecute, app_of, handshake};
 use crate::http::cors;
 use crate::http::error::{ApiError, ApiResult};
 
-/// A caller who may run workflows, on a websocket.
+/// A WebSocket caller who may run workflows.
 pub(in crate::http) struct SocketCaller(Watcher<WorkflowsExecute>);
 
 impl SocketCaller {
-    /// Judges the handshake. Cookies count for nothing, so that no page acts in the name of the user who views it.
+    /// Authenticates the handshake. Cookies are ignored, so a page cannot act in its viewer's name.
     pub(in crate::http) async fn at_handshake(request: &HttpRequest) -> ApiResult<Self> {
         if cors::is_foreign(app_of(request)?, request) {
             return Err(ApiError::new(ErrorCode::OriginMismatch));
@@ -24,7 +24,7 @@ impl SocketCaller {
         Ok(Self(Watcher::new(caller, &handshake::read(request))))
     }
 
-    /// Whether they may also read workflows.
+    /// Checks that the caller may also read workflows.
     pub(in crate::http) async fn check_reads(&self) -> ApiResult<()> {
         self.check_also(Scope::WorkflowsRead).await
     }

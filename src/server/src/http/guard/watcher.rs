@@ -1,4 +1,4 @@
-//! A caller who continues to read: judged when they begin, and again and again for as long as they read.
+//! A long-lived reader, authenticated at the start and re-checked periodically while it reads.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use super::credential::{self, Credential};
 use super::{Asked, Caller};
 use crate::http::error::ApiResult;
 
-/// A member who is removed reads on for no more than 5 s.
+/// A removed member can read for at most 5 s more.
 const USER: Duration = Duration::from_secs(4);
-/// A token that is revoked is good for an open connection for less than a minute.
+/// A revoked token keeps an open connection for less than a minute.
 const TOKEN: Duration = Duration::from_secs(40);
 
-/// A caller, and the token that they showed.
+/// A caller with the token that they presented.
 pub(in crate::http) struct Watcher<S> {
     caller: Caller<S>,
     token: Option<Secret>,
@@ -32,17 +32,17 @@ impl<S: Asked> Watcher<S> {
         Self { caller, token }
     }
 
-    /// The caller of a request, who reads its answer for a while.
+    /// Watches the caller of a request with a long-lived response.
     pub(in crate::http) fn of(caller: Caller<S>, request: &HttpRequest) -> Self {
         Self::new(caller, &credential::read(request.headers()))
     }
 
-    /// How long a judgement is good for.
+    /// Maximum time between two checks.
     pub(in crate::http) fn judged_for(&self) -> Duration {
         if self.caller.principal().user_id().is_some() { USER } else { TOKEN }
     }
 
-    /// Whether they would still be let in, in this workspace.
+    /// Whether the caller may still read in this workspace.
     pub(in crate::http) async fn check_again(&mut self, workspace: Uuid) -> ApiResult<()> {
         let token = self.token.as_ref().map(ExposeSecret::expose_secret);
         let principal = self.caller.app().gate().judge_again(token).await?;
@@ -51,13 +51,13 @@ impl<S: Asked> Watcher<S> {
         self.caller.enter_workspace_of(workspace).await
     }
 
-    /// Comes to its end when they would not be let in any more.
+    /// Completes when the caller has lost access to the workspace.
     pub(in crate::http) async fn shut_out(mut self, workspace: Uuid) {
         loop {
             self.caller.app().clock().sleep(self.judged_for()).await;
             if let Err(refused) = self.check_again(workspace).await {
                 let code = refused.code();
-                // A database that does not answer is no reason: it is asked again.
+                // A database failure is not a reason to disconnect; the check is retried.
                 if matches!(code.status(), 401 | 403) {
                     tracing::debug!(code = code.as_str(), "disconnected a reader that lost its access");
                     return;

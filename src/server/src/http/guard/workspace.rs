@@ -1,4 +1,4 @@
-//! The workspace of a request.
+//! Resolves workspaces and workflows that requests name, and checks access to them.
 
 use auth::scope::Scope;
 use control::place;
@@ -58,16 +58,16 @@ impl<S: Asked> Caller<S> {
         Ok(workspace)
     }
 
-    /// Suggests the most similar slug. Only for callers of all workspaces.
+    /// Returns the not-found error with the most similar slug as a suggestion. Only for callers with access to all
+    /// workspaces.
     async fn no_workspace(&self, name: &str) -> ApiResult<ApiError> {
         let missing = ApiError::new(ErrorCode::WorkspaceNotFound);
         let known = self.store().workspaces(None, None, MAX_CANDIDATES).await?;
         Ok(missing.suggest("workspace", name, known.iter().map(|workspace| workspace.slug.as_str())))
     }
 
-    /// Returns the workflow that a path names: by its id in any workspace, by its handle in the workspace
-    /// that the request names, else in the caller's only workspace with this handle, else in the default
-    /// workspace.
+    /// Returns the workflow that a path names. An id is found in any workspace. A handle is looked up in the workspace
+    /// that the request names, else in the caller's only workspace with this handle, else in the default workspace.
     pub(in crate::http) async fn workflow(&self, name: &str) -> ApiResult<StoredWorkflow> {
         let found = match WorkflowRef::parse(name) {
             WorkflowRef::Handle(handle) if self.named_workspace().is_none() => self.handled(&handle).await?,
@@ -79,7 +79,7 @@ impl<S: Asked> Caller<S> {
         Ok(workflow)
     }
 
-    /// Suggests the most similar handle of the workspace that was searched.
+    /// Returns the not-found error with the most similar handle in the searched workspace as a suggestion.
     async fn no_workflow(&self, name: &str) -> ApiResult<ApiError> {
         let not_found = ApiError::new(ErrorCode::WorkflowNotFound);
         let WorkflowRef::Handle(handle) = WorkflowRef::parse(name) else { return Ok(not_found) };

@@ -1,4 +1,4 @@
-//! The files that pages are made of.
+//! Embedded files for pages.
 
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
 use actix_web::web::Path;
@@ -9,17 +9,17 @@ use wire::ErrorCode;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::etag;
 
-/// Everything in `src/server/pages`. A debug build reads the folder each time, so that a change is seen at once.
+/// Everything in `src/server/pages`. A debug build reads the folder each time, so that changes are visible at once.
 #[derive(Embed)]
 #[folder = "pages"]
 struct Pages;
 
-/// A template, or nothing when there is none of this name.
+/// Returns a template by name, if it exists.
 pub(super) fn template(name: &str) -> Option<EmbeddedFile> {
     Pages::get(name)
 }
 
-/// One file. A browser asks each time whether it is still the same, so that a page is never made of two versions.
+/// Serves a file. Browsers revalidate it each time, so that a page never mixes two versions.
 pub(super) async fn file(path: Path<String>, request: HttpRequest) -> ApiResult<HttpResponse> {
     answer(&path, &request)
 }
@@ -42,7 +42,7 @@ fn answer(path: &str, request: &HttpRequest) -> ApiResult<HttpResponse> {
     Ok(answer.insert_header((CONTENT_TYPE, kind)).body(file.data.into_owned()))
 }
 
-/// A file that pages of other sites load with a tag.
+/// Serves a file that pages on other sites load with a tag.
 pub(super) fn for_any_site(name: &str, request: &HttpRequest) -> ApiResult<HttpResponse> {
     let mut answer = answer(name, request)?;
     let policy = HeaderName::from_static("cross-origin-resource-policy");
@@ -50,7 +50,7 @@ pub(super) fn for_any_site(name: &str, request: &HttpRequest) -> ApiResult<HttpR
     Ok(answer)
 }
 
-/// By the end of the name; another file is none of ours.
+/// The content type by file extension; other files are not served.
 fn kind(path: &str) -> Option<&'static str> {
     match path.rsplit_once('.')?.1 {
         "js" => Some("text/javascript; charset=utf-8"),

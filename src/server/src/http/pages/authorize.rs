@@ -1,4 +1,4 @@
-//! `/authorize`: whether an app may learn who a user is, and why it does not.
+//! `/authorize`: asks whether an app may learn the user's identity, or explains why it may not.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -7,17 +7,17 @@ use minijinja::context;
 use super::{html, sign_in};
 use crate::http::error::{ApiError, ApiResult};
 
-/// What a user agrees to.
+/// The details of a consent request.
 pub(in crate::http) struct Consent<'a> {
     /// The app's name.
     pub(in crate::http) name: &'a str,
-    /// Its alias.
+    /// The app's alias.
     pub(in crate::http) alias: &'a str,
-    /// The user's address.
+    /// The user's email address.
     pub(in crate::http) email: &'a str,
-    /// Scheme, host and port of the app.
+    /// The app's scheme, host and port.
     pub(in crate::http) origin: &'a str,
-    /// The members of the request, which the form repeats.
+    /// The request members, which the form repeats.
     pub(in crate::http) members: &'a [(&'static str, &'a str)],
 }
 
@@ -32,7 +32,7 @@ pub(in crate::http) fn consent(consent: Consent<'_>) -> ApiResult<HttpResponse> 
     sign_in::private(page)
 }
 
-/// A request that gets no code. `root`: the relative address of the service's first page.
+/// The page for a request that gets no code. `root` is the relative URL of the service's home page.
 pub(in crate::http) fn not_authorized(
     error: &ApiError,
     title: &str,

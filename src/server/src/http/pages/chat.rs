@@ -15,7 +15,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Anyone, PageCaller, WorkflowsRead};
 use crate::http::{App, chat, session, workflows};
 
-/// The style sheets of the chat, in their order.
+/// The chat's style sheets, in order.
 pub(super) const STYLES: [&str; 12] = [
     "base.css",
     "chat.css",
@@ -31,13 +31,13 @@ pub(super) const STYLES: [&str; 12] = [
     "widget/chart.css",
 ];
 
-/// The page exchanges the cookie of the sign-in for an access token.
+/// The page exchanges the sign-in cookie for an access token.
 const BY_TOKEN: &str = "token";
 /// The service requires no authentication.
 const OPENLY: &str = "open";
 
-/// The page, or one that says in plain words why there is none. Where a login is required, a caller who is not signed
-/// in is sent there first.
+/// Serves the page, or an explanation in plain words. If login is required, anonymous callers are first sent to
+/// sign-in.
 pub(super) async fn page(
     app: Anyone,
     caller: ApiResult<PageCaller<WorkflowsRead>>,
@@ -77,7 +77,7 @@ pub(super) async fn page(
     if named { sign_in::private(page) } else { Ok(page) }
 }
 
-/// How the page answers questions of runs, if the caller may: they belong to people who may run the workflow.
+/// The page's access for answering questions from runs, if the caller may run the workflow.
 async fn answers(caller: &PageCaller<WorkflowsRead>, workflow: &str) -> ApiResult<Option<&'static str>> {
     let id = WorkflowRef::Id(Uuid::parse_str(workflow).unwrap_or_default());
     let Some(workflow) = caller.store().workflow(&id, Uuid::nil()).await? else { return Ok(None) };
@@ -87,7 +87,7 @@ async fn answers(caller: &PageCaller<WorkflowsRead>, workflow: &str) -> ApiResul
     Ok((may(Scope::WorkflowsRead) && may(Scope::WorkflowsExecute)).then_some(access))
 }
 
-/// The workflow, and who is signed in where it asks for that.
+/// Returns the workflow, and the signed-in user if it requires login.
 async fn published(
     app: &App,
     id: &str,

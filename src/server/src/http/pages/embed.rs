@@ -1,4 +1,4 @@
-//! The chat on pages of other sites: the element that they load, and the page in its frame.
+//! The chat embedded in other sites: the element they load, and the page in its frame.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse};
@@ -15,10 +15,11 @@ pub(super) async fn element(_app: Anyone, request: HttpRequest) -> ApiResult<Htt
     assets::for_any_site("embed/element.js", &request)
 }
 
-/// The page in the frame. It is the same for every workflow: the page around it selects the workflow.
+/// The page in the frame. It is the same for every workflow; the embedding page selects one.
 pub(super) async fn page(app: Anyone) -> ApiResult<HttpResponse> {
     let origins = &app.config().http.allow_origins;
-    // If any site may embed the page, the page uses no cookies: no site can use those of a visitor by clickjacking.
+    // If any site may embed the page, it uses no cookies, so that no site can exploit a visitor's cookies by
+    // clickjacking.
     let (ancestors, cookies) = match origins {
         AllowOrigins::Any => (FrameAncestors::Anyone, false),
         AllowOrigins::List(origins) => (FrameAncestors::Origins(origins), true),

@@ -1,4 +1,4 @@
-//! A page as an answer: filled, and with what the browser is to know about it.
+//! Renders pages and sets their security headers.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
@@ -13,7 +13,7 @@ use super::assets;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::request_id;
 
-/// Nothing but our own files, no frame around it but those of `ancestors`, and no text becomes code or markup.
+/// Allows only our own files and frames by `ancestors`, and keeps text from becoming code or markup.
 fn policy(images: &str, ancestors: &str) -> String {
     format!(
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; connect-src 'self'; \
@@ -22,28 +22,28 @@ fn policy(images: &str, ancestors: &str) -> String {
     )
 }
 
-/// Who may embed one of our pages in a frame.
+/// The pages that may embed ours in a frame.
 pub(super) enum FrameAncestors<'a> {
-    /// Pages of these origins.
+    /// Pages with these origins.
     Origins(&'a [String]),
     /// Every page.
     Anyone,
 }
 
-/// Images of the page's own host and of others, which widgets name.
+/// Our own images and those on other hosts, which widgets name.
 const ALL_IMAGES: &str = "'self' data: https:";
 
-/// What a page may use of the device: at most the microphone, in frames of these origins.
+/// Device permissions for a page: at most the microphone, in frames with these origins.
 fn permissions(microphone: &str) -> String {
     format!("camera=(), microphone=({microphone}), geolocation=(), payment=(), usb=()")
 }
 
-/// Fills a template of `src/server/pages`; what it is filled with is escaped.
+/// Renders a template from `src/server/pages` with escaped values.
 pub(super) fn page(status: StatusCode, name: &str, filling: Value) -> ApiResult<HttpResponse> {
     let missing = || ApiError::new(ErrorCode::Internal).with_cause(format!("no template {name}"));
     let template = assets::template(name).ok_or_else(missing)?;
     let text = str::from_utf8(&template.data).map_err(|error| internal(name, &error))?;
-    // The name ends with .html, which is what turns escaping on.
+    // The `.html` suffix enables escaping.
     let html =
         Environment::new().render_named_str(name, text, filling).map_err(|error| internal(name, &error))?;
     Ok(HttpResponse::build(status)
@@ -58,13 +58,14 @@ pub(super) fn page(status: StatusCode, name: &str, filling: Value) -> ApiResult<
         .body(html))
 }
 
-/// Allows images of other hosts, which widgets name. The page refuses those that its thread does not allow; text of a model never
-/// becomes an image.
+/// Allows images on other hosts, which widgets name. The page refuses those that its thread does not allow; model text
+/// never becomes an image.
 pub(super) fn allow_images(page: &mut HttpResponse) {
     set(page, CONTENT_SECURITY_POLICY, &policy(ALL_IMAGES, "'none'"));
 }
 
-/// Allows the hosted widget, or the built-in chat in its place; the widget's script loads more from its CDN and opens a frame of the CDN.
+/// Allows the hosted widget, or the built-in chat in its place. The widget's script loads more from its CDN and opens a
+/// CDN frame.
 pub(super) fn allow_widget(page: &mut HttpResponse, cdn: &str) {
     let policy = format!(
         "default-src 'none'; script-src 'self' {cdn}; frame-src {cdn}; connect-src 'self'; img-src {ALL_IMAGES} {cdn}; \
@@ -73,7 +74,7 @@ pub(super) fn allow_widget(page: &mut HttpResponse, cdn: &str) {
     set(page, CONTENT_SECURITY_POLICY, &policy);
 }
 
-/// Allows frames around the page, besides our own pages.
+/// Allows these pages, in addition to our own, to frame the page.
 pub(super) fn allow_frames(page: &mut HttpResponse, allowed: &FrameAncestors<'_>) {
     let ancestors = match allowed {
         FrameAncestors::Origins(origins) => format!("'self' {}", origins.join(" ")),
@@ -84,13 +85,13 @@ pub(super) fn allow_frames(page: &mut HttpResponse, allowed: &FrameAncestors<'_>
     page.headers_mut().remove("cross-origin-opener-policy");
 }
 
-/// Allows the microphone, for dictation; `frame`: in a frame of this origin, too.
+/// Allows the microphone for dictation, also in a frame with the origin `frame`.
 pub(super) fn allow_microphone(page: &mut HttpResponse, frame: Option<&str>) {
     let frame = frame.map(|origin| format!(" \"{origin}\"")).unwrap_or_default();
     set(page, HeaderName::from_static("permissions-policy"), &permissions(&format!("self{frame}")));
 }
 
-/// Allows a form of the page, whose answer sends the browser on to this origin: browsers check both.
+/// Allows a form on the page whose response redirects to this origin: browsers check both.
 pub(super) fn allow_form(page: &mut HttpResponse, origin: &str) {
     let policy = policy("'self'", "'none'");
     set(
@@ -98,21 +99,20 @@ pub(super) fn allow_form(page: &mut HttpResponse, origin: &str) {
         CONTENT_SECURITY_POLICY,
         &policy.replace("form-action 'none'", &format!("form-action 'self' {origin}")),
     );
-    // Without a referrer, browsers do not say that the form comes from our page.
+    // Without a referrer, browsers do not tell the server that the form comes from our page.
     set(page, HeaderName::from_static("referrer-policy"), "same-origin");
 }
 
-/// A value that no header can have leaves the stricter one.
+/// Sets a header. An invalid value keeps the stricter default.
 fn set(page: &mut HttpResponse, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         page.headers_mut().insert(name, value);
     }
 }
 
-/// A page that says why there is nothing to show, with the status of the refusal. `root`: the relative address of the service's first
-/// page.
+/// An error page with the status of the refusal. `root` is the relative URL of the service's home page.
 pub(super) fn closed(error: &ApiError, title: &str, text: &str, root: &str) -> ApiResult<HttpResponse> {
-    // What the API would answer is logged and counted alike.
+    // Logs and counts the error as the API does.
     let answer = error.error_response();
     let again = answer.status().is_server_error();
     let id = if again { request_id::current() } else { None };
@@ -122,7 +122,7 @@ pub(super) fn closed(error: &ApiError, title: &str, text: &str, root: &str) -> A
     Ok(page)
 }
 
-/// What the headers of a refusal say stands above its page too.
+/// Copies the refusal's headers to its page.
 pub(super) fn keep_headers(page: &mut HttpResponse, refusal: &HttpResponse) {
     for name in [RETRY_AFTER, WWW_AUTHENTICATE] {
         if let Some(value) = refusal.headers().get(&name) {

@@ -1,4 +1,4 @@
-//! `/`: what runs here and where to go next.
+//! `/`: the home page, which shows the service and links to its parts.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -7,7 +7,7 @@ use minijinja::context;
 use super::html;
 use crate::http::error::ApiResult;
 
-/// The same for every caller: the API judges what they may see.
+/// The same page for every caller; the API restricts access to data.
 pub(super) async fn page() -> ApiResult<HttpResponse> {
     html::page(StatusCode::OK, "landing.html", context! { version => env!("CARGO_PKG_VERSION") })
 }

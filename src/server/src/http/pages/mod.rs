@@ -1,7 +1,7 @@
-//! Pages for people: the share page of a workflow, its trainings, sign-in, what runs here, and the files they are made of.
+//! Pages for people: a workflow's share page, its trainings, sign-in, the home page, and their files.
 //!
-//! They stand in `src/server/pages`: templates at its top, plain ES modules and style sheets under `assets`, all of it
-//! embedded in the binary. A page works from our own origin alone, and its policy says so to the browser.
+//! Their sources are in `src/server/pages`: templates at the top level, plain ES modules and style sheets under
+//! `assets`, all embedded in the binary. Pages load content only from our own origin, which their policy enforces.
 
 mod assets;
 mod authorize;

@@ -1,4 +1,4 @@
-//! `/login`, the page that a link of a sign-in mail leads to, and the one of a sign-in that failed.
+//! `/login`, the page for links in sign-in mails, and the page for failed sign-ins.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
@@ -16,9 +16,9 @@ use crate::http::guard::Anyone;
 use crate::http::query::Params;
 use crate::http::{request_id, session};
 
-/// Asks for a mail address, then for the code; tells a signed-in user so.
+/// Asks for an email address, then for the code. Tells signed-in users that they are signed in.
 pub(super) async fn login(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
-    // What is no path of ours leads nowhere.
+    // Targets other than local paths are dropped.
     let return_to = Params::of(&request).text("return_to").filter(|path| is_local(path));
     let user = session::signed_in(&app, &request).await?;
     let (email, secure) = (user.map(|user| user.email), app.keeps_cookies(&request));
@@ -40,7 +40,7 @@ pub(super) async fn login(app: Anyone, request: HttpRequest) -> ApiResult<HttpRe
     private(page)
 }
 
-/// A sign-in that did not come to its end: why, in plain words, and where to begin again.
+/// A failed sign-in: the reason in plain words and a link to start again.
 pub(in crate::http) fn sign_in_failed(
     error: &ApiError,
     text: &str,
@@ -58,7 +58,7 @@ pub(in crate::http) fn sign_in_failed(
     private(page)
 }
 
-/// What a link is good for, and a button where it is good.
+/// The state of a sign-in link, with a button if it is valid.
 pub(in crate::http) fn link(link_use: &LinkUse) -> ApiResult<HttpResponse> {
     let (status, state, email) = match link_use {
         LinkUse::Good(proven) => (StatusCode::OK, "good", Some(proven.email.as_str())),
@@ -68,8 +68,8 @@ pub(in crate::http) fn link(link_use: &LinkUse) -> ApiResult<HttpResponse> {
     private(html::page(status, "link.html", context! { state, email })?)
 }
 
-/// The address of the page that asks for a sign-in and comes back. It is relative to the path of the page, because the
-/// service may be below a path of its own.
+/// The URL of the sign-in page that returns to `return_to`. It is relative to that path, because the service may be
+/// hosted below a path.
 pub(in crate::http) fn login_address(return_to: &str) -> String {
     let path = return_to.split_once('?').map_or(return_to, |(path, _)| path);
     let up = "../".repeat(path.matches('/').count().saturating_sub(1));
@@ -80,7 +80,7 @@ fn query(return_to: &str) -> String {
     form_urlencoded::Serializer::new(String::new()).append_pair("return_to", return_to).finish()
 }
 
-/// A page that names a user is stored in no cache.
+/// Keeps a page that names a user out of caches.
 pub(super) fn private(mut page: HttpResponse) -> ApiResult<HttpResponse> {
     page.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(page)

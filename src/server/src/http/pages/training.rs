@@ -1,4 +1,4 @@
-//! The page of a workflow's trainings: `/workflows/{id}/training`.
+//! A workflow's training page: `/workflows/{id}/training`.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
@@ -13,12 +13,12 @@ use super::{html, sign_in};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{PageCaller, WorkflowsRead};
 
-/// From the page to the first page of the service.
+/// The relative path to the service's home page.
 const ROOT: &str = "../../";
-/// The style sheets of the page, in their order.
+/// The page's style sheets, in order.
 const STYLES: [&str; 4] = ["base.css", "training/page.css", "training/results.css", "training/curve.css"];
 
-/// The page; for a caller who must sign in first, the way there; else a page that says why there is nothing to show.
+/// Serves the page, a redirect to sign-in if required, or an explanation.
 pub(super) async fn page(
     caller: ApiResult<PageCaller<WorkflowsRead>>,
     name: Path<String>,
@@ -62,7 +62,7 @@ async fn show(caller: &PageCaller<WorkflowsRead>, name: &str) -> ApiResult<HttpR
 
 fn closed(refused: ApiError) -> ApiResult<HttpResponse> {
     let (title, text) = match refused.code() {
-        // The same page for a workflow of another workspace: a caller cannot probe which ones exist.
+        // Workflows in other workspaces get the same page, so that callers cannot probe which ones exist.
         ErrorCode::WorkflowNotFound | ErrorCode::WorkspaceForbidden => (
             "Workflow not found",
             "The address may be wrong, the workflow was removed, or it belongs to a workspace that you are not a member of.",

@@ -1,4 +1,4 @@
-//! The script of the hosted chat widget, proxied from its CDN.
+//! Proxies the hosted chat widget's script from its CDN.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, ETAG};

@@ -1,4 +1,4 @@
-//! Beginning a run.
+//! Starts runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,18 +21,18 @@ use crate::http::thread_ids::ThreadIds;
 use crate::http::workflows::no_version;
 use crate::http::{App, body, idempotency};
 
-/// Seconds that a caller may wait for the run's end.
+/// Maximum seconds that a caller may wait for the run's end.
 const LONGEST_WAIT: i64 = 60;
 
-/// What a request finds.
+/// The state before starting a run.
 enum Start {
-    /// An earlier one with its key has begun the run.
+    /// An earlier request with the same key has started the run.
     Before(StartedRun),
     /// The workflow to run.
     Now(Box<StoredWorkflow>),
 }
 
-/// 202 at once, or the result within `?wait=` seconds.
+/// Responds with 202 at once, or with the result within `?wait=` seconds.
 pub(super) async fn create(
     caller: Caller<WorkflowsExecute>,
     name: Path<String>,
@@ -62,7 +62,8 @@ pub(super) async fn create(
     answer(&caller, begun, wait).await
 }
 
-/// Refuses a config from a caller who may not change workflows: as a graph, it can decide where secrets are sent.
+/// Refuses a config from a caller who may not change workflows, because a config, like a graph, can decide where
+/// secrets are sent.
 pub(in crate::http) async fn check_config<S: Asked>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
@@ -74,7 +75,7 @@ pub(in crate::http) async fn check_config<S: Asked>(
     }
 }
 
-/// The request's `Idempotency-Key`, if it has one.
+/// The request's `Idempotency-Key`, if any.
 pub(super) fn key(
     caller: &Caller<WorkflowsExecute>,
     request: &HttpRequest,
@@ -86,7 +87,7 @@ pub(super) fn key(
     }))
 }
 
-/// What to run, and how many seconds to wait for its end.
+/// Reads the run request and the seconds to wait for its end.
 fn read(request: &HttpRequest, bytes: &[u8]) -> ApiResult<(CreateRun, Option<u64>)> {
     let members = body::object_or_nothing(request, bytes)?;
     let mut query = Params::of(request);
@@ -107,11 +108,11 @@ pub(super) async fn answer(
         .run(begun.run)
         .await?
         .ok_or_else(|| ApiError::new(ErrorCode::Internal).with_cause("a started run was not found"))?;
-    // A caller does not wait for a parked run: it can also ask again.
+    // A caller does not wait for a parked run and polls instead.
     let ended = run.status.is_terminal() || run.status == RunState::Waiting;
     let ids = ThreadIds::for_caller(caller, run.workspace_id);
     let record = match wait {
-        // The same answer to a retry, whatever has become of the run meanwhile.
+        // A retry gets the same response, whatever the run's state is now.
         None => records::as_begun(run, version),
         Some(_) => {
             let questions = runs.questions(run.id).await?;
@@ -125,7 +126,7 @@ pub(super) async fn answer(
     Ok(answer.json(ids.record(record)?))
 }
 
-/// The run that is asked for, with everything checked.
+/// Creates the requested run after all checks.
 pub(in crate::http) async fn new_run(
     app: &App,
     workflow: &StoredWorkflow,
@@ -137,7 +138,7 @@ pub(in crate::http) async fn new_run(
     new_run_of(workflow, version, wanted, trigger, idempotency)
 }
 
-/// The same of a version that is known, or of a draft.
+/// Like [`new_run`], for a loaded version or a draft.
 pub(in crate::http) fn new_run_of(
     workflow: &StoredWorkflow,
     version: Arc<LoadedVersion>,
@@ -167,14 +168,14 @@ pub(in crate::http) fn new_run_of(
     })
 }
 
-/// Refuses inputs that do not fit the version.
+/// The error for inputs that do not match the version.
 pub(super) fn invalid_inputs(problems: Vec<FieldError>) -> ApiError {
     let inside =
         |problem: FieldError| FieldError { pointer: format!("/inputs{}", problem.pointer), ..problem };
     ApiError::problems(ErrorCode::RunInputsInvalid, problems.into_iter().map(inside).collect())
 }
 
-/// A version of a workflow by its number, or the live version.
+/// Returns a workflow's version by number, or the live version.
 pub(super) async fn version(
     app: &App,
     workflow: &StoredWorkflow,
@@ -187,7 +188,7 @@ pub(super) async fn version(
         Some(number) => no_version(workflow, &number.to_string()),
         None => ApiError::new(ErrorCode::WorkflowNoVersion),
     };
-    // Without a number, the live version.
+    // Without a number, returns the live version.
     let found = app.runs().version(workflow.workspace_id, workflow.id, number).await?;
     found.ok_or_else(none)
 }

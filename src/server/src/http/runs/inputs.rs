@@ -1,4 +1,4 @@
-//! Answers of people to what runs ask.
+//! Accepts people's answers to questions from runs.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
@@ -17,7 +17,8 @@ use crate::http::guard::{Caller, WorkflowsExecute};
 use crate::http::idempotency::Reply;
 use crate::http::thread_ids::ThreadIds;
 
-/// Answers what a run waits for; the body is the answer itself. 202: the run continues, or another one continues its turn.
+/// Answers a run's open question; the body is the answer itself. Responds with 202: the run continues, or another run
+/// continues its turn.
 pub(super) async fn answer(
     change: Change<WorkflowsExecute>,
     path: Path<(String, String)>,
@@ -27,7 +28,7 @@ pub(super) async fn answer(
     let (named, _) = found(caller, &id).await?;
     let answer = change.value()?;
     let runs = caller.app().runs();
-    // The id of a run whose turn was continued means the run that has continued it.
+    // The id of a run whose turn was continued refers to the latest continuation.
     let latest = runs.latest_continuation(named.id).await?;
     let (run, version) = found(caller, &latest.to_string()).await?;
     let asked = runs.questions(run.id).await?.into_iter().find(|question| question.key == key);
@@ -52,7 +53,7 @@ pub(super) async fn answer(
                 return Err(ApiError::new(ErrorCode::RunNotWaiting));
             }
             let record = records::run(run.clone(), version, Vec::new());
-            // Whether it resumes at once is not known yet. An ended run has ended; another one continues its turn.
+            // Whether the run resumes at once is not known yet. If it has ended, another run continues its turn.
             let status = if run.finished_at.is_some() { record.status } else { RunState::Running };
             let ids = ThreadIds::for_caller(caller, run.workspace_id);
             Reply::accepted(&ids.record(wire::RunRecord { status, ..record })?)
@@ -62,7 +63,7 @@ pub(super) async fn answer(
     Ok(told)
 }
 
-/// The item that asks in a chat, as it is stored.
+/// Returns the stored chat item that asks the question.
 async fn item_of(
     caller: &Caller<WorkflowsExecute>,
     run: &StoredRun,
@@ -70,11 +71,11 @@ async fn item_of(
 ) -> ApiResult<Option<(ItemKey, ThreadItem)>> {
     let (Some(thread), Some(key)) = (run.thread_id, question.item_id) else { return Ok(None) };
     let item = caller.app().chat().items_named(thread, &[key]).await?.pop();
-    // A retry has taken it out of the thread.
+    // A retry has removed the item from the thread.
     item.map(|item| Some((key, item))).ok_or_else(|| ApiError::new(ErrorCode::RunNotWaiting))
 }
 
-/// What the run gets, and the item with it.
+/// Converts the answer to the run's input and the updated item.
 fn given(
     item: Option<&(ItemKey, ThreadItem)>,
     question: &OpenQuestion,
@@ -101,8 +102,8 @@ fn check_fits(question: &OpenQuestion, answer: &Value) -> ApiResult<()> {
     }
 }
 
-/// If the audience names roles or addresses, only those people themselves may answer, no token in their place. Where
-/// the service does not authenticate callers, every caller may.
+/// Checks that the caller belongs to the audience. If it names roles or addresses, only those people themselves may
+/// answer, not tokens. If the service does not authenticate callers, every caller may.
 async fn check_audience(
     caller: &Caller<WorkflowsExecute>,
     run: &StoredRun,

@@ -1,4 +1,4 @@
-//! The runs of a workspace.
+//! Lists a workspace's runs.
 
 use actix_web::http::header::ETAG;
 use actix_web::{HttpRequest, HttpResponse};
@@ -16,9 +16,9 @@ use crate::http::paging::{self, Part};
 use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "workspace-runs";
-/// What starts runs.
+/// All run triggers.
 const TRIGGERS: [&str; 11] = [
     "api",
     "websocket",
@@ -33,7 +33,7 @@ const TRIGGERS: [&str; 11] = [
     "gate",
 ];
 
-/// The newest first. 304 if the client has this page with these states.
+/// Lists the newest first. Responds with 304 if the client has this page with these states.
 pub(super) async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let mut query = Params::of(&request);
     let part: Part<Uuid> = Part::of(&mut query, LIST);

@@ -1,4 +1,4 @@
-//! Runs of workflows: begun, listed, read, watched, traced, stopped.
+//! Workflow runs: start, list, read, watch, trace, stop.
 
 mod create;
 mod inputs;
@@ -28,7 +28,7 @@ use super::routes::Routes;
 use super::thread_ids::ThreadIds;
 use super::{events, time};
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "runs";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
@@ -45,7 +45,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .register(config);
 }
 
-/// The newest first.
+/// Lists the newest first.
 async fn of_workflow(
     caller: Caller<WorkflowsRead>,
     name: Path<String>,
@@ -79,7 +79,7 @@ async fn show(
     Ok(Json(record(&caller, run, version).await?))
 }
 
-/// A run with what it waits for, and what has become of it.
+/// The record of a run, with its open questions and its continuation.
 async fn record<S>(caller: &Caller<S>, run: StoredRun, version: Option<i32>) -> ApiResult<RunRecord> {
     let questions = caller.app().runs().questions(run.id).await?;
     let continued_by = caller.store().continued_by(run.id).await?.map(|run| run.to_string());
@@ -89,7 +89,7 @@ async fn record<S>(caller: &Caller<S>, run: StoredRun, version: Option<i32>) -> 
     ids.record(RunRecord { resumes_at: resumes_at.map(time), continued_by, ..record })
 }
 
-/// What happens in the run, from any event on.
+/// Streams the run's events, from any event on.
 async fn watch(
     caller: Caller<WorkflowsRead>,
     id: Path<String>,
@@ -103,7 +103,7 @@ async fn watch(
     };
     let stream = stream.ok_or_else(|| ApiError::new(ErrorCode::StreamNotFound))?;
     let ids = ThreadIds::for_caller(&caller, run.workspace_id);
-    // The id of a chat's stream gives access like that of its thread.
+    // The id of a chat stream grants access, like that of its thread.
     let named = match ids {
         ThreadIds::Hidden if stream.thread_id.is_some() => run.id,
         ThreadIds::Hidden | ThreadIds::Shown => stream.id,
@@ -113,8 +113,8 @@ async fn watch(
     events::serve_run(&app, &stream, &request, view).await
 }
 
-/// Stops the run; as often as one likes. To stop it again does no harm, so the key is looked at behind it: who retries
-/// while the first request waits for the run's end waits with it.
+/// Stops the run. Idempotent. The idempotency key is checked only after stopping, so that a retry during the first
+/// request waits for the run's end as well.
 async fn cancel(change: Change<WorkflowsExecute>, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let (run, _) = found(caller, &id).await?;
@@ -125,7 +125,7 @@ async fn cancel(change: Change<WorkflowsExecute>, id: Path<String>) -> ApiResult
     change.make(async |_| Reply::ok(&record)).await
 }
 
-/// The run that a path names, where the caller may be.
+/// Finds the run that a path names, if the caller can access its workspace.
 pub(super) async fn found<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<(StoredRun, Option<i32>)> {
     let not_found = || ApiError::new(ErrorCode::RunNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;

@@ -1,4 +1,4 @@
-//! From rows to the wire.
+//! Maps rows to API records.
 
 use actors::kinds::workflow::RunOptions;
 use kernel::ThreadId;
@@ -13,7 +13,7 @@ use wire::{
 
 use crate::http::time;
 
-/// A run's record with what it waits for.
+/// A run's record with its open questions.
 pub(super) fn run(row: StoredRun, version: Option<i32>, questions: Vec<OpenQuestion>) -> RunRecord {
     let options: Option<RunOptions> = row.options.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let options = options.unwrap_or_default();
@@ -40,7 +40,7 @@ pub(super) fn run(row: StoredRun, version: Option<i32>, questions: Vec<OpenQuest
     }
 }
 
-/// The run that a run repeats from a step on, or whose turn it continues.
+/// The run that this run repeats from a step on, or whose turn it continues.
 fn origin_of(options: &RunOptions, continues: Option<Uuid>) -> Option<Uuid> {
     options.origin.as_ref().map(|origin| origin.run).or(continues)
 }
@@ -72,7 +72,7 @@ pub(super) fn summary(row: ListedRun) -> Result<RunSummary, StoreError> {
     })
 }
 
-/// The record as it was when the run was accepted.
+/// The record as of acceptance.
 pub(super) fn as_begun(row: StoredRun, version: Option<i32>) -> RunRecord {
     let begun = StoredRun {
         status: RunState::Queued,
@@ -133,7 +133,7 @@ pub(super) fn delivery(row: StoredDelivery) -> DeliveryRecord {
     }
 }
 
-/// JSON that this service has stored itself, as deep as it was taken; null where there is none.
+/// Parses JSON that this service stored itself, at any depth; null if absent.
 fn value(text: Option<&str>) -> Value {
     let Some(text) = text else { return Value::Null };
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -141,7 +141,7 @@ fn value(text: Option<&str>) -> Value {
     Value::deserialize(&mut reader).unwrap_or_default()
 }
 
-/// The error and the warning of a run: a run that succeeded stores a warning where others store their error.
+/// A run's error and warning: a succeeded run stores its warning in the error column.
 fn problems(status: RunState, stored: Option<&str>) -> (Option<RunProblem>, Option<RunProblem>) {
     let stored = stored.and_then(problem);
     if status == RunState::Succeeded { (None, stored) } else { (stored, None) }

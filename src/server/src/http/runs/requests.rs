@@ -1,14 +1,14 @@
-//! The bodies of requests about runs, read and checked. Pure.
+//! Parses and validates run requests. Pure.
 
 use serde_json::{Map, Value};
 use wire::{CreateRun, FieldError};
 
 use crate::http::fields::Fields;
 
-/// Seconds of the longest limit: a month.
+/// Maximum time limit in seconds: a month.
 const LONGEST: f64 = 31.0 * 24.0 * 3_600.0;
 
-/// `POST /api/workflows/{ref}/runs`, but for what the graph's `inputs` schema asks for.
+/// `POST /api/workflows/{ref}/runs`, without validation by the graph's `inputs` schema.
 pub(super) fn create_run(body: &Map<String, Value>) -> Result<CreateRun, Vec<FieldError>> {
     let mut fields = Fields::of(body);
     let inputs = fields.object("inputs").cloned().map(Value::Object);

@@ -1,4 +1,4 @@
-//! Runs that repeat another.
+//! Repeats a run.
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -14,7 +14,7 @@ use crate::http::fields::Fields;
 use crate::http::guard::{Caller, WorkflowsExecute};
 use crate::http::query::Params;
 
-/// 202 with the new run, which names the old one.
+/// Responds with 202 and the new run, which names the original.
 pub(super) async fn rerun(
     caller: Caller<WorkflowsExecute>,
     id: Path<String>,

@@ -1,4 +1,4 @@
-//! The trace of a run.
+//! Serves a run's trace.
 
 use std::collections::HashMap;
 
@@ -16,11 +16,11 @@ use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
 use crate::http::time;
 
-/// In a cursor.
+/// The list's name in cursors.
 const STEPS: &str = "steps";
-/// Attempts of a page if the request does not say.
+/// Default attempts per page.
 const DEFAULT: i64 = 1_000;
-/// Most attempts of a page.
+/// Maximum attempts per page.
 const MOST: i64 = 5_000;
 
 pub(super) async fn trace(
@@ -40,7 +40,7 @@ pub(super) async fn trace(
     let wanted = steps.iter().filter_map(|step| Some((step.node.clone(), u32::try_from(step.visit).ok()?)));
     let inputs = runs.inputs(&run, wanted.collect()).await?.unwrap_or_default();
     give(&mut steps, inputs);
-    // It takes reading every large result: once is enough.
+    // Computing usage reads every large result, so it is done only once.
     let usage = match part.after {
         None => Some(store.run_usage(run.id).await?),
         Some(_) => None,
@@ -62,7 +62,7 @@ pub(super) async fn trace(
     ids.record(trace).map(Json)
 }
 
-/// Gives each attempt what it was given, by its digest.
+/// Adds its input to each attempt, by digest.
 fn give(steps: &mut [TraceStep], inputs: Vec<FilledInput>) {
     let inputs: HashMap<(String, u32), FilledInput> =
         inputs.into_iter().map(|found| ((found.node.clone(), found.visit), found)).collect();

@@ -1,4 +1,4 @@
-//! Checkpoints of a workflow.
+//! Lists and shows a workflow's checkpoints.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Json, Path};
@@ -10,10 +10,10 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::query::{self, Params};
 
-/// Checkpoints of a list where the request does not say.
+/// Default number of checkpoints listed.
 const DEFAULT: i64 = 20;
 
-/// The newest first.
+/// Lists the newest first.
 pub(super) async fn list(
     caller: Caller<WorkflowsRead>,
     name: Path<String>,

@@ -1,4 +1,4 @@
-//! Pausing, resuming and cancelling runs.
+//! Pauses, resumes and cancels runs.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
@@ -12,7 +12,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::WorkflowsExecute;
 use crate::http::idempotency::Reply;
 
-/// What a client wants of a run.
+/// A control request for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum Control {
     Pause,
@@ -41,7 +41,7 @@ pub(super) async fn cancel(
     answer(change, path, Control::Cancel).await
 }
 
-/// As often as one likes: a control that is in effect changes nothing.
+/// Responds to a control request. Idempotent.
 async fn answer(
     change: Change<WorkflowsExecute>,
     path: Path<(String, String)>,
@@ -55,7 +55,7 @@ async fn answer(
     change.make(async |_| Reply::ok(&record)).await
 }
 
-/// Does what is wanted, and waits for its effect for a moment.
+/// Applies the control and waits briefly for its effect.
 pub(in crate::http) async fn control(
     trainings: &Trainings,
     run: &StoredRun,

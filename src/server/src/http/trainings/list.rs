@@ -1,4 +1,4 @@
-//! Lists of runs, candidates and results of cases.
+//! Lists runs, candidates and case results.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,12 +16,12 @@ use crate::http::paging::{Part, cursor};
 use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
 
-/// In cursors.
+/// The lists' names in cursors.
 const RUNS: &str = "trainings";
 const CANDIDATES: &str = "candidates";
 const CASES: &str = "cases";
 
-/// The newest first.
+/// Lists the newest first.
 pub(super) async fn list(
     caller: Caller<WorkflowsRead>,
     name: Path<String>,
@@ -39,7 +39,7 @@ pub(super) async fn list(
     Ok(Json(Listed { data, next_cursor }))
 }
 
-/// In the order in which they were compared.
+/// Lists candidates in order of comparison.
 pub(super) async fn candidates(
     caller: Caller<WorkflowsRead>,
     path: Path<(String, String)>,
@@ -56,7 +56,7 @@ pub(super) async fn candidates(
     Ok(Json(Listed { data, next_cursor }))
 }
 
-/// By candidate, case and sample.
+/// Lists results by candidate, case and sample.
 pub(super) async fn cases(
     caller: Caller<WorkflowsRead>,
     path: Path<(String, String)>,
@@ -86,7 +86,7 @@ pub(super) async fn cases(
     ids.record(Listed { data: page.cases, next_cursor }).map(Json)
 }
 
-/// The key of a result in a cursor.
+/// A result's key in a cursor.
 struct Key(CaseKey);
 
 impl fmt::Display for Key {

@@ -1,4 +1,4 @@
-//! Trainings, evaluations and checkpoints: started, controlled, read, watched.
+//! Trainings, evaluations and checkpoints: start, control, read, watch.
 
 mod checkpoints;
 mod control;
@@ -55,7 +55,7 @@ async fn show(
     Ok(Json(record(&caller, run.id).await?))
 }
 
-/// The events of a run, from any event on.
+/// Streams the run's events, from any event on.
 async fn watch(
     caller: Caller<WorkflowsRead>,
     path: Path<(String, String)>,
@@ -70,13 +70,13 @@ async fn watch(
     events::serve_run(&app, &stream, &request, view).await
 }
 
-/// The record of a run that exists.
+/// Returns the record of an existing run.
 async fn record<S>(caller: &Caller<S>, run: Uuid) -> ApiResult<TrainingRecord> {
     let found = caller.app().trainings().record(run).await?;
     found.ok_or_else(|| ApiError::new(ErrorCode::RunNotFound))
 }
 
-/// The training or evaluation that a path names, of the workflow that it names.
+/// Finds the training or evaluation that a path names, which must belong to the named workflow.
 async fn found<S: Asked>(caller: &Caller<S>, (workflow, id): (String, String)) -> ApiResult<StoredRun> {
     let workflow = caller.workflow(&workflow).await?;
     let not_found = || ApiError::new(ErrorCode::RunNotFound);

@@ -1,4 +1,4 @@
-//! The report of a run, and its curve as a picture.
+//! Serves a run's report and its curve as an image.
 
 use actix_web::http::header::{CONTENT_SECURITY_POLICY, ContentType};
 use actix_web::web::Path;
@@ -13,10 +13,10 @@ use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::query::{self, Params};
 use crate::http::thread_ids::ThreadIds;
 
-/// Whatever prompts and names contain, a browser does not run or load it.
+/// Keeps browsers from executing or loading anything that prompts and names contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox";
 
-/// As JSON, as text of 80 columns, or as a page.
+/// Responds with JSON, text of 80 columns, or a page.
 pub(super) async fn show(
     caller: Caller<WorkflowsRead>,
     path: Path<(String, String)>,

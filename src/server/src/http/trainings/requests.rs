@@ -1,4 +1,4 @@
-//! Requests for trainings and evaluations, read but for the objects `training` and `evaluation` themselves. Pure.
+//! Parses training and evaluation requests, except the objects `training` and `evaluation`. Pure.
 
 use actors::kinds::training::request_problems;
 use ring::digest::{Context, SHA256};
@@ -8,28 +8,28 @@ use wire::{FieldError, TrainingKind};
 
 use crate::http::fields::Fields;
 
-/// What a request asks for.
+/// A parsed request.
 #[derive(Debug, PartialEq)]
 pub(in crate::http) struct TrainingRequest {
     pub(super) kind: TrainingKind,
     /// A graph to run instead of the workflow's live version.
     pub(super) graph: Option<Value>,
     pub(super) inputs: Map<String, Value>,
-    /// Laid over the version's runnable config.
+    /// Overrides for the version's runnable config.
     pub(super) config: Map<String, Value>,
     /// The object `training` or `evaluation`.
     pub(super) asked: Value,
-    /// The id that the client has chosen for the run.
+    /// The run id chosen by the client.
     pub(super) run: Option<Uuid>,
 }
 
 impl TrainingRequest {
-    /// SHA-256 of what is asked for: the same over HTTP and over a websocket, whatever the id of the run.
+    /// The request's SHA-256. It is the same over HTTP and WebSocket, and independent of the run id.
     pub(super) fn digest(&self) -> Vec<u8> {
         let Self { kind, graph, inputs, config, asked, .. } = self;
         let mut context = Context::new(&SHA256);
         for part in [&json!([kind.as_str(), graph, inputs, config]), asked] {
-            // Members are sorted by their names.
+            // Members are sorted by name.
             context.update(&serde_json::to_vec(part).unwrap_or_default());
         }
         context.finish().as_ref().to_vec()
@@ -43,7 +43,7 @@ impl TrainingRequest {
     }
 }
 
-/// The members of a request; takes the large one out of it. `kind`: the only one that it may have.
+/// Parses the members and moves the large one out. `kind` is the only allowed kind, if set.
 pub(in crate::http) fn read(
     members: &mut Map<String, Value>,
     kind: Option<TrainingKind>,

@@ -1,4 +1,4 @@
-//! Stored results that other evaluators judge.
+//! Re-evaluates stored results with other evaluators.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::http::guard::{Caller, WorkflowsExecute};
 use crate::http::idempotency::{self, KeyScopes, REPLAYED};
 use crate::http::query::Params;
 
-/// 202 and the record of the evaluation.
+/// Responds with 202 and the evaluation's record.
 pub(super) async fn rescore(
     caller: Caller<WorkflowsExecute>,
     path: Path<(String, String)>,

@@ -1,4 +1,4 @@
-//! Starting trainings and evaluations.
+//! Starts trainings and evaluations.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use crate::http::idempotency::{self, KeyScopes, REPLAYED};
 use crate::http::query::Params;
 use crate::http::workflows::draft_of_graph;
 
-/// How far the clock of a client that chooses the id of a run may be behind or ahead.
+/// Maximum clock skew of clients that choose run ids, backwards and forwards.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
 const MAX_AHEAD: TimeDelta = TimeDelta::seconds(60);
 
-/// 202 and the record, or what the run would do.
+/// Responds with 202 and the record, or with a dry run's plan.
 pub(super) async fn create(
     caller: Caller<WorkflowsExecute>,
     name: Path<String>,
@@ -53,7 +53,7 @@ pub(super) async fn create(
     Ok(answer.json(as_started(record)))
 }
 
-/// The record as it was when the run was accepted: the same answer to each retry.
+/// The record as of acceptance, so that every retry gets the same response.
 pub(super) fn as_started(record: TrainingRecord) -> TrainingRecord {
     TrainingRecord {
         status: TrainingState::Queued,
@@ -70,8 +70,8 @@ pub(super) fn as_started(record: TrainingRecord) -> TrainingRecord {
     }
 }
 
-/// Starts a run, or finds the one that an earlier request with the same key or id has started. `key`: scopes and value of an
-/// `Idempotency-Key`.
+/// Starts a run, or finds the one started by an earlier request with the same key or id. `key` contains the scopes and
+/// value of an `Idempotency-Key`.
 pub(in crate::http) async fn start<S: Asked>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
@@ -102,7 +102,7 @@ pub(in crate::http) async fn start<S: Asked>(
     of_workflow(caller, workflow, started).await
 }
 
-/// Whether an id can be that of a run that starts now: its time says when the run was accepted.
+/// Checks that a run starting now can have this id, whose timestamp records the time of acceptance.
 fn check_id(run: Uuid, now: chrono::DateTime<chrono::Utc>) -> ApiResult<()> {
     let is_of_now = kernel::time_of(run).is_some_and(|time| time > now - MAX_AGE && time < now + MAX_AHEAD);
     if is_of_now {
@@ -112,7 +112,7 @@ fn check_id(run: Uuid, now: chrono::DateTime<chrono::Utc>) -> ApiResult<()> {
     Err(ApiError::problems(ErrorCode::InvalidRequest, vec![problem]))
 }
 
-/// Refuses an id that a run of another workflow or kind has.
+/// Refuses an id that already belongs to another workflow's run or another kind.
 async fn of_workflow<S>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
@@ -128,7 +128,7 @@ async fn of_workflow<S>(
     Err(ApiError::new(ErrorCode::IdempotencyKeyReused))
 }
 
-/// Everything is checked and decided.
+/// Validates the request and resolves everything that the run needs.
 async fn prepare<S: Asked>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
@@ -136,7 +136,7 @@ async fn prepare<S: Asked>(
 ) -> ApiResult<Prepared> {
     let TrainingRequest { kind, graph, inputs, config, asked, .. } = wanted;
     let has_graph = graph.is_some();
-    // Each of them can decide where secrets of the workspace are sent.
+    // Each of these can decide where workspace secrets are sent.
     if has_graph || !config.is_empty() || names_credential(&asked) {
         caller.check_writes_workflows(workflow.workspace_id).await?;
     }
@@ -154,14 +154,14 @@ pub(in crate::http) fn refused(refused: Refused) -> ApiError {
     }
 }
 
-/// The version of the graph in the request, or else the live version.
+/// Loads the requested graph as a version, or else the live version.
 async fn version<S: Asked>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
     graph: Option<serde_json::Value>,
 ) -> ApiResult<Arc<LoadedVersion>> {
     let app = caller.app();
-    // As of now: a socket may be open for days.
+    // Reloaded, because a socket may be open for days.
     let found = app.store().workflow(&WorkflowRef::Id(workflow.id), workflow.workspace_id).await?;
     let workflow = found.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
     if workflow.archived_at.is_some() {

@@ -1,4 +1,4 @@
-//! A webhook that is called: believed or not, and then a run.
+//! Handles webhook calls: verifies them and starts runs.
 
 use actix_web::http::Method;
 use actix_web::web::{Path, Payload};
@@ -24,10 +24,10 @@ use crate::http::idempotency::REPLAYED;
 use crate::http::runs::new_run;
 use crate::http::{App, body};
 
-/// Headers that a run never sees.
+/// Headers that runs never receive.
 const HIDDEN: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
-/// 202 with the run.
+/// Responds with 202 and the run.
 pub(super) async fn call(
     app: Anyone,
     name: Path<String>,
@@ -68,7 +68,7 @@ pub(super) async fn call(
     Ok(answer.json(WebhookBegun { run_id: begun.run.to_string(), status: RunState::Queued }))
 }
 
-/// The workflow that the path names, by its id, or by its handle in the workspace that the request names.
+/// Finds the workflow that the path names, by id, or by handle in the workspace that the request names.
 async fn find(app: &App, request: &HttpRequest, name: &str) -> ApiResult<(StoredWorkflow, StoredWebhook)> {
     let not_found = || ApiError::new(ErrorCode::TriggerNotFound);
     let named = request.headers().get("x-workspace").map(|slug| slug.to_str().unwrap_or_default());
@@ -80,7 +80,7 @@ async fn find(app: &App, request: &HttpRequest, name: &str) -> ApiResult<(Stored
     Ok((workflow, webhook))
 }
 
-/// The call brings everything that the webhook asks for; failures count with those of signing in.
+/// Verifies a call against the webhook's requirements. Failures count as failed sign-ins.
 async fn believed(
     app: &App,
     workflow: Uuid,
@@ -93,7 +93,7 @@ async fn believed(
         return Ok(None);
     }
     let (limiter, address) = (app.gate().limiter(), app.client_address(request));
-    // With the address in it, so that another caller cannot lock out the owner of the secret.
+    // Includes the address, so that another caller cannot lock out the secret's owner.
     let identity = format!("webhook:{workflow}:{}", failure_key(address));
     limiter.check_address(address).await?;
     limiter.check_identity(&identity)?;
@@ -140,13 +140,13 @@ fn believe(
     })
 }
 
-/// The challenge by which a sender checks that the service at this address has the secret.
+/// The challenge with which a sender checks that this service has the secret.
 fn challenge<'a>(request: &HttpRequest, body: &'a Value) -> Option<&'a str> {
     let asked = request.method() == Method::POST && body.get("type")?.as_str()? == "url_verification";
     body.get("challenge").filter(|_| asked)?.as_str()
 }
 
-/// Only verified calls count: other callers cannot use the rate up.
+/// Counts a call against the rate limit. Only verified calls count, so that other callers cannot exhaust it.
 async fn count(app: &App, workflow: &StoredWorkflow, config: &WebhookConfig) -> ApiResult<()> {
     let Some(rate) = config.rate_limit else { return Ok(()) };
     let interval = TimeDelta::seconds(i64::from(rate.interval_seconds));
@@ -161,7 +161,7 @@ async fn count(app: &App, workflow: &StoredWorkflow, config: &WebhookConfig) -> 
     }
 }
 
-/// JSON, the fields of a form, or nothing.
+/// Parses JSON or form fields; an empty body is null.
 fn parsed(request: &HttpRequest, raw: &[u8]) -> ApiResult<Value> {
     let kind = request.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -173,7 +173,7 @@ fn parsed(request: &HttpRequest, raw: &[u8]) -> ApiResult<Value> {
         return body::json(raw);
     }
     let form = kind == "application/x-www-form-urlencoded";
-    // `curl -d` calls whatever it sends a form.
+    // `curl -d` labels any body as a form.
     if (form || kind.is_empty())
         && (text.starts_with(b"{") || text.starts_with(b"["))
         && let Ok(json) = body::json(raw)
@@ -183,7 +183,7 @@ fn parsed(request: &HttpRequest, raw: &[u8]) -> ApiResult<Value> {
     Ok(if form { fields(raw) } else { Value::Null })
 }
 
-/// Fields by name; one that is given more than once is a list.
+/// Form fields by name; repeated fields become a list.
 fn fields(text: &[u8]) -> Value {
     let mut fields = Map::new();
     for (name, value) in form_urlencoded::parse(text).into_owned() {

@@ -1,4 +1,4 @@
-//! The schedule of a workflow.
+//! A workflow's cron schedule.
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -25,7 +25,7 @@ pub(super) async fn show(
     Ok(Json(record(found.ok_or_else(not_found)?)))
 }
 
-/// Configures it, whatever it was before; its next time is in the future.
+/// Replaces the schedule. The next run is in the future.
 pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
@@ -39,7 +39,7 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
         .await
 }
 
-/// 204. Runs that it has begun go on.
+/// Responds with 204. Started runs continue.
 pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;

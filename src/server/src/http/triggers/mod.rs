@@ -1,4 +1,4 @@
-//! What begins runs of a workflow by itself: its schedule and its webhook.
+//! Cron and webhook triggers for workflow runs.
 
 mod call;
 mod cron;
@@ -21,7 +21,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .on(&operations::READ_WEBHOOK, webhook::show)
         .on(&operations::SET_WEBHOOK, webhook::set)
         .on(&operations::DELETE_WEBHOOK, webhook::remove)
-        // The trigger itself determines its verbs.
+        // The trigger's configuration decides which methods it accepts.
         .on_every_method(&operations::CALL, call::call)
         .register(config);
 }

@@ -1,4 +1,4 @@
-//! A call that is sent again begins nothing again.
+//! Deduplicates webhook calls.
 
 use actix_web::HttpRequest;
 use actors::kinds::workflow::{IdempotencyKey, StartedRun};
@@ -11,13 +11,13 @@ use wire::{ErrorCode, WebhookConfig};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, idempotency};
 
-/// What tells a call from every other.
+/// The identity of a webhook call.
 pub(super) struct Once {
     workflow: Uuid,
     seal: Option<Seal>,
-    /// The run is begun under it: if the process dies between here and the run, the sender's retry begins the run.
+    /// The run's key. If the process dies before the run starts, the sender's retry starts it.
     key: Option<IdempotencyKey>,
-    /// The sender has named the delivery.
+    /// Whether the sender named the delivery.
     named: bool,
 }
 
@@ -46,7 +46,7 @@ impl Once {
         self.key.clone()
     }
 
-    /// The run that the same delivery has begun; a signed call that is sent again is refused.
+    /// Returns the run started by the same delivery. Refuses a repeated signed call.
     pub(super) async fn begun(&self, app: &App) -> ApiResult<Option<StartedRun>> {
         let Some(key) = &self.key else { return Ok(None) };
         if let Some(seal) = &self.seal {
@@ -59,7 +59,7 @@ impl Once {
         app.runs().started(key).await?.map(|begun| self.judged(begun)).transpose()
     }
 
-    /// Only who names a delivery hears of its run again.
+    /// Returns a replayed run only to senders that name deliveries.
     pub(super) fn judged(&self, begun: StartedRun) -> ApiResult<StartedRun> {
         if begun.replayed && !self.named { Err(ApiError::new(ErrorCode::WebhookReplayed)) } else { Ok(begun) }
     }

@@ -1,4 +1,4 @@
-//! The bodies of requests about triggers, read and checked.
+//! Parses and validates trigger requests.
 
 use actix_web::http::header::HeaderName;
 use actors::triggers::{Schedule, ScheduleError};
@@ -11,10 +11,10 @@ use wire::{FieldError, SignatureScheme, WebhookConfig, WebhookRate};
 use super::secrets::Secrets;
 use crate::http::fields::Fields;
 
-/// A request, or every problem of it.
+/// A parsed request, or all its problems.
 type Read<T> = Result<T, Vec<FieldError>>;
 
-/// `PUT /api/workflows/{ref}/triggers/cron`: what to do, and when next.
+/// `PUT /api/workflows/{ref}/triggers/cron`: the settings and the next time.
 pub(super) fn cron(
     body: &Map<String, Value>,
     now: DateTime<Utc>,
@@ -68,16 +68,16 @@ fn problem(error: ScheduleError) -> FieldError {
     }
 }
 
-/// How a secret is shown.
+/// The placeholder for secrets in responses.
 pub(super) const MASK: &str = "********";
-/// Verbs that a webhook may take.
+/// Methods that a webhook may accept.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
-/// Bytes of a secret.
+/// Bounds for secret lengths in bytes.
 const SECRET: std::ops::RangeInclusive<usize> = 16..=1024;
-/// Seconds that a timestamp may be away.
+/// Default and bounds for timestamp tolerance in seconds.
 const TOLERANCE: (i64, std::ops::RangeInclusive<i64>) = (300, 1..=3_600);
 
-/// `PUT /api/workflows/{ref}/triggers/webhook/config`; secrets that are not given are those that are known.
+/// `PUT /api/workflows/{ref}/triggers/webhook/config`. Omitted secrets keep their known values.
 pub(super) fn webhook(body: &Map<String, Value>, known: &Secrets) -> Read<(WebhookConfig, Secrets)> {
     let mut fields = Fields::of(body);
     let allowed_methods = methods(&mut fields);
@@ -120,7 +120,7 @@ pub(super) fn webhook(body: &Map<String, Value>, known: &Secrets) -> Read<(Webho
     if !problems.is_empty() {
         return Err(problems);
     }
-    // Without its header, no caller has to present a secret.
+    // Without its header, a secret is not required from callers.
     let secrets = Secrets {
         shared: shared.filter(|_| shared_secret_header.is_some()),
         hmac: hmac.filter(|_| hmac_header.is_some()),
@@ -158,7 +158,7 @@ fn methods(fields: &mut Fields<'_>) -> Vec<String> {
     methods
 }
 
-/// A header's name, in small letters.
+/// A header name in lower case.
 fn header(fields: &mut Fields<'_>, name: &'static str) -> Option<String> {
     let text = fields.text(name)?;
     match HeaderName::from_bytes(text.as_bytes()) {
@@ -180,7 +180,7 @@ fn secret(fields: &mut Fields<'_>, name: &'static str, known: Option<&Secret>) -
     Some(Secret::from(given.to_owned()))
 }
 
-/// A secret and its header go together. A secret that is known needs no header: then it goes.
+/// A secret and its header require each other. A known secret without its header is removed.
 fn pair(fields: &mut Fields<'_>, name: &'static str, header: bool, secret: bool) {
     if header && !secret {
         fields.note(FieldError::new(format!("/{name}"), "required", "is required with its header"));

@@ -1,4 +1,4 @@
-//! A webhook's secrets, sealed by a key that the service keeps, which is itself under the vault's where it has one.
+//! A webhook's secrets, sealed with a service key, which is itself sealed with the vault's key if there is one.
 
 use kernel::Secret;
 use secrecy::ExposeSecret;
@@ -9,14 +9,14 @@ use wire::ErrorCode;
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 
-/// What a webhook's calls are held against.
+/// The secrets that verify a webhook's calls.
 #[derive(Clone, Default)]
 pub(super) struct Secrets {
     pub(super) shared: Option<Secret>,
     pub(super) hmac: Option<Secret>,
 }
 
-/// What they are bound to.
+/// The sealing context.
 fn context(workflow: Uuid) -> String {
     format!("callboard|webhook|{workflow}")
 }

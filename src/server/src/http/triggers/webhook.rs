@@ -1,4 +1,4 @@
-//! The configuration of a workflow's webhook.
+//! A workflow's webhook configuration.
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -28,7 +28,7 @@ pub(super) async fn show(
     Ok(Json(record(found, &secrets)?))
 }
 
-/// Configures it, whatever it was before. A secret that is not given, or given as it is shown, stays.
+/// Replaces the configuration. A secret that is omitted or sent as its placeholder is kept.
 pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
@@ -49,7 +49,7 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
         .await
 }
 
-/// Its address answers no caller any more.
+/// Removes the webhook. Its URL no longer accepts calls.
 pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
@@ -62,7 +62,7 @@ pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -
         .await
 }
 
-/// What it was told.
+/// The stored configuration.
 pub(super) fn config(stored: &StoredWebhook) -> ApiResult<WebhookConfig> {
     serde_json::from_value(stored.config.clone())
         .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))

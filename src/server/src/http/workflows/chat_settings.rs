@@ -1,5 +1,5 @@
-//! What the chat of a workflow shows, read and checked: prompts to start with and models to choose from, in the shapes
-//! that the chat's widget takes. Pure.
+//! Parses and validates a workflow's chat settings: start prompts and selectable models, in the chat widget's format.
+//! Pure.
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -11,14 +11,14 @@ use wire::{
 use super::requests::bounded;
 use crate::http::fields::Fields;
 
-/// Prompts that fit on a page.
+/// Maximum prompts on a page.
 const MOST_PROMPTS: usize = 20;
-/// Models that fit in a menu.
+/// Maximum models in a menu.
 const MOST_MODELS: usize = 50;
-/// Characters of a prompt.
+/// Maximum characters in a prompt.
 const LONGEST_PROMPT: usize = 4_000;
 
-/// The member `chat`; its problems are noted with the request's. A member that is null gets its default.
+/// Reads the member `chat` and adds its problems to the request's. A null member gets its default.
 pub(super) fn read(request: &mut Fields<'_>, chat: &Map<String, Value>) -> UpdateChatSettings {
     let mut fields = Fields::of(chat);
     let start_prompts = list(&mut fields, "start_prompts", MOST_PROMPTS, prompt);
@@ -54,7 +54,7 @@ pub(super) fn read(request: &mut Fields<'_>, chat: &Map<String, Value>) -> Updat
     }
 }
 
-/// What the models may use each day.
+/// Reads the daily model limits.
 fn limits(fields: &mut Fields<'_>) -> ChatLimits {
     let mut tokens = |name: &'static str| {
         let value = fields.stands(name).filter(|value| !value.is_null())?;
@@ -82,7 +82,7 @@ fn limits(fields: &mut Fields<'_>) -> ChatLimits {
     ChatLimits { session_tokens_per_day, session_usd_per_day, tokens_per_day, usd_per_day }
 }
 
-/// `"words"`, or a model.
+/// Reads `"words"` or a model.
 fn title(fields: &mut Fields<'_>) -> Option<ChatTitle> {
     let value = fields.stands("title").filter(|value| !value.is_null())?;
     match value {
@@ -110,7 +110,7 @@ fn title_model(fields: &mut Fields<'_>) -> TitleModel {
     }
 }
 
-/// The model that transcribes recordings.
+/// Reads the model for transcriptions.
 fn transcription(fields: &mut Fields<'_>) -> TranscriptionSettings {
     let unknown = FieldError::new("/model", "unknown", "is not a model that transcribes")
         .suggest("openai/<model>, gemini/<model> or practice/transcribe");
@@ -121,7 +121,7 @@ fn transcription(fields: &mut Fields<'_>) -> TranscriptionSettings {
     }
 }
 
-/// A model, noted as `unknown` if it is not usable, and its endpoint.
+/// Reads a model and its endpoint. An unusable model is reported as `unknown`.
 fn binding(
     fields: &mut Fields<'_>,
     is_usable: impl FnOnce(&str) -> bool,
@@ -162,7 +162,7 @@ fn busy(fields: &mut Fields<'_>) -> Option<BusyThread> {
     known
 }
 
-/// A list of objects, each as `check` wants it.
+/// Reads an array of objects, each validated by `check`.
 fn list(
     chat: &mut Fields<'_>,
     name: &'static str,
@@ -213,7 +213,7 @@ fn prompt(fields: &mut Fields<'_>) {
     }
 }
 
-/// One content of a message; more members than these are the widget's business.
+/// Validates one content part of a message; further members are left to the widget.
 fn content(fields: &mut Fields<'_>, at: &str, part: &Value) {
     let texts: &[&str] = match part.get("type").and_then(Value::as_str) {
         Some("input_text") => &["text"],

@@ -1,4 +1,4 @@
-//! What the models of a workflow's chat have used.
+//! Model usage by a workflow's chat.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Json, Path};
@@ -8,7 +8,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::query::Params;
 
-/// By days, the latest first.
+/// Lists usage by day, latest first.
 pub(super) async fn list(
     caller: Caller<WorkflowsRead>,
     name: Path<String>,

@@ -1,4 +1,4 @@
-//! Credentials that a graph names, and whether its workspace has them.
+//! Checks the credentials named in a graph against its workspace.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ use super::prices;
 use crate::http::error::ApiResult;
 use crate::http::guard::{Asked, Caller};
 
-/// What is wrong with the names in a graph, and what may be right later.
+/// Errors and warnings about the names in a graph.
 #[derive(Default)]
 pub(super) struct Named {
     pub(super) errors: Vec<FieldError>,
     pub(super) warnings: Vec<FieldError>,
 }
 
-/// Looks every name up; pointers begin at the graph. Without a workspace it is the caller's.
+/// Checks every name; pointers start at the graph. Without a workspace, uses the caller's.
 pub(super) async fn of_graph<S: Asked>(
     caller: &Caller<S>,
     graph: &Value,
@@ -33,7 +33,7 @@ pub(super) async fn of_graph<S: Asked>(
         None => caller.workspace().await?,
     };
     let known = caller.store().credential_names(workspace).await?;
-    // Names are told to those who may list them.
+    // Suggestions reveal names only to callers who may list them.
     let shown: &[String] = if caller.principal().may(Scope::VaultRead).is_ok() { &known } else { &[] };
     let unknown = uses.iter().filter(|one| !known.contains(&one.name)).take(MOST_PROBLEMS);
     let errors = unknown.map(|one| of_name(one, shown)).collect();
@@ -60,7 +60,7 @@ fn of_name(one: &CredentialUse, known: &[String]) -> FieldError {
     }
 }
 
-/// Whether the live version has the credentials that it names; `None` if it names none and there are no warnings.
+/// Checks that the live version's credentials exist; `None` if it names none and has no warnings.
 pub(super) async fn readiness<S>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,

@@ -1,4 +1,4 @@
-//! A version as a picture.
+//! Diagrams of a version.
 
 use actix_web::http::header::{ContentType, ETAG};
 use actix_web::web::{self, Path};
@@ -13,9 +13,9 @@ use crate::http::etag;
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::query::Params;
 
-/// Counts the ways in which the same graph was drawn, so that no client keeps an old picture.
+/// Incremented when the same graph is drawn differently, so that no client keeps an old image.
 const STYLE: &str = "1";
-/// Whatever stood in the picture, a browser would not run or load it.
+/// Keeps browsers from executing or loading anything in the image.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox";
 
 pub(super) async fn svg(
@@ -33,7 +33,7 @@ pub(super) async fn svg(
         return Ok(not_modified(&tag));
     }
     let graph = parsed(&version)?;
-    // A large one takes a while, and a worker has other requests to answer.
+    // Drawing a large graph takes a while, and the worker must serve other requests.
     let drawn = web::block(move || diagram::svg(&graph, &title)).await;
     let drawn = drawn.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
     let svg = drawn.map_err(|_| ApiError::new(ErrorCode::DiagramTooLarge))?;
@@ -74,7 +74,7 @@ fn parsed(version: &StoredVersion) -> ApiResult<engine::Graph> {
     })
 }
 
-/// All that the picture depends on.
+/// The ETag of everything that the image depends on.
 fn tag(kind: &str, version: &StoredVersion, title: &str) -> String {
     let mut context = Context::new(&SHA256);
     for part in [STYLE.as_bytes(), kind.as_bytes(), version.digest.as_slice(), title.as_bytes()] {

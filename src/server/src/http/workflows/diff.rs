@@ -1,4 +1,4 @@
-//! What differs between two versions.
+//! The differences between two versions.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Json, Path};

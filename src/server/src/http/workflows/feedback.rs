@@ -1,4 +1,4 @@
-//! Feedback of visitors, as records or as cases of a dataset.
+//! Visitor feedback, as records or as dataset cases.
 
 use std::collections::VecDeque;
 
@@ -20,9 +20,9 @@ use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
 use crate::http::time;
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "feedback";
-/// Entries that are read at once for cases.
+/// Entries per query for cases.
 const CASES_PART: i64 = 100;
 
 pub(super) async fn list(
@@ -63,7 +63,7 @@ fn visible(ids: ThreadIds, line: Bytes) -> Bytes {
     ids.text(text).into_owned().into()
 }
 
-/// The lines of all cases after `after`, read part by part. An error cuts the body off before its end.
+/// Streams all cases after `after` as lines, read in pages. An error truncates the body.
 fn cases(
     store: Store,
     workflow: Uuid,
@@ -88,7 +88,7 @@ fn cases(
     })
 }
 
-/// The line of a case; `None` without a copy of its turn.
+/// The line for a case; `None` without a copy of its turn.
 fn line(entry: ListedFeedback) -> ApiResult<Option<Bytes>> {
     let Some(case) = case(entry)? else { return Ok(None) };
     let mut line = serde_json::to_vec(&case).map_err(corrupt)?;

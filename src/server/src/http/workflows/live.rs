@@ -1,4 +1,4 @@
-//! Which version is live: that of the chat, of triggers and of sub-workflows.
+//! Sets the live version, which chats, triggers and sub-workflows use.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
@@ -11,7 +11,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::WorkflowsWrite;
 use crate::http::idempotency::Reply;
 
-/// Makes a numbered version live, also an older one: a rollback. 200 with the workflow's record.
+/// Makes a numbered version live; an older one is a rollback. Responds with 200 and the workflow's record.
 pub(super) async fn set(
     change: Change<WorkflowsWrite>,
     path: Path<(String, String)>,

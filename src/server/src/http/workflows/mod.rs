@@ -41,9 +41,9 @@ pub(super) use feedback::case as feedback_case;
 pub(super) use records::public as public_record;
 pub(super) use versions::{draft_of_graph, no_version};
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "workflows";
-/// Most workflows that a list answers at once.
+/// Maximum workflows per page.
 const LIST_LIMIT: i64 = 1000;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
@@ -79,7 +79,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .register(config);
 }
 
-/// A bare array, the newest first; where more follows, a header says how to go on.
+/// Lists the newest first as a bare array. If more follow, a header contains the cursor.
 async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let workspace = caller.workspace().await?;
     let mut query = Params::of(&request);
@@ -113,7 +113,7 @@ async fn create(change: Change<WorkflowsWrite>) -> ApiResult<HttpResponse> {
     told_of_handle(caller, made, workspace, handle).await
 }
 
-/// The answer; where a handle is taken that the caller would not see in a list, it says so.
+/// Adds to a taken-handle error that an archived workflow has the handle, since lists do not show it.
 async fn told_of_handle(
     caller: &Caller<WorkflowsWrite>,
     answer: ApiResult<HttpResponse>,
@@ -143,12 +143,12 @@ async fn show(
     Ok(Json(ShownWorkflow { workflow, readiness }))
 }
 
-/// Archives: what was there can still be read, and nothing else. As often as one likes.
+/// Archives a workflow, which becomes read-only. Idempotent.
 async fn archive(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
     if workflow.is_public {
-        // It takes the publication back.
+        // Archiving revokes the publication.
         caller.allowed(workflows::check_publishes(caller.requester(), workflow.workspace_id)).await?;
     }
     change.wants_no_more()?;
@@ -176,7 +176,7 @@ async fn restore(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResul
         .await
 }
 
-/// What anybody may know; an unpublished workflow is not there for them.
+/// Returns the public view of a workflow. An unpublished workflow is not found.
 async fn public(app: Anyone, name: Path<String>, request: HttpRequest) -> ApiResult<Json<PublicWorkflow>> {
     let not_found = || ApiError::new(ErrorCode::WorkflowNotFound);
     let named = request.headers().get("x-workspace").map(|slug| slug.to_str().unwrap_or_default());

@@ -1,11 +1,11 @@
-//! Models whose calls a limit in money does not include.
+//! Finds models whose calls a spending limit does not cover.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 use wire::ChatLimits;
 
-/// What a limit in money does not count: models without a price.
+/// Returns the models without a price, which a spending limit does not count.
 pub(super) fn unpriced(named_in: [&Value; 2], limits: &ChatLimits) -> Vec<String> {
     if limits.session_usd_per_day.is_none() && limits.usd_per_day.is_none() {
         return Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn unpriced(named_in: [&Value; 2], limits: &ChatLimits) -> Vec<String
         .collect()
 }
 
-/// The models that members `model` name without a template.
+/// Collects the models in `model` members without a template.
 fn named_models<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
     match value {
         Value::Object(members) => {

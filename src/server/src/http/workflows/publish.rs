@@ -1,4 +1,4 @@
-//! Publishing a workflow as a chat, and ending that.
+//! Publishes a workflow as a chat, and revokes the publication.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
@@ -11,7 +11,7 @@ use crate::http::error::ApiResult;
 use crate::http::guard::WorkflowsWrite;
 use crate::http::idempotency::Reply;
 
-/// 201 the first time, 200 when it only changes whether a login is required.
+/// Responds with 201 the first time, or with 200 if only the login requirement changes.
 pub(super) async fn publish(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
@@ -29,7 +29,7 @@ pub(super) async fn publish(change: Change<WorkflowsWrite>, name: Path<String>) 
         .await
 }
 
-/// Ends the publication; as often as one likes.
+/// Revokes the publication. Idempotent.
 pub(super) async fn revoke(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;

@@ -1,4 +1,4 @@
-//! From rows to the wire.
+//! Maps rows to API records.
 
 use store::{ListedVersion, StoredVersion, StoredWorkflow};
 use wire::{PublicWorkflow, VersionRecord, VersionSummary, WorkflowRecord};

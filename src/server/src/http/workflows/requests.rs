@@ -1,4 +1,4 @@
-//! The bodies of requests about workflows, read and checked. Pure: every problem at once, and nothing else.
+//! Parses and validates workflow requests, and reports all problems at once. Pure.
 
 use control::handle;
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use wire::{
 use super::chat_settings;
 use crate::http::fields::Fields;
 
-/// A request, or every problem of it.
+/// A parsed request, or all its problems.
 pub(super) type Read<T> = Result<T, Vec<FieldError>>;
 
 fn read<T>(fields: Fields<'_>, value: T) -> Read<T> {
@@ -30,7 +30,7 @@ pub(super) fn create_workflow(body: &Map<String, Value>) -> Read<CreateWorkflow>
     read(fields, CreateWorkflow { name, handle, description, tags })
 }
 
-/// `PUT /api/workflows/{ref}`. To take the description away, it is null.
+/// `PUT /api/workflows/{ref}`. A null description removes it.
 pub(super) fn update_workflow(body: &Map<String, Value>) -> Read<UpdateWorkflow> {
     let mut fields = Fields::of(body);
     let name = name(&mut fields);
@@ -81,7 +81,7 @@ fn tags(fields: &mut Fields<'_>) -> Option<Vec<String>> {
     Some(tags.into_iter().map(|(_, tag)| tag.to_owned()).collect())
 }
 
-/// Notes that a text is too short, too long, or holds what no text may.
+/// Records a problem if a text is too short, too long, or contains NUL.
 pub(super) fn bounded(fields: &mut Fields<'_>, pointer: &str, text: &str, least: usize, most: usize) {
     let length = text.chars().count();
     if length < least || length > most {
@@ -91,7 +91,7 @@ pub(super) fn bounded(fields: &mut Fields<'_>, pointer: &str, text: &str, least:
     not_nul(fields, pointer, text);
 }
 
-/// PostgreSQL's text cannot hold it.
+/// PostgreSQL text cannot contain NUL.
 fn not_nul(fields: &mut Fields<'_>, pointer: &str, text: &str) {
     if text.contains('\0') {
         fields.note(FieldError::new(pointer, "format", "must not hold the character NUL"));
@@ -113,7 +113,7 @@ pub(super) fn publish(body: &Map<String, Value>) -> Read<PublishRequest> {
     read(fields, PublishRequest { require_login })
 }
 
-/// `POST /api/workflows/{ref}/versions`, but for what its graph and config say.
+/// `POST /api/workflows/{ref}/versions`, without validation of the graph and config.
 pub(super) fn create_version(body: &Map<String, Value>) -> Read<CreateVersion> {
     let mut fields = Fields::of(body);
     let graph = graph(&mut fields);
@@ -132,7 +132,7 @@ pub(super) fn create_version(body: &Map<String, Value>) -> Read<CreateVersion> {
     )
 }
 
-/// The same of a draft.
+/// Like [`create_version`], for a draft to promote.
 pub(super) fn promote_draft(body: &Map<String, Value>) -> Read<PromoteDraft> {
     let mut fields = Fields::of(body);
     let draft = fields.text("draft").unwrap_or_default().to_owned();
@@ -149,7 +149,7 @@ pub(super) fn promote_draft(body: &Map<String, Value>) -> Read<PromoteDraft> {
     read(fields, PromoteDraft { draft, metadata, notes })
 }
 
-/// A checkpoint to save.
+/// Like [`create_version`], for a checkpoint to promote.
 pub(super) fn promote_checkpoint(body: &Map<String, Value>) -> Read<PromoteCheckpoint> {
     let mut fields = Fields::of(body);
     let checkpoint = fields.text("checkpoint").unwrap_or_default().to_owned();
@@ -176,7 +176,7 @@ pub(super) fn set_live(body: &Map<String, Value>) -> Read<SetLive> {
     read(fields, SetLive { force })
 }
 
-/// A graph and a config to check.
+/// A graph and a config to validate.
 pub(super) struct CheckRequest {
     pub(super) graph: Value,
     pub(super) runnable_config: Option<Map<String, Value>>,
@@ -190,14 +190,14 @@ pub(super) fn check(body: &Map<String, Value>) -> Read<CheckRequest> {
     read(fields, CheckRequest { graph, runnable_config })
 }
 
-/// Whatever stands there, even null: what is wrong with it the graph's own check says.
+/// Returns the member `graph` as sent, even null; the graph's own validation reports its problems.
 fn graph(fields: &mut Fields<'_>) -> Value {
     match fields.stands("graph") {
         Some(graph) => engine::without_schema(graph.clone()),
         None => {
             let problem = FieldError::new("/graph", "required", "is required");
             if fields.has("nodes") {
-                // The graph itself was sent.
+                // The request is the graph itself.
                 fields.pass_over(&["format", "inputs", "state", "modules", "nodes", "edges", "output"]);
                 fields
                     .note(problem.suggest("put the graph inside: {\"graph\": {\"format\": \"graph/1\", …}}"));

@@ -1,4 +1,4 @@
-//! How versions become live: the gate and the canary.
+//! Rollout of versions: the gate and the canary.
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -15,7 +15,7 @@ use crate::http::idempotency::Reply;
 use crate::http::trainings::refused_training;
 use crate::http::{query, time};
 
-/// The gate, the canary, and what it is judged by.
+/// Returns the gate, the canary and the canary's counts.
 pub(super) async fn show(
     caller: Caller<WorkflowsRead>,
     name: Path<String>,
@@ -29,7 +29,7 @@ pub(super) async fn show(
     Ok(Json(record(stored, workflow.live_version, counts)))
 }
 
-/// Sets both; 200 with the rollout.
+/// Sets gate and canary. Responds with 200 and the rollout.
 pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
@@ -51,7 +51,7 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
         wanted.gate = Some(fixed.gate);
         evaluation = Some(fixed.evaluation);
     }
-    // A canary that stays keeps its counts.
+    // An unchanged canary keeps its counts.
     let known = caller.store().rollout(workflow.id).await?.and_then(|known| known.canary);
     let stays = known.filter(|known| wanted.canary.is_some_and(|canary| canary.version == known.version));
     let counts = counts(caller, &workflow, stays).await?.unwrap_or_default();
@@ -65,7 +65,7 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
         .await
 }
 
-/// Makes the canary live; 200 with the rollout.
+/// Makes the canary live. Responds with 200 and the rollout.
 pub(super) async fn promote(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
@@ -80,7 +80,8 @@ pub(super) async fn promote(change: Change<WorkflowsWrite>, name: Path<String>) 
         .await
 }
 
-/// The gate with fixed versions, or its every problem, by an evaluation of the live version, or else of the latest one, that is not started.
+/// Returns the gate with fixed versions, or all its problems. They are found by preparing an evaluation of the live
+/// version, or else the latest one, without starting it.
 async fn check(
     caller: &Caller<WorkflowsWrite>,
     workflow: &StoredWorkflow,

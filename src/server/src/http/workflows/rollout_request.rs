@@ -1,4 +1,4 @@
-//! The body of `PUT /api/workflows/{ref}/rollout`, read and checked. Pure.
+//! Parses and validates the body of `PUT /api/workflows/{ref}/rollout`. Pure.
 
 use std::ops::RangeInclusive;
 
@@ -8,12 +8,12 @@ use wire::{FieldError, PutRollout, RolloutCanary, RolloutGate};
 use super::requests::Read;
 use crate::http::fields::Fields;
 
-/// A version may be worse than the live one by this much, unless the gate says otherwise.
+/// The default `max_drop`: how much worse than the live version a version may be.
 const MAX_DROP: f64 = 0.02;
-/// Characters of the name of a dataset.
+/// Maximum characters in a dataset name.
 const LONGEST_NAME: usize = 200;
 
-/// What is absent or null is removed.
+/// Reads the request. An absent or null part is removed.
 pub(super) fn read(body: &Map<String, Value>) -> Read<PutRollout> {
     let mut fields = Fields::of(body);
     let gate = fields.object("gate").map(|gate| inside("/gate", gate, read_gate));
@@ -27,7 +27,7 @@ pub(super) fn read(body: &Map<String, Value>) -> Read<PutRollout> {
     if problems.is_empty() { Ok(PutRollout { gate, canary }) } else { Err(problems) }
 }
 
-/// A member with its problems, whose pointers begin at the body.
+/// Reads a member; pointers of its problems start at the body.
 fn inside<T>(
     at: &str,
     members: &Map<String, Value>,

@@ -1,4 +1,4 @@
-//! The threads of a workflow's visitors, for its owner.
+//! The visitors' threads in a workflow, for its owner.
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -21,7 +21,7 @@ use crate::http::paging::{self, Part};
 use crate::http::query::{self, Params};
 use crate::http::time;
 
-/// In a cursor.
+/// The lists' names in cursors.
 const THREADS: &str = "threads";
 const ITEMS: &str = "items";
 
@@ -67,7 +67,7 @@ pub(super) async fn items(
     let limit = usize::try_from(part.limit).unwrap_or(usize::MAX);
     let more = data.len() > limit;
     data.truncate(limit);
-    // A page may be short: hidden items count, and are not shown.
+    // Hidden items count towards the page but are omitted, so a page may be short.
     let last = data.last().filter(|_| more).map(|last| last.id().to_owned());
     data.retain(|item| !item.is_hidden());
     let links = Links::of(caller.app(), &request);
@@ -75,7 +75,7 @@ pub(super) async fn items(
     Ok(Json(Listed { data, next_cursor: last.map(|last| paging::cursor(ITEMS, &last)) }))
 }
 
-/// The id of an item in a cursor.
+/// An item id in a cursor.
 struct Cursor(ItemKey);
 
 impl std::str::FromStr for Cursor {
@@ -103,7 +103,7 @@ pub(super) async fn change(
             let mut changed = thread;
             changed.thread.title = title.clone().or(changed.thread.title);
             changed.thread.status = status.clone().unwrap_or(changed.thread.status);
-            // A title is content, which an erasure must not leave in the answer for a retry.
+            // A title is content, which must not survive an erasure in the response stored for retries.
             Ok(Reply::ok(&record(changed))?.secret())
         })
         .await
@@ -142,7 +142,7 @@ pub(super) async fn erase_visitor(
     erase(caller.app(), &[requested]).await
 }
 
-/// A workflow whose visitors the caller may manage.
+/// Finds a workflow whose visitors the caller may manage.
 async fn managed<S: Asked>(caller: &Caller<S>, name: &str) -> ApiResult<StoredWorkflow> {
     let workflow = caller.workflow(name).await?;
     caller.allowed(visitors::check_may_manage(caller.requester(), workflow.workspace_id)).await?;
@@ -179,7 +179,7 @@ fn record(ListedThread { thread, items, last_item_at }: ListedThread) -> ThreadR
     }
 }
 
-/// The title and the status of [`UpdateThread`].
+/// Reads the title and status from [`UpdateThread`].
 fn update(body: &Map<String, Value>) -> Read<(Option<String>, Option<ThreadStatus>)> {
     let mut fields = Fields::of(body);
     let UpdateThread { status, reason, title } = UpdateThread {

@@ -1,4 +1,4 @@
-//! Changing what a workflow says of itself.
+//! Updates a workflow's own fields.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
@@ -11,7 +11,7 @@ use crate::http::error::ApiResult;
 use crate::http::guard::WorkflowsWrite;
 use crate::http::idempotency::Reply;
 
-/// Changes what the body says, and nothing else.
+/// Changes only the fields in the body.
 pub(super) async fn update(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;

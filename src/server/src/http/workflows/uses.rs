@@ -1,4 +1,4 @@
-//! Uses of a workflow, for those who are about to archive it.
+//! A workflow's uses, for people who are about to archive it.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Json, Path};
@@ -9,7 +9,7 @@ use crate::http::error::ApiResult;
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::query;
 
-/// Its triggers, its publication, the apps, and the workflows that run it.
+/// Returns its triggers, its publication, and the apps and workflows that run it.
 pub(super) async fn show(
     caller: Caller<WorkflowsRead>,
     name: Path<String>,
@@ -37,7 +37,7 @@ pub(super) async fn show(
     }))
 }
 
-/// Whether a node or a tool of the graph runs the workflow.
+/// Whether a node or tool in the graph runs the workflow.
 fn runs(found: &LiveGraph, workflow: &StoredWorkflow) -> bool {
     let id = workflow.id.to_string();
     let names = |name: &str| name == workflow.handle || name.eq_ignore_ascii_case(&id);

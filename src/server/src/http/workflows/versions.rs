@@ -1,4 +1,4 @@
-//! Versions: checked when they are saved, frozen from then on.
+//! Versions: validated when saved, immutable afterwards.
 
 use std::collections::BTreeMap;
 
@@ -27,9 +27,9 @@ use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::{self, Params};
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "versions";
-/// In a cursor of versions and drafts.
+/// The name of the list with drafts in cursors.
 const DRAFTS: &str = "versions-and-drafts";
 
 pub(super) async fn create(
@@ -69,12 +69,12 @@ pub(super) async fn create(
             Reply::made(saved.is_new, &answer)
         })
         .await;
-    // Its gate may begin now; else the next poll finds it.
+    // Wakes the gates so that this version's gate can start at once; otherwise the next poll finds it.
     caller.app().trainings().wake_gates();
     saved
 }
 
-/// A version to save with the runnable config of the latest version, and the number of that version if it has one.
+/// Adds the latest version's runnable config to a version to save. Also returns that version's number, if it has one.
 async fn with_newest_config(
     changes: &mut Changes,
     workflow: Uuid,
@@ -86,7 +86,7 @@ async fn with_newest_config(
     Ok((CreateVersion { runnable_config: newest.runnable_config, ..wanted }, kept_from))
 }
 
-/// What a draft holds, as a version to save.
+/// Converts a draft to a version to save.
 async fn promoted(
     caller: &Caller<WorkflowsWrite>,
     workflow: &StoredWorkflow,
@@ -102,8 +102,8 @@ async fn promoted(
     })
 }
 
-/// The graph of a checkpoint's run with the config of the checkpoint, as a version to save. If a draft was trained that is not there any more,
-/// the latest version has the graph.
+/// Combines the graph of a checkpoint's run with the checkpoint's config as a version to save. If the trained draft no
+/// longer exists, the latest version has the graph.
 async fn of_checkpoint(
     caller: &Caller<WorkflowsWrite>,
     workflow: &StoredWorkflow,
@@ -133,14 +133,14 @@ async fn of_checkpoint(
     })
 }
 
-/// A version that a request asks for.
+/// The requested version.
 enum Wanted {
     Graph(CreateVersion),
     Draft(PromoteDraft),
     Checkpoint(PromoteCheckpoint),
 }
 
-/// Every problem of the graph and the config.
+/// Fails with all problems in the graph and the config.
 async fn check_all(
     wanted: &CreateVersion,
     unknown_credentials: Vec<FieldError>,
@@ -154,7 +154,7 @@ async fn check_all(
     ApiError::refuse(config)
 }
 
-/// A version to save; when anything is wrong with the request itself, what is wrong inside is told with it.
+/// Parses a version to save; if the request itself is invalid, also reports the problems inside.
 fn read(body: &Map<String, Value>) -> Read<Wanted> {
     if body.contains_key("checkpoint") {
         return requests::promote_checkpoint(body).map(Wanted::Checkpoint);
@@ -173,7 +173,7 @@ fn read(body: &Map<String, Value>) -> Read<Wanted> {
     })
 }
 
-/// A draft of this graph with the runnable config of the workflow's live version, with everything checked. Pointers begin with
+/// Creates a draft with this graph and the live version's runnable config, after full validation. Pointers start with
 /// `/graph_config`.
 pub(in crate::http) async fn draft_of_graph<S: Asked>(
     caller: &Caller<S>,
@@ -212,7 +212,7 @@ fn frozen<S>(caller: &Caller<S>, workflow_id: Uuid, wanted: CreateVersion) -> Ne
     }
 }
 
-/// The newest first, without what may be large.
+/// Lists the newest first, without potentially large fields.
 pub(super) async fn list(
     caller: Caller<WorkflowsRead>,
     name: Path<String>,
@@ -234,7 +234,7 @@ pub(super) async fn list(
     Ok(Json(Listed { data: summaries(&caller, workflow.id, found).await?, next_cursor }))
 }
 
-/// Versions of a list, with what their gates have decided.
+/// Version summaries with the outcomes of their gates.
 async fn summaries(
     caller: &Caller<WorkflowsRead>,
     workflow: Uuid,
@@ -267,7 +267,7 @@ pub(super) async fn show(
     Ok(Json(VersionRecord { gate, ..records::version(version) }))
 }
 
-/// The version or draft whose number or id is in a path.
+/// Finds the version or draft that a path names by number or id.
 pub(super) async fn find<S>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
@@ -278,12 +278,12 @@ pub(super) async fn find<S>(
         let found = caller.store().version_by_id(id).await?;
         return found.filter(|found| found.workflow_id == workflow.id).ok_or_else(not_found);
     }
-    // Each version has one address: parsing alone would take `+1` and `01` too.
+    // Each version has one URL: parsing alone would also accept `+1` and `01`.
     let parsed = number.parse().ok().filter(|parsed: &i32| parsed.to_string() == number);
     caller.store().version(workflow.id, parsed.ok_or_else(not_found)?).await?.ok_or_else(not_found)
 }
 
-/// That the workflow has no version of this number, and which it has.
+/// The error for an unknown version number, which names the latest version.
 pub(in crate::http) fn no_version(workflow: &StoredWorkflow, number: &str) -> ApiError {
     let message = match workflow.latest_version {
         Some(latest) => format!("Version '{}' not found; the newest is {latest}.", shortened(number)),
@@ -292,7 +292,7 @@ pub(in crate::http) fn no_version(workflow: &StoredWorkflow, number: &str) -> Ap
     ApiError::new(ErrorCode::VersionNotFound).with_message(message)
 }
 
-/// Says everything that is wrong with a graph and its config, without saving them.
+/// Validates a graph and its config without saving them; returns all problems.
 pub(super) async fn check(
     caller: Caller<WorkflowsRead>,
     request: HttpRequest,
@@ -302,7 +302,7 @@ pub(super) async fn check(
     let body = body::object(&request, &body)?;
     let wanted = Params::of(&request).and(requests::check(&body))?;
     let config = wanted.runnable_config.as_ref();
-    // A check belongs to no workspace; all of them have one share.
+    // Checks belong to no workspace; they all have one common share of the sandbox.
     let graph = all_graph_problems(&wanted.graph, caller.app().system().sandbox()).await?;
     let named = credentials::of_graph(&caller, &wanted.graph, None).await?;
     let mut errors = [graph, named.errors, config_problems(config)].concat();
@@ -315,19 +315,19 @@ pub(super) async fn check(
     Ok(Json(Checked { valid: errors.is_empty(), errors, warnings }))
 }
 
-/// Those of its code among them.
+/// Returns all graph problems, including those in its code.
 async fn all_graph_problems(graph: &Value, sandbox: &Sandbox) -> ApiResult<Vec<FieldError>> {
     let checked = engine::check_all(graph, sandbox).await;
     let checked = checked.map_err(|error| ApiError::new(ErrorCode::CodeUnavailable).with_cause(error))?;
     Ok(checked.err().unwrap_or_default())
 }
 
-/// Problems of a graph that are found in a moment; pointers begin at the graph.
+/// Returns the graph problems that are quick to find; pointers start at the graph.
 fn graph_problems(graph: &Value) -> Vec<FieldError> {
     engine::check_briefly(graph).and_then(Result::err).unwrap_or_default()
 }
 
-/// Pointers begin with `/runnable_config`.
+/// Returns the config problems; pointers start with `/runnable_config`.
 fn config_problems(config: Option<&Map<String, Value>>) -> Vec<FieldError> {
     config.map(runnable_config::check).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What may be right later: another workflow that a graph names and that is not there now.
+//! Warnings for graphs that name a missing workflow, which may exist later.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::http::error::ApiResult;
 use crate::http::fields::shortened;
 use crate::http::guard::{Asked, Caller};
 
-/// Workflows whose handles are looked through for a near one.
+/// Maximum handles searched for a similar one.
 const MOST_HANDLES: i64 = 1000;
 
-/// Warnings of the workflows that a graph names; pointers begin at the graph. `saving`: the workflow that it is about to
-/// be the next version of, and may name.
+/// Returns warnings about the workflows that a graph names; pointers start at the graph. `saving` is the workflow whose
+/// next version the graph will become; the graph may name it.
 pub(super) async fn of_references<S: Asked>(
     caller: &Caller<S>,
     graph: &serde_json::Value,
@@ -32,7 +32,7 @@ pub(super) async fn of_references<S: Asked>(
     let mut known: BTreeMap<&str, Option<StoredWorkflow>> = BTreeMap::new();
     let mut handles: Option<Vec<String>> = None;
     let mut warnings = Vec::new();
-    // Each costs a look or two into the database.
+    // Each reference costs one or two queries.
     for reference in references.iter().take(MOST_PROBLEMS) {
         let name = reference.workflow.as_str();
         if !known.contains_key(name) {
@@ -54,7 +54,7 @@ pub(super) async fn of_references<S: Asked>(
     Ok(warnings)
 }
 
-/// Whether the reference means the version that is about to be saved, or the live version at the time of a run.
+/// Whether the reference means the version about to be saved, or the live version at run time.
 fn is_next(reference: &Reference, workflow: &StoredWorkflow) -> bool {
     let next = workflow.latest_version.unwrap_or(0).saturating_add(1);
     reference.version.is_none_or(|wanted| i32::try_from(wanted).is_ok_and(|wanted| wanted == next))

@@ -1,4 +1,4 @@
-//! Who belongs to a workspace, and as what: listed, added, given another role, removed.
+//! Lists, adds, updates and removes workspace members.
 
 use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -19,10 +19,10 @@ use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::Params;
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "members";
 
-/// Members and invited, in the order of their accounts.
+/// Lists members and invited people by account.
 pub(super) async fn list(
     caller: Caller<WorkspacesRead>,
     name: Path<String>,
@@ -39,7 +39,8 @@ pub(super) async fn list(
     Ok(Json(Listed { data, next_cursor }))
 }
 
-/// 201 and a mail to a new member; 200 for one who is invited once more, or is a member with this role already.
+/// Responds with 201 and sends an email to a new member; 200 for a repeated invitation or an existing member with this
+/// role.
 pub(super) async fn add(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workspace = caller.workspace_called(&name).await?;
@@ -59,7 +60,7 @@ pub(super) async fn add(change: Change<WorkspacesWrite>, name: Path<String>) -> 
     caller.noted(answer).await
 }
 
-/// The sealed letter, where there is a mail server.
+/// The sealed email, if a mail server is configured.
 fn letter(
     change: &Change<WorkspacesWrite>,
     workspace: &StoredWorkspace,
@@ -78,7 +79,7 @@ fn letter(
     Ok(Some((id, sealed)))
 }
 
-/// 200 with the record.
+/// Responds with 200 and the record.
 pub(super) async fn change_role(
     change: Change<WorkspacesWrite>,
     path: Path<(String, String)>,
@@ -98,7 +99,7 @@ pub(super) async fn change_role(
     caller.noted(answer).await
 }
 
-/// Answers 204.
+/// Responds with 204.
 pub(super) async fn remove(
     change: Change<MembersRemove>,
     path: Path<(String, String)>,

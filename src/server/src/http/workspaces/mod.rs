@@ -1,4 +1,4 @@
-//! Workspaces and who belongs to them.
+//! Workspaces and their members.
 
 mod members;
 mod records;
@@ -20,7 +20,7 @@ use super::paging::Part;
 use super::query::{self, Params};
 use super::routes::Routes;
 
-/// In a cursor.
+/// The list's name in cursors.
 const LIST: &str = "workspaces";
 
 pub(super) fn routes(config: &mut ServiceConfig) {
@@ -37,7 +37,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .register(config);
 }
 
-/// Those that the caller may see, the newest first.
+/// Lists the workspaces visible to the caller, newest first.
 async fn list(
     caller: Caller<WorkspacesRead>,
     request: HttpRequest,
@@ -59,7 +59,7 @@ async fn list(
     Ok(Json(Listed { data, next_cursor }))
 }
 
-/// The user who creates a workspace owns it.
+/// Creates a workspace, owned by the calling user.
 async fn create(change: Change<WorkspacesWrite>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     caller.allowed(workspaces::check_creates(caller.requester())).await?;
@@ -89,7 +89,7 @@ async fn show(
     Ok(Json(WorkspaceRecord { storage, ..records::workspace(workspace, caller.principal()) }))
 }
 
-/// 200 with the record.
+/// Responds with 200 and the record.
 async fn update(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workspace = caller.workspace_called(&name).await?;
@@ -102,7 +102,7 @@ async fn update(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResul
         .await
 }
 
-/// Answers 204.
+/// Responds with 204.
 async fn delete(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workspace = caller.workspace_called(&name).await?;

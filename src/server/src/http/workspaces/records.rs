@@ -1,4 +1,4 @@
-//! From rows to what clients see.
+//! Maps rows to API records.
 
 use auth::principal::Principal;
 use chrono::{DateTime, Utc};

@@ -1,4 +1,4 @@
-//! The bodies of requests about workspaces, read and checked.
+//! Parses and validates workspace requests.
 
 use auth::role::Role;
 use auth::sign_in::EmailAddress;
@@ -8,13 +8,13 @@ use wire::{CreateWorkspace, FieldError, TrainingCalls, UpdateWorkspace};
 
 use crate::http::fields::{Fields, unknown};
 
-/// A request, or every problem of it.
+/// A parsed request, or all its problems.
 type Read<T> = Result<T, Vec<FieldError>>;
 
-/// Characters of a name.
+/// Maximum characters in a name.
 const LONGEST_NAME: usize = 100;
 
-/// A person to add, and their role.
+/// A person to add, with their role.
 pub(super) struct Invited {
     pub(super) email: EmailAddress,
     pub(super) role: Role,

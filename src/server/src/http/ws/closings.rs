@@ -1,19 +1,19 @@
-//! Why the service closes a socket: the code of the protocol, and a stable code as its reason.
+//! Close codes: the protocol's code, with a stable error code as the reason.
 
 use wire::ErrorCode;
 
 use crate::ws::{Closing, Fault};
 
-/// The service stops; another instance or the next process answers.
+/// The service is stopping; another instance or the next process takes over.
 pub(super) const SHUTDOWN: Closing = closing(1012, ErrorCode::Draining);
-/// Nothing comes from the client, or nothing is read.
+/// The client sends nothing or reads nothing.
 pub(super) const IDLE: Closing = closing(4408, ErrorCode::SocketIdle);
 
 const fn closing(code: u16, reason: ErrorCode) -> Closing {
     Closing { code, reason: reason.as_str() }
 }
 
-/// The client broke a rule.
+/// Closes after a protocol violation by the client.
 pub(super) fn of_fault(fault: Fault) -> Closing {
     match fault {
         Fault::TooLarge => closing(1009, ErrorCode::SocketMessageTooLarge),
@@ -23,7 +23,7 @@ pub(super) fn of_fault(fault: Fault) -> Closing {
     }
 }
 
-/// The caller would not be let in any more; `None` where that could not be found out.
+/// Closes because the caller has lost access; `None` if access could not be checked.
 pub(super) fn of_refusal(code: ErrorCode) -> Option<Closing> {
     match code.status() {
         401 => Some(closing(4401, code)),

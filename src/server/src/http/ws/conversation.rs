@@ -1,4 +1,4 @@
-//! One open socket, from its first message to how it is closed.
+//! Handles one open WebSocket from the first message to its close.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,17 +23,17 @@ use crate::http::trainings::{Control, TrainingRequest, control, start_training};
 use crate::http::workflows::draft_of_graph;
 use crate::ws::{Closing, Heard, Say, Socket};
 
-/// How often the client is asked whether it is there.
+/// The interval between pings.
 const PING: Duration = Duration::from_secs(20);
-/// How long it may be silent, or not read, before the socket is closed.
+/// Maximum time without incoming data or reading by the client before the socket is closed.
 const IDLE: Duration = Duration::from_secs(60);
-/// What comes is timed in milliseconds.
+/// The precision of arrival times.
 const ROUNDING: Duration = Duration::from_millis(1);
 
-/// Why it goes no further: how the socket is closed, unless the client has gone by itself.
+/// The reason for the end, used to close the socket; `None` if the client left.
 type Over = Option<Closing>;
 
-/// A caller's conversation about a workflow.
+/// A caller's WebSocket session with a workflow.
 pub(super) struct Conversation {
     caller: SocketCaller,
     workflow: StoredWorkflow,
@@ -42,9 +42,9 @@ pub(super) struct Conversation {
     subscriptions: Subscriptions,
     clock: Arc<dyn Clock>,
     closing: CancellationToken,
-    /// Pings since anything came.
+    /// Pings since the last incoming data.
     unanswered: u32,
-    /// When the last one was sent.
+    /// The time of the last ping.
     pinged: Duration,
 }
 
@@ -56,11 +56,11 @@ impl Conversation {
         Self { caller, workflow, socket, say, subscriptions, clock, closing, unanswered, pinged }
     }
 
-    /// Until the client goes, or has to.
+    /// Runs until the client leaves or is disconnected.
     pub(super) async fn run(mut self) {
         let over = self.talk().await;
         let closing = over.err().flatten();
-        // Their speakers go with them.
+        // Dropping these also drops their senders, so that the socket can close.
         let Self { socket, say, subscriptions, .. } = self;
         drop((say, subscriptions));
         if let Some(closing) = closing {
@@ -98,27 +98,27 @@ impl Conversation {
         }
     }
 
-    /// Whether the caller would still be let in.
+    /// Re-checks the caller's access.
     async fn judge_again(&mut self) -> Result<(), Over> {
         let Err(refused) = self.caller.check_again(self.workflow.workspace_id).await else { return Ok(()) };
         match closings::of_refusal(refused.code()) {
             Some(closing) => Err(Some(closing)),
             None => {
-                // Once the database answers again.
+                // The check is repeated later, when the database may respond again.
                 tracing::warn!(code = refused.code().as_str(), "failed to check a caller's access again");
                 Ok(())
             }
         }
     }
 
-    /// Whether the client is there.
+    /// Checks that the client is alive, and pings it.
     async fn look_around(&mut self) -> Result<(), Over> {
         let (silence, now) = (self.socket.silence(), self.clock.monotonic());
         if silence <= now.saturating_sub(self.pinged) + ROUNDING {
             self.unanswered = 0;
         }
         self.pinged = now;
-        // A process that was held up itself has not asked, so it waits for an answer first.
+        // A stalled process has sent no pings, so it waits for an answer first.
         if silence >= IDLE && self.unanswered > 0 {
             return Err(Some(closings::IDLE));
         }
@@ -126,7 +126,7 @@ impl Conversation {
         self.say(Say::Ping).await
     }
 
-    /// Says something, as soon as the client has read enough of what was said before.
+    /// Sends a message as soon as the client has read enough earlier ones.
     async fn say(&self, say: Say) -> Result<(), Over> {
         tokio::select! {
             biased;
@@ -145,7 +145,7 @@ impl Conversation {
         self.say(Say::Text(messages::error(error, run, self.clock.now(), request_id))).await
     }
 
-    /// A subscription has come to its end; only of a failure something is said.
+    /// Handles the end of a subscription; only failures are reported.
     async fn tell_end(&mut self, done: Done) -> Result<(), Over> {
         match done.error {
             Some(error) => self.refuse(&error, done.run, done.request_id).await,
@@ -175,13 +175,13 @@ impl Conversation {
         }
     }
 
-    /// Begins a run; its events follow.
+    /// Starts a run and subscribes to its events.
     async fn begin(&mut self, wanted: RunWanted, request_id: Option<String>) -> ApiResult<()> {
         self.subscriptions.check_room()?;
         let RunWanted { graph, inputs, config } = wanted;
         let wanted = CreateRun { inputs, config, ..CreateRun::default() };
         let app = self.caller.app().clone();
-        // As of now: the socket may have been open for days.
+        // Reloaded, because the socket may have been open for days.
         let found =
             app.store().workflow(&WorkflowRef::Id(self.workflow.id), self.workflow.workspace_id).await?;
         let workflow = found.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
@@ -199,7 +199,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The draft that a graph is kept as, or the version that is the same.
+    /// Stores a graph as a draft, or finds the identical version.
     async fn drafted(
         &self,
         workflow: &StoredWorkflow,
@@ -236,7 +236,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Begins a training or an evaluation, or finds the one that has its id; its events follow.
+    /// Starts a training or evaluation, or finds the one with its id, and subscribes to its events.
     async fn train(&mut self, wanted: TrainingRequest, request_id: Option<String>) -> ApiResult<()> {
         self.subscriptions.check_room()?;
         let started = start_training(&self.caller, &self.workflow, wanted, None).await?;
@@ -249,7 +249,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Controls a run. A cancellation is stored before anything can refuse it; the run's own event tells of the effect.
+    /// Controls a run. A cancellation is stored before anything can refuse it; the run's own event reports the effect.
     async fn control(&mut self, run: Uuid, wanted: Control, request_id: Option<String>) -> ApiResult<()> {
         let found = self.found(run).await?;
         if found.status.is_terminal() {
@@ -282,7 +282,7 @@ impl Conversation {
         ReplyTo { say: self.say.clone(), ids: self.thread_ids(), request_id }
     }
 
-    /// The run, where it is one of this workflow's.
+    /// Finds a run of this workflow.
     async fn found(&self, run: Uuid) -> ApiResult<StoredRun> {
         let found = self.caller.app().runs().run(run).await?.map(|(run, _)| run);
         let found = found.filter(|run| run.workflow_id == self.workflow.id);

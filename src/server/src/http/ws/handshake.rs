@@ -1,4 +1,4 @@
-//! The handshake but for who may.
+//! The WebSocket handshake, without authentication.
 //!
 //! Source: RFC 6455, section 4.2.
 
@@ -11,12 +11,12 @@ use wire::ErrorCode;
 use crate::http::error::ApiError;
 use crate::http::guard::offered_protocols;
 
-/// The subprotocol for those who offer a token in one, and need another that can be chosen.
+/// The subprotocol for clients that offer a token in one and need another to be chosen.
 const PLAIN: &str = "callboard";
-/// Characters of a key: 16 bytes in base64.
+/// The characters in a key: 16 bytes in base64.
 const KEY: usize = 24;
 
-/// What keeps a request from being a handshake.
+/// Returns the reason why a request is not a handshake, if any.
 pub(super) fn check(request: &HttpRequest) -> Result<(), &'static str> {
     let headers = request.headers();
     let upgrade = headers.get_all(UPGRADE).filter_map(|line| line.to_str().ok());
@@ -42,7 +42,7 @@ fn only<'a>(headers: &'a HeaderMap, name: &actix_web::http::header::HeaderName) 
     values.next().filter(|_| values.next().is_none()).map(HeaderValue::as_bytes)
 }
 
-/// The answer to what is no handshake.
+/// The response to a request that is not a handshake.
 pub(super) fn refusal(problem: &str) -> HttpResponse {
     let mut response = ApiError::new(ErrorCode::SocketUpgradeRequired).with_message(problem).error_response();
     let headers = response.headers_mut();
@@ -51,7 +51,7 @@ pub(super) fn refusal(problem: &str) -> HttpResponse {
     response
 }
 
-/// A browser that offers subprotocols wants one of them back. Where there is a choice, the token does not travel again.
+/// Chooses a subprotocol, because a browser requires one of those it offers. If possible, the token is not sent back.
 pub(super) fn choose_protocol(request: &HttpRequest, response: &mut HttpResponse) {
     let offered = || offered_protocols(request.headers());
     let bearer = || offered().find(|protocol| protocol.starts_with("bearer."));

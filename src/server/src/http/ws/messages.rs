@@ -1,4 +1,4 @@
-//! What the service says.
+//! Messages that the service sends.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -7,12 +7,12 @@ use wire::{SocketFrame, SocketMessage, SocketProblem};
 use crate::http::error::ApiError;
 use crate::http::time;
 
-/// The answer to `ping`.
+/// The response to `ping`.
 pub(super) fn pong(now: DateTime<Utc>, request_id: Option<String>) -> String {
     frame(SocketMessage::Pong {}, None, now, request_id)
 }
 
-/// A refusal or a failure; `run` is the run that the client reads or controls.
+/// A refusal or failure; `run` is the run that the client reads or controls.
 pub(super) fn error(
     error: &ApiError,
     run: Option<Uuid>,
@@ -32,11 +32,11 @@ fn frame(
 ) -> String {
     let run_id = run.map(|run| run.to_string());
     let frame = SocketFrame { message, run_id, seq: 0, at: time(now), request_id };
-    // It has no maps and no numbers that could refuse.
+    // The frame contains no maps or numbers that could fail to serialize.
     serde_json::to_string(&frame).unwrap_or_default()
 }
 
-/// An event as it is stored, with the subscription's `request_id`.
+/// A stored event with the subscription's `request_id`.
 pub(super) fn event(stored: &str, request_id: Option<&str>) -> String {
     match (stored.strip_suffix('}'), request_id) {
         (Some(open), Some(id)) => {

@@ -1,4 +1,4 @@
-//! The workflow websocket: who may open it, and what is said over it.
+//! The workflow WebSocket: authentication and messages.
 
 mod closings;
 mod conversation;
@@ -25,12 +25,12 @@ use conversation::Conversation;
 pub(super) fn routes(config: &mut ServiceConfig) {
     Routes::default()
         .on(&operations::OPEN, connect)
-        // The address may hold a token: no cache stores it, and no page passes it on.
+        // The URL may contain a token: caches must not store it, and pages must not pass it on.
         .register_with_headers(config, &[("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer")]);
 }
 
-/// Everything that may be wrong is answered here, as over HTTP. Once the socket is open, the conversation continues by
-/// itself.
+/// Opens the socket. All errors are returned here as HTTP responses. Once the socket is open, the conversation runs
+/// independently.
 async fn connect(request: HttpRequest, name: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     if let Err(problem) = handshake::check(&request) {
         return Ok(handshake::refusal(problem));
@@ -38,7 +38,7 @@ async fn connect(request: HttpRequest, name: Path<String>, payload: Payload) -> 
     let caller = SocketCaller::at_handshake(&request).await?;
     let workflow = caller.workflow(&name).await?;
     let mut query = Params::of(&request);
-    // They have been read.
+    // The handshake has already read them.
     query.pass_over(&["token", "access_token"]);
     ApiError::refuse(query.finish())?;
     let app = caller.app();

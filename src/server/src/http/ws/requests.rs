@@ -1,4 +1,4 @@
-//! What a client says.
+//! Parses client messages.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -9,44 +9,44 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::{Fields, shortened};
 use crate::http::trainings::{Control, TrainingRequest, read_request as read_training};
 
-/// Types that are served.
+/// Supported message types.
 const TYPES: [&str; 8] =
     ["ping", "run_workflow", "train_workflow", "evaluate_workflow", "subscribe", "pause", "resume", "cancel"];
-/// Characters of a `request_id`.
+/// Maximum characters in a `request_id`.
 const MOST_ID: usize = 200;
 
-/// A message that makes sense.
+/// A valid message.
 #[derive(Debug, PartialEq)]
 pub(super) enum Request {
     Ping,
-    /// A run shall begin.
+    /// Starts a run.
     Run(Box<RunWanted>),
-    /// The events of a run behind this one.
+    /// Subscribes to a run's events after this one.
     Subscribe {
         run: Uuid,
         after: u64,
     },
-    /// A training or an evaluation shall begin.
+    /// Starts a training or an evaluation.
     Train(Box<TrainingRequest>),
-    /// A run shall end, pause or resume.
+    /// Cancels, pauses or resumes a run.
     Control {
         run: Uuid,
         wanted: Control,
     },
 }
 
-/// What to run.
+/// A run to start.
 #[derive(Debug, PartialEq)]
 pub(super) struct RunWanted {
     /// A graph to run instead of the workflow's live version.
     pub(super) graph: Option<Value>,
-    /// Its inputs.
+    /// The run's inputs.
     pub(super) inputs: Option<Value>,
-    /// Laid over the version's runnable config.
+    /// Overrides for the version's runnable config.
     pub(super) config: Option<Map<String, Value>>,
 }
 
-/// Reads a message. Its `request_id` comes back whatever is wrong with the rest.
+/// Parses a message. Its `request_id` is returned even if the rest is invalid.
 pub(super) fn read(text: &[u8]) -> (ApiResult<Request>, Option<String>) {
     let members = match body::json_of("message", text) {
         Ok(Value::Object(members)) => members,
@@ -107,7 +107,7 @@ fn request(mut members: Map<String, Value>) -> ApiResult<Request> {
     Ok(request)
 }
 
-/// What a message of this type starts, if it is a training or an evaluation.
+/// Returns the kind if this message type starts a training or an evaluation.
 fn training_of(kind: &str) -> Option<TrainingKind> {
     match kind {
         "train_workflow" => Some(TrainingKind::Training),
@@ -116,7 +116,7 @@ fn training_of(kind: &str) -> Option<TrainingKind> {
     }
 }
 
-/// What is wrong with the `request_id` of a message whose other members are read elsewhere.
+/// Returns problems with the `request_id`, for messages whose other members are read elsewhere.
 fn id_problems(members: &Map<String, Value>) -> Vec<FieldError> {
     let id = members.get("request_id").filter(|id| !id.is_null());
     let own: Map<String, Value> = id.map(|id| ("request_id".to_owned(), id.clone())).into_iter().collect();
@@ -133,7 +133,7 @@ fn check_id(fields: &mut Fields<'_>) {
     }
 }
 
-/// The run that is named. What is no id at all names none that there is.
+/// Reads the run id. A malformed id matches no run.
 fn run(fields: &mut Fields<'_>) -> Uuid {
     fields.require("run_id");
     let id = fields.text("run_id");

@@ -1,4 +1,4 @@
-//! The runs that a socket reads, each by a task of its own.
+//! The runs that a socket reads, one task per run.
 
 use std::collections::HashSet;
 
@@ -15,16 +15,16 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::thread_ids::ThreadIds;
 use crate::ws::Say;
 
-/// Runs that a socket may read at a time.
+/// Maximum runs per socket.
 const MOST: usize = 64;
-/// Controls of runs that may be at work at a time.
+/// Maximum concurrent controls per socket.
 const MOST_CONTROLS: usize = 64;
 
-/// What became of a task.
+/// The result of a task.
 pub(super) struct Done {
-    /// Its run, if the task did not panic.
+    /// The task's run, unless it panicked.
     pub(super) run: Option<Uuid>,
-    /// Whether it read the run.
+    /// Whether the task read the run's events.
     read: bool,
     pub(super) error: Option<ApiError>,
     pub(super) request_id: Option<String>,
@@ -38,17 +38,17 @@ pub(super) struct ReplyTo {
     pub(super) request_id: Option<String>,
 }
 
-/// All of them end with this.
+/// All subscriptions and controls of a socket. They are cancelled on drop.
 #[derive(Default)]
 pub(super) struct Subscriptions {
     runs: HashSet<Uuid>,
     tasks: JoinSet<Done>,
-    /// Controls at work.
+    /// Controls in progress.
     controls: usize,
 }
 
 impl Subscriptions {
-    /// Whether this one may be added.
+    /// Checks that a subscription to this run can be added.
     pub(super) fn check(&self, run: Uuid) -> ApiResult<()> {
         if self.runs.contains(&run) {
             return Err(ApiError::new(ErrorCode::SocketSubscribed));
@@ -56,7 +56,7 @@ impl Subscriptions {
         self.check_room()
     }
 
-    /// Whether one more may be added.
+    /// Checks that one more subscription can be added.
     pub(super) fn check_room(&self) -> ApiResult<()> {
         if self.runs.len() >= MOST {
             return Err(ApiError::new(ErrorCode::SocketTooManyRuns));
@@ -64,7 +64,7 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// Sends a run's events until the last one.
+    /// Forwards a run's events until the last one.
     pub(super) fn add(&mut self, run: Uuid, reader: Reader, reply_to: ReplyTo) {
         let ReplyTo { say, ids, request_id } = reply_to;
         self.runs.insert(run);
@@ -75,7 +75,7 @@ impl Subscriptions {
         });
     }
 
-    /// Whether one more control may be at work.
+    /// Checks that one more control can start.
     pub(super) fn check_control(&self) -> ApiResult<()> {
         if self.controls >= MOST_CONTROLS {
             return Err(ApiError::new(ErrorCode::Overloaded));
@@ -83,7 +83,7 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// Completes a control while the conversation continues.
+    /// Runs a control while the conversation continues.
     pub(super) fn control(
         &mut self,
         run: Uuid,
@@ -97,7 +97,7 @@ impl Subscriptions {
         });
     }
 
-    /// The next that has come to its end; waits for ever when there is none. May be dropped while it waits.
+    /// Returns the next finished task, or waits forever if none is running. Cancel-safe.
     pub(super) async fn done(&mut self) -> Done {
         let ended = match self.tasks.join_next().await {
             Some(ended) => ended,
@@ -115,7 +115,8 @@ impl Subscriptions {
     }
 }
 
-/// The socket's bound holds each of them back when the client reads slowly; what is not sent waits in the database.
+/// Forwards events. If the client reads slowly, the socket's limit blocks this task, and unsent events wait in the
+/// database.
 async fn send(
     mut reader: Reader,
     say: &Sender<Say>,
@@ -123,7 +124,7 @@ async fn send(
     request_id: Option<&str>,
 ) -> Result<(), ReaderError> {
     while let Readout::Frames(frames) = reader.next().await? {
-        // What is stored is text.
+        // Stored frames are always UTF-8.
         let Ok(frames) = std::str::from_utf8(&frames) else { continue };
         for event in wire::sse::data(frames) {
             if say.send(Say::Text(messages::event(&ids.text(event), request_id))).await.is_err() {

@@ -15,27 +15,27 @@ use crate::{Changes, Store, StoreError};
 pub struct NewAppCode<'a> {
     /// SHA-256 of the code.
     pub digest: &'a [u8],
-    /// The app that it is for.
+    /// The app for which it is issued.
     pub app: Uuid,
-    /// Where the browser takes it.
+    /// The redirect URI.
     pub redirect_uri: &'a str,
-    /// The digest of the verifier.
+    /// The verifier's digest.
     pub challenge: &'a str,
     /// The user.
     pub user: Uuid,
-    /// The sign-in of the user's browser on the central host.
+    /// The browser's session on the central host.
     pub central_session: Uuid,
 }
 
-/// A code that an app shows, and the session that it is to open.
+/// A code presented by an app, and the session that it is to open.
 pub struct ShownAppCode<'a> {
     /// SHA-256 of the code.
     pub digest: &'a [u8],
     /// The app.
     pub app: Uuid,
-    /// The workspace of the app.
+    /// The app's workspace.
     pub workspace: Uuid,
-    /// Where the browser brought it.
+    /// The redirect URI.
     pub redirect_uri: &'a str,
     /// The digest of the app's verifier.
     pub challenge: &'a str,
@@ -43,7 +43,7 @@ pub struct ShownAppCode<'a> {
     pub cookie_digest: &'a [u8],
 }
 
-/// A code that is shown without a sign-in that is under way.
+/// A code presented without a pending sign-in.
 pub struct StrayAppCode<'a> {
     /// SHA-256 of the code.
     pub digest: &'a [u8],
@@ -51,7 +51,7 @@ pub struct StrayAppCode<'a> {
     pub app: Uuid,
     /// SHA-256 of the state that came with the code.
     pub state_digest: &'a [u8],
-    /// SHA-256 of the secret of the browser's sign-in, if it has one.
+    /// SHA-256 of the secret for the browser's sign-in, if it has one.
     pub binding_digest: Option<&'a [u8]>,
 }
 
@@ -69,19 +69,19 @@ pub struct OpenedAppSession {
     pub expires_at: DateTime<Utc>,
 }
 
-/// The result of showing a code.
+/// The result of redeeming a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedeemedCode {
-    /// The code was good, and is used up.
+    /// The code was valid, and is used up.
     Opened(OpenedAppSession),
-    /// The code was redeemed before. The session that it opened has ended now.
+    /// The code was redeemed before. The session that it opened has been ended.
     Replayed,
-    /// The app has not received this code, the code has expired, or the verifier does not match.
+    /// The app has no such code, the code has expired, or the verifier does not match.
     Refused,
 }
 
 impl Changes {
-    /// Stores a code. Returns `false`, and stores nothing, if the user received as many as they may.
+    /// Stores a code. Returns `false`, and stores nothing, if the user has reached the limit.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -111,8 +111,8 @@ impl Changes {
         Ok(stored > 0)
     }
 
-    /// Redeems a code: uses it up and opens its session in one statement. A code that is shown again ends the session that
-    /// it opened.
+    /// Redeems a code: uses it up and opens its session in one statement. A second redemption ends the session
+    /// that the code opened.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -144,7 +144,7 @@ impl Changes {
         if let Some(opened) = opened {
             return Ok(RedeemedCode::Opened(opened));
         }
-        // After the statement above: a redemption at the same moment has committed, or is not one.
+        // Runs after the statement above: a concurrent redemption has committed by then, or failed.
         let replayed = diesel::sql_query(
             "WITH shown AS (SELECT session_id FROM app_codes WHERE digest = $1 AND app_id = $2 AND used_at IS NOT NULL),
              ended AS (UPDATE app_sessions t SET revoked_at = $3, revoked_reason = 'code_replayed' FROM shown
@@ -163,8 +163,8 @@ impl Changes {
 impl Store {
     /// Ends the session that a code opened, if the code was redeemed. Returns `false` if it was not.
     ///
-    /// A browser that has the cookie of its sign-in has not received the answer to the redemption: its requests within
-    /// [`CODE_OVERLAP`] were sent at the same moment, and end nothing.
+    /// If the browser still has its sign-in cookie, it has not received the redemption's answer: its requests
+    /// within [`CODE_OVERLAP`] were concurrent, and end nothing.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -189,7 +189,7 @@ impl Store {
         Ok(ended > 0)
     }
 
-    /// [`Changes::redeem_app_code`] in a transaction of its own; the browser's earlier session ends with it.
+    /// [`Changes::redeem_app_code`] in a separate transaction; also ends the browser's earlier session.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

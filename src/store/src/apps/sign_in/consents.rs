@@ -1,4 +1,4 @@
-//! Users who have agreed that an app learns who they are; which apps need a sign-in.
+//! User consents to reveal their identity to an app, and the check for apps that need a sign-in.
 
 use diesel::QueryableByName;
 use diesel::sql_types::{Bool, Timestamptz, Uuid as SqlUuid};
@@ -14,7 +14,7 @@ struct Answer {
 }
 
 impl Changes {
-    /// Whether a user is a member of a workspace: signed in, and neither invited nor erased.
+    /// Whether a user is a workspace member: signed in, and neither invited nor erased.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -32,7 +32,7 @@ impl Changes {
         Ok(yes)
     }
 
-    /// Whether a user agreed to sign in to an app.
+    /// Whether a user has consented to sign in to an app.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -47,7 +47,7 @@ impl Changes {
         Ok(yes)
     }
 
-    /// Stores that a user agrees to sign in to an app. Returns `false` if they had agreed before.
+    /// Stores a user's consent to sign in to an app. Returns `false` if it already exists.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -66,7 +66,7 @@ impl Changes {
 }
 
 impl Store {
-    /// Whether something is published that only members can open or use.
+    /// Whether any published app is open only to members, or has bindings or collections only for them.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

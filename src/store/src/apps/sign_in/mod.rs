@@ -1,4 +1,4 @@
-//! Sign-ins to apps: on their way, their codes, the sessions that they open, and who agreed to them.
+//! Sign-ins to apps: pending sign-ins, codes, sessions, and consents.
 
 mod codes;
 mod consents;

@@ -1,4 +1,4 @@
-//! Sign-ins to apps that are over.
+//! Cleanup of expired sign-ins to apps.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::sql_types::{BigInt, Timestamptz};
@@ -7,13 +7,13 @@ use diesel_async::RunQueryDsl;
 use crate::system::retention::is_full;
 use crate::{Store, StoreError};
 
-/// How long rows stay after their end: a code that is shown again after that opened a session that has ended, too.
+/// Retention of expired rows: when a code is presented after that, the session that it opened has ended, too.
 const KEPT: TimeDelta = TimeDelta::days(1);
-/// Rows of one part.
+/// Maximum rows per batch.
 const PART: i64 = 10_000;
 
 impl Store {
-    /// Forgets sign-ins, codes and sessions that ended long ago, and what erased users agreed to; `true` if there may be more.
+    /// Deletes old sign-ins, codes and sessions, and erased users' consents; `true` if more may be left.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -1,4 +1,4 @@
-//! Sessions of members on the hosts of apps.
+//! Member sessions on app hosts.
 
 use std::sync::LazyLock;
 
@@ -12,12 +12,13 @@ use uuid::Uuid;
 use crate::database::prepared::prepared;
 use crate::{Changes, Store, StoreError};
 
-/// That the sign-in of `t` on the central host has not ended, and that its user is a member. `$5`: now, `$6`: the workspace.
+/// SQL condition: the central session of `t` has not ended, and its user is a member. `$5`: now, `$6`: the
+/// workspace.
 pub(super) const IS_MEMBER: &str = "EXISTS (SELECT FROM sign_in_sessions c JOIN users u ON u.id = c.user_id
      JOIN workspace_members m ON m.user_id = u.id JOIN workspaces w ON w.id = m.workspace_id
      WHERE c.id = t.central_session AND c.user_id = t.user_id AND c.revoked_at IS NULL AND c.expires_at > $5
          AND u.email IS NOT NULL AND m.workspace_id = $6 AND m.invited_until IS NULL AND w.deleted_at IS NULL)";
-/// The session of a cookie.
+/// Selects the session for a cookie.
 static BY_COOKIE: LazyLock<String> = LazyLock::new(|| {
     format!(
             "SELECT t.id, t.user_id, o.name, o.email, t.expires_at, t.used_at, t.digest = $1 AND t.rotated_at <= $4 AS is_due
@@ -26,7 +27,7 @@ static BY_COOKIE: LazyLock<String> = LazyLock::new(|| {
                  AND t.revoked_at IS NULL AND t.expires_at > $5 AND t.used_at > $3 AND {IS_MEMBER}"
         )
 });
-/// Whether a session has not ended.
+/// Checks that a session has not ended.
 static LIVES: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT EXISTS (SELECT FROM app_sessions t WHERE t.id = $1 AND t.app_id = $2 AND t.revoked_at IS NULL
@@ -34,20 +35,20 @@ static LIVES: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// How far the stored time of the last request may be behind.
+/// Maximum delay in the stored time of the last request.
 const STORED_EVERY: TimeDelta = TimeDelta::minutes(1);
 
-/// A request that shows a cookie.
+/// A request that presents a cookie.
 pub struct AppSessionUse<'a> {
     /// The app.
     pub app: Uuid,
-    /// The workspace of the app.
+    /// The app's workspace.
     pub workspace: Uuid,
     /// SHA-256 of the cookie.
     pub digest: &'a [u8],
 }
 
-/// A session that has not ended, of a user who is a member now.
+/// A session that has not ended, and whose user is currently a member.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct AppSession {
     /// Its id.
@@ -68,13 +69,13 @@ pub struct AppSession {
     /// When it was last used, to the minute.
     #[diesel(sql_type = Timestamptz)]
     used_at: DateTime<Utc>,
-    /// Whether the cookie is the newest one, and so old that another one takes its place.
+    /// Whether the cookie is the newest one, and old enough to be rotated.
     #[diesel(sql_type = Bool)]
     pub is_due: bool,
 }
 
 impl Changes {
-    /// Ends the session of a cookie of an app.
+    /// Ends the session for an app's cookie.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -98,7 +99,7 @@ impl Changes {
         Ok(ended > 0)
     }
 
-    /// Ends the sessions of a user in the apps of a workspace, and forgets what they agreed to there.
+    /// Ends a user's sessions in a workspace's apps, and deletes the user's consents there.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -130,8 +131,8 @@ struct Lives {
 }
 
 impl Store {
-    /// The session of a cookie, if it has not ended and its user is still a member. That it is used is stored, once a
-    /// minute at most.
+    /// Returns the session for a cookie, if it has not ended and its user is still a member. Records its use,
+    /// once a minute at most.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -151,7 +152,7 @@ impl Store {
         if let Some(session) = &found
             && now - session.used_at >= STORED_EVERY
         {
-            // Of many requests at once one stores it, and never back in time.
+            // Only one of several concurrent requests stores it, and the time never goes back.
             prepared("UPDATE app_sessions SET used_at = $2 WHERE id = $1 AND used_at <= $3")
                 .bind::<SqlUuid, _>(session.id)
                 .bind::<Timestamptz, _>(now)
@@ -162,7 +163,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Whether a session has not ended, for one who has shown its cookie before. It does not count as a request of the member.
+    /// Whether a session has not ended, for a client that has already presented its cookie. Does not count as a
+    /// request by the member.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -180,8 +182,8 @@ impl Store {
         Ok(found.lives)
     }
 
-    /// Gives a session the next cookie; the one before is good a little longer. Of several requests one does: the others
-    /// receive `false`.
+    /// Rotates a session's cookie; the previous one stays valid a little longer. Only one of several concurrent
+    /// requests succeeds; the others receive `false`.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -1,4 +1,4 @@
-//! Sign-ins on their way to the central host and back.
+//! Sign-ins through the central host.
 
 use auth::app_sign_in::{SIGN_IN_LIFE, SIGN_INS_OF_CLIENT, SIGN_INS_OF_CLIENT_AND_APP};
 use diesel::prelude::*;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::database::changes::lock_of;
 use crate::{Changes, Store, StoreError};
 
-/// A browser that is sent to the central host.
+/// A sign-in that starts at the central host.
 pub struct NewAppSignIn<'a> {
     /// SHA-256 of the state.
     pub state_digest: &'a [u8],
@@ -17,18 +17,18 @@ pub struct NewAppSignIn<'a> {
     pub app: Uuid,
     /// SHA-256 of the browser's secret.
     pub binding_digest: &'a [u8],
-    /// The verifier, sealed.
+    /// The sealed verifier.
     pub sealed: &'a [u8],
     /// The path on which the user continues.
     pub return_to: &'a str,
-    /// Under which the client's requests are counted.
+    /// The key for counting the client's requests.
     pub client: &'a str,
 }
 
-/// What was kept of a sign-in that is back.
+/// The stored data of a returned sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, QueryableByName)]
 pub struct UsedAppSignIn {
-    /// The verifier, sealed.
+    /// The sealed verifier.
     #[diesel(sql_type = Bytea)]
     pub sealed: Vec<u8>,
     /// The path on which the user continues.
@@ -37,8 +37,8 @@ pub struct UsedAppSignIn {
 }
 
 impl Changes {
-    /// Stores that a browser is sent to the central host. Returns `false`, and stores nothing, if the client has as many
-    /// under way as it may have.
+    /// Stores a sign-in that starts at the central host. Returns `false`, and stores nothing, if the client has
+    /// reached its limit of pending sign-ins.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -72,7 +72,8 @@ impl Changes {
 }
 
 impl Store {
-    /// Uses up the state of a sign-in to an app, in the browser that began it. Of several requests one receives it.
+    /// Uses up the state of an app sign-in, in the browser that started it. Only one of several concurrent
+    /// requests receives it.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -1,9 +1,9 @@
-//! Runs of apps.
+//! App runs.
 
 use diesel::sql_types::{Bytea, Nullable, Text, Uuid as SqlUuid};
 use uuid::Uuid;
 
-/// What an app's run has beside its [`RunRow`](super::RunRow), which the same commit stores.
+/// App-specific data for a run; the same commit stores its [`RunRow`](super::RunRow).
 #[derive(Debug, Clone)]
 pub struct AppRunRow {
     /// The run.
@@ -18,9 +18,9 @@ pub struct AppRunRow {
     pub handle: Vec<u8>,
     /// SHA-256 of the visitor's cookie.
     pub visitor: Option<Vec<u8>>,
-    /// The member who has started it.
+    /// The member who started it.
     pub user_id: Option<Uuid>,
-    /// What limits count an anonymous visitor under.
+    /// The key under which limits count an anonymous visitor.
     pub network: Option<String>,
 }
 

@@ -1,9 +1,9 @@
-//! Large results of the journal.
+//! Large journal results.
 
 use chrono::{DateTime, Utc};
 use diesel::sql_types::{BigInt, Bytea, Integer, Timestamptz};
 
-/// Bytes of the largest result that stands in its journal row.
+/// Maximum result bytes in a journal row; larger results become blobs.
 pub const INLINE_RESULT: usize = 8 << 10;
 
 lane_table! {

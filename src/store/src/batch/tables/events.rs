@@ -1,4 +1,4 @@
-//! Events of streams.
+//! Stream events.
 
 use chrono::NaiveDate;
 use diesel::sql_types::{BigInt, Date, Text, Uuid as SqlUuid};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::system::partitions::day_of;
 
-/// Events of one stream, as the text that is sent.
+/// Events from one stream, in the text form that is sent.
 #[derive(Debug, Clone)]
 pub struct EventsRow {
     /// The stream.
@@ -17,7 +17,7 @@ pub struct EventsRow {
     pub last_seq: u64,
     /// The events as server-sent events.
     pub frames: String,
-    /// Whether they stay for as long as their run, and not only until the end of their day.
+    /// Whether they are kept as long as their run, and not only until the end of their day.
     pub kept: bool,
 }
 
@@ -41,7 +41,7 @@ lane_table! {
 }
 
 impl Events<'_> {
-    /// The day of all events, if it is one.
+    /// The day of the events, if all have the same one.
     pub(in crate::batch) fn single_day(&self) -> Option<NaiveDate> {
         let first = *self.day.first()?;
         self.day.iter().all(|day| *day == first).then_some(first)

@@ -1,4 +1,4 @@
-//! Items of threads, and what retries take out of them.
+//! Thread items, and the ranges that retries cut from threads.
 
 use diesel::sql_types::{Bool, Bytea, Nullable, Text, Uuid as SqlUuid};
 use kernel::{ItemKey, ThreadId};
@@ -13,33 +13,33 @@ pub struct ItemRow {
     pub id: ItemKey,
     /// A `wire::chat::ThreadItem` as JSON.
     pub content: String,
-    /// The user's message that it answers; `None` for a user's message.
+    /// The user message that it answers; `None` for a user message.
     pub answers: Option<ItemKey>,
-    /// The run that created it; `None` for a user's message.
+    /// The run that created it; `None` for a user message.
     pub run_id: Option<Uuid>,
     /// The name by which graphs replace or remove it.
     pub key: Option<String>,
 }
 
-/// An item that now contains something else.
+/// New content for an item.
 #[derive(Debug, Clone)]
 pub struct ReplacedItemRow {
     /// Its thread.
     pub thread_id: ThreadId,
     /// Its key.
     pub id: ItemKey,
-    /// A `wire::chat::ThreadItem` as JSON; `None`: the run has ended, and what the item contained before it is not kept.
+    /// A `wire::chat::ThreadItem` as JSON; `None`: the run has ended, and the previous content is discarded.
     pub content: Option<String>,
     /// The run that changes it.
     pub run_id: Uuid,
 }
 
-/// An attachment that a message of the same batch contains.
+/// An attachment contained in a message from the same batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContainedRow {
     /// The attachment.
     pub attachment: Uuid,
-    /// The thread of the message.
+    /// The message's thread.
     pub thread_id: ThreadId,
 }
 
@@ -54,16 +54,16 @@ pub struct RemovedItemRow {
     pub run_id: Uuid,
 }
 
-/// Items that a retry takes out of a thread.
+/// Items that a retry cuts from a thread.
 #[derive(Debug, Clone, Copy)]
 pub struct CutRow {
     /// The thread.
     pub thread_id: ThreadId,
-    /// Items before it are taken out.
+    /// Items before this one are cut.
     pub id: ItemKey,
-    /// Items up to it stay.
+    /// Items up to this one stay.
     pub behind: ItemKey,
-    /// Users' messages from here on stay.
+    /// User messages from here on stay.
     pub messages_from: ItemKey,
     /// Other items up to here stay.
     pub answers_behind: ItemKey,

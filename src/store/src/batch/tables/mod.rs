@@ -1,4 +1,4 @@
-//! The tables that lanes write: one file for each noun, with its row and its columns.
+//! The tables that lanes write: one file per noun, with its row type and its columns.
 
 mod app;
 mod blob;

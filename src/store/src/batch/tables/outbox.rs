@@ -4,14 +4,14 @@ use chrono::{DateTime, Utc};
 use diesel::sql_types::{Text, Timestamptz, Uuid as SqlUuid};
 use uuid::Uuid;
 
-/// A request to send once its step's row is there.
+/// A request to send after its step's row is stored.
 #[derive(Clone)]
 pub struct OutboxRow {
-    /// The same for every writer.
+    /// Identical for every writer.
     pub id: Uuid,
     /// The run.
     pub run_id: Uuid,
-    /// JSON; names secrets and holds none.
+    /// JSON; names secrets but contains none.
     pub request: String,
     /// When it was created.
     pub created_at: DateTime<Utc>,

@@ -6,75 +6,75 @@ use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 use wire::chat::Dialect;
 
-/// A question that a run asks; asked once for each attempt.
+/// A question that a run asks, once per attempt.
 #[derive(Debug, Clone)]
 pub struct QuestionRow {
     /// The run.
     pub run_id: Uuid,
     /// The node's name.
     pub node: String,
-    /// Which visit of the node, from 1.
+    /// The node's visit number, from 1.
     pub visit: i32,
-    /// Which attempt of the visit, from 1.
+    /// The visit's attempt number, from 1.
     pub attempt: i32,
-    /// The key that an answer names.
+    /// The key that an answer refers to.
     pub key: String,
-    /// For the person who answers.
+    /// The text for the person who answers.
     pub message: Option<String>,
-    /// JSON Schema of the answer.
+    /// The answer's JSON Schema.
     pub schema: Option<String>,
-    /// Who may answer, a JSON list.
+    /// The people who may answer, a JSON list.
     pub audience: serde_json::Value,
     /// When it was asked.
     pub asked_at: DateTime<Utc>,
     /// When it expires.
     pub expires_at: Option<DateTime<Utc>>,
-    /// The pending item that asks it in a chat, a `wire::chat::ItemBody` as JSON.
+    /// The pending item that shows it in a chat, a `wire::chat::ItemBody` as JSON.
     pub item: Option<String>,
-    /// Whether the run continues if no answer comes in time.
+    /// Whether the run continues after the question expires.
     pub continues_without: bool,
 }
 
-/// The item of a question with which a turn ends.
+/// The question item that ends a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuestionItemRow {
     /// The item.
     pub item_id: ItemKey,
     /// Its thread.
     pub thread_id: ThreadId,
-    /// The run of the question.
+    /// The run that asks the question.
     pub run_id: Uuid,
     /// The node's name.
     pub node: String,
-    /// Which visit of the node, from 1.
+    /// The node's visit number, from 1.
     pub visit: i32,
-    /// Which attempt of the visit, from 1.
+    /// The visit's attempt number, from 1.
     pub attempt: i32,
 }
 
-/// Open questions of items of a run that has ended wait for no answer any more.
+/// Closes the open question items of an ended run, which no longer accept answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosedQuestionsRow {
     /// The run.
     pub run_id: Uuid,
-    /// The question of this attempt, `(node, visit, attempt)`; `None`: all of them.
+    /// The attempt that asked, `(node, visit, attempt)`; `None`: all questions.
     pub step: Option<(String, i32, i32)>,
-    /// When it has ended.
+    /// When the run ended.
     pub at: DateTime<Utc>,
 }
 
-/// What a turn that ends with a question has sent.
+/// The output of a turn that ends with a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnSentRow {
     /// The run.
     pub run_id: Uuid,
     /// Its thread.
     pub thread_id: ThreadId,
-    /// The dialect of its stream.
+    /// The stream's dialect.
     pub dialect: Dialect,
     /// JSON.
     pub sent: String,
-    /// When something other than a question is due.
+    /// When something other than a question becomes due.
     pub due_at: Option<DateTime<Utc>>,
 }
 

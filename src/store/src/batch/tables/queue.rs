@@ -1,20 +1,20 @@
-//! The queue of runs.
+//! The run queue.
 
 use chrono::{DateTime, Utc};
 use diesel::sql_types::{Bool, Nullable, Timestamptz, Uuid as SqlUuid};
 use uuid::Uuid;
 
-/// A run without a writer until one claims it from the queue; with its [`RunRow`], or with the [`RunUpdate`] that parks
-/// it.
+/// A run without a writer until one claims it from the queue; accompanies its [`RunRow`], or the [`RunUpdate`]
+/// that parks it.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueRow {
     /// The run.
     pub run_id: Uuid,
     /// Its workflow.
     pub workflow_id: Uuid,
-    /// Whether it only waits for its turn among the runs of its workflow.
+    /// Whether it only waits for a free workflow slot.
     pub turn: bool,
-    /// When it is due; `None`: it waits for an answer alone.
+    /// When it is due; `None`: it waits only for an answer.
     pub due_at: Option<DateTime<Utc>>,
 }
 

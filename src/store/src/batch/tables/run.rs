@@ -12,13 +12,13 @@ use crate::RunState;
 pub struct RunRow {
     /// UUIDv7.
     pub id: Uuid,
-    /// The workspace of the workflow.
+    /// The workflow's workspace.
     pub workspace_id: Uuid,
     /// Its workflow.
     pub workflow_id: Uuid,
     /// The frozen version it runs.
     pub version_id: Uuid,
-    /// What started it, such as `chat` or `api`; it decides the kind of the run.
+    /// The trigger, such as `chat` or `api`; it determines the run's kind.
     pub trigger: &'static str,
     /// Its thread, for a turn.
     pub thread_id: Option<ThreadId>,
@@ -26,38 +26,38 @@ pub struct RunRow {
     pub stream_id: Option<Uuid>,
     /// JSON.
     pub inputs: String,
-    /// Options of the start, JSON.
+    /// Start options, JSON.
     pub options: Option<String>,
     /// When it was created.
     pub created_at: DateTime<Utc>,
 }
 
-/// The present state of a run. A run that has ended does not change any more, nor does one of another writer.
+/// The current state of a run. Ignored if the run has ended or has another writer.
 #[derive(Debug, Clone)]
 pub struct RunUpdate {
     /// The run.
     pub id: Uuid,
     /// Its state.
     pub status: RunState,
-    /// When it started to execute; the first time stays.
+    /// When execution started; the first value stays.
     pub started_at: Option<DateTime<Utc>>,
     /// JSON.
     pub output: Option<String>,
-    /// JSON `{code, message, node}`: why it failed; of a run that succeeded, a warning.
+    /// JSON `{code, message, node}`: the reason for a failure, or a warning if the run succeeded.
     pub error: Option<String>,
     /// When it ended, if it has.
     pub finished_at: Option<DateTime<Utc>>,
-    /// Which time this is that it goes into the queue, from 1; 0: it does not. Each time counts once, however often it
-    /// is sent: another writer may have claimed the run since.
+    /// The number of times the run has been parked, from 1; 0: this update does not park it. Each number
+    /// applies once, however often it is sent: another writer may have claimed the run since.
     pub parking: i32,
 }
 
-/// The last state of a run in a commit, and when it first started to execute.
+/// The last state of a run in a commit, and when execution first started.
 pub(in crate::batch) type Latest<'a> = (&'a RunUpdate, Option<DateTime<Utc>>);
 
 lane_table! {
-    /// A statement does not see the rows it inserts: the state of a run whose row it inserts is part of that row. The update
-    /// stays as well, for a run that is already there.
+    /// A statement does not see the rows it inserts, so a new run's row contains its state. The update is
+    /// written too, in case the run already exists.
     Runs: "runs" from (&'a RunRow, Option<Latest<'a>>) as (row, now) => {
         id: Uuid [SqlUuid] = row.id,
         workspace_id: Uuid [SqlUuid] = row.workspace_id,

@@ -1,19 +1,19 @@
-//! The journal of runs.
+//! Run journals.
 
 use chrono::{DateTime, Utc};
 use diesel::sql_types::{Bytea, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use uuid::Uuid;
 
-/// A row of the journal. The same attempt may be sent again with its outcome.
+/// A journal row. The same attempt may be sent again with its outcome.
 #[derive(Debug, Clone)]
 pub struct StepRow {
     /// The run.
     pub run_id: Uuid,
     /// The node's name.
     pub node: String,
-    /// Which visit of the node, from 1.
+    /// The node's visit number, from 1.
     pub visit: i32,
-    /// Which attempt of the visit, from 1.
+    /// The visit's attempt number, from 1.
     pub attempt: i32,
     /// The super-step, from 1.
     pub step: i32,
@@ -23,11 +23,11 @@ pub struct StepRow {
     pub status: &'static str,
     /// SHA-256 of the node's input.
     pub input_digest: Vec<u8>,
-    /// JSON; over [`INLINE_RESULT`](super::INLINE_RESULT) it is stored as a blob.
+    /// JSON; larger results than [`INLINE_RESULT`](super::INLINE_RESULT) are stored as blobs.
     pub result: Option<String>,
     /// JSON `{code, message}`.
     pub error: Option<String>,
-    /// What a resumed attempt needs to know, JSON; of an attempt whose start is sent.
+    /// State for a resumed attempt, JSON; for an attempt whose start is sent.
     pub note: Option<String>,
     /// When it started.
     pub started_at: DateTime<Utc>,
@@ -35,10 +35,10 @@ pub struct StepRow {
     pub finished_at: Option<DateTime<Utc>>,
 }
 
-/// Journal rows of another run that a new one takes over.
+/// Journal rows that a new run copies from another run.
 #[derive(Debug, Clone, Copy)]
 pub struct CopyRow {
-    /// The run that has executed them.
+    /// The run that executed them.
     pub from: Uuid,
     /// The new run.
     pub to: Uuid,
@@ -47,7 +47,7 @@ pub struct CopyRow {
 }
 
 lane_table! {
-    /// With the digest of a result that is stored as a blob.
+    /// The second value is the digest of a result that is stored as a blob.
     Steps: "run_steps" from (&'a StepRow, Option<[u8; 32]>) as (row, blob) => {
         run_id: Uuid [SqlUuid] = row.run_id,
         node: &'a str [Text] = &row.node,

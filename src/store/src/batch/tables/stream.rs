@@ -20,7 +20,7 @@ pub struct StreamRow {
     pub workflow_id: Uuid,
     /// The run's thread.
     pub thread_id: Option<ThreadId>,
-    /// The dialect of its events; `None` for a stream that is no chat's.
+    /// The events' dialect; `None` if the stream does not belong to a chat.
     pub dialect: Option<Dialect>,
 }
 

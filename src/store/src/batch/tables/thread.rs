@@ -1,4 +1,4 @@
-//! Threads of chats.
+//! Chat threads.
 
 use chrono::{DateTime, Utc};
 use diesel::sql_types::{Bool, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
@@ -16,23 +16,23 @@ pub struct ThreadRow {
     pub id: ThreadId,
     /// The workflow it belongs to.
     pub workflow_id: Uuid,
-    /// The workspace of the workflow.
+    /// The workflow's workspace.
     pub workspace_id: Uuid,
-    /// Kind of its owner.
+    /// The owner kind.
     pub owner_kind: OwnerKind,
     /// The owner's id, if the kind has one.
     pub owner_id: Option<String>,
     /// Its title, if it has one from the start.
     pub title: Option<String>,
-    /// The canary that it uses for as long as that version is the canary.
+    /// The canary version that it uses while that version is the canary.
     pub canary_version: Option<i32>,
-    /// Whether the request that starts it has presented the visitor's cookie.
+    /// Whether the request that starts it presented the visitor's cookie.
     pub requires_cookie: bool,
     /// When it was created.
     pub created_at: DateTime<Utc>,
 }
 
-/// What changes of a thread; nothing of a deleted one.
+/// Changes to a thread; ignored if it is deleted.
 #[derive(Debug, Clone)]
 pub struct ThreadChangeRow {
     /// Its id.
@@ -43,7 +43,7 @@ pub struct ThreadChangeRow {
     pub title: Option<String>,
     /// Whether it accepts messages.
     pub status: Option<ThreadStatus>,
-    /// Hosts that images of widgets may come from; `Some(None)`: no list.
+    /// Allowed hosts for widget images; `Some(None)`: no list.
     pub image_domains: Option<Option<Vec<String>>>,
 }
 
@@ -72,7 +72,7 @@ lane_table! {
     }
 }
 
-/// As JSON; `null` for no list.
+/// JSON; `null` for no list.
 fn json(hosts: &Option<Vec<String>>) -> String {
     serde_json::to_string(hosts).unwrap_or_default()
 }

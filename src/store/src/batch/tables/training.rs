@@ -3,7 +3,7 @@
 use diesel::sql_types::{BigInt, Bool, Bytea, Double, Integer, Nullable, Text, Uuid as SqlUuid};
 use uuid::Uuid;
 
-/// What a training or an evaluation has beside its row in `runs`.
+/// Training-specific or evaluation-specific data for a run, in addition to its row in `runs`.
 #[derive(Debug, Clone)]
 pub struct TrainingRunRow {
     /// The run.
@@ -14,19 +14,19 @@ pub struct TrainingRunRow {
     pub dataset_id: Uuid,
     /// The version of the dataset, from 1.
     pub dataset_version: i32,
-    /// SHA-256 of the digests of the cases in their order.
+    /// SHA-256 of the case digests in order.
     pub fingerprint: Vec<u8>,
     /// SHA-256 of the evaluators.
     pub judges: Vec<u8>,
-    /// How many cases it has.
+    /// The number of cases.
     pub n_cases: i32,
     /// SHA-256 of the request.
     pub digest: Vec<u8>,
     /// JSON: the object `training` or `evaluation`, without cases.
     pub request: String,
-    /// JSON: what was decided before the first call.
+    /// JSON: decisions made before the first call.
     pub start: String,
-    /// The run whose results it judges again.
+    /// The run whose results it evaluates again.
     pub origin_run_id: Option<Uuid>,
 }
 
@@ -46,34 +46,34 @@ lane_table! {
     }
 }
 
-/// A call of a model that has ended.
+/// A finished model call.
 #[derive(Debug, Clone)]
 pub struct TrainingCallRow {
     /// The run.
     pub run_id: Uuid,
     /// UUIDv7 of this row.
     pub id: Uuid,
-    /// SHA-256 by which the answer is found again.
+    /// SHA-256 that identifies the answer for reuse.
     pub key: [u8; 32],
-    /// What it was made for.
+    /// The purpose.
     pub role: &'static str,
     /// `<provider>/<model>`.
     pub model: String,
-    /// JSON; `None`: it was not answered.
+    /// JSON; `None`: no answer.
     pub reply: Option<String>,
-    /// Requests that count in the budget.
+    /// Requests that count toward the budget.
     pub calls: i64,
-    /// Tokens that the model has read.
+    /// Input tokens.
     pub input_tokens: i64,
-    /// Tokens that it has written.
+    /// Output tokens.
     pub output_tokens: i64,
-    /// Money, in nanodollars.
+    /// Cost in nanodollars.
     pub nanodollars: i64,
     /// Whether the tokens are estimated.
     pub estimated: bool,
-    /// Requests that were sent.
+    /// Requests sent.
     pub attempts: i32,
-    /// From the first request to the end.
+    /// Milliseconds from the first request to the end.
     pub duration_ms: i64,
 }
 
@@ -95,32 +95,32 @@ lane_table! {
     }
 }
 
-/// The result of a case.
+/// A case result.
 #[derive(Debug, Clone)]
 pub struct TrainingCaseRow {
     /// The run.
     pub run_id: Uuid,
-    /// Whose prompts; 0 is the seed.
+    /// The candidate whose prompts were used; 0 is the seed.
     pub candidate: i32,
-    /// Its place in the dataset, from 0.
+    /// Its index in the dataset, from 0.
     pub case_index: i32,
-    /// The number of the execution, from 0.
+    /// The execution number, from 0.
     pub sample: i32,
-    /// What it was executed for.
+    /// The phase that executed it.
     pub phase: &'static str,
     /// `train`, `val` or `test`; `None` for an evaluation.
     pub split: Option<&'static str>,
     /// The epoch.
     pub epoch: i32,
-    /// Its score; `None` if no evaluator counts.
+    /// Its score; `None` if no scoring evaluator applies.
     pub score: Option<f64>,
-    /// Whether every evaluator that counts has passed.
+    /// Whether every scoring evaluator and every guard passed.
     pub passed: bool,
-    /// Calls of models that were answered, with or without a request.
+    /// Answered model calls, with or without a request.
     pub answered: i32,
     /// JSON.
     pub result: String,
-    /// JSON: inputs and calls of the trace's steps.
+    /// JSON: inputs and calls for the trace's steps.
     pub details: Option<String>,
 }
 
@@ -141,7 +141,7 @@ lane_table! {
     }
 }
 
-/// A candidate of a training.
+/// A training candidate.
 #[derive(Debug, Clone)]
 pub struct TrainingCandidateRow {
     /// The run.
@@ -160,12 +160,12 @@ lane_table! {
     }
 }
 
-/// What a run has done once.
+/// A one-time step that a run has completed.
 #[derive(Debug, Clone)]
 pub struct TrainingMarkRow {
     /// The run.
     pub run_id: Uuid,
-    /// What it has done.
+    /// The step's name.
     pub mark: String,
     /// JSON: the event, if reports need it.
     pub event: Option<String>,
@@ -179,18 +179,18 @@ lane_table! {
     }
 }
 
-/// How far a run has got. Of several in a commit the last value of each member counts; `None`: it stays.
+/// A run's progress. If a commit has several, the last value per member applies; `None`: unchanged.
 #[derive(Debug, Clone)]
 pub struct TrainingStateRow {
     /// The run.
     pub run_id: Uuid,
     /// JSON.
     pub state: Option<String>,
-    /// Requests to models that are in flight.
+    /// Model requests in flight.
     pub in_flight: Option<i32>,
 }
 
-/// The last state and number of requests of a run in a commit.
+/// A run's last state and in-flight requests in a commit.
 pub(in crate::batch) type LatestState<'a> = (Uuid, Option<&'a str>, Option<i32>);
 
 lane_table! {

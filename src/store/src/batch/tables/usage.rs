@@ -1,29 +1,30 @@
-//! What the models of chats use.
+//! Model usage in chats.
 
 use chrono::NaiveDate;
 use diesel::sql_types::{BigInt, Date, Double, Integer, Nullable, Text, Uuid as SqlUuid};
 use uuid::Uuid;
 
-/// What a part of a run has used. It counts once, however often it is sent: with the row of its step, or with the end of its run.
+/// Model usage by a part of a run. Counted once however often it is sent: with its step's row, or with the end
+/// of its run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatUsageRow {
     /// The run.
     pub run_id: Uuid,
-    /// The step of the same batch, `(node, visit, attempt)`; `None`: the end of the run.
+    /// The step from the same batch, `(node, visit, attempt)`; `None`: the end of the run.
     pub step: Option<(String, i32, i32)>,
     /// The UTC day.
     pub day: NaiveDate,
     /// The run's workflow.
     pub workflow_id: Uuid,
-    /// The session of the caller.
+    /// The caller's session.
     pub session: String,
     /// Turns that have ended.
     pub turns: i64,
-    /// Calls that a model answered.
+    /// Answered model calls.
     pub calls: i64,
-    /// Tokens that models read.
+    /// Input tokens.
     pub input_tokens: i64,
-    /// Tokens that models wrote.
+    /// Output tokens.
     pub output_tokens: i64,
     /// US dollars.
     pub usd: f64,

@@ -1,4 +1,4 @@
-//! Which thread an attachment belongs to.
+//! Claims that attach uploads to threads.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::sql_types::{Array, BigInt, Nullable, Text, Timestamptz, Uuid as SqlUuid};
@@ -10,13 +10,13 @@ use crate::chat::owner::OwnerKind;
 use crate::database::prepared::prepared;
 use crate::{Store, StoreError, StoredAttachment};
 
-/// A claim without a stored message is void after this time: the start of the turn has failed.
+/// Validity of a claim without a stored message; after this time the turn's start must have failed.
 pub(super) const CLAIM_LIMIT: TimeDelta = TimeDelta::minutes(5);
-/// Attachments that are deleted at once.
+/// Maximum attachments deleted per batch.
 const DELETED_AT_ONCE: i64 = 500;
 
-/// Gives attachments `$1` to thread `$2` of workflow `$3` at `$4`. One without an owner gets that of the thread, which is `$6`
-/// and `$7` if the thread does not exist yet.
+/// Assigns attachments `$1` to thread `$2` in workflow `$3` at `$4`. One without an owner gets the thread's
+/// owner: `$6` and `$7` if the thread does not exist yet.
 const CLAIM: &str = "
     UPDATE attachments a SET thread_id = $2, workflow_id = $3, attached_at = $4,
         owner_kind = CASE WHEN a.owner_kind <> 'anyone' THEN a.owner_kind
@@ -27,7 +27,7 @@ const CLAIM: &str = "
     WHERE id = ANY($1) AND digest IS NOT NULL
         AND (thread_id IS NULL OR thread_id = $2 OR NOT contained AND attached_at < $5)";
 
-/// Releases the claims of a failed start. Removes the owner of `$3` and the workflow of `$4`.
+/// Releases the claims of a failed start. Clears the owner of `$3` and the workflow of `$4`.
 const RELEASE: &str = "
     UPDATE attachments SET thread_id = NULL, attached_at = NULL,
         owner_kind = CASE WHEN id = ANY($3) THEN 'anyone' ELSE owner_kind END,
@@ -35,7 +35,8 @@ const RELEASE: &str = "
         workflow_id = CASE WHEN id = ANY($4) THEN NULL ELSE workflow_id END
     WHERE id = ANY($1) AND thread_id = $2 AND NOT contained";
 
-/// Deletes attachments older than `$1` that no message contains, with their uses; except those claimed after `$3`.
+/// Deletes attachments older than `$1` that no message contains, with their uses; except those claimed after
+/// `$3`.
 const FORGET: &str = "
     WITH old AS MATERIALIZED (SELECT id FROM attachments a WHERE created_at < $1 AND NOT contained
             AND (attached_at IS NULL OR attached_at < $3)
@@ -47,17 +48,17 @@ const FORGET: &str = "
 /// The result of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttachmentClaim {
-    /// All attachments are the thread's.
+    /// The thread has claimed all attachments.
     Claimed,
-    /// Another thread has one of them.
+    /// Another thread has claimed one of them.
     InUse,
     /// One of them was deleted.
     Deleted,
 }
 
 impl Store {
-    /// Makes attachments those of a thread and of its workflow, or changes nothing. The thread may not exist yet; `owner`: its owner
-    /// then.
+    /// Assigns attachments to a thread and to its workflow, or changes nothing. If the thread does not exist
+    /// yet, `owner` is its future owner.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -95,10 +96,11 @@ impl Store {
         }
     }
 
-    /// Gives back attachments that were claimed for a message that is not stored. `before`: how they were before the claim.
+    /// Releases attachments that were claimed for a message that is not stored. `before`: their rows before the
+    /// claim.
     ///
     /// # Errors
-    /// [`StoreError`] if the database does not answer; the claim is void after some minutes.
+    /// [`StoreError`] if the database does not answer; the claim expires after some minutes.
     pub async fn release_attachments(
         &self,
         before: &[StoredAttachment],
@@ -117,7 +119,8 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes a part of the attachments that were created before then and that no message contains; `true` if there may be more.
+    /// Deletes a batch of attachments that were created before then and that no message contains; `true` if
+    /// more may be left.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -132,7 +135,7 @@ impl Store {
     }
 }
 
-/// Why a claim was rolled back.
+/// The reason why a claim was rolled back.
 enum Unclaimed {
     NotAll,
     Failed(StoreError),

@@ -10,17 +10,17 @@ use crate::blobs::{BlobUse, records, uses};
 use crate::schema::{attachments, threads};
 use crate::{Store, StoreError};
 
-/// Kind of the use of an image's bytes.
+/// The use kind for an image's bytes.
 const IMAGE: &str = "image";
 
 /// An image that a run shows.
 #[derive(Debug, Clone)]
 pub struct ShownImage {
-    /// The same for equal bytes in one thread.
+    /// Identical for equal bytes in one thread.
     pub id: AttachmentId,
-    /// The workspace that its bytes count for.
+    /// The workspace whose storage its bytes count toward.
     pub workspace: Uuid,
-    /// The workflow of the thread.
+    /// The thread's workflow.
     pub workflow: Uuid,
     /// The thread.
     pub thread: ThreadId,
@@ -28,13 +28,13 @@ pub struct ShownImage {
     pub name: String,
     /// Its media type.
     pub mime_type: String,
-    /// What it looks like.
+    /// Its appearance.
     pub look: ImageLook,
 }
 
 impl Store {
-    /// Stores an image for its thread, once. It counts as an attachment that no message contains until its item is stored. Returns false
-    /// if the thread is not found.
+    /// Stores an image for its thread, once. Until its item is stored, it counts as an attachment that no
+    /// message contains. Returns false if the thread is not found.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -43,7 +43,7 @@ impl Store {
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
-                // A deletion waits for this, and then deletes the image, too.
+                // A concurrent deletion waits for this lock, and then deletes the image, too.
                 let owner: Option<(String, Option<String>)> = threads::table
                     .find(new.thread.0)
                     .filter(threads::deleted_at.is_null())
@@ -75,7 +75,7 @@ impl Store {
                     attachments::height.eq(side(new.look.height)),
                     attachments::colour.eq(&new.look.colour),
                 );
-                // Restarts the time until it is deleted if no item contains it.
+                // Restarts the period after which it is deleted if no item contains it.
                 diesel::insert_into(attachments::table)
                     .values((whose, what))
                     .on_conflict(attachments::id)

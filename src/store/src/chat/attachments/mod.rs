@@ -1,4 +1,4 @@
-//! Attachments: files that were uploaded for messages.
+//! Attachments: files uploaded for messages.
 
 mod claims;
 mod images;

@@ -1,4 +1,4 @@
-//! The rows of attachments.
+//! Attachment rows.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -14,14 +14,14 @@ use crate::chat::owner::OwnerKind;
 use crate::schema::attachments;
 use crate::{Store, StoreError};
 
-/// What an image looks like.
+/// An image's appearance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageLook {
-    /// Pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// Pixels.
+    /// Height in pixels.
     pub height: u32,
-    /// Its main colour, in a word.
+    /// The name of its main colour.
     pub colour: String,
 }
 
@@ -30,56 +30,56 @@ pub struct ImageLook {
 pub struct StoredAttachment {
     /// Its id.
     pub id: AttachmentId,
-    /// The workspace that its bytes count for.
+    /// The workspace whose storage its bytes count toward.
     pub workspace: Uuid,
     /// The workflow; `None` until a message names an attachment that was uploaded without one.
     pub workflow: Option<Uuid>,
-    /// Kind of its owner.
+    /// The owner kind.
     pub owner_kind: OwnerKind,
     /// The owner's id, if the kind has one.
     pub owner_id: Option<String>,
-    /// What its bytes are counted under.
+    /// The session whose upload quota its bytes count toward.
     pub session: String,
     /// The file's name.
     pub name: String,
     /// Its media type.
     pub mime_type: String,
-    /// Bytes; as announced while there is no digest.
+    /// Its size in bytes; the announced size until there is a digest.
     pub size: u64,
-    /// SHA-256 of its bytes; `None` until they were uploaded.
+    /// SHA-256 of its bytes; `None` until they are uploaded.
     pub digest: Option<[u8; 32]>,
-    /// Blob of the image to show instead of a large one.
+    /// The blob with a smaller image to show instead.
     pub preview: Option<[u8; 32]>,
     /// Set for images.
     pub look: Option<ImageLook>,
     /// The thread that has claimed it.
     pub thread: Option<ThreadId>,
-    /// Whether a stored message of the thread contains it.
+    /// Whether a stored message in the thread contains it.
     pub contained: bool,
     /// When it was announced or uploaded.
     pub created_at: DateTime<Utc>,
 }
 
-/// An attachment that is to be stored.
+/// An attachment to store.
 #[derive(Debug, Clone)]
 pub struct NewAttachment {
     /// Its id.
     pub id: AttachmentId,
-    /// The workspace that its bytes count for.
+    /// The workspace whose storage its bytes count toward.
     pub workspace: Uuid,
     /// The workflow, if the upload names one.
     pub workflow: Option<Uuid>,
-    /// Kind of its owner.
+    /// The owner kind.
     pub owner_kind: OwnerKind,
     /// The owner's id, if the kind has one.
     pub owner_id: Option<String>,
-    /// What its bytes are counted under.
+    /// The session whose upload quota its bytes count toward.
     pub session: String,
     /// The file's name.
     pub name: String,
     /// Its media type.
     pub mime_type: String,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
 }
 
@@ -91,7 +91,7 @@ impl StoredAttachment {
     }
 }
 
-/// The attachment as items store it, without addresses.
+/// The attachment in its stored item form, without addresses.
 impl From<&StoredAttachment> for Attachment {
     fn from(stored: &StoredAttachment) -> Self {
         let id = stored.id.to_string();
@@ -163,7 +163,7 @@ fn address(digest: Vec<u8>) -> Result<[u8; 32], StoreError> {
 }
 
 impl Store {
-    /// The attachments with these ids that exist, in any order.
+    /// Returns the existing attachments with these ids, in any order.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -176,7 +176,7 @@ impl Store {
         rows.into_iter().map(Row::read).collect()
     }
 
-    /// The attachments of a thread's messages.
+    /// Returns the attachments in a thread's messages.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -189,8 +189,8 @@ impl Store {
         rows.into_iter().map(Row::read).collect()
     }
 
-    /// Stores an attachment whose bytes will be uploaded later. They count for the day now, so that a client cannot announce more than it
-    /// may upload.
+    /// Stores an attachment whose bytes will be uploaded later. They count toward today's quota now, so that a
+    /// client cannot announce more than it may upload.
     ///
     /// # Errors
     /// [`NotKept`]; nothing has changed then.
@@ -249,7 +249,7 @@ impl Store {
             .await
     }
 
-    /// The text of a document for models, as [`Store::set_attachment_text`] stored it; `None` before that.
+    /// Returns a document's text for models, as stored by [`Store::set_attachment_text`]; `None` before that.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -263,7 +263,7 @@ impl Store {
         Ok(text.flatten())
     }
 
-    /// Stores the text of a document for models; empty if it has none.
+    /// Stores a document's text for models; empty if it has none.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

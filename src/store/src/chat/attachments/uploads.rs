@@ -1,4 +1,4 @@
-//! The end of an upload: its bytes become a blob, and the blob an attachment, in one transaction.
+//! Completes uploads: the bytes become a blob, and the blob an attachment, in one transaction.
 
 use chrono::NaiveDate;
 use diesel::prelude::*;
@@ -10,39 +10,39 @@ use crate::blobs::{BlobUse, WrittenBlob, records, uses};
 use crate::schema::attachments;
 use crate::{Store, StoreError};
 
-/// Kind of the use of an attachment's bytes.
+/// The use kind for an attachment's bytes.
 pub(crate) const ATTACHMENT: &str = "attachment";
-/// Kind of the use of an image that is shown instead of a large one.
+/// The use kind for an image that is shown instead of a large one.
 pub(crate) const PREVIEW: &str = "preview";
 
-/// An image as it is shown.
+/// An image's preview.
 #[derive(Debug, Clone)]
 pub struct Preview {
-    /// What it looks like.
+    /// The appearance.
     pub look: ImageLook,
     /// A smaller image; `None` if the image itself is small.
     pub smaller: Option<Vec<u8>>,
 }
 
-/// An attachment was stored.
+/// The result of a stored upload.
 #[derive(Debug, Clone)]
 pub enum Kept {
-    /// By this upload.
+    /// Stored by this upload.
     Now(StoredAttachment),
-    /// By an earlier upload of the same bytes.
+    /// Stored by an earlier upload with the same bytes.
     Before(StoredAttachment),
 }
 
-/// Why an upload was not stored.
+/// The reason why an upload was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum NotKept {
-    /// The session has uploaded as many bytes today as it may.
+    /// The session has used up its upload quota for today.
     #[error("the session has uploaded as much as it may today")]
     Quota,
     /// Other bytes were uploaded for the attachment.
     #[error("other bytes were uploaded for the attachment")]
     Other,
-    /// The attachment was deleted meanwhile.
+    /// The attachment was deleted in the meantime.
     #[error("the attachment is gone")]
     Gone,
     /// The database did not answer.
@@ -56,17 +56,17 @@ impl From<diesel::result::Error> for NotKept {
     }
 }
 
-/// What may be uploaded on a day.
+/// Upload quotas for one day.
 #[derive(Debug, Clone)]
 pub struct UploadOfDay {
     /// The UTC day.
     pub day: NaiveDate,
-    /// What the bytes are counted under, each with its limit; `None`: no limit.
+    /// The counters for the bytes, each with its limit; `None`: no limit.
     pub counters: Vec<(String, Option<u64>)>,
 }
 
 impl Store {
-    /// Bytes that a session or a network has uploaded on a UTC day.
+    /// Returns the bytes that a session or a network has uploaded on a UTC day.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -81,7 +81,7 @@ impl Store {
         Ok(found.and_then(|found| u64::try_from(found.bytes).ok()).unwrap_or_default())
     }
 
-    /// Makes uploaded bytes those of an attachment: of a new one, or of one that was announced and has no bytes yet.
+    /// Assigns uploaded bytes to an attachment: to a new one, or to an announced one without bytes.
     ///
     /// # Errors
     /// [`NotKept`]; nothing has changed then.
@@ -113,7 +113,7 @@ impl Store {
                         None => {}
                     }
                 }
-                // Those of an announced attachment were counted when it was announced.
+                // The bytes of an announced attachment were counted when it was announced.
                 if !announced {
                     count(connection, new, today).await?;
                 }
@@ -165,7 +165,7 @@ impl Store {
             .await
     }
 
-    /// Forgets what was uploaded on days before this one.
+    /// Deletes upload counters for days before this one.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -178,7 +178,7 @@ impl Store {
     }
 }
 
-/// Counts the bytes for the day, unless they are too many.
+/// Counts the bytes for the day, unless they exceed a limit.
 pub(super) async fn count(
     connection: &mut AsyncPgConnection,
     new: &NewAttachment,
@@ -194,7 +194,7 @@ pub(super) async fn count(
     Ok(())
 }
 
-/// Adds bytes to a counter, unless there are too many.
+/// Adds bytes to a counter, unless they exceed its limit.
 async fn add(
     connection: &mut AsyncPgConnection,
     day: NaiveDate,

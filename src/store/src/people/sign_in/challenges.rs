@@ -1,4 +1,4 @@
-//! Challenges: a link and a code on their way to a mail address.
+//! Challenges: a link and a code, sent to a mail address.
 
 use auth::sign_in::{
     CHALLENGE_LIFE, CODES_PER_ADDRESS, Challenge, Code, CodeKey, LINKS_PER_ADDRESS, LINKS_PER_NETWORK,
@@ -18,65 +18,65 @@ use crate::schema::{outgoing_mail, sign_in_challenges};
 use crate::{Changes, Store, StoreError};
 
 diesel::define_sql_function! {
-    /// Without capitals.
+    /// Converts to lower case.
     fn lower(text: Text) -> Text;
 }
 
-/// A sign-in that is asked for.
+/// A requested sign-in.
 pub struct NewSignIn<'a> {
-    /// Of the challenge and of its mail.
+    /// The id of the challenge and of its mail.
     pub id: Uuid,
-    /// Who wants to sign in.
+    /// The mail address to sign in.
     pub email: &'a str,
     /// SHA-256 of the link's token.
     pub link_digest: Vec<u8>,
     /// HMAC of the code.
     pub code_mac: Vec<u8>,
-    /// SHA-256 of what the asking browser keeps for this challenge.
+    /// SHA-256 of the browser's secret for this challenge.
     pub binding_digest: Vec<u8>,
-    /// SHA-256 of what the browser keeps for all of its challenges.
+    /// SHA-256 of the browser's secret for all its challenges.
     pub browser: Vec<u8>,
-    /// Whether the request showed it; otherwise the browser gets it with the answer.
+    /// Whether the request presented that secret; otherwise the response sets it.
     pub browser_known: bool,
-    /// Where they want to go.
+    /// The destination after the sign-in.
     pub return_to: Option<&'a str>,
-    /// Under what the client's requests are counted.
+    /// The key for counting the client's requests.
     pub client: &'a str,
     /// The sealed mail with the code.
     pub with_code: Vec<u8>,
-    /// The sealed mail with the link alone; `None` if the service knows no address that a link could have.
+    /// The sealed mail with only the link; `None` if the service has no address for links.
     pub with_link: Option<Vec<u8>>,
 }
 
-/// A code that a user presents.
+/// A code that a user enters.
 pub struct ShownCode<'a> {
-    /// SHA-256 of what their browser keeps.
+    /// SHA-256 of the browser's secret.
     pub binding_digest: &'a [u8],
-    /// Whose code they say it is.
+    /// The address that the user claims for the code.
     pub email: &'a str,
-    /// The code; `None` when it is no code at all, which is wrong too.
+    /// The code; `None` if its format is invalid, which counts as wrong.
     pub code: Option<&'a Code>,
-    /// The key of codes.
+    /// The HMAC key for codes.
     pub key: &'a CodeKey,
 }
 
-/// The user has proved that they read the mail.
+/// Proof that the user reads the mail address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proven {
     /// Their address.
     pub email: String,
-    /// Where they want to go.
+    /// The destination after the sign-in.
     pub return_to: Option<String>,
 }
 
-/// What a link is good for.
+/// The result of using a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkUse {
-    /// It signs in.
+    /// Signs in.
     Good(Proven),
-    /// Another browser asked.
+    /// Another browser requested it.
     OtherBrowser,
-    /// It is used, replaced or too old, or there never was one.
+    /// Used, superseded, expired, or unknown.
     Over,
 }
 
@@ -117,20 +117,20 @@ impl Row {
     }
 }
 
-/// Within the window of a limit.
+/// SQL condition: within a limit's window.
 fn since(limit: MailLimit, now: DateTime<Utc>) -> Gt<sign_in_challenges::created_at, DateTime<Utc>> {
     sign_in_challenges::created_at.gt(now - limit.window)
 }
 
 impl Changes {
-    /// Stores a challenge with its mail, in the place of those that the same browser asked for before. `false`: nothing is
-    /// stored, because as much mail was sent as may be.
+    /// Stores a challenge with its mail, and supersedes the browser's earlier ones. `false`: nothing is stored,
+    /// because a mail limit is reached.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn start_sign_in(&mut self, new: NewSignIn<'_>) -> Result<bool, StoreError> {
         let now = self.store.now();
-        // Always in this order, so that no two wait for each other.
+        // Fixed order, so that two requests do not deadlock.
         for named in
             [format!("sign-in to\n{}", new.email.to_lowercase()), format!("sign-in from\n{}", new.client)]
         {
@@ -151,7 +151,7 @@ impl Changes {
         Ok(true)
     }
 
-    /// What was sent to the mail address, and for the client.
+    /// Counts the mails sent to the address, and for the client.
     async fn mail_sent(&mut self, new: &NewSignIn<'_>, now: DateTime<Utc>) -> Result<Sent, StoreError> {
         let to_address = || {
             sign_in_challenges::table
@@ -159,7 +159,7 @@ impl Changes {
                 .into_boxed()
         };
         let within = |limit: MailLimit| to_address().filter(since(limit, now));
-        // Without its cookie, a browser is not told from others of its client.
+        // A browser without its cookie cannot be distinguished from others with the same client key.
         let for_browser = |limit| match new.browser_known {
             true => within(limit).filter(sign_in_challenges::browser.eq(&new.browser)).count(),
             false => within(limit)
@@ -191,7 +191,7 @@ impl Changes {
         })
     }
 
-    /// Older challenges of the same browser are over, and their mail with them.
+    /// Supersedes the browser's older challenges and their mails.
     async fn supersede(&mut self, new: &NewSignIn<'_>, now: DateTime<Utc>) -> Result<(), StoreError> {
         let older: Vec<Uuid> = diesel::update(sign_in_challenges::table)
             .filter(sign_in_challenges::browser.eq(&new.browser))
@@ -214,7 +214,7 @@ impl Changes {
         has_code: bool,
         now: DateTime<Utc>,
     ) -> Result<(), StoreError> {
-        // No code has an empty HMAC.
+        // A valid code never has an empty HMAC.
         let code_mac = if has_code { new.code_mac } else { Vec::new() };
         diesel::insert_into(sign_in_challenges::table)
             .values((
@@ -244,7 +244,7 @@ impl Changes {
         .await
     }
 
-    /// Uses a challenge up when the code is right, and notes a try when it is not; `None` says no more than that it
+    /// Uses up a challenge if the code is right, and counts a try if it is wrong; `None` only means that it
     /// does not sign in. Commit in either case.
     ///
     /// # Errors
@@ -276,7 +276,7 @@ impl Changes {
         }
     }
 
-    /// Uses a challenge up by its link, for the browser that asked.
+    /// Uses up a challenge by its link, for the browser that requested it.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -306,7 +306,7 @@ impl Changes {
 }
 
 impl Store {
-    /// What a link would be good for; nothing is used up.
+    /// Returns the result that a link would have, without using it up.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

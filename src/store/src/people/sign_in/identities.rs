@@ -1,4 +1,4 @@
-//! Who people are at an OpenID provider.
+//! User identities at OpenID providers.
 
 use diesel::prelude::*;
 use diesel::sql_types::BigInt;
@@ -14,11 +14,12 @@ use crate::{Changes, Joined, StoreError};
 pub struct NewIdentity<'a> {
     /// The provider.
     pub issuer: &'a str,
-    /// Who they are there, for ever.
+    /// Their permanent id at the provider.
     pub subject: &'a str,
 }
 
-/// An account, what it becomes a member of by this sign-in, and whether it is linked to a provider's subject by it.
+/// An account, the memberships it gains by this sign-in, and whether this sign-in links it to a provider's
+/// subject.
 pub(super) struct Account {
     pub(super) user: StoredUser,
     pub(super) joined: Vec<Joined>,
@@ -26,7 +27,7 @@ pub(super) struct Account {
 }
 
 impl Changes {
-    /// The account that a session is opened for.
+    /// Returns the account for a new session.
     pub(super) async fn user_of(&mut self, new: &NewSession<'_>) -> Result<Option<Account>, StoreError> {
         match new.identity {
             Some(identity) => self.user_of_identity(new, identity).await,
@@ -34,7 +35,7 @@ impl Changes {
         }
     }
 
-    /// By the rules of the address.
+    /// Applies the rules for mail addresses.
     async fn user_with_address(
         &mut self,
         new: &NewSession<'_>,
@@ -44,8 +45,9 @@ impl Changes {
         Ok(found.map(|(user, joined)| Account { user, joined, linked: false }))
     }
 
-    /// The first time by the address, which links the account; then by the subject, whatever the address is by then.
-    /// `None` also when the address's account belongs to another subject there: the address went to another person.
+    /// Finds the account by its address the first time, and links it; then by the subject, whatever the address
+    /// is. `None` also if the address's account belongs to another subject at the provider: the address was
+    /// given to another person.
     async fn user_of_identity(
         &mut self,
         new: &NewSession<'_>,
@@ -54,7 +56,7 @@ impl Changes {
         if let Some(known) = self.address_of(identity).await? {
             return self.known_identity(new, known).await;
         }
-        // First sign-ins come one after the other, so nothing is noted of one that is refused.
+        // First sign-ins are serialized, so a rejected one leaves no record.
         diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
             .bind::<BigInt, _>(lock_of(&format!("link to\n{}", identity.issuer)))
             .execute(&mut *self.connection)
@@ -65,7 +67,7 @@ impl Changes {
         }
     }
 
-    /// The address of the account that is linked to it; the inner `None`: the user was erased.
+    /// Returns the linked account's address; the inner `None`: the user was erased.
     async fn address_of(&mut self, identity: NewIdentity<'_>) -> Result<Option<Option<String>>, StoreError> {
         let known = users::table
             .inner_join(user_identities::table.on(user_identities::user_id.eq(users::id)))
@@ -85,7 +87,7 @@ impl Changes {
     ) -> Result<Option<Account>, StoreError> {
         match address {
             Some(email) => self.user_with_address(new, &email).await,
-            // The user was erased, and another party's record of them does not bring them back.
+            // The user was erased, and another party's record does not restore the account.
             None => Ok(None),
         }
     }

@@ -1,5 +1,5 @@
-//! The mail queue. A row is claimed before it is sent and deleted after: if the sender dies in between, the mail is
-//! sent again.
+//! The mail queue. A row is claimed before it is sent and deleted after: if the sender dies in between, the
+//! mail is sent again.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
@@ -10,40 +10,40 @@ use uuid::Uuid;
 use crate::schema::outgoing_mail;
 use crate::{Changes, Store, StoreError};
 
-/// A mail that was claimed.
+/// A claimed mail.
 #[derive(Debug, Clone, QueryableByName)]
 pub struct OutgoingMail {
-    /// Its id, which its content is sealed for.
+    /// Its id, to which the content's seal is bound.
     #[diesel(sql_type = SqlUuid)]
     pub id: Uuid,
-    /// Where it goes.
+    /// The recipient's address.
     #[diesel(sql_type = Text)]
     pub recipient: String,
-    /// The sealed letter.
+    /// The sealed content.
     #[diesel(sql_type = Binary)]
     pub content: Vec<u8>,
-    /// This one included.
+    /// Attempts, including this one.
     #[diesel(sql_type = Integer)]
     pub attempts: i32,
-    /// From then on it is worth nothing.
+    /// When its content expires.
     #[diesel(sql_type = Timestamptz)]
     pub expires_at: DateTime<Utc>,
 }
 
 /// A mail to send.
 pub struct NewMail<'a> {
-    /// Its id, which its content is sealed for.
+    /// Its id, to which the content's seal is bound.
     pub id: Uuid,
-    /// Where it goes.
+    /// The recipient's address.
     pub recipient: &'a str,
-    /// The sealed letter.
+    /// The sealed content.
     pub content: Vec<u8>,
-    /// From then on it is worth nothing.
+    /// When its content expires.
     pub expires_at: DateTime<Utc>,
 }
 
 impl Changes {
-    /// Puts a mail into the queue; it stands or falls with the change.
+    /// Enqueues a mail, committed or rolled back with the change.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -66,7 +66,7 @@ impl Changes {
 }
 
 impl Store {
-    /// Claims mail that is due; no other sender can claim it for as long as `sending`.
+    /// Claims due mail; no other sender can claim it during `sending`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -92,7 +92,7 @@ impl Store {
         .map_err(StoreError::from)
     }
 
-    /// Mail that an earlier life of this instance had claimed is due again.
+    /// Releases mail that an earlier life of this instance had claimed; it is due again.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -105,7 +105,7 @@ impl Store {
         Ok(given)
     }
 
-    /// A claimed mail is tried again at `next`.
+    /// Schedules a claimed mail's next attempt at `next`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -117,7 +117,7 @@ impl Store {
         Ok(())
     }
 
-    /// A mail was sent, or will not be.
+    /// Deletes a mail that was sent or will not be sent.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

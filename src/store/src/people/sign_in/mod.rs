@@ -1,7 +1,7 @@
-//! Sign-in: what was asked for, who signed in, and the mail in between.
+//! Sign-in: challenges, sessions, and the mail queue.
 //!
-//! Each step is one transaction. Codes and tokens are rows that are locked while they are used, so of several requests
-//! with the same one, one wins.
+//! Each step is one transaction. Code and token rows are locked while they are used, so only one of several
+//! requests with the same one succeeds.
 
 mod challenges;
 mod identities;
@@ -26,15 +26,15 @@ use diesel_async::RunQueryDsl;
 use crate::schema::{oidc_sign_ins, sign_in_challenges, sign_in_sessions};
 use crate::{Store, StoreError};
 
-/// How long a challenge is kept: longer than any limit counts back.
+/// Retention of challenges: longer than any limit's window.
 const CHALLENGES_KEPT: TimeDelta = TimeDelta::hours(24);
-/// How long a challenge is kept that has signed a user in: so long its browser has mails of its own.
+/// Retention of used challenges: for this time their browser has separate mail limits.
 const USED_CHALLENGES_KEPT: TimeDelta = TimeDelta::days(30);
-/// How long a session is kept that has come to its end.
+/// Retention of ended sessions.
 const SESSIONS_KEPT: TimeDelta = TimeDelta::days(7);
 
 impl Store {
-    /// Forgets challenges, ways to the provider and sessions that are long over; says how many.
+    /// Deletes old challenges, provider sign-ins and sessions; returns their number.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

@@ -1,4 +1,4 @@
-//! Sign-ins on their way to the OpenID provider and back.
+//! Sign-ins through the OpenID provider.
 
 use auth::oidc::{ASKED_LIFE, ASKED_PER_CLIENT};
 use diesel::prelude::*;
@@ -9,39 +9,39 @@ use crate::database::changes::lock_of;
 use crate::schema::oidc_sign_ins;
 use crate::{Changes, Store, StoreError};
 
-/// A browser that is sent to the provider.
+/// A sign-in that starts at the provider.
 pub struct NewOidcSignIn<'a> {
     /// SHA-256 of the state.
     pub state_digest: Vec<u8>,
-    /// SHA-256 of what the browser keeps.
+    /// SHA-256 of the browser's secret.
     pub binding_digest: Vec<u8>,
-    /// What the answer is judged by, sealed.
+    /// The sealed data that verifies the provider's answer.
     pub sealed: Vec<u8>,
-    /// Where they want to go.
+    /// The destination after the sign-in.
     pub return_to: Option<&'a str>,
-    /// Under what the client's requests are counted.
+    /// The key for counting the client's requests.
     pub client: &'a str,
 }
 
-/// What a state that comes back is good for.
+/// The result of using a returned state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OidcReturn {
     /// The sign-in continues, and the state is used up.
     Good {
-        /// What the answer is judged by, sealed.
+        /// The sealed data that verifies the provider's answer.
         sealed: Vec<u8>,
-        /// Where they want to go.
+        /// The destination after the sign-in.
         return_to: Option<String>,
     },
-    /// Another browser asked.
+    /// Another browser started it.
     OtherBrowser,
-    /// It is used or too old, or there never was one.
+    /// Used, expired, or unknown.
     Over,
 }
 
 impl Changes {
-    /// Notes that a browser is sent to the provider. `false`: nothing is noted, because the client has as many under way
-    /// as may be.
+    /// Stores a sign-in that starts at the provider. `false`: nothing is stored, because the client has reached
+    /// its limit of pending sign-ins.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -77,8 +77,8 @@ impl Changes {
 }
 
 impl Store {
-    /// Uses a state up, for the browser that asked. It is used up before the provider is asked anything, so that of
-    /// several requests with the same state only one continues.
+    /// Uses up a state, for the browser that started it. This happens before any request to the provider, so
+    /// that only one of several requests with the same state continues.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

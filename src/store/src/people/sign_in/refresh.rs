@@ -1,7 +1,7 @@
-//! Refresh tokens: each is good once, and shown twice it ends its whole session.
+//! Refresh tokens: each is valid once; a second use ends its whole session.
 //!
-//! A client that lost the answer has no grace period: within it, the thief of a token would be served beside its owner,
-//! unnoticed. Such a client signs in again.
+//! A client that lost the answer has no grace period: within one, a stolen token would work unnoticed alongside
+//! the owner's. Such a client signs in again.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -12,38 +12,39 @@ use super::StoredUser;
 use crate::schema::{refresh_tokens, sign_in_sessions, users};
 use crate::{Changes, StoreError};
 
-/// Tokens of one sign-in; used ones are kept to be known again. A month of one each quarter of an hour is 2,880.
+/// Maximum tokens per sign-in; used ones are stored to detect reuse. A month with one per quarter of an hour
+/// needs 2,880.
 const MOST_TOKENS: i64 = 10_000;
 
-/// What a refresh token was worth.
+/// The result of using a refresh token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refreshed {
-    /// Another one is in its place.
+    /// Replaced by another one.
     Good {
         /// The session.
         session: Uuid,
-        /// Whose it is.
+        /// The session's user.
         user: StoredUser,
     },
-    /// It was used before, so a party has it who should not: its session has ended just now.
+    /// Used before, so an unauthorized party has it: its session has just been ended.
     Reused(Revoked),
-    /// It is good, and its session has had more of them than anybody needs: it has ended just now.
+    /// Valid, but its session has had more tokens than any client needs: the session has just been ended.
     TooOften(Revoked),
-    /// Nothing: it is not found, it is too old, or its session has ended.
+    /// Not found, expired, or its session has ended.
     Unknown,
 }
 
-/// A session that was ended.
+/// An ended session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Revoked {
     /// The session.
     pub session: Uuid,
-    /// Whose it was.
+    /// The session's user.
     pub user: Uuid,
 }
 
 impl Changes {
-    /// Puts `fresh` in the place of the refresh token `shown`. Commit whatever comes of it.
+    /// Replaces the refresh token `shown` by `fresh`. Commit whatever the result.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -97,7 +98,7 @@ impl Changes {
                 refresh_tokens::digest.eq(fresh),
                 refresh_tokens::session_id.eq(session),
                 refresh_tokens::issued_at.eq(now),
-                // However often it is refreshed, a sign-in comes to its end.
+                // Refreshing does not extend the sign-in.
                 refresh_tokens::expires_at.eq(ends_at),
             ))
             .execute(&mut *self.connection)
@@ -109,7 +110,7 @@ impl Changes {
         Ok(Refreshed::Good { session, user })
     }
 
-    /// The session of a refresh token, whatever the token is worth.
+    /// Returns a refresh token's session, even if the token is not valid.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

@@ -11,56 +11,56 @@ use super::{NewIdentity, StoredUser};
 use crate::schema::{refresh_tokens, sign_in_sessions, users};
 use crate::{Changes, Joined, Store, StoreError};
 
-/// How far the noted time of a session's last request may lag behind.
+/// Maximum delay in the recorded time of a session's last request.
 const TOUCHED_EVERY: TimeDelta = TimeDelta::minutes(1);
 
-/// What sessions of terminals are noted as.
+/// The user agent recorded for terminal sessions.
 const TERMINAL: &str = "a terminal";
 
 /// A session to open.
 pub struct NewSession<'a> {
-    /// Who signs in.
+    /// The mail address that signs in.
     pub email: &'a str,
-    /// Who they are at the provider that says so; `None` when they have shown that they read their mail.
+    /// The identity confirmed by a provider; `None` if the user has proved access to the mail address.
     pub identity: Option<NewIdentity<'a>>,
-    /// Whose first sign-in makes them owner of the workspace `default`.
+    /// The address whose first sign-in becomes owner of the workspace `default`.
     pub owner_email: Option<&'a str>,
     /// Whether only members may sign in.
     pub members_only: bool,
-    /// SHA-256 of the first refresh token, where one is handed out.
+    /// SHA-256 of the first refresh token, if one is issued.
     pub refresh_digest: Option<Vec<u8>>,
-    /// SHA-256 of the browser's cookie, where it gets one.
+    /// SHA-256 of the browser's cookie, if it gets one.
     pub cookie_digest: Option<Vec<u8>>,
-    /// What the client says it is.
+    /// The client's user agent.
     pub user_agent: Option<&'a str>,
 }
 
-/// A session that was opened.
+/// An opened session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenedSession {
     /// Its id, which access tokens name.
     pub id: Uuid,
-    /// Who signed in.
+    /// The user who signed in.
     pub user: StoredUser,
-    /// What they have become a member of by it.
+    /// The memberships gained by this sign-in.
     pub joined: Vec<Joined>,
-    /// Whether their account was linked to a provider's subject by it.
+    /// Whether this sign-in linked the account to a provider's subject.
     pub linked: bool,
 }
 
-/// A sign-in of a user that has not ended.
+/// A user's session that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Queryable, Selectable)]
 #[diesel(table_name = sign_in_sessions, check_for_backend(diesel::pg::Pg))]
 pub struct StoredSession {
     /// Its id.
     pub id: Uuid,
-    /// Whose it is.
+    /// Its user.
     pub user_id: Uuid,
     /// SHA-256 of the browser's cookie, if it has one.
     cookie_digest: Option<Vec<u8>>,
-    /// What the client said it is.
+    /// The client's user agent.
     pub user_agent: Option<String>,
-    /// When it began.
+    /// When it started.
     pub created_at: DateTime<Utc>,
     /// When it was last used, to the minute.
     pub last_used_at: DateTime<Utc>,
@@ -69,26 +69,26 @@ pub struct StoredSession {
 }
 
 impl StoredSession {
-    /// Whether it is of a browser that keeps its cookie; otherwise of a terminal or another program that keeps tokens.
+    /// Whether a browser with a cookie holds it; otherwise a terminal or another program with tokens does.
     #[must_use]
     pub fn is_browser(&self) -> bool {
         self.cookie_digest.is_some()
     }
 }
 
-/// A browser that is signed in.
+/// A signed-in browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrowserSession {
     /// Its session.
     pub id: Uuid,
-    /// Who is signed in.
+    /// The signed-in user.
     pub user: StoredUser,
-    /// When they will have to sign in again, whatever they do.
+    /// When they must sign in again, regardless of use.
     pub ends_at: DateTime<Utc>,
 }
 
 impl Changes {
-    /// Opens a session; `None` when the address may not sign in.
+    /// Opens a session; `None` if the address may not sign in.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -122,8 +122,8 @@ impl Changes {
         Ok(Some(OpenedSession { id, user, joined, linked }))
     }
 
-    /// Opens a session for a terminal of a signed-in user; its first refresh token is good for `life`. A session that
-    /// was opened before and not used is deleted.
+    /// Opens a terminal session for a signed-in user; its first refresh token is valid for `life`. Deletes a
+    /// session that was opened before and not used.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -165,8 +165,8 @@ impl Changes {
         Ok(id)
     }
 
-    /// Ends a session: its cookie, its refresh tokens and its access tokens are worth nothing any more. Says whose it was;
-    /// `None` when there was none, or it had ended.
+    /// Ends a session and with it the validity of its cookie, its refresh tokens and its access tokens. Returns
+    /// its user; `None` if it is not found or has already ended.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -184,7 +184,7 @@ impl Changes {
         Ok(revoked)
     }
 
-    /// Whose session it is, ended or not.
+    /// Returns a session's user, even if it has ended.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -198,7 +198,7 @@ impl Changes {
         Ok(found)
     }
 
-    /// Ends every session of a user; returns their ids.
+    /// Ends all of a user's sessions; returns their ids.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -216,7 +216,7 @@ impl Changes {
         Ok(revoked)
     }
 
-    /// The same for the session of a browser's cookie.
+    /// The same for a browser's cookie.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -239,8 +239,8 @@ impl Changes {
 }
 
 impl Store {
-    /// The session of a browser's cookie, unless it was revoked, has not been used for an hour, or is half a day old.
-    /// Its use is recorded, once a minute at most, if the request `counts` as one.
+    /// Returns the session for a browser's cookie, unless it was revoked, has not been used for an hour, or is
+    /// half a day old. Records its use, once a minute at most, if the request `counts` as one.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -270,7 +270,7 @@ impl Store {
         let Some((id, used_at, created_at, user)) = found else { return Ok(None) };
         if counts && now - used_at >= TOUCHED_EVERY {
             diesel::update(sign_in_sessions::table.find(id))
-                // Of many requests at once, one notes it; and never back in time.
+                // Only one of several concurrent requests records it, and the time never goes back.
                 .filter(sign_in_sessions::cookie_used_at.le(now - TOUCHED_EVERY))
                 .set((sign_in_sessions::cookie_used_at.eq(now), sign_in_sessions::last_used_at.eq(now)))
                 .execute(&mut *connection)
@@ -279,7 +279,7 @@ impl Store {
         Ok(Some(BrowserSession { id, user, ends_at: created_at + SESSION_LIFE }))
     }
 
-    /// The sessions of a user that have not ended, the newest first.
+    /// Returns a user's sessions that have not ended, newest first.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -296,7 +296,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Whose session it is, while it is neither revoked nor over: what an access token's `sid` is worth.
+    /// Returns the user of a session that is neither revoked nor expired; checks an access token's `sid`.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

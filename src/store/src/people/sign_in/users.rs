@@ -1,4 +1,4 @@
-//! People and the workspaces they belong to.
+//! Users and their workspaces.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -14,9 +14,9 @@ use crate::{Changes, DEFAULT_WORKSPACE, Joined, Store, StoreError};
 pub struct StoredUser {
     /// Their id.
     pub id: Uuid,
-    /// Their address; `None` once they were erased.
+    /// Their address; `None` after erasure.
     pub email: Option<String>,
-    /// What they are called, where they said so.
+    /// Their name, if given.
     pub name: Option<String>,
 }
 
@@ -32,9 +32,11 @@ pub struct Membership {
 }
 
 impl Changes {
-    /// The account of an address that signs in now; the first time it is made, unless only members may sign in.
+    /// Returns the account for an address that signs in now; created at the first sign-in, unless only members
+    /// may sign in.
     ///
-    /// `owner`: their first sign-in makes them owner of the workspace `default`. Says also what they become a member of.
+    /// `owner`: the first sign-in becomes owner of the workspace `default`. Also returns the gained
+    /// memberships.
     pub(super) async fn user_signing_in(
         &mut self,
         email: &str,
@@ -55,7 +57,7 @@ impl Changes {
             .do_nothing()
             .execute(&mut *self.connection)
             .await?;
-        // Locked: of two first sign-ins one is the first.
+        // Locked, so that only one of two concurrent first sign-ins counts as the first.
         let (user, earlier) = users::table
             .filter(users::email.eq(email))
             .select((StoredUser::as_select(), users::last_sign_in_at.is_not_null()))
@@ -114,7 +116,7 @@ async fn is_member(
 }
 
 impl Store {
-    /// Whether the address belongs to a member of a workspace, or is invited to one.
+    /// Whether the address belongs to a workspace member, or is invited to a workspace.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.
@@ -122,7 +124,7 @@ impl Store {
         is_member(&mut *self.connection().await?, email, self.now()).await
     }
 
-    /// The workspaces that a user belongs to, by slug.
+    /// Returns a user's workspaces, by slug.
     ///
     /// # Errors
     /// [`StoreError`] when the database does not answer.

@@ -1,4 +1,4 @@
-//! The cases of a version, as rows.
+//! Case rows of a dataset version.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::StoreError;
 use crate::schema::dataset_versions;
 
-/// Cases that one statement stores.
+/// Maximum cases stored per statement.
 const PART: usize = 2_000;
 
 /// A case to store.
@@ -20,25 +20,25 @@ pub struct NewCase {
     pub digest: [u8; 32],
     /// JSON.
     pub content: String,
-    /// The run that it is a copy of.
+    /// The run that it was copied from.
     pub run: Option<Uuid>,
-    /// The thread of that run.
+    /// That run's thread.
     pub thread: Option<ThreadId>,
 }
 
-/// A version of a dataset to store.
+/// A dataset version to store.
 pub(super) struct NewVersion<'a> {
     pub(super) workspace: Uuid,
     pub(super) dataset: Uuid,
-    /// From 1.
+    /// The version number, from 1.
     pub(super) number: i32,
-    /// SHA-256 of the digests of its cases in their order.
+    /// SHA-256 of its case digests in order.
     pub(super) fingerprint: &'a [u8],
-    /// How many cases it has.
+    /// The number of cases.
     pub(super) n_cases: usize,
 }
 
-/// Stores a version whose cases are these.
+/// Stores a version with these cases.
 pub(super) async fn store_version(
     connection: &mut AsyncPgConnection,
     new: &NewVersion<'_>,
@@ -55,7 +55,7 @@ pub(super) async fn store_version(
     store_appended(connection, new, (cases, 0), now).await
 }
 
-/// Stores a version whose cases are those of the one before, and these from a place on.
+/// Stores a version with the previous version's cases, followed by these.
 pub(super) async fn store_appended(
     connection: &mut AsyncPgConnection,
     new: &NewVersion<'_>,
@@ -96,7 +96,7 @@ async fn store_contents(
     cases: &[NewCase],
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    // By digest: two writers of the same cases lock them in one order.
+    // Sorted by digest: two writers with the same cases lock them in the same order.
     let mut sorted: Vec<&NewCase> = cases.iter().collect();
     sorted.sort_by_key(|case| case.digest);
     sorted.dedup_by_key(|case| case.digest);
@@ -106,7 +106,7 @@ async fn store_contents(
         let runs: Vec<Option<Uuid>> = cases.iter().map(|case| case.run).collect();
         let threads: Vec<Option<Uuid>> =
             cases.iter().map(|case| case.thread.map(|thread| thread.0)).collect();
-        // A case that is there already is made young again, or it could be deleted meanwhile.
+        // Resets the age of an existing case, which could otherwise be deleted concurrently.
         diesel::sql_query(
             "INSERT INTO dataset_cases (workspace_id, digest, content, run_id, thread_id, created_at)
              SELECT $1, t.digest, t.content, t.run_id, t.thread_id, $2

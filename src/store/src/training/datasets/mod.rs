@@ -1,4 +1,4 @@
-//! Datasets: versions of lists of cases, each case by its content.
+//! Datasets: versioned lists of cases; each case is stored by its content.
 
 mod entries;
 mod named;

@@ -1,4 +1,4 @@
-//! Datasets with a name: made, given versions and cases, deleted, listed.
+//! Named datasets: create, add versions and cases, delete, list.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -13,9 +13,9 @@ use super::entries::{NewCase, NewVersion, store_appended, store_version};
 use crate::schema::datasets;
 use crate::{Changes, Store, StoreError};
 
-/// Datasets that a workflow may have.
+/// Maximum datasets per workflow.
 const MOST_DATASETS: i64 = 1_000;
-/// Cases that a dataset may have, and bytes of all their contents: each use reads them all.
+/// Maximum cases per dataset, and maximum content bytes in total: each use reads all of them.
 const MOST_CASES: i32 = 100_000;
 const MOST_BYTES: i64 = 64 << 20;
 
@@ -28,7 +28,7 @@ pub struct StoredDataset {
     /// Its workflow.
     #[diesel(sql_type = SqlUuid)]
     pub workflow_id: Uuid,
-    /// The workspace of the workflow.
+    /// The workflow's workspace.
     #[diesel(sql_type = SqlUuid)]
     pub workspace_id: Uuid,
     /// Its name within the workflow.
@@ -37,75 +37,75 @@ pub struct StoredDataset {
     /// The latest version, from 1.
     #[diesel(sql_type = Integer)]
     pub version: i32,
-    /// How many cases that version has.
+    /// The number of cases in that version.
     #[diesel(sql_type = Integer)]
     pub n_cases: i32,
-    /// SHA-256 of the digests of its cases in their order.
+    /// SHA-256 of its case digests in order.
     #[diesel(sql_type = Bytea)]
     pub fingerprint: Vec<u8>,
-    /// When the dataset was made.
+    /// When the dataset was created.
     #[diesel(sql_type = Timestamptz)]
     pub created_at: DateTime<Utc>,
-    /// When the version was made.
+    /// When that version was created.
     #[diesel(sql_type = Timestamptz)]
     pub updated_at: DateTime<Utc>,
 }
 
-/// A dataset to make.
+/// A dataset to create.
 #[derive(Debug, Clone)]
 pub struct NewDataset<'a> {
     /// UUIDv7.
     pub id: Uuid,
-    /// The workspace of the workflow.
+    /// The workflow's workspace.
     pub workspace: Uuid,
     /// Its workflow.
     pub workflow: Uuid,
     /// Its name.
     pub name: &'a str,
-    /// SHA-256 of the digests of its cases in their order.
+    /// SHA-256 of its case digests in order.
     pub fingerprint: &'a [u8],
-    /// In their order.
+    /// Its cases in order.
     pub cases: &'a [NewCase],
 }
 
-/// What became of the cases that were given for a version.
+/// The result of adding a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedVersion {
     /// The dataset with its latest version.
     pub dataset: StoredDataset,
-    /// Whether that version was made now.
+    /// Whether this call created that version.
     pub is_new: bool,
-    /// How many of the cases the version before has, too.
+    /// The number of cases that the previous version has, too.
     pub unchanged: usize,
 }
 
-/// What became of a dataset that was to be made.
+/// The result of creating a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MadeDataset {
-    /// It is stored.
+    /// Created.
     Made(StoredDataset),
-    /// Another dataset of the workflow has the name.
+    /// Another dataset in the workflow has this name.
     NameTaken,
-    /// The workflow has as many as it may.
+    /// The workflow has reached its maximum number of datasets.
     TooMany,
 }
 
-/// What became of a case that was to be added to a dataset.
+/// The result of adding a case to a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptCase {
-    /// It is in this version, which is new.
+    /// Added; the number of the new version.
     Added(i32),
-    /// This version has a case of the same run already.
+    /// This version already has a case from the same run.
     Known(i32),
-    /// The dataset has as many cases as it may, or as many bytes.
+    /// The dataset has reached its maximum cases or bytes.
     Full,
-    /// The thread of the run was deleted meanwhile.
+    /// The run's thread was deleted in the meantime.
     Erased,
-    /// The dataset was deleted meanwhile.
+    /// The dataset was deleted in the meantime.
     Deleted,
 }
 
-/// Datasets that are not deleted, with their latest versions; a condition follows.
+/// Selects datasets that are not deleted, with their latest versions; a condition follows.
 const SELECT: &str =
     "SELECT d.id, d.workflow_id, d.workspace_id, d.name, v.number AS version, v.n_cases, v.fingerprint,
          d.created_at, v.created_at AS updated_at
@@ -114,7 +114,7 @@ const SELECT: &str =
      WHERE d.name IS NOT NULL AND d.deleted_at IS NULL";
 
 impl Store {
-    /// The datasets of a workflow before this one, newest first, at most `limit`.
+    /// Returns at most `limit` datasets of a workflow before this one, newest first.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -135,7 +135,7 @@ impl Store {
             .await?)
     }
 
-    /// A dataset of a workflow by its id or its name.
+    /// Returns a workflow's dataset by id or name.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -144,13 +144,13 @@ impl Store {
     }
 }
 
-/// A dataset of a workflow by its id or its name.
+/// Returns a workflow's dataset by id or name.
 pub(crate) async fn find_dataset(
     connection: &mut AsyncPgConnection,
     workflow: Uuid,
     named: &str,
 ) -> Result<Option<StoredDataset>, StoreError> {
-    // The database takes no NUL.
+    // The database cannot store NUL.
     if named.contains('\0') {
         return Ok(None);
     }
@@ -165,7 +165,7 @@ pub(crate) async fn find_dataset(
 }
 
 impl Store {
-    /// Whether an id is that of a dataset with a name, of any workspace.
+    /// Whether an id belongs to a named dataset, in any workspace.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -182,7 +182,7 @@ impl Store {
 }
 
 impl Changes {
-    /// Makes a dataset with its first version.
+    /// Creates a dataset with its first version.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -225,7 +225,8 @@ impl Changes {
         made.map(MadeDataset::Made).ok_or_else(|| StoreError::Corrupt("a dataset has no version".to_owned()))
     }
 
-    /// Gives a dataset a version with these cases; the cases of the latest version again are that version. `None`: it was deleted meanwhile.
+    /// Adds a version with these cases to a dataset; if they equal the latest version's cases, returns that
+    /// version. `None`: the dataset was deleted in the meantime.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -254,8 +255,9 @@ impl Changes {
         Ok(latest.map(|dataset| AddedVersion { dataset, is_new: true, unchanged }))
     }
 
-    /// Adds a case to the end of a dataset, as a version of its own. If the latest version has a case of the same run, nothing changes, unless
-    /// this one `corrects` it: then it takes its place. `fingerprint` makes that of the version from the digests of its cases in their order.
+    /// Appends a case to a dataset, as a new version. If the latest version has a case from the same run,
+    /// nothing changes, unless this one `corrects` it: then it replaces that case. `fingerprint` computes the
+    /// version's fingerprint from its case digests in order.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -329,8 +331,8 @@ impl Changes {
         Ok(KeptCase::Added(version.number))
     }
 
-    /// Those of these threads that are not deleted. They cannot be erased before this transaction ends, so that a copy of their turns is
-    /// stored before the erasure, which empties it, or not at all.
+    /// Returns the threads that are not deleted, and locks them against erasure until this transaction ends: a
+    /// copy of their turns is stored before the erasure, which empties it, or not at all.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -345,7 +347,8 @@ impl Changes {
         Ok(living.into_iter().map(|row| ThreadId(row.id)).collect())
     }
 
-    /// Deletes a dataset: it is not found any more, and runs that use it keep its cases. `false` if it was deleted before.
+    /// Deletes a dataset: it can no longer be found, but runs that use it keep its cases. `false` if it is
+    /// already deleted.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -386,7 +389,7 @@ struct Digest {
     digest: Vec<u8>,
 }
 
-/// A dataset that no other transaction gives a version meanwhile.
+/// Locks a dataset against new versions from other transactions.
 async fn locked(
     connection: &mut AsyncPgConnection,
     dataset: Uuid,
@@ -405,7 +408,7 @@ async fn locked(
     }
 }
 
-/// The digests of the cases of the latest version, in their order.
+/// The latest version's case digests in order.
 async fn digests(connection: &mut AsyncPgConnection, dataset: Uuid) -> Result<Vec<Vec<u8>>, StoreError> {
     let digests: Vec<Digest> = diesel::sql_query(
         "SELECT digest FROM dataset_entries WHERE dataset_id = $1 AND until IS NULL ORDER BY place",

@@ -1,4 +1,4 @@
-//! Datasets without a name: the cases that requests have brought.
+//! Unnamed datasets: cases that came with requests.
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
@@ -11,28 +11,28 @@ use crate::schema::{dataset_entries, dataset_versions, datasets, runs};
 use crate::system::is_full;
 use crate::{Store, StoreError};
 
-/// Cases that one statement deletes.
+/// Maximum cases deleted per statement.
 const DELETED: i64 = 5_000;
-/// Datasets that one statement deletes: each may have many cases.
+/// Maximum datasets deleted per statement: each may have many cases.
 const DATASETS: i64 = 10;
 
-/// The cases that a request has brought.
+/// The cases that came with a request.
 #[derive(Debug, Clone)]
 pub struct DatasetOfRun<'a> {
-    /// The run, which the dataset belongs to.
+    /// The run that the dataset belongs to.
     pub run: Uuid,
-    /// The workspace of the workflow.
+    /// The workflow's workspace.
     pub workspace: Uuid,
     /// Its workflow.
     pub workflow: Uuid,
-    /// SHA-256 of the digests of the cases in their order.
+    /// SHA-256 of the case digests in order.
     pub fingerprint: &'a [u8],
-    /// In their order.
+    /// The cases in order.
     pub cases: &'a [NewCase],
 }
 
 impl Store {
-    /// Stores the cases of a run, once, before the run itself. `false`: the id is that of another dataset.
+    /// Stores a run's cases once, before the run itself. `false`: the id belongs to another dataset.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -88,7 +88,7 @@ impl Store {
                         new.run
                     )));
                 }
-                // Those of a start that was never stored.
+                // Entries from a start that was never stored.
                 let entries = dataset_entries::table.filter(dataset_entries::dataset_id.eq(new.run));
                 diesel::delete(entries).execute(connection).await?;
                 diesel::delete(dataset_versions::table.find((new.run, 1))).execute(connection).await?;
@@ -98,8 +98,8 @@ impl Store {
             .await
     }
 
-    /// Deletes datasets without a name that were stored before then and whose run was never stored, deleted ones that no run uses, and
-    /// cases of no dataset; `true` if there may be more.
+    /// Deletes unnamed datasets that were stored before then and whose run was never stored, deleted datasets
+    /// that no run uses, and cases without a dataset; `true` if more may be left.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

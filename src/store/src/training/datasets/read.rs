@@ -1,4 +1,4 @@
-//! The cases of a version of a dataset.
+//! Reads the cases in a dataset version.
 
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Integer, Text, Uuid as SqlUuid};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::schema::dataset_versions;
 use crate::{Store, StoreError};
 
-/// The cases of a version; a condition follows.
+/// Selects a version's cases; a condition follows.
 const SELECT: &str = "SELECT e.place, c.content FROM dataset_entries e JOIN datasets d ON d.id = e.dataset_id
      JOIN dataset_cases c ON c.digest = e.digest AND c.workspace_id = d.workspace_id
      WHERE e.dataset_id = $1 AND e.number <= $2 AND (e.until IS NULL OR e.until > $2)";
@@ -22,7 +22,7 @@ struct Found {
 }
 
 impl Store {
-    /// How many cases a version of a dataset has; `None` if the dataset does not have the version.
+    /// Returns the number of cases in a dataset version; `None` if the version does not exist.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -35,7 +35,7 @@ impl Store {
             .optional()?)
     }
 
-    /// The contents of the first `limit` cases of a version of a dataset, JSON, in their order.
+    /// Returns the first `limit` case contents in a dataset version, JSON, in order.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -49,7 +49,7 @@ impl Store {
         Ok(page.into_iter().map(|(_, content)| content).collect())
     }
 
-    /// Places and contents of cases of a version of a dataset, JSON, after the place `after`, at most `limit`.
+    /// Returns at most `limit` case indexes and contents in a dataset version, JSON, after the index `after`.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -70,7 +70,7 @@ impl Store {
         Ok(found.into_iter().map(|found| (found.place, found.content)).collect())
     }
 
-    /// The content of one case of a version of a dataset, JSON.
+    /// Returns one case's content in a dataset version, JSON.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

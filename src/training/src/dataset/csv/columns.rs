@@ -1,4 +1,4 @@
-//! The columns of a dataset as CSV.
+//! CSV dataset columns.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use wire::{FieldError, escape};
 use super::super::MAX_PROBLEMS;
 use super::records::Record;
 
-/// Most columns: each case has the names of all.
+/// Maximum columns: each case stores all names.
 const MOST: usize = 1_000;
 
-/// What follows the name of a column whose cells are JSON.
+/// The suffix for a column whose cells are JSON.
 pub(super) const JSON: &str = ":json";
 
-/// Where the values of a column belong.
+/// The case part to which a column belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     /// `id` and `expected_output`.
@@ -26,10 +26,10 @@ pub(super) enum Part {
 
 /// A column.
 pub(super) struct Column {
-    /// As the header has it, without `:json`.
+    /// The header name without `:json`.
     pub(super) name: String,
     pub(super) part: Part,
-    /// The name of the values inside `part`.
+    /// The member name inside `part`.
     pub(super) member: String,
     pub(super) is_json: bool,
 }
@@ -52,7 +52,7 @@ impl Column {
         Some(Self { name: name.to_owned(), part, member: member.to_owned(), is_json })
     }
 
-    /// The value of a cell; `None` if it is absent.
+    /// A cell's value; `None` if absent.
     pub(super) fn value(&self, cell: &str) -> Result<Option<Value>, JsonError> {
         if self.is_json && !cell.is_empty() {
             return json::read(cell, Numbers::Values).map(Some);
@@ -65,13 +65,13 @@ impl Column {
         Ok(Some(number.map_or_else(|| Value::from(cell), Value::Number)))
     }
 
-    /// The pointer of its cell in a record.
+    /// The pointer to its cell in a record.
     pub(super) fn at(&self, record: &str) -> String {
         format!("{record}/{}", escape(&self.name))
     }
 }
 
-/// The columns of a header; `None` for one with a problem.
+/// Reads a header's columns; `None` for a column with a problem.
 pub(super) fn read_columns(header: &Record, problems: &mut Vec<FieldError>) -> Vec<Option<Column>> {
     if header.cells.len() > MOST {
         let message = format!("has {} columns; at most {MOST}", header.cells.len());

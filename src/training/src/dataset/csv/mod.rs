@@ -1,4 +1,4 @@
-//! A dataset as CSV (RFC 4180): the first record names the columns, each of the others is a case.
+//! Datasets as CSV (RFC 4180): the first record names the columns, each other record is a case.
 
 mod columns;
 mod records;
@@ -14,12 +14,12 @@ use crate::case::Case;
 /// Members of `metadata` that are texts or numbers; the others with a meaning are lists and objects.
 const SIMPLE: [&str; 3] = ["split", "weight", "group"];
 
-/// Reads one case from each record after the first one. Problems have the number of the line at which their record begins, and the name of
-/// their column.
+/// Reads one case per record after the first one. Problems contain the line number at which their record begins, and
+/// the column name.
 ///
-/// The columns are `id`, `expected_output`, `split`, `metadata.<name>`, and inputs: `inputs.<name>` and every other name. The cells of a
-/// column `<name>:json` are JSON, all others are texts; of these, `metadata.weight` becomes a number. An empty cell is the empty text in a
-/// column of inputs without `:json`, and means that the value is absent in all others.
+/// The columns are `id`, `expected_output`, `split`, `metadata.<name>`, and inputs: `inputs.<name>` and every other
+/// name. Cells in a column `<name>:json` are JSON, all others are texts; `metadata.weight` becomes a number. An empty
+/// cell is an empty text in an input column without `:json`; in all other columns the value is absent.
 pub fn read_csv(text: &str, problems: &mut Vec<FieldError>) -> Vec<Case> {
     let mut cases = Cases::new(problems);
     let mut records = Records::of(text);
@@ -58,7 +58,7 @@ pub fn read_csv(text: &str, problems: &mut Vec<FieldError>) -> Vec<Case> {
     cases.finish("", problems)
 }
 
-/// The problem of a header whose columns are separated by something else than commas.
+/// The problem if a header uses a delimiter other than the comma.
 fn other_delimiter(header: &Record) -> Option<FieldError> {
     let only = header.cells.get(0).filter(|_| header.cells.len() == 1)?;
     let (delimiter, name) =
@@ -72,7 +72,7 @@ fn other_delimiter(header: &Record) -> Option<FieldError> {
     )
 }
 
-/// Returns false if no more are read.
+/// Returns false when reading must end.
 fn add(
     cases: &mut Cases,
     columns: &[Option<Column>],
@@ -96,7 +96,7 @@ fn add(
     reads_more
 }
 
-/// The case of a record, as JSON.
+/// A record's case, as JSON.
 fn entry(columns: &[Option<Column>], record: &Record, problems: &mut Vec<FieldError>) -> Option<Value> {
     let before = problems.len();
     if record.cells.len() != columns.len() {
@@ -143,7 +143,7 @@ mod tests {
         (cases, named(&problems))
     }
 
-    /// Id, inputs, expected output and metadata of each case of a good text.
+    /// Id, inputs, expected output and metadata for each case in a valid text.
     fn good(text: &str) -> Vec<Value> {
         let (cases, problems) = read(text);
         assert_eq!(problems, Vec::<String>::new(), "{text}");

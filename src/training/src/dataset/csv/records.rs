@@ -1,22 +1,22 @@
-//! The records of a CSV text, with their lines.
+//! Reads CSV records with their line numbers.
 
 use csv::{Reader, ReaderBuilder, StringRecord};
 use wire::FieldError;
 
 use crate::case::{LARGEST, too_large};
 
-/// A record.
+/// A CSV record.
 pub(super) struct Record {
-    /// `/lines/N` with the line at which it begins.
+    /// `/lines/N` with the line at which the record begins.
     pub(super) pointer: String,
     pub(super) cells: StringRecord,
 }
 
-/// The records of a text.
+/// Iterates over a text's records.
 pub(super) struct Records<'a> {
     text: &'a str,
     reader: Reader<&'a [u8]>,
-    /// Line breaks before the place of the reader.
+    /// Line breaks before the reader's position.
     breaks: usize,
 }
 
@@ -38,7 +38,7 @@ impl Iterator for Records<'_> {
         let begin = self.place();
         let mut cells = StringRecord::new();
         let read = self.reader.read_record(&mut cells);
-        // The reader's own count of lines ends before the line feed of a CRLF, and before blank lines, which it skips.
+        // The reader's own line count ends before the line feed of a CRLF, and before blank lines, which it skips.
         let passed = self.text.get(begin..self.place()).unwrap_or_default();
         let text = passed.trim_start_matches(['\u{feff}', '\r', '\n']);
         let breaks = |text: &str| text.matches('\n').count();
@@ -47,7 +47,7 @@ impl Iterator for Records<'_> {
         let pointer = format!("/lines/{line}");
         match read {
             Ok(false) => None,
-            // Without this check the lines up to the next quote would silently become a part of the cell.
+            // Without this check, the lines up to the next quote would silently become part of the cell.
             Ok(true) if text.matches('"').count() % 2 == 1 => {
                 let message = "a quote is not closed, or a quote inside a cell is not doubled";
                 Some(Err(FieldError::new(pointer, "quote", message).suggest(r#""a cell with ""quotes""""#)))

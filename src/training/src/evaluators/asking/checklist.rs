@@ -14,9 +14,9 @@ use crate::evaluators::verdict::Verdict;
 use crate::numbers::float;
 use crate::pins::Resolution;
 
-/// Most points: each is a call for each case.
+/// Maximum points: each costs one call per case.
 const MOST: usize = 20;
-/// From which score on a point is met.
+/// The lowest score at which a point is met.
 const MET: f64 = 0.5;
 
 pub(in crate::evaluators) struct Checklist {

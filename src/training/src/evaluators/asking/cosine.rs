@@ -1,4 +1,4 @@
-//! `embedding_cosine`: how close the vectors of the answer and of the expected text are.
+//! `embedding_cosine`: the similarity between the vectors of the answer and the expected text.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ impl Cosine {
     pub(in crate::evaluators) fn read(config: &mut Config<'_, '_>) -> Option<Box<dyn Asking>> {
         let expected = config.optional_text("expected").map(str::to_owned);
         let mut model = model_fields(config);
-        // The model that judges computes no vectors.
+        // The judge model computes no vectors.
         if !model.contains_key("model") {
             config.note("model", "required", "is required: a model that computes embeddings");
         }
@@ -71,7 +71,7 @@ impl Asking for Cosine {
     }
 }
 
-/// 0 for a vector of zeros, and for vectors that point away from each other.
+/// 0 for a zero vector, and for vectors with a negative cosine.
 fn cosine(one: &[f64], other: &[f64]) -> f64 {
     let dot = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(a, b)| a * b).sum::<f64>();
     let lengths = (dot(one, one) * dot(other, other)).sqrt();

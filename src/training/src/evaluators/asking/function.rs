@@ -13,22 +13,22 @@ use crate::evaluators::judge::{Ask, Asking};
 use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::{Verdict, normalized};
 
-/// Most functions that an error lists.
+/// Maximum functions listed in an error.
 const MOST_LISTED: usize = 50;
 
-/// A function of the graph's modules, as an evaluator names it.
+/// A graph function that an evaluator names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionName {
-    /// JSON pointer to the entrypoint.
+    /// The JSON pointer to the entrypoint.
     pub pointer: String,
     /// The module, with or without its extension.
     pub module: String,
-    /// The function.
+    /// The function name.
     pub function: String,
 }
 
 impl FunctionName {
-    /// The function that an entrypoint names; `None` if it has not the form of one.
+    /// Parses an entrypoint; `None` if it has another form.
     pub(in crate::evaluators) fn read(entrypoint: &str, pointer: &str) -> Option<Self> {
         let is_plain =
             |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '$'));
@@ -41,7 +41,7 @@ impl FunctionName {
     }
 }
 
-/// Notes functions that are not there. `known`: the functions of each module of the graph, by the module's name with its extension.
+/// Reports missing functions. `known`: the functions of each graph module, by the module's name with its extension.
 pub fn check_functions(
     wanted: &[FunctionName],
     known: &BTreeMap<String, Vec<String>>,

@@ -1,4 +1,4 @@
-//! Scores of the node `judge`, which other evaluators are made of.
+//! Scores from a `judge` node, on which other evaluators build.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ pub(super) struct JudgeGraph {
     plain: AskingGraph,
 }
 
-/// What the node said.
+/// The node's opinion.
 pub(super) struct Opinion {
     pub(super) score: f64,
     pub(super) feedback: Option<String>,
@@ -35,7 +35,7 @@ impl JudgeGraph {
         self.plain.problem(default)
     }
 
-    /// What the model says of the answer, by these criteria and by the expected answer, if there is one.
+    /// Asks the model about the answer, by these criteria and the expected answer, if there is one.
     pub(super) async fn opinion(
         &self,
         subject: &Subject<'_>,

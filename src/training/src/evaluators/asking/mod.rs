@@ -1,5 +1,5 @@
-//! Evaluators that ask a model, another workflow, a function or another service. Graphs that ask a model are those of any workflow, so
-//! every call has its seed, its budget and its place in the journal.
+//! Evaluators that ask a model, another workflow, a function or another service. Their model graphs are ordinary
+//! workflow graphs, so every call has its seed, its budget and its place in the journal.
 
 mod checklist;
 mod cosine;
@@ -31,10 +31,10 @@ use super::bench::BenchError;
 use super::config::Config;
 use super::subject::Subject;
 
-/// The only node of an evaluator's graph.
+/// The only node in an evaluator's graph.
 const NODE: &str = "evaluator";
 
-/// The model of an evaluator, as fields of a node; empty if its config names none.
+/// An evaluator's model as node fields; empty if its config names none.
 fn model_fields(config: &mut Config<'_, '_>) -> Map<String, Value> {
     let mut fields = Map::new();
     for name in ["model", "base_url"] {
@@ -45,7 +45,7 @@ fn model_fields(config: &mut Config<'_, '_>) -> Map<String, Value> {
     fields.extend(credential.map(|name| ("api_key".to_owned(), json!(format!("[[{name}]]")))));
     let temperature = config.number("temperature", 0.0..=2.0);
     fields.extend(temperature.map(|temperature| ("temperature".to_owned(), json!(temperature))));
-    // As fields of a node these would be templates or name other secrets.
+    // As node fields, these would be templates or name other secrets.
     for (name, value) in &fields {
         if value.as_str().is_some_and(|text| ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))) {
             config.note(field_name(name), "template", "must not be a template");
@@ -64,7 +64,7 @@ fn model_fields(config: &mut Config<'_, '_>) -> Map<String, Value> {
     fields
 }
 
-/// The field of the config.
+/// Maps a node field to the config field.
 fn field_name(name: &str) -> &'static str {
     match name {
         "base_url" => "base_url",
@@ -73,11 +73,11 @@ fn field_name(name: &str) -> &'static str {
     }
 }
 
-/// A graph of one node that asks a model. It is compiled once: all cases of a run have the same model.
+/// A single-node graph that asks a model. It is compiled once, because all cases of a run share the model.
 struct AskingGraph {
     /// The node without its model.
     node: Map<String, Value>,
-    /// The model of the config.
+    /// The config's model.
     model: Map<String, Value>,
     plan: OnceLock<Result<Plan, String>>,
 }
@@ -87,7 +87,7 @@ impl AskingGraph {
         Self { node, model, plan: OnceLock::new() }
     }
 
-    /// `default`: the model of the run.
+    /// `default`: the run's model.
     fn plan(&self, default: &Map<String, Value>) -> Result<&Plan, BenchError> {
         let compile = || {
             let mut node = self.node.clone();
@@ -112,7 +112,7 @@ impl AskingGraph {
     }
 }
 
-/// What the case was about: the message, else the inputs.
+/// The case's question: the message, else the inputs.
 fn asked(subject: &Subject<'_>) -> Value {
     let inputs = &subject.case.inputs;
     inputs.get("message").filter(|message| message.is_string()).cloned().unwrap_or_else(|| json!(inputs))

@@ -1,4 +1,4 @@
-//! `pairwise`: a model says whether the answer is better than another one, in both orders.
+//! `pairwise`: a model decides whether the answer is better than another one, in both orders.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -42,7 +42,7 @@ impl Pairwise {
         Some(Box::new(Self { reference, criteria, graph }))
     }
 
-    /// Which answer is better, and why.
+    /// Asks which answer is better, and for the reasoning.
     async fn better(
         &self,
         subject: &Subject<'_>,
@@ -83,7 +83,7 @@ impl Asking for Pairwise {
         };
         let (one, two) = (points(&first, "1"), points(&second, "2"));
         let verdict = Verdict::of(f64::midpoint(one, two), threshold.unwrap_or(0.5));
-        // The reasoning of an order in which the answer did not win.
+        // The reasoning from an order in which the answer did not win.
         let reason = if one < 1.0 { why } else { why_second };
         Ok(match reason {
             Some(reason) if verdict.score < 1.0 => verdict.because(reason),

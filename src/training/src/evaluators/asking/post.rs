@@ -1,4 +1,5 @@
-//! `http:<credential>`: another service judges. It receives everything that evaluators know of a case, signed with the credential.
+//! `http:<credential>`: another service judges. It receives the evaluators' whole context, signed with the
+//! credential.
 
 use async_trait::async_trait;
 use net::{Host, Url};
@@ -14,13 +15,13 @@ use crate::evaluators::verdict::{Verdict, normalized};
 /// A service that judges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostTarget {
-    /// JSON pointer to the entrypoint.
+    /// The JSON pointer to the entrypoint.
     pub pointer: String,
-    /// JSON pointer to the address.
+    /// The JSON pointer to the URL.
     pub url_pointer: String,
-    /// The name of the credential that signs.
+    /// The name of the signing credential.
     pub credential: String,
-    /// The address: `http` or `https`, without a user.
+    /// The URL: `http` or `https`, without a user.
     pub url: String,
 }
 
@@ -30,7 +31,7 @@ pub(in crate::evaluators) struct PostJudge {
 }
 
 impl PostTarget {
-    /// Its host and port.
+    /// The host and port.
     #[must_use]
     pub fn place(&self) -> Option<(Host<String>, u16)> {
         let url = Url::parse(self.url.trim()).ok()?;
@@ -39,7 +40,7 @@ impl PostTarget {
 }
 
 impl PostJudge {
-    /// `credential`: what the entrypoint names; `at`: pointers to the entrypoint and the config.
+    /// `credential`: as named by the entrypoint; `at`: pointers to the entrypoint and the config.
     pub(in crate::evaluators) fn read(
         credential: &str,
         value: &Value,
@@ -63,7 +64,7 @@ impl PostJudge {
     }
 }
 
-/// What is wrong with an address; the text does not repeat it.
+/// The problem with a URL, if any; the text does not repeat the URL.
 fn url_problem(text: &str) -> Option<String> {
     match Url::parse(text.trim()) {
         Err(error) => Some(format!("is not a valid address: {error}")),

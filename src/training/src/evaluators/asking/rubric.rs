@@ -13,7 +13,7 @@ use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::Verdict;
 use crate::pins::Resolution;
 
-/// The criteria if only an expected output is there.
+/// The criteria if there is only an expected output.
 const AS_EXPECTED: &str = "The answer says what the expected answer says.";
 
 pub(in crate::evaluators) struct Rubric {
@@ -68,7 +68,7 @@ impl Asking for Rubric {
     }
 }
 
-/// The middle one, the lower of two.
+/// The middle opinion; the lower one if two are in the middle.
 fn median(mut opinions: Vec<Opinion>) -> Option<Opinion> {
     opinions.sort_by(|one, other| one.score.total_cmp(&other.score));
     let middle = opinions.len().checked_sub(1)? / 2;

@@ -1,4 +1,5 @@
-//! `workflow:<handle>` and `workflow:<handle>@<version>`: another workflow judges. Its inputs are everything that evaluators know of a case, its output is the verdict.
+//! `workflow:<handle>` and `workflow:<handle>@<version>`: another workflow judges. Its inputs are the evaluators'
+//! whole context, its output is the verdict.
 
 use async_trait::async_trait;
 use engine::Reference;
@@ -14,9 +15,10 @@ use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::{Verdict, normalized};
 use crate::pins::Resolution;
 
-/// Notes workflows that judge and are not there; what [`resolve`](crate::resolve) has noted of these alone is replaced.
+/// Reports missing workflows that judge; replaces the problem that [`resolve`](crate::resolve) reported for such a
+/// reference.
 pub fn check_workflows(evaluators: &[Evaluator], resolution: &Resolution, problems: &mut Vec<FieldError>) {
-    // It did not come to all of them.
+    // The resolution stopped before it reached all workflows.
     if problems.iter().any(|problem| problem.code == "too_large") {
         return;
     }

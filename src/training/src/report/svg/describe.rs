@@ -1,4 +1,4 @@
-//! The curve in words, for readers who do not see it.
+//! Describes the curve in words, for readers who cannot see it.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use super::super::model::CurvePoint;
 use super::super::number::{interval, score};
 use super::CurveResult;
 
-/// Epochs that the description names one by one.
+/// Maximum epochs that the description lists.
 const MAX_DESCRIBED: usize = 60;
 
-/// The best candidate at the end.
+/// Describes the best candidate at the end.
 pub(super) fn describe_result(result: CurveResult) -> String {
     let interval = interval([result.low, result.high], 2);
     format!(
@@ -18,7 +18,7 @@ pub(super) fn describe_result(result: CurveResult) -> String {
     )
 }
 
-/// The same in words.
+/// Describes the whole curve.
 pub(super) fn describe(points: &[CurvePoint], seed: Option<f64>, result: Option<CurveResult>) -> String {
     let mut text = "Score by epoch, from 0 to 1.".to_owned();
     if points.is_empty() {

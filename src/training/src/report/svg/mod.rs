@@ -18,12 +18,12 @@ use ticks::ticks;
 
 const WIDTH: u16 = 640;
 const HEIGHT: u16 = 320;
-/// The band of the result, right of the plot.
+/// The result band, right of the plot.
 const BAND_LEFT: f64 = 598.0;
 const BAND_WIDTH: f64 = 16.0;
-/// Characters of the title.
+/// Maximum title characters.
 const MAX_TITLE: usize = 300;
-/// The score of the best candidate at the end, and its 95 % interval.
+/// The best candidate's score at the end, and its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct CurveResult {
     /// The score.
@@ -34,10 +34,11 @@ pub(super) struct CurveResult {
     pub high: f64,
 }
 
-/// A curve as a standalone SVG document of 640 × 320 that contains no script, no link and nothing from outside.
+/// Draws a curve as a standalone SVG document, 640 × 320, without scripts, links or external content.
 ///
-/// It has axes, a point for the score after each epoch, the best score so far as steps, the seed as a dashed line, and the result's
-/// interval as a band at the end. Scores beyond 0 or 1 are at the edge; values that are not numbers are left out.
+/// It has axes, a point for the score after each epoch, the best score so far as steps, the seed as a dashed line,
+/// and the result's interval as a band at the end. Scores outside 0 to 1 are drawn at the edge; values that are not
+/// numbers are omitted.
 #[must_use]
 pub(super) fn curve_svg(
     curve: &[CurvePoint],
@@ -48,7 +49,7 @@ pub(super) fn curve_svg(
     write(curve, seed, result, title, &format!("<style>{CURVE}</style>\n"))
 }
 
-/// The same for a page that has the style already.
+/// The same for a page that already has the style.
 pub(super) fn inline(
     curve: &[CurvePoint],
     seed: Option<f64>,
@@ -186,7 +187,7 @@ mod tests {
     const RESULT: CurveResult = CurveResult { best: 0.64, low: 0.56, high: 0.72 };
     const ELEMENTS: [&str; 9] = ["svg", "title", "desc", "style", "rect", "path", "circle", "text", "g"];
 
-    /// Asserts what holds for every curve: well-formed, known elements, no number with more than two decimals, the same each time.
+    /// Asserts every curve's invariants: well-formed, known elements, at most two decimals, deterministic.
     fn assert_sound(
         curve: &[CurvePoint],
         seed: Option<f64>,

@@ -1,35 +1,35 @@
-//! Where epochs and scores are in the picture.
+//! Maps epochs and scores to coordinates.
 
 use std::fmt::Write as _;
 
 use super::super::model::CurvePoint;
 
-/// Edges of the plot.
+/// Plot edges.
 pub(super) const LEFT: f64 = 52.0;
 pub(super) const RIGHT: f64 = 588.0;
 pub(super) const TOP: f64 = 44.0;
 pub(super) const BOTTOM: f64 = 272.0;
-/// Between an edge and the first or last epoch.
+/// Space between an edge and the first or last epoch.
 const PADDING: f64 = 16.0;
 
-/// A coordinate with two decimals at most.
+/// Formats a coordinate with at most two decimals.
 pub(super) fn short(value: f64) -> String {
     let text = format!("{:.2}", if value.is_finite() { value } else { 0.0 });
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// The height of a score as a coordinate.
+/// A score's height, formatted.
 pub(super) fn y(score: f64) -> String {
     short(height_of(score))
 }
 
-/// The height of a score; beyond 0 or 1, at the edge.
+/// A score's height; scores outside 0 to 1 are at the edge.
 pub(super) fn height_of(score: f64) -> f64 {
     BOTTOM - score.clamp(0.0, 1.0) * (BOTTOM - TOP)
 }
 
-/// Where an epoch is; a single one is in the middle.
+/// An epoch's position; a single one is in the middle.
 pub(super) fn x(points: &[CurvePoint], epoch: u32) -> String {
     let first = points.first().map_or(0, |point| point.epoch);
     let last = points.last().map_or(0, |point| point.epoch);
@@ -42,7 +42,7 @@ pub(super) fn x(points: &[CurvePoint], epoch: u32) -> String {
     short(left + share * width)
 }
 
-/// From the first epoch to the right edge; a new best takes effect at its epoch.
+/// A step line from the first epoch to the right edge; a new best takes effect at its epoch.
 pub(super) fn steps(points: &[CurvePoint]) -> String {
     let mut path = String::new();
     for point in points {

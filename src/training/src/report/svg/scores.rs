@@ -1,4 +1,4 @@
-//! How the scores of an evaluation are distributed, as bars.
+//! An evaluation's score distribution as bars.
 
 use std::fmt::Write as _;
 
@@ -8,16 +8,16 @@ use super::super::visible::{escaped, line};
 use super::scale::{BOTTOM, LEFT, RIGHT, TOP, short};
 use super::{HEIGHT, MAX_TITLE, WIDTH, write_path, write_text};
 
-/// Between two bars.
+/// Space between two bars.
 const GAP: f64 = 4.0;
 
-/// Results by tenths of their scores as a standalone SVG document, with the mean as a dashed line.
+/// Draws result counts per tenth of the score range as a standalone SVG document, with the mean as a dashed line.
 #[must_use]
 pub(in crate::report) fn scores_svg(counts: &[u64], mean: Option<f64>, title: &str) -> String {
     write(counts, mean, title, &format!("<style>{CURVE}</style>\n"))
 }
 
-/// The same for a page that has the style already.
+/// The same for a page that already has the style.
 pub(in crate::report) fn inline_scores(counts: &[u64], mean: Option<f64>, title: &str) -> String {
     write(counts, mean, title, "")
 }
@@ -83,13 +83,13 @@ fn x(score: f64) -> f64 {
     LEFT + score * (RIGHT - LEFT)
 }
 
-/// A part of the most, from 0 to 1.
+/// `count / most`, from 0 to 1.
 fn fraction(count: u64, most: u64) -> f64 {
     let thousandths = count.saturating_mul(1_000).checked_div(most).unwrap_or_default();
     f64::from(u32::try_from(thousandths).unwrap_or(1_000)) / 1_000.0
 }
 
-/// A bar in words.
+/// Describes a bar in words.
 fn bar(tenth: u32, count: u64) -> String {
     let end = |tenth: u32| score(f64::from(tenth) / 10.0);
     format!("From {} to {}: {}", end(tenth), end(tenth + 1), things(count, "result"))

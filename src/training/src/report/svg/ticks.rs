@@ -1,14 +1,14 @@
-//! Which epochs an axis names.
+//! Chooses the epochs that an axis labels.
 
-/// Epochs that are named at most.
+/// Maximum labels.
 const MAX_TICKS: u64 = 11;
 
-/// Multiples of 1, 2, 5, 10, 20, 50, … between both epochs, so that they are not too many.
+/// Multiples of 1, 2, 5, 10, 20, 50, … between both epochs; the step keeps them few.
 pub(super) fn ticks(first: u32, last: u32) -> Vec<u32> {
     let (first, last) = (u64::from(first), u64::from(last));
     let count = |step: u64| (last / step + 1).saturating_sub(first.div_ceil(step));
     let steps = (0..).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)));
-    // At the largest step there is one multiple at most, so one step is always found.
+    // The largest step has at most one multiple, so a step is always found.
     let Some(step) = steps.take(36).find(|step| count(*step) <= MAX_TICKS) else { return Vec::new() };
     let start = first.div_ceil(step);
     (start..=last / step).filter_map(|multiple| u32::try_from(multiple * step).ok()).collect()

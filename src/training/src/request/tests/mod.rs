@@ -1,4 +1,4 @@
-//! Each rule of the two readers.
+//! Tests every rule of both readers.
 
 mod optimizer;
 
@@ -9,12 +9,12 @@ use serde_json::json;
 use super::*;
 use crate::calls::BudgetLimits;
 
-/// Where the body is in its message.
+/// The pointer to the body in its message.
 const AT: &str = "/body";
 
 type Reader<T> = fn(&Value, &str, &mut Vec<FieldError>) -> Option<T>;
 
-/// A body with these members, in place of its own or beside them.
+/// A body with these members, which replace or extend its defaults.
 fn body(members: &Value) -> Value {
     let mut body = json!({
         "dataset": {"cases": [{"inputs": {}}, {"inputs": {}}]},
@@ -40,7 +40,7 @@ fn problems<T>(read: Reader<T>, body: &Value) -> Vec<String> {
     problems.into_iter().map(below).collect()
 }
 
-/// An evaluation without problems.
+/// Reads an evaluation that must have no problems.
 fn evaluation(members: &Value) -> EvaluationRequest {
     let mut problems = Vec::new();
     let read = read_evaluation(&body(members), AT, &mut problems);

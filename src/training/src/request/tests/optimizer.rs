@@ -6,7 +6,7 @@ use super::{problems, training};
 use crate::SplitSettings;
 use crate::request::{Optimizer, OptimizerName, Resume, read_training};
 
-/// An optimizer without problems.
+/// Reads an optimizer that must have no problems.
 fn optimizer(members: &Value) -> Optimizer {
     let mut problems = Vec::new();
     let read = read_training(&training(&json!({"optimizer": members})), "", &mut problems);

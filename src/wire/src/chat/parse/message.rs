@@ -6,7 +6,7 @@ use super::{missing, optional_text, text_member, wrong};
 use crate::chat::{AttachmentRef, InferenceOptions, ToolChoice, UserMessageContent, UserMessageInput};
 use crate::{FieldError, MOST_PROBLEMS};
 
-/// Attachments of a message.
+/// Maximum attachments per message.
 const MOST_ATTACHMENTS: usize = 10;
 const EXAMPLE_CONTENT: &str = r#"[{"type": "input_text", "text": "Hello"}]"#;
 

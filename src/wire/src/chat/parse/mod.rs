@@ -1,4 +1,4 @@
-//! Reading a chat request. Unknown members are ignored at every level; what is missing is reported all at once.
+//! Parses a chat request. Unknown members are ignored at every level; all missing ones are reported together.
 
 mod message;
 mod params;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{ChatOperation, ChatRequest};
 use crate::{FieldError, MOST_PROBLEMS, nearest};
 
-/// The request types of the protocol.
+/// The protocol's request types.
 const REQUEST_TYPES: [&str; 16] = [
     "threads.create",
     "threads.add_user_message",
@@ -30,11 +30,11 @@ const REQUEST_TYPES: [&str; 16] = [
     "attachments.delete",
     "input.transcribe",
 ];
-/// What a caller most likely wants who gives no type, or an unknown one.
+/// Suggestion for a missing or unknown type.
 const USUAL_TYPES: &str = "`threads.create` or `threads.add_user_message`";
 
 impl ChatRequest {
-    /// Reads a request body.
+    /// Parses a request body.
     ///
     /// # Errors
     /// Every problem with its JSON pointer.
@@ -106,7 +106,7 @@ fn text_member(
 ) -> Option<String> {
     if matches!(object.get(name), None | Some(Value::Null)) {
         let problem = missing(format!("{at}/{name}"));
-        // Unknown members are ignored; one that was meant for this is better named.
+        // Unknown members are ignored, so a similar name in the request is suggested.
         problems.push(match nearest(name, object.keys().map(String::as_str).take(MOST_PROBLEMS)) {
             Some(near) if near != name => problem.suggest(format!("did you mean `{name}` by `{near}`?")),
             _ => problem,

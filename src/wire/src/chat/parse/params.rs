@@ -1,4 +1,4 @@
-//! The `params` of each kind of request.
+//! Each request type's `params`.
 
 use serde_json::{Map, Value};
 
@@ -13,14 +13,14 @@ use crate::chat::{
 const EXAMPLE_INPUT: &str = r#"{"content": [{"type": "input_text", "text": "Hello"}]}"#;
 pub(super) const EXAMPLE_ANSWERS: &str = r#"{"answers": {"ok": {"values": ["yes"]}}}"#;
 const AT: &str = "/params";
-/// Characters of an action's type.
+/// Maximum characters for an action's type.
 const LONGEST_ACTION: usize = 200;
-/// Characters of the comment of a feedback.
+/// Maximum characters for a feedback comment.
 const LONGEST_COMMENT: usize = 2_000;
-/// Items that one feedback may name.
+/// Maximum items per feedback.
 const MOST_ITEMS: usize = 100;
 
-/// What to send where `params` is missing.
+/// An example for missing `params`.
 pub(super) fn example(kind: &str) -> String {
     match kind {
         "threads.list" => "{}".to_owned(),
@@ -45,7 +45,7 @@ pub(super) fn example(kind: &str) -> String {
     }
 }
 
-/// Reads the `params` of a request type that is served.
+/// Parses a known request type's `params`.
 pub(super) fn of(
     kind: &str,
     params: &Map<String, Value>,
@@ -228,7 +228,7 @@ fn kind_of_feedback(params: &Map<String, Value>, problems: &mut Vec<FieldError>)
     }
 }
 
-/// The words of a feedback, without space around them; `None` without any.
+/// A feedback's trimmed comment; `None` if empty.
 fn comment(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<String> {
     let comment = optional_text(params, "comment", AT, problems)?;
     let comment = comment.trim();

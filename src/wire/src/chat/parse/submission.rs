@@ -1,4 +1,4 @@
-//! The answers to the questions of an item.
+//! Answers to an item's questions.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::chat::{InputAnswer, InputSubmission, SubmissionStatus};
 
 const AT: &str = "/params/input";
 
-/// Reads `input` of `threads.add_structured_input`.
+/// Parses `input` of `threads.add_structured_input`.
 pub(super) fn parse(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<InputSubmission> {
     match params.get("input") {
         Some(Value::Object(input)) => of(input, AT, problems),
@@ -26,7 +26,7 @@ pub(super) fn parse(params: &Map<String, Value>, problems: &mut Vec<FieldError>)
     }
 }
 
-/// Reads a submission at this pointer.
+/// Parses a submission at this pointer.
 pub(in crate::chat) fn of(
     input: &Map<String, Value>,
     at: &str,
@@ -87,7 +87,7 @@ fn answer(answer: &Value, at: &str, problems: &mut Vec<FieldError>) -> Option<In
     Some(InputAnswer { values, skipped })
 }
 
-/// A name as a part of a JSON pointer.
+/// A name, escaped for a JSON pointer.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -1,4 +1,4 @@
-//! Bodies of the operations, as the documentation shows them.
+//! Example bodies for the documentation of these operations.
 
 pub(super) const CREATE: &str = r#"{
   "name": "Order desk",

@@ -1,4 +1,4 @@
-//! The answer with a file: whole, a part of it, or that the client has it.
+//! File responses: the whole file, a range, or 304.
 
 use actix_web::http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_RANGE,
@@ -16,14 +16,14 @@ use crate::http::alias::headers::InFrames;
 use crate::http::range::{self, Part};
 use crate::http::{App, etag};
 
-/// How an answer is cached.
+/// A response's caching policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Caching {
-    /// Not at all.
+    /// No caching.
     Private,
-    /// Clients ask each time whether it has changed.
+    /// Clients revalidate on each use.
     Revalidated,
-    /// For ever: the address names the content.
+    /// Cached forever: the URL names the content.
     Immutable,
 }
 
@@ -37,19 +37,19 @@ impl Caching {
     }
 }
 
-/// What to answer with.
+/// The parts of a file response.
 pub(super) struct Answer<'a> {
     pub(super) app: &'a App,
     pub(super) request: &'a HttpRequest,
     pub(super) asset: &'a Asset,
     pub(super) status: StatusCode,
     pub(super) caching: Caching,
-    /// Whether pages of other origins can show the app.
+    /// Whether other origins may frame the app.
     pub(super) in_frames: bool,
 }
 
 impl Answer<'_> {
-    /// The answer, with the first part of the file.
+    /// Creates the response and reads the file's first part.
     ///
     /// # Errors
     /// [`crate::http::alias::error::AliasError`] if the database does not answer.
@@ -98,7 +98,7 @@ impl Answer<'_> {
         Ok(answer)
     }
 
-    /// The encoding, and what of it. Ranges are those of the file as it was uploaded.
+    /// Chooses the encoding and the part. Ranges refer to the file as uploaded.
     fn wanted(&self) -> (Encoding, Part) {
         let Self { request, asset, status, .. } = self;
         let whole = asset.blob(Encoding::Identity).size;
@@ -126,7 +126,7 @@ impl Answer<'_> {
         answer
     }
 
-    /// What a 304 has too.
+    /// Sets the headers that a 304 has too.
     fn describe(&self, headers: &mut HeaderMap, tag: &str) {
         if let Ok(tag) = HeaderValue::from_str(tag) {
             headers.insert(ETAG, tag);

@@ -1,4 +1,4 @@
-//! The body of an answer with a file. A client that reads slowly holds one part, and no connection of the database.
+//! The body for a file response. A slow client holds one part in memory and no database connection.
 
 use std::future::Future;
 use std::io;
@@ -13,12 +13,12 @@ use wire::ErrorCode;
 use super::parts::{Blob, PART, Parts};
 use crate::http::error::{ApiError, ApiResult};
 
-/// Bytes that are handed to the connection at once, which copies them.
+/// Bytes passed to the connection at once; the connection copies them.
 const PIECE: usize = 64 << 10;
 
 type Reading = Pin<Box<dyn Future<Output = ApiResult<Bytes>>>>;
 
-/// Some bytes of a content.
+/// A byte range within a content.
 pub(super) struct Content {
     parts: Parts,
     blob: Blob,
@@ -27,7 +27,7 @@ pub(super) struct Content {
     current: Bytes,
     reading: Option<Reading>,
     size: u64,
-    /// Bytes that are not sent yet, those of the current part included.
+    /// Unsent bytes, including the rest of the current part.
     left: u64,
 }
 
@@ -82,7 +82,7 @@ impl MessageBody for Content {
             return Poll::Ready(None);
         }
         if self.current.is_empty() {
-            // The status is sent: an error ends the connection.
+            // The status is already sent, so an error ends the connection.
             if let Err(error) = ready!(self.poll_part(context)) {
                 tracing::warn!(cause = error.reason(), "failed to read the rest of a file");
                 return Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into())));
@@ -96,7 +96,7 @@ impl MessageBody for Content {
     }
 }
 
-/// The body of an answer to HEAD: its size alone.
+/// The body for a HEAD response: only its size.
 pub(super) struct Unsent(pub(super) u64);
 
 impl MessageBody for Unsent {

@@ -1,4 +1,4 @@
-//! Reads that several requests wait for are made once, and their outcome is that of all of them.
+//! Deduplicates reads: concurrent requests for a key share one read and its outcome.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,7 +10,7 @@ use wire::ErrorCode;
 
 use crate::http::error::{ApiError, ApiResult};
 
-/// Reads by key, before they have ended or were given up.
+/// Pending or abandoned reads by key.
 pub(super) struct Flights<K, V> {
     turns: Mutex<HashMap<K, Weak<Flight<V>>>>,
 }
@@ -18,14 +18,14 @@ pub(super) struct Flights<K, V> {
 /// A read; empty until it has ended.
 type Flight<V> = Turn<Option<Result<V, Failure>>>;
 
-/// An error for each of those who wait.
+/// An error that is copied for each waiting request.
 #[derive(Debug, Clone)]
 struct Failure {
     code: ErrorCode,
     cause: String,
 }
 
-/// Flights that were given up, before they are dropped.
+/// Maximum entries before abandoned flights are dropped.
 const MAX_IDLE: usize = 1_024;
 
 impl<K, V> Default for Flights<K, V> {
@@ -35,10 +35,12 @@ impl<K, V> Default for Flights<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> Flights<K, V> {
-    /// The outcome of `read`, or of one for the same key that has not ended yet. If the caller that reads is gone, another one reads.
+    /// Returns the outcome of `read`, or of a pending read for the same key. If the reading caller is dropped, a
+    /// waiting one takes over.
     ///
     /// # Errors
-    /// Those of the read, for all who wait for it: a database that does not answer is not asked by one after another.
+    /// The error of the read, for all waiting callers, so that an unresponsive database is not queried by one after
+    /// another.
     pub(super) async fn read(&self, key: K, read: impl Future<Output = ApiResult<V>>) -> ApiResult<V> {
         let flight = self.of(&key);
         let mut outcome = flight.lock().await;
@@ -46,7 +48,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Flights<K, V> {
             return outcome.clone().map_err(|failure| ApiError::new(failure.code).with_cause(failure.cause));
         }
         let read = read.await;
-        // Callers that come from now on read anew.
+        // Later callers start a new read.
         self.turns.lock().remove(&key);
         let failed = |error: &ApiError| Failure { code: error.code(), cause: error.reason() };
         *outcome = Some(read.as_ref().map(V::clone).map_err(failed));
@@ -103,7 +105,7 @@ mod tests {
             let expected = if fails { Err(ErrorCode::DatabaseUnavailable) } else { Ok(0) };
             assert_eq!(outcomes, vec![expected; 8]);
             assert_eq!(reads.made.load(Ordering::Relaxed), 1);
-            // It says nothing to those who come later.
+            // Later callers do not receive this outcome.
             ends.add_permits(1);
             assert_eq!(reads.read(&ends, false).await, Ok(1));
             assert!(reads.flights.turns.lock().is_empty());

@@ -1,4 +1,4 @@
-//! Files under addresses that name their content.
+//! Serves files at URLs that contain their digest.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{self, ServiceConfig};
@@ -11,7 +11,7 @@ use super::{METHODS, alias_paths, guard, members, path, refuse_workers, served};
 use crate::http::alias::alias_paths::ASSETS;
 use crate::http::alias::error::AliasResult;
 
-/// Digits of a digest.
+/// Hexadecimal digits in a digest.
 const DIGITS: usize = 64;
 
 pub(in crate::http::alias) fn routes(config: &mut ServiceConfig) {
@@ -19,7 +19,7 @@ pub(in crate::http::alias) fn routes(config: &mut ServiceConfig) {
     config.service(resource.route(web::get().to(file)).route(web::head().to(file)));
 }
 
-/// `GET /__service/assets/<sha256>/<name>`: a file of any kept deployment of the app that was published.
+/// `GET /__service/assets/<sha256>/<name>`: a file from any retained deployment that the app has published.
 async fn file(request: HttpRequest) -> AliasResult<HttpResponse> {
     let app = guard::app_of(&request)?;
     let served = served(app, &request, false).await?;
@@ -40,7 +40,7 @@ async fn file(request: HttpRequest) -> AliasResult<HttpResponse> {
         Some(known) => (known.clone(), true),
         None => {
             let kept = assets.store.kept_file(served.id, &digest, name).await?;
-            // The origins that could show a document of another deployment may not be those of the active release.
+            // Framing is denied: the origins allowed by another deployment may differ from those of the active release.
             (
                 kept.and_then(Asset::of).and_then(Asset::without_frames).map(Into::into).ok_or(not_found)?,
                 false,
@@ -49,7 +49,7 @@ async fn file(request: HttpRequest) -> AliasResult<HttpResponse> {
     };
     let caching = match served.access {
         AppAccess::Members => Caching::Private,
-        // What a document may do is decided when it is sent.
+        // A document's policy may change between responses, so it is revalidated.
         AppAccess::Public if asset.is_document() => Caching::Revalidated,
         AppAccess::Public => Caching::Immutable,
     };
@@ -58,7 +58,7 @@ async fn file(request: HttpRequest) -> AliasResult<HttpResponse> {
     answer.send(&assets.parts).await
 }
 
-/// A SHA-256 in lower-case hexadecimal digits.
+/// Parses a SHA-256 in lower-case hexadecimal digits.
 fn digest(digits: &str) -> Option<[u8; 32]> {
     let is_lower = digits.len() == DIGITS && !digits.bytes().any(|digit| digit.is_ascii_uppercase());
     let mut digest = [0; 32];

@@ -1,4 +1,4 @@
-//! What a deployment serves under which path.
+//! Maps paths to a deployment's files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,40 +19,40 @@ use super::negotiate::Encoding;
 use super::parts::Blob;
 use crate::http::error::ApiResult;
 
-/// How long a deployment is known without encodings that are being prepared.
+/// Cache lifetime while a deployment's encodings are not ready yet.
 const UNENCODED: Duration = Duration::from_secs(10);
-/// About how many bytes all deployments that are known may take. One alone has fewer, by the limits of a bundle: 20,000 files, 8 MiB of a
-/// directory with their paths, 16 MiB of policies.
+/// The approximate memory limit for all cached deployments. One deployment is always smaller by the bundle limits:
+/// 20,000 files, 8 MiB of directory with paths, 16 MiB of policies.
 const MAX_KEPT: u64 = 64 << 20;
-/// About what a file takes beside its path and its policy.
+/// Approximate bytes per file, in addition to its path and policy.
 const FILE: usize = 400;
 
-/// A file of a deployment.
+/// A deployed file.
 #[derive(Debug)]
 pub(super) struct Asset {
     pub(super) path: Arc<str>,
     pub(super) kind: HeaderValue,
-    /// Whether browsers would guess what it is.
+    /// Whether browsers would guess the content type.
     pub(super) is_of_unknown_kind: bool,
-    /// The policy of an HTML document.
+    /// An HTML document's policy.
     pub(super) policy: Option<Policy>,
     content: Blob,
     br: Option<Blob>,
     gzip: Option<Blob>,
 }
 
-/// The policy of a document.
+/// A document's content security policy.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) over_http: HeaderValue,
     pub(super) over_https: HeaderValue,
 }
 
-/// The last directive of each policy.
+/// The last directive in each policy.
 const FRAME_ANCESTORS: &str = "; frame-ancestors";
 
 impl Policy {
-    /// `None` if the text cannot be in a header.
+    /// Returns `None` if the text is not a valid header value.
     fn of(text: String) -> Option<Self> {
         let header = |text: &str| HeaderValue::from_str(text).ok();
         Some(Self { over_http: header(&text)?, over_https: header(&(text + OVER_HTTPS))? })
@@ -60,7 +60,7 @@ impl Policy {
 }
 
 impl Asset {
-    /// `None` if the row is not one that this version writes.
+    /// Returns `None` if this version could not have written the row.
     pub(super) fn of(file: ServedFile) -> Option<Self> {
         let blob = |digest: Vec<u8>, size: i64| {
             Some(Blob { digest: digest.try_into().ok()?, size: u64::try_from(size).ok()? })
@@ -81,7 +81,7 @@ impl Asset {
         })
     }
 
-    /// The same file, which no page can show in a frame. `None` if its policy is not one that this version writes.
+    /// Returns the same file with framing denied; `None` if this version could not have written its policy.
     pub(super) fn without_frames(self) -> Option<Self> {
         let Some(policy) = &self.policy else { return Some(self) };
         let (rest, _) = policy.over_http.to_str().ok()?.rsplit_once(FRAME_ANCESTORS)?;
@@ -101,7 +101,7 @@ impl Asset {
         }
     }
 
-    /// The bytes in an encoding that the file has.
+    /// The content in one of the file's encodings.
     pub(super) fn blob(&self, encoding: Encoding) -> Blob {
         let encoded = match encoding {
             Encoding::Identity => None,
@@ -111,7 +111,7 @@ impl Asset {
         encoded.unwrap_or(self.content)
     }
 
-    /// The strong entity tag, with its quotes.
+    /// The strong ETag, with its quotes.
     pub(super) fn tag(&self, encoding: Encoding) -> String {
         let end = match encoding {
             Encoding::Identity => "\"",
@@ -126,12 +126,12 @@ impl Asset {
     }
 }
 
-/// The files of a deployment.
+/// A deployment's files.
 pub(super) struct Index {
     files: HashMap<Arc<str>, Arc<Asset>>,
     by_digest: HashMap<[u8; 32], Vec<Arc<Asset>>>,
     weight: usize,
-    /// Whether encodings are not prepared yet.
+    /// Whether encodings are not ready yet.
     awaits_encoding: bool,
     read_at: Mutex<Duration>,
 }
@@ -154,12 +154,12 @@ impl Index {
         index
     }
 
-    /// The file at exactly this path.
+    /// Returns the file at exactly this path.
     pub(super) fn file(&self, path: &str) -> Option<&Arc<Asset>> {
         self.files.get(path)
     }
 
-    /// A file with this content, one of this name if there is one.
+    /// Returns a file with this content, preferably with this name.
     pub(super) fn with_digest(&self, digest: &[u8; 32], name: &str) -> Option<&Arc<Asset>> {
         let files = self.by_digest.get(digest)?;
         let has_name = |asset: &&Arc<Asset>| asset.path.rsplit('/').next() == Some(name);
@@ -167,7 +167,7 @@ impl Index {
     }
 }
 
-/// The deployments that this instance serves.
+/// Caches the deployments that this instance serves.
 pub(super) struct Indexes {
     store: Store,
     clock: Arc<dyn Clock>,
@@ -182,10 +182,10 @@ impl Indexes {
         Self { store, clock, kept, flights: Flights::default() }
     }
 
-    /// The files of a deployment.
+    /// Returns a deployment's files.
     ///
     /// # Errors
-    /// [`crate::http::error::ApiError`] if it is not known and the database does not answer.
+    /// [`crate::http::error::ApiError`] if they are not cached and the database does not answer.
     pub(super) async fn of(&self, deployment: Uuid) -> ApiResult<Arc<Index>> {
         let known = self.kept.get(&deployment);
         if let Some(known) = known.as_ref().filter(|known| self.is_current(known)) {
@@ -202,7 +202,7 @@ impl Indexes {
                     self.kept.insert(deployment, Arc::clone(&index));
                     Ok(index)
                 }
-                // Its files do not change. The next read is as long away as after a good one.
+                // Deployed files never change. The next read waits as long as after a successful one.
                 (Err(_), Some(known)) => {
                     *known.read_at.lock() = self.clock.monotonic();
                     Ok(known)

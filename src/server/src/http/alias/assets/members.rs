@@ -1,4 +1,4 @@
-//! Files of apps for members.
+//! Access to members-only app files.
 
 use actix_web::http::header::{ACCEPT, HeaderMap, LOCATION};
 use actix_web::{HttpRequest, HttpResponse};
@@ -12,13 +12,13 @@ use crate::http::alias::served::ServedApp;
 use crate::http::alias::session;
 use crate::http::alias::visitor::{is_foreign_read, says};
 
-/// Longest path that a sign-in returns to.
+/// Maximum length for a sign-in's return path.
 const MAX_RETURN: usize = 512;
 
-/// `None` if the client can have the files of an app; else the way to the sign-in, for a page that a browser opens.
+/// Returns `None` if the client may read the app's files, or the redirect to sign-in if a browser opens a page.
 ///
 /// # Errors
-/// 401 without a session, 403 for a read of another site.
+/// 401 without a session, 403 for a read by another site.
 pub(super) async fn admit(
     app: &App,
     request: &HttpRequest,
@@ -35,7 +35,7 @@ pub(super) async fn admit(
     }
 }
 
-/// Whether a browser opens a page in a tab. Browsers that say nothing of it accept HTML.
+/// Whether a browser opens a page in a tab. Browsers that send no fetch metadata must accept HTML.
 fn opens_page(headers: &HeaderMap) -> bool {
     if headers.contains_key("sec-fetch-mode") || headers.contains_key("sec-fetch-dest") {
         return says(headers, "sec-fetch-mode", "navigate") && says(headers, "sec-fetch-dest", "document");
@@ -43,7 +43,7 @@ fn opens_page(headers: &HeaderMap) -> bool {
     accepts_html(headers)
 }
 
-/// Whether `Accept` has HTML by its name, with a weight above 0.
+/// Whether `Accept` names HTML explicitly with a weight above 0.
 pub(super) fn accepts_html(headers: &HeaderMap) -> bool {
     let texts = headers.get_all(ACCEPT).filter_map(|accepts| accepts.to_str().ok());
     texts.flat_map(|text| text.split(',')).any(|range| {

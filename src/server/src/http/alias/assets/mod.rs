@@ -1,4 +1,4 @@
-//! Files of the active release.
+//! Serves files from the active release.
 
 mod answer;
 mod body;
@@ -33,13 +33,13 @@ use answer::{Answer, Caching};
 use index::{Asset, Index, Indexes};
 use parts::Parts;
 
-/// The page that stands for unknown paths.
+/// The page for unknown paths.
 const NOT_FOUND: &str = "404.html";
 const INDEX: &str = "index.html";
-/// Methods of files.
+/// The methods for files.
 const METHODS: &str = "GET, HEAD";
 
-/// Files that this instance serves.
+/// The files that this instance serves.
 pub(in crate::http) struct Assets {
     store: Store,
     clock: Arc<dyn Clock>,
@@ -47,13 +47,13 @@ pub(in crate::http) struct Assets {
     parts: Parts,
 }
 
-/// What is at a path.
+/// A path lookup result.
 enum Found {
-    /// This file.
+    /// A file.
     File(Arc<Asset>),
-    /// A folder with an index, whose address ends with a slash.
+    /// A folder with an index; its URL must end with a slash.
     Folder,
-    /// Nothing, and this document says so.
+    /// Nothing, with the app's own not-found document, if any.
     Missing(Option<Arc<Asset>>),
 }
 
@@ -68,7 +68,7 @@ impl Assets {
         Ok(found(&index, served, request, path))
     }
 
-    /// The file of an earlier release, which pages that were loaded from it still ask for.
+    /// Finds a file from an earlier release, which pages loaded from it still request.
     async fn find_earlier(&self, served: &ServedApp, path: &str) -> ApiResult<Option<Arc<Asset>>> {
         let since = self.clock.now() - EARLIER_SERVED;
         let found = self.store.earlier_file(served.id, served.release.id, path, since).await?;
@@ -76,7 +76,7 @@ impl Assets {
     }
 }
 
-/// What a release has at a path.
+/// Finds a path in a release.
 fn found(index: &Index, served: &ServedApp, request: &HttpRequest, path: &str) -> Found {
     if path == MANIFEST {
         return Found::Missing(None);
@@ -100,14 +100,14 @@ fn found(index: &Index, served: &ServedApp, request: &HttpRequest, path: &str) -
     }
 }
 
-/// Whether the path is one that a page shows as a view of its own: one of a missing file is not.
+/// Whether the path can be a page's client-side view. A path with a file extension is a missing file instead.
 fn opens_view(request: &HttpRequest, path: &str) -> bool {
     let last = path.rsplit('/').next().unwrap_or_default();
     let headers = request.headers();
     !last.contains('.') && (members::accepts_html(headers) || says(headers, "sec-fetch-dest", "document"))
 }
 
-/// Answers with the file at the path of the request.
+/// Serves the file at the requested path.
 ///
 /// # Errors
 /// [`super::error::AliasError`].
@@ -128,7 +128,7 @@ pub(super) async fn asset(request: HttpRequest) -> AliasResult<HttpResponse> {
     let may_have_changed = match &found {
         Found::File(file) => file.is_document(),
         Found::Folder => false,
-        // Another instance may have sent a page of a newer release.
+        // Another instance may have sent a page from a newer release.
         Found::Missing(_) => true,
     };
     if may_have_changed {

@@ -1,11 +1,11 @@
-//! Which encoding of a file a client accepts.
+//! Negotiates a file's content encoding.
 
 use actix_web::http::header::{ACCEPT_ENCODING, HeaderMap};
 
-/// A form in which a file is sent.
+/// The encoding in which a file is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
-    /// As it was uploaded.
+    /// As uploaded.
     Identity,
     /// Brotli.
     Br,
@@ -13,7 +13,7 @@ pub(super) enum Encoding {
     Gzip,
 }
 
-/// Weights, in thousandths.
+/// Weights in thousandths.
 #[derive(Debug, Clone, Copy, Default)]
 struct Accepted {
     br: Option<u16>,
@@ -22,7 +22,7 @@ struct Accepted {
     other: Option<u16>,
 }
 
-/// The best of the forms that there are. Source: RFC 9110, section 12.5.3.
+/// Chooses the best available encoding. Source: RFC 9110, section 12.5.3.
 pub(super) fn choose(headers: &HeaderMap, has_br: bool, has_gzip: bool) -> Encoding {
     if !has_br && !has_gzip {
         return Encoding::Identity;
@@ -34,7 +34,7 @@ pub(super) fn choose(headers: &HeaderMap, has_br: bool, has_gzip: bool) -> Encod
     let weight = |named: Option<u16>| named.or(accepted.other).unwrap_or_default();
     let br = if has_br { weight(accepted.br) } else { 0 };
     let gzip = if has_gzip { weight(accepted.gzip) } else { 0 };
-    // Acceptable unless it is named; then a smaller form wins at the same weight.
+    // The identity encoding is acceptable by default. If it is named, a smaller encoding wins at equal weight.
     let identity = accepted.identity.unwrap_or_default();
     if br > 0 && br >= gzip && br >= identity {
         Encoding::Br
@@ -65,7 +65,7 @@ impl Accepted {
     }
 }
 
-/// `q=`, in thousandths; 1 if it is absent, `None` if it cannot be read.
+/// Parses `q=` into thousandths; 1,000 if absent, `None` if unreadable.
 fn weight(parameters: &str) -> Option<u16> {
     let parameters = parameters.trim();
     if parameters.is_empty() {

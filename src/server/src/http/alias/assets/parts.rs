@@ -1,4 +1,4 @@
-//! The bytes of files, in parts. Parts of small files are kept in memory.
+//! Reads file contents in parts. Small files' parts are cached.
 
 use std::sync::Arc;
 
@@ -11,29 +11,29 @@ use wire::ErrorCode;
 use super::flights::Flights;
 use crate::http::error::{ApiError, ApiResult};
 
-/// Bytes of a part.
+/// Bytes per part.
 pub(super) const PART: usize = CHUNKS * BLOB_CHUNK;
-/// Chunks of a part.
+/// Chunks per part.
 const CHUNKS: usize = 4;
-/// Largest file whose parts are kept.
+/// Maximum file size for caching its parts.
 const MAX_KEPT_FILE: u64 = 4 << 20;
-/// Bytes of all parts that are kept.
+/// Maximum bytes in the part cache.
 const MAX_KEPT: u64 = 64 << 20;
-/// About what a kept part takes beside its bytes.
+/// Approximate overhead per cached part, in addition to its bytes.
 const OVERHEAD: usize = 200;
 
-/// A content: of a file, or of an encoding of one.
+/// The content of a file or its encoded form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Blob {
-    /// SHA-256.
+    /// The SHA-256.
     pub(super) digest: [u8; 32],
-    /// Bytes.
+    /// The size in bytes.
     pub(super) size: u64,
 }
 
 type Key = ([u8; 32], u32);
 
-/// Reads parts, each once for all who wait for it. Cheap to clone.
+/// Reads parts, each once for all waiting requests. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Parts {
     store: Store,
@@ -48,12 +48,12 @@ impl Parts {
         Self { store, kept, flights: Arc::default() }
     }
 
-    /// A part of a content, if it is in memory.
+    /// Returns a part from the cache, if present.
     pub(super) fn kept(&self, blob: &Blob, number: u32) -> Option<Bytes> {
         (blob.size <= MAX_KEPT_FILE).then(|| self.kept.get(&(blob.digest, number))).flatten()
     }
 
-    /// A part of a content: [`PART`] bytes, or what is left at the end. No connection is held after it.
+    /// Returns a part: [`PART`] bytes, or the rest at the end. Holds no connection afterwards.
     ///
     /// # Errors
     /// [`ApiError`] if the database does not answer.
@@ -87,7 +87,7 @@ impl Parts {
         if u64::try_from(bytes.len()) != Ok(expected) {
             return Err(damaged());
         }
-        // What is one part is checked whole.
+        // Content with only one part is verified by its digest.
         if blob.size <= part && digest(&SHA256, &bytes).as_ref() != blob.digest {
             return Err(damaged());
         }

@@ -1,4 +1,4 @@
-//! What a visitor can do with a collection.
+//! A visitor's access to a collection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,24 +16,25 @@ use super::super::visitor::Visitor;
 use crate::http::error::ApiError;
 use crate::http::query::Params;
 
-/// How long a change waits for a permit.
+/// Maximum time that a change waits for a permit.
 const PERMIT_WAIT: Duration = Duration::from_secs(5);
 
-/// A collection that the visitor can use in one way.
+/// A collection that the visitor may use for one verb.
 pub(super) struct Access {
     served: Arc<ServedApp>,
     name: String,
-    /// Whether the visitor can read it, too.
+    /// Whether the visitor may also read it.
     pub(super) can_read: bool,
-    /// The visitor's records in it.
+    /// The visitor's records in the collection.
     pub(super) scope: RecordScope,
 }
 
 impl Access {
-    /// The collection that the path names.
+    /// Checks access to the collection that the path names.
     ///
     /// # Errors
-    /// `bad_request` if the path cannot be decoded, `not_found` if the release has none of this name, `login_required` if members could do it, else `forbidden`.
+    /// `bad_request` if the path cannot be decoded, `not_found` if the release has no such collection, `login_required`
+    /// if members would have access, else `forbidden`.
     pub(super) fn of(visitor: &Visitor, request: &HttpRequest, verb: CollectionVerb) -> AliasResult<Self> {
         let name = segment(request, "collection")?.to_owned();
         let collection = visitor.served.release.collections.get(&name).ok_or(ErrorCode::AppPathNotFound)?;
@@ -54,30 +55,30 @@ impl Access {
         Ok(Self { served: Arc::clone(&visitor.served), name, can_read, scope })
     }
 
-    /// As the release froze it.
+    /// The frozen collection.
     pub(super) fn collection(&self) -> Option<&ServedCollection> {
         self.served.release.collections.get(&self.name)
     }
 
-    /// The path of a record.
+    /// A record's path.
     pub(super) fn path(&self, id: &str) -> String {
         format!("/__service/data/{}/{id}", self.name)
     }
 }
 
-/// The record that the path names. An id that is not one is of no record.
+/// The record id in the path. A malformed id counts as not found.
 pub(super) fn id(request: &HttpRequest) -> AliasResult<Uuid> {
     let text = segment(request, "id")?;
     let id = Uuid::parse_str(text).ok().filter(|id| id.to_string() == text);
     Ok(id.ok_or(ErrorCode::AppPathNotFound)?)
 }
 
-/// Refuses parameters.
+/// Refuses all query parameters.
 pub(super) fn no_query(request: &HttpRequest) -> AliasResult<()> {
     query(Params::of(request))
 }
 
-/// Refuses parameters with problems.
+/// Refuses query parameters with problems.
 pub(super) fn query(params: Params) -> AliasResult<()> {
     let problems = params.finish();
     if problems.is_empty() {
@@ -87,7 +88,7 @@ pub(super) fn query(params: Params) -> AliasResult<()> {
     }
 }
 
-/// Counts a change by a visitor who is not signed in.
+/// Counts a change by an anonymous visitor against the rate limit.
 ///
 /// # Errors
 /// `rate_limited`.
@@ -98,7 +99,7 @@ pub(super) fn check_write(visitor: &Visitor) -> AliasResult<()> {
     }
 }
 
-/// Whether the workspace of the app can store more.
+/// Checks that the app's workspace has storage left.
 ///
 /// # Errors
 /// `storage_full`.
@@ -107,11 +108,11 @@ pub(super) fn check_storage(visitor: &Visitor) -> AliasResult<()> {
     room.map_err(|full| ApiError::new(ErrorCode::AppStorageFull).with_cause(full).into())
 }
 
-/// Waits for a permit of the app's workspace. A change takes it before a connection: writers of one collection, which wait for one
-/// another, must not occupy the connections of other workspaces.
+/// Waits for a permit from the app's workspace. It is taken before a connection: writers of one collection wait for one
+/// another and must not occupy the connections of other workspaces.
 ///
 /// # Errors
-/// `unavailable` if none is returned in time.
+/// `unavailable` if none becomes free in time.
 pub(super) async fn change_permit(visitor: &Visitor) -> AliasResult<SharePermit> {
     let share = visitor.record_changes().of(visitor.served.workspace);
     let permit = kernel::timeout(&**visitor.clock(), PERMIT_WAIT, share.permit()).await;

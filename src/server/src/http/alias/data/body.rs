@@ -1,4 +1,4 @@
-//! Bodies of changes of records.
+//! Record change bodies.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use super::access::Access;
 use crate::http::body;
 use crate::http::error::ApiError;
 
-/// Bytes of a body: a record of 64 KiB may be written less compactly than it is stored.
+/// Maximum body bytes: a record of 64 KiB may be written less compactly than it is stored.
 const MAX_BODY: usize = 128 << 10;
-/// What a merge patch is sent as.
+/// The merge patch media type.
 pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
-/// The body as it was sent, of this type.
+/// Reads the raw body, which must have this media type.
 ///
 /// # Errors
 /// `record_too_large`, `unsupported_media_type`, `bad_request` for a body that does not arrive.
@@ -38,7 +38,7 @@ pub(super) async fn read(
     Ok(read)
 }
 
-/// The same of a body of JSON.
+/// Reads a raw JSON body.
 pub(super) async fn read_json(
     visitor: &Visitor,
     request: &HttpRequest,
@@ -57,7 +57,7 @@ fn refused(error: ApiError) -> AliasError {
     code.into()
 }
 
-/// The body as JSON of any shape.
+/// Parses the body as any JSON value.
 ///
 /// # Errors
 /// `invalid_json`.
@@ -65,7 +65,7 @@ pub(super) fn json(body: &[u8]) -> AliasResult<Value> {
     body::unique_json_of_record(body).map_err(|_| ErrorCode::AppInvalidJson.into())
 }
 
-/// The members of the body, which has `data` and no other members than these.
+/// Parses an object that has `data` and no members other than these.
 ///
 /// # Errors
 /// `invalid_json`, `record_invalid`.
@@ -86,7 +86,7 @@ pub(super) fn members(body: &[u8], known: &[&str]) -> AliasResult<Map<String, Va
     if problems.is_empty() { Ok(members) } else { Err(invalid(problems)) }
 }
 
-/// The member `version`.
+/// Reads the member `version`.
 ///
 /// # Errors
 /// `record_invalid` if it is not a positive whole number.
@@ -98,7 +98,7 @@ pub(super) fn version(members: &Map<String, Value>) -> AliasResult<Option<i64>> 
     }
 }
 
-/// Checks data without the schema of the collection, and returns it as it is stored.
+/// Validates data without the collection schema and returns it as stored.
 ///
 /// # Errors
 /// `record_too_large`, `record_invalid`.
@@ -106,7 +106,7 @@ pub(super) fn form(data: &Value) -> AliasResult<String> {
     record_text(data, None).map_err(fault)
 }
 
-/// Checks data against the schema of the collection, on a thread where that keeps no request waiting.
+/// Validates data against the collection schema on a blocking thread, so that no request waits.
 ///
 /// # Errors
 /// `record_invalid`.

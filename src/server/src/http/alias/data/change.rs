@@ -1,4 +1,4 @@
-//! `PUT`, `PATCH` and `DELETE` of a record: each for a version that the request names.
+//! `PUT`, `PATCH` and `DELETE` for a record, each conditional on a version that the request names.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::precondition::Precondition;
 use super::{answer, record, refused, tagged};
 use crate::http::error::ApiError;
 
-/// How often a patch is merged before its record is locked; the last time, under the lock.
+/// Maximum merge attempts for a patch before it is merged under the record lock.
 const MERGES: u32 = 3;
 
 /// `PUT /__service/data/{collection}/{id}`: replaces the data.
@@ -63,7 +63,7 @@ pub(super) async fn patch(
     let _permit = change_permit(&visitor).await?;
     let mut attempt = 1;
     loop {
-        // The check may take long, and its transaction would keep all writers of the collection waiting.
+        // Merging and validation may take long; inside the transaction they would block all writers of the collection.
         let read = visitor.store().record(access.scope, id).await?.map_err(refused)?;
         precondition.check(read.version)?;
         let text = merged(&access, &read, &patch).await?;
@@ -75,7 +75,7 @@ pub(super) async fn patch(
             if attempt < MERGES {
                 return Ok(None);
             }
-            // Others were faster each time.
+            // Other writers were faster each time, so merge under the lock.
             let text = merged(&access, &current, &patch).await?;
             replace(changes, &locked, &current, &text).await.map(Some)
         });
@@ -86,7 +86,8 @@ pub(super) async fn patch(
     }
 }
 
-/// The record; without its data, most of which the request did not bring along, if the visitor cannot read it.
+/// The response to a patch. It omits the data if the visitor cannot read the record, because the request contained only
+/// part of it.
 fn merged_answer(access: &Access, changed: DataRecord) -> HttpResponse {
     if access.can_read {
         return answer(HttpResponse::Ok(), &changed);
@@ -95,7 +96,7 @@ fn merged_answer(access: &Access, changed: DataRecord) -> HttpResponse {
     tagged(HttpResponse::Ok(), version).json(MergedRecord { id, version, created_at, updated_at })
 }
 
-/// The data of a record with a patch, checked, as it is stored.
+/// Merges and validates a patch; returns the record data as stored.
 async fn merged(access: &Arc<Access>, record: &StoredRecord, patch: &Value) -> AliasResult<String> {
     let before: Value = serde_json::from_str(&record.data).map_err(|error| internal(&error))?;
     let data = Arc::new(merge_patch(before, patch));
@@ -120,7 +121,7 @@ pub(super) async fn delete(visitor: Visitor, request: HttpRequest) -> AliasResul
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// The record, if it has the version that the request is for.
+/// Locks the record and checks that it has the requested version.
 async fn found(
     changes: &mut Changes,
     access: &Access,
@@ -144,7 +145,7 @@ async fn replace(
     record(&changed)
 }
 
-/// Makes a change, all of it or nothing.
+/// Applies a change atomically.
 async fn in_transaction<T>(
     visitor: &Visitor,
     make: impl AsyncFnOnce(&mut Changes) -> AliasResult<T>,

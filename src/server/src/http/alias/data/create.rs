@@ -1,4 +1,4 @@
-//! `POST` of a record, once where the request has a key.
+//! `POST` for a record; applied once if the request has a key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::{answer, record, refused};
 use crate::http::error::ApiError;
 use crate::http::idempotency::REPLAYED;
 
-/// How often, and for how long at most, a request waits for another one with its key.
+/// The poll interval and maximum polls while another request with the same key runs.
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSES: u32 = 100;
 
@@ -89,7 +89,7 @@ async fn make(
     record(&made)
 }
 
-/// Begins the change, after another request with the same key has ended.
+/// Begins the change after any other request with the same key has ended.
 async fn begin(visitor: &Visitor, key: Option<RequestKey>) -> AliasResult<(RequestState, SharePermit)> {
     let mut pauses = 0;
     loop {
@@ -107,13 +107,13 @@ async fn begin(visitor: &Visitor, key: Option<RequestKey>) -> AliasResult<(Reque
     }
 }
 
-/// What a key stands for: the record, without its data, which the same request brings along.
+/// The outcome stored for a key: the record without its data, which the repeated request contains.
 fn noted(made: &DataRecord) -> StoredAnswer {
     let body = format!("{} {}", made.id, made.created_at);
     StoredAnswer { status: 201, body, sealed: false }
 }
 
-/// The answer as it was given: a later change of the record, or its deletion, says nothing to this request.
+/// Replays the original response, even if the record was changed or deleted since.
 fn replayed(access: &Access, known: &StoredAnswer, data: &Value) -> AliasResult<HttpResponse> {
     let corrupt = || ApiError::new(ErrorCode::AppInternal).with_cause("the answer of a key cannot be read");
     let (id, at) = known.body.split_once(' ').ok_or_else(corrupt)?;

@@ -1,4 +1,5 @@
-//! Cursors of lists of records. A cursor is sealed for a list: it opens for the same collection, owner and order alone, and for a day.
+//! Sealed cursors for record lists. A cursor opens only for the same collection, owner and order, and expires after a
+//! day.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,7 +12,7 @@ use super::super::error::AliasResult;
 use crate::http::App;
 use crate::http::error::ApiError;
 
-/// How long a cursor can be used.
+/// Cursor lifetime.
 const KEPT: TimeDelta = TimeDelta::hours(24);
 
 /// The list that a cursor belongs to.
@@ -21,7 +22,7 @@ pub(super) struct List {
     pub(super) descending: bool,
 }
 
-/// The last record of a page.
+/// The last record's position in a page.
 pub(super) type Position = (DateTime<Utc>, Uuid);
 
 impl List {
@@ -32,7 +33,7 @@ impl List {
         format!("callboard|records|{app}|{collection}|{owner}|{order}")
     }
 
-    /// The cursor after a record.
+    /// Seals the cursor after a record.
     pub(super) fn seal(&self, app: &App, (at, id): Position) -> AliasResult<String> {
         let expires = app.clock().now() + KEPT;
         let (expires, at) = (expires.timestamp_millis().to_be_bytes(), at.timestamp_micros().to_be_bytes());
@@ -42,10 +43,10 @@ impl List {
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// The record after which a page begins.
+    /// Opens a cursor and returns the position after which the page begins.
     ///
     /// # Errors
-    /// `cursor_invalid` for a cursor that was changed, belongs to another list or is too old.
+    /// `cursor_invalid` for a cursor that was modified, belongs to another list or has expired.
     pub(super) fn open(&self, app: &App, cursor: &str) -> AliasResult<Position> {
         self.opened(app, cursor).ok_or_else(|| ErrorCode::CursorInvalid.into())
     }

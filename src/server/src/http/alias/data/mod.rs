@@ -1,4 +1,4 @@
-//! Records of collections: what pages of apps store.
+//! Record collections: data that app pages store.
 
 mod access;
 mod body;
@@ -59,17 +59,17 @@ fn record(stored: &StoredRecord) -> AliasResult<DataRecord> {
     })
 }
 
-/// The tag of a version, with its quotes.
+/// The version's ETag, with its quotes.
 fn tag(version: i64) -> String {
     format!("\"v{version}\"")
 }
 
-/// An answer with a record.
+/// A response with a record.
 fn answer(head: HttpResponseBuilder, record: &DataRecord) -> HttpResponse {
     tagged(head, record.version).json(record)
 }
 
-/// An answer with the tag of this version.
+/// A response head with a version's ETag.
 fn tagged(mut head: HttpResponseBuilder, version: i64) -> HttpResponseBuilder {
     if let Ok(tag) = HeaderValue::from_str(&tag(version)) {
         head.insert_header((ETAG, tag));

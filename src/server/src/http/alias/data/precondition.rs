@@ -1,4 +1,4 @@
-//! Which version a change is for.
+//! A change's version precondition.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::IF_MATCH;
@@ -8,7 +8,7 @@ use super::super::error::{AliasError, AliasResult};
 use crate::http::error::ApiError;
 use crate::http::etag;
 
-/// What a request says of the version that it changes.
+/// The version that a request expects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Precondition {
     if_match: Option<IfMatch>,
@@ -19,19 +19,19 @@ pub(super) struct Precondition {
 enum IfMatch {
     /// `*`: any version.
     Any,
-    /// One of these versions. A tag that is weak or not ours is of no version.
+    /// One of these versions. Weak or foreign tags match no version.
     Versions(Vec<i64>),
 }
 
 impl Precondition {
-    /// The header, and the version of the body if the request may have one.
+    /// Reads the header, and takes the body's version if the request may have one.
     pub(super) fn of(request: &HttpRequest, version: Option<i64>) -> Self {
         let values = request.headers().get_all(IF_MATCH).map(|value| value.to_str().unwrap_or_default());
         let values: Vec<&str> = values.collect();
         Self { if_match: read(&values), version }
     }
 
-    /// Checks it against the version that the record has.
+    /// Checks the precondition against the record's current version.
     ///
     /// # Errors
     /// `version_ambiguous`, `version_required`, `version_conflict`.
@@ -49,7 +49,7 @@ impl Precondition {
     }
 }
 
-/// The record has another version.
+/// The error for a record with another version.
 pub(super) fn conflict(current: i64) -> AliasError {
     ApiError::new(ErrorCode::VersionConflict).with_current_version(current).into()
 }

@@ -1,4 +1,4 @@
-//! `GET` of records.
+//! `GET` for records.
 
 use actix_web::http::header::ETAG;
 use actix_web::{HttpRequest, HttpResponse};
@@ -17,7 +17,7 @@ const LIMIT: i64 = 50;
 const MAX_LIMIT: i64 = 100;
 const ORDERS: [&str; 2] = ["created_at", "-created_at"];
 
-/// `GET /__service/data/{collection}`: a page of records.
+/// `GET /__service/data/{collection}`: returns a page of records.
 pub(super) async fn list(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
     let access = Access::of(&visitor, &request, CollectionVerb::Read)?;
     let mut params = Params::of(&request);
@@ -27,7 +27,7 @@ pub(super) async fn list(visitor: Visitor, request: HttpRequest) -> AliasResult<
     query(params)?;
     let list = List { scope: access.scope, descending };
     let after = cursor.map(|cursor| list.open(&visitor, &cursor)).transpose()?;
-    // One more, to see whether anything follows.
+    // One extra record shows whether a next page exists.
     let page = RecordPage { after, descending, limit: limit + 1 };
     let mut found = visitor.store().records(access.scope, page).await?.map_err(refused)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -39,7 +39,7 @@ pub(super) async fn list(visitor: Visitor, request: HttpRequest) -> AliasResult<
     Ok(HttpResponse::Ok().json(DataPage { items, next_cursor }))
 }
 
-/// `GET /__service/data/{collection}/{id}`: a record.
+/// `GET /__service/data/{collection}/{id}`: returns a record.
 pub(super) async fn get(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
     let access = Access::of(&visitor, &request, CollectionVerb::Read)?;
     no_query(&request)?;

@@ -1,5 +1,5 @@
-//! What binds a sign-in to the browser that began it: a cookie for each, so that sign-ins in several tabs do not end one another, and one of
-//! a constant name for the latest of them.
+//! Binds a sign-in to the browser that started it. Each sign-in has its own cookie, so sign-ins in several tabs do not
+//! cancel each other. The latest one also has a cookie with a constant name.
 
 use actix_web::HttpRequest;
 use actix_web::cookie::Cookie;
@@ -9,36 +9,36 @@ use auth::app_sign_in::SIGN_IN_LIFE;
 use crate::http::cookies;
 use crate::http::session::host_cookie;
 
-/// The cookie of the latest sign-in; those of each sign-in have a tag behind it.
+/// The latest sign-in's cookie name; each sign-in's own cookie adds a tag.
 const NAME: &str = "__Host-svc_login";
-/// Bytes of the digest of the state that the name of a cookie has.
+/// Bytes from the state digest that become the cookie tag.
 const TAG: usize = 8;
-/// Sign-ins of a browser that are under way; the oldest ones make room for another one.
+/// Maximum concurrent sign-ins per browser; the oldest ones are evicted.
 const MAX_STARTED: usize = 5;
 
-/// The secret of the sign-in with this state.
+/// The secret for the sign-in with this state.
 pub(super) fn secret(request: &HttpRequest, state_digest: &[u8]) -> Option<String> {
     cookies::only(request, &tagged(state_digest)).or_else(|| cookies::only(request, NAME)).map(str::to_owned)
 }
 
-/// The cookies of a new sign-in.
+/// The cookies for a new sign-in.
 pub(super) fn new_cookies(state_digest: &[u8], secret: &str) -> [Cookie<'static>; 2] {
     let life = Duration::seconds(SIGN_IN_LIFE.num_seconds());
     [NAME.to_owned(), tagged(state_digest)].map(|name| host_cookie(name, secret, life))
 }
 
-/// Removes the cookies of a sign-in. Other sign-ins that are under way keep theirs.
+/// Removes a sign-in's cookies. Other pending sign-ins keep theirs.
 pub(super) fn no_cookies_of(state_digest: &[u8]) -> [Cookie<'static>; 2] {
     [NAME.to_owned(), tagged(state_digest)].map(|name| host_cookie(name, "", Duration::ZERO))
 }
 
-/// Removes the cookies of all sign-ins.
+/// Removes all sign-in cookies.
 pub(super) fn no_cookies(request: &HttpRequest) -> Vec<Cookie<'static>> {
     let latest = cookies::first(request, NAME).map(|_| NAME.to_owned());
     latest.into_iter().chain(names(request)).map(|name| host_cookie(name, "", Duration::ZERO)).collect()
 }
 
-/// Removes the oldest cookies if a further one would exceed the maximum. Browsers send older ones first.
+/// Removes the oldest cookies if another one would exceed the maximum. Browsers send older cookies first.
 ///
 /// Source: RFC 6265, section 5.4.
 pub(super) fn make_room(request: &HttpRequest) -> Vec<Cookie<'static>> {
@@ -52,7 +52,7 @@ fn tagged(state_digest: &[u8]) -> String {
     format!("{NAME}_{}", hex::encode(tag))
 }
 
-/// The cookies of sign-ins that the request has, but that of the latest.
+/// The request's tagged sign-in cookies, without the one for the latest sign-in.
 fn names(request: &HttpRequest) -> Vec<String> {
     cookies::all(request).map(|(name, _)| name).filter(|name| is_tagged(name)).map(str::to_owned).collect()
 }
@@ -76,7 +76,7 @@ mod tests {
         TestRequest::default().insert_header(("cookie", cookies)).to_http_request()
     }
 
-    /// A request with the cookies of so many sign-ins.
+    /// A request with cookies for `count` sign-ins.
     fn started(count: u8) -> HttpRequest {
         let tagged = (0..count).map(|n| format!("{}=of {n}", tagged(&digest(n))));
         with(&tagged.chain([format!("{NAME}=of the latest")]).collect::<Vec<_>>().join("; "))

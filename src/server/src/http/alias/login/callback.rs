@@ -1,4 +1,4 @@
-//! A browser returns from the central host: its code is redeemed, here and not over the network.
+//! Handles a browser's return from the central host. The code is redeemed locally, without a network call.
 
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse};
@@ -23,7 +23,7 @@ pub(super) async fn callback(visitor: Visitor, request: HttpRequest) -> AliasRes
     }
 }
 
-/// What the browser brings. What comes twice is not what the central host sent.
+/// The return parameters. The central host sends none twice.
 struct CallbackParameters {
     state: String,
     code: String,
@@ -51,7 +51,7 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
     let app = visitor.served.id;
     let used = use_state(visitor, request, &state, &code).await?;
     let used = used.ok_or_else(|| failed("the state is not one of this browser, used or too old"))?;
-    // A code of another issuer is not shown (RFC 9207).
+    // Codes from another issuer are not presented (RFC 9207).
     if given.issuer != base {
         return Err(failed("the response is from another issuer"));
     }
@@ -80,7 +80,8 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
     Ok(answer.finish())
 }
 
-/// Uses up the state of the browser's sign-in. If the browser has none, nothing is redeemed; a code that was redeemed before ends its session.
+/// Uses up the state of the browser's sign-in. Without one, nothing is redeemed; a code that was already redeemed ends
+/// its session.
 async fn use_state(
     visitor: &Visitor,
     request: &HttpRequest,
@@ -99,7 +100,7 @@ async fn use_state(
     if store.end_stray_app_code(&stray).await? { Err(replayed(visitor)) } else { Ok(None) }
 }
 
-/// A code is good once. A second request with it may come from another party, which has read the address.
+/// The error for a reused code. Another party may have read it from the URL.
 ///
 /// Source: RFC 6749, section 4.1.2, and RFC 9700.
 fn replayed(visitor: &Visitor) -> AliasError {

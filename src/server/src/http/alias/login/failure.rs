@@ -1,4 +1,4 @@
-//! A sign-in that was not completed: a user is at a browser, so the answer is a page.
+//! The page for a failed sign-in, because a user sees it in a browser.
 
 use actix_web::http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
@@ -11,13 +11,13 @@ use crate::http::request_id;
 
 const PAGE: &str = include_str!("../../../../pages/alias-sign-in-failed.html");
 
-/// Whether a browser opens the address, rather than a script.
+/// Whether a browser, not a script, opens the URL.
 pub(super) fn wants_page(request: &HttpRequest) -> bool {
     let accepted = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
-/// Why, in words of ours alone, and a link to begin again.
+/// A page with the reason in fixed words and a link to start again.
 pub(super) fn page(error: &ApiError) -> HttpResponse {
     let answer = error.error_response();
     let id = if answer.status().is_server_error() { request_id::current() } else { None };

@@ -1,4 +1,4 @@
-//! Signs out of an app.
+//! Signs out from an app.
 
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::{HttpRequest, HttpResponse};
@@ -10,11 +10,11 @@ use crate::http::alias::session;
 use crate::http::alias::visitor::Visitor;
 use crate::http::body;
 
-/// What a browser with a session forgets besides. Browsers forget the cookies of sibling apps, too, so an app cannot ask it of visitors who
-/// are not signed in to it.
+/// Tells a browser with a session to clear its data. Browsers also clear the cookies of sibling apps, so an app cannot
+/// send this to visitors who are not signed in to it.
 const FORGOTTEN: (&str, &str) = ("Clear-Site-Data", r#""cookies", "storage""#);
 
-/// Ends the session, if the browser has one. The cookie is worth nothing afterwards, wherever a copy is.
+/// Ends the browser's session, if any, so that copied cookies become invalid.
 pub(super) async fn log_out(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
     if request.headers().contains_key(CONTENT_TYPE) && !body::is_json(&request) {
         return Err(ErrorCode::AppUnsupportedMediaType.into());

@@ -1,4 +1,4 @@
-//! Sign-in to an app: to the central host, back with a code, and out again. Pages of the app see none of its secrets.
+//! Sign-in to an app: redirect to the central host, return with a code, sign-out. App pages see no secrets.
 
 mod binding;
 mod callback;
@@ -18,7 +18,7 @@ use super::error::AliasResult;
 use super::visitor::Visitor;
 
 pub(super) fn routes(config: &mut ServiceConfig) {
-    // An address of the sign-in holds a code or a state.
+    // Sign-in URLs contain a code or a state.
     let quiet = || DefaultHeaders::new().add((REFERRER_POLICY, "no-referrer"));
     config
         .service(resource(LOG_IN, "GET").route(web::get().to(start::start)).wrap(quiet()))
@@ -27,7 +27,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .service(resource(SESSION, "GET").route(web::get().to(who::session)).wrap(quiet()));
 }
 
-/// The base of the central host, where browsers can keep its cookies and those of the app.
+/// The central host's base URL, if browsers can keep cookies for both hosts.
 fn central_base<'a>(visitor: &'a Visitor, request: &HttpRequest) -> AliasResult<&'a str> {
     let base = visitor.config().http.public_base_url.as_ref().ok_or(ErrorCode::LoginNotConfigured)?;
     let is_secure = visitor.is_asked_over_https(request) || visitor.is_local();

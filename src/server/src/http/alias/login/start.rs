@@ -1,4 +1,4 @@
-//! Sends a browser to the central host.
+//! Redirects a browser to the central host for sign-in.
 
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse};
@@ -21,7 +21,7 @@ pub(super) async fn start(visitor: Visitor, request: HttpRequest) -> AliasResult
 }
 
 async fn leave(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResponse> {
-    // A page could use up the sign-ins of its visitor's network.
+    // A page could otherwise exhaust the sign-in limit of its visitor's network.
     if is_within_page(request) {
         return Err(ErrorCode::AppOriginMismatch.into());
     }

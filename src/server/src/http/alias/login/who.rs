@@ -1,4 +1,4 @@
-//! Whether a member is signed in, for pages of the app.
+//! Tells app pages whether a member is signed in.
 
 use actix_web::web::Json;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What an app is, and what it offers to the caller.
+//! The app's configuration and its offers to the caller.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ fn of(served: &ServedApp, is_member: bool) -> Configuration<'_> {
     }
 }
 
-/// Whether visitors must, can or need not sign in.
+/// Whether sign-in is required, optional or unused.
 fn mode(served: &ServedApp) -> &'static str {
     let release = &served.release;
     let needs = release.bindings.values().any(|of| of.frozen.access_mode == BindingAccess::Authenticated)

@@ -1,27 +1,27 @@
-//! What a visitor receives of a run: its state, and of its output what the binding shows. Pure; nothing of it is stored.
+//! The visitor's view of a run: its state and the output that the binding exposes. Pure; nothing is stored.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 use store::StoredAppRun;
 use wire::{FrozenBinding, RunState};
 
-/// The state of a new run.
+/// State: not started.
 pub(super) const QUEUED: &str = "queued";
-/// The state of one that executes.
+/// State: executing.
 pub(super) const RUNNING: &str = "running";
 const SUCCEEDED: &str = "succeeded";
 const FAILED: &str = "failed";
 const TIMED_OUT: &str = "timed_out";
 const CANCELLED: &str = "cancelled";
 
-/// The answer to a start.
+/// The response to a start.
 #[derive(Serialize)]
 pub(super) struct StartedAnswer {
     pub(super) handle: String,
     pub(super) state: &'static str,
 }
 
-/// The answer to a read.
+/// The response to a read.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct RunAnswer<'a> {
     handle: &'a str,
@@ -37,7 +37,7 @@ struct ErrorPart {
     code: &'static str,
 }
 
-/// The state of a run, whatever its output is.
+/// Returns the run's state, regardless of its output.
 pub(super) fn state(run: &StoredAppRun) -> &'static str {
     match run.status {
         RunState::Queued => QUEUED,
@@ -49,7 +49,7 @@ pub(super) fn state(run: &StoredAppRun) -> &'static str {
     }
 }
 
-/// A run as its visitor sees it. `binding`: as its release froze it.
+/// A run as its visitor sees it, with the binding frozen in its release.
 pub(super) fn shown<'a>(handle: &'a str, run: &StoredAppRun, binding: &FrozenBinding) -> RunAnswer<'a> {
     let state = state(run);
     let (state, output, code) = match state {
@@ -73,7 +73,7 @@ impl RunAnswer<'_> {
 
 struct TooLarge;
 
-/// The named members that the output has; `None` if pages receive no output.
+/// The exposed output members that exist; `None` if pages receive no output.
 fn projected(run: &StoredAppRun, binding: &FrozenBinding) -> Result<Option<Map<String, Value>>, TooLarge> {
     let stored = run.output.as_deref().and_then(|output| serde_json::from_str(output).ok());
     let members = match stored {

@@ -1,4 +1,4 @@
-//! The input of a run, as a page sends it.
+//! Reads and validates a run's input.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::CONTENT_LENGTH;
@@ -13,10 +13,10 @@ use super::super::served::ServedBinding;
 use crate::http::body;
 use crate::http::error::ApiError;
 
-/// Bytes of an input.
+/// Maximum input bytes.
 const LIMIT: usize = 64 << 10;
 
-/// The input, which is an object.
+/// Reads the input, which must be an object.
 pub(super) async fn read(request: &HttpRequest, payload: Payload, clock: &dyn Clock) -> AliasResult<Value> {
     let declared = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     if declared.and_then(|length| length.parse().ok()).is_some_and(|length: usize| length > LIMIT) {
@@ -34,7 +34,7 @@ pub(super) async fn read(request: &HttpRequest, payload: Payload, clock: &dyn Cl
     Err(ApiError::problems(ErrorCode::InputInvalid, vec![problem]).into())
 }
 
-/// What does not fit of an input: the schema of the binding, and that of the workflow.
+/// Validates an input against the binding's schema, then the workflow's schema.
 pub(super) fn problems(input: &Value, binding: &ServedBinding, version: &LoadedVersion) -> Vec<FieldError> {
     let problems = binding.schema.as_ref().map(|schema| schema.problems(input, "")).unwrap_or_default();
     if problems.is_empty() { version.plan.check_inputs(input) } else { problems }

@@ -1,4 +1,4 @@
-//! Limits of a start.
+//! Limits for starting runs.
 
 use std::num::NonZeroU32;
 
@@ -7,7 +7,7 @@ use wire::BindingLimits;
 
 use super::super::visitor::Visitor;
 
-/// The rates that a start counts for, and the other limits of a visitor who is not signed in.
+/// The rates that a start counts against, and the additional limits for anonymous visitors.
 pub(super) fn of(
     visitor: &Visitor,
     binding: &str,
@@ -25,7 +25,7 @@ pub(super) fn of(
     if let Some(most) = of_client {
         minutes.push(MinuteLimit { client: network.clone(), most });
     }
-    // The lower one counts.
+    // The lower limit applies.
     if of_client.is_none_or(|most| of_binding < most) {
         minutes.push(MinuteLimit { client: format!("{network} {binding}"), most: of_binding });
     }

@@ -1,4 +1,4 @@
-//! What pages of apps call: the configuration, runs and their states.
+//! The API for app pages: configuration, runs and their states.
 
 mod configuration;
 mod disclosure;
@@ -19,11 +19,11 @@ use super::{cookie, key};
 pub(in crate::http) use releases::FrozenBindings;
 pub(in crate::http) use states::OpenStates;
 
-/// A run of a binding.
+/// A binding's runs.
 const RUNS: &str = "/__service/workflows/{binding}/runs";
 /// A run.
 const RUN: &str = "/__service/runs/{handle}";
-/// Its states.
+/// A run's states.
 const EVENTS: &str = "/__service/runs/{handle}/events";
 
 pub(super) fn routes(config: &mut ServiceConfig) {

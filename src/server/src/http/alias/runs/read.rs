@@ -1,4 +1,4 @@
-//! Reading a run by its handle.
+//! Reads a run by its handle.
 
 use actix_web::{HttpRequest, HttpResponse};
 use auth::app_handle;
@@ -17,8 +17,8 @@ pub(super) async fn show(visitor: Visitor, request: HttpRequest) -> AliasResult<
         .await
 }
 
-/// The run of a handle. The handle of a visitor who was not signed in is the right to read the run; that of a member needs the same
-/// member. Everything else is not found, whatever it is.
+/// Finds a handle's run. An anonymous visitor's handle grants access by itself; a member's handle needs the same
+/// member. In all other cases the run is not found.
 pub(super) async fn found(visitor: &Visitor, handle: &str) -> AliasResult<StoredAppRun> {
     let not_found = || ErrorCode::AppPathNotFound;
     if !app_handle::is_handle(handle) {

@@ -1,4 +1,4 @@
-//! Bindings of releases that are not active any more: runs that they have started are read as they were frozen.
+//! Bindings of inactive releases: their runs are read with the frozen bindings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use wire::FrozenBinding;
 use super::super::error::{AliasError, AliasResult};
 use super::super::visitor::Visitor;
 
-/// Bytes of JSON that all bindings that are kept had. They do not change.
+/// Maximum JSON bytes in the binding cache. Bindings never change.
 const MAX_KEPT: u64 = 16 << 20;
-/// About what a release takes beside them.
+/// Approximate overhead per release, in addition to its JSON.
 const OVERHEAD: usize = 200;
 
-/// The bindings of a release, and their bytes as JSON.
+/// A release's bindings and their JSON bytes.
 #[derive(Clone)]
 struct Bindings {
     by_name: Arc<BTreeMap<String, FrozenBinding>>,
     bytes: usize,
 }
 
-/// Releases that were read.
+/// A cache for frozen bindings by release.
 pub(in crate::http) struct FrozenBindings(Cache<Uuid, Bindings>);
 
 impl Default for FrozenBindings {
@@ -35,7 +35,7 @@ impl Default for FrozenBindings {
     }
 }
 
-/// Calls `with` with the binding of a run, as its release froze it.
+/// Calls `with` with a run's binding as frozen in its release.
 pub(super) async fn with_binding<T>(
     visitor: &Visitor,
     run: &StoredAppRun,

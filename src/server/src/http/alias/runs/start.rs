@@ -1,4 +1,4 @@
-//! Starting a run. The order of the checks is fixed.
+//! Starts a run. The checks have a fixed order.
 
 use actix_web::http::header::LOCATION;
 use actix_web::web::Payload;
@@ -61,7 +61,8 @@ pub(super) async fn start(
     }
 }
 
-/// 202 with the handle; for a retry with the state of now. The cookie is that of a new visitor: only the first answer has it.
+/// Responds with 202 and the handle; a retry gets the current state. Only the first response sets the cookie of a new
+/// visitor.
 async fn answer(
     visitor: &Visitor,
     started: StartedRun,

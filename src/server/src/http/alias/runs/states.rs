@@ -1,4 +1,4 @@
-//! The states of a run as server-sent events. Nothing else of the run's own events passes.
+//! Streams a run's states as server-sent events. The run's other events are not exposed.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,26 +23,26 @@ use super::{disclosure, read, segment};
 use crate::http::ClientEnd;
 use crate::http::error::ApiError;
 
-/// How often an idle stream shows that it is alive.
+/// The interval between keep-alive pings on an idle stream.
 const PING: Duration = Duration::from_secs(10);
-/// Interval of the polls for a state that must be there soon.
+/// The poll interval for a state that is due soon.
 const POLL: Duration = Duration::from_millis(100);
-/// Tells the client to reconnect soon, to any instance that answers then.
+/// Tells the client to reconnect soon, to any available instance.
 const RECONNECT: &str = "retry: 1000\n: reconnect\n\n";
-/// Streams that an anonymous client, and a member, reads at the same time from this instance.
+/// Maximum concurrent streams on this instance, per anonymous client and per member.
 const MOST_OF_CLIENT: usize = 4;
 const MOST_OF_MEMBER: usize = 16;
-/// Seconds until a stream may be free.
+/// Seconds after which a stream slot may be free.
 const STREAM_WAIT: i64 = 5;
-/// After every event: all that a reader receives is the end.
+/// A position after every event, so that a reader receives only the end.
 const AT_THE_END: u64 = u64::MAX - 1;
 
-/// Numbers of the states.
+/// State numbers.
 const QUEUED: u8 = 1;
 const RUNNING: u8 = 2;
 const ENDED: u8 = 3;
 
-/// Streams of states that are read, by app and reader.
+/// Open state streams, by app and reader.
 #[derive(Default)]
 pub(in crate::http) struct OpenStates(Arc<Mutex<HashMap<String, usize>>>);
 
@@ -76,21 +76,21 @@ impl Drop for Permit {
     }
 }
 
-/// What a reader of a run's states has received, and where it reads on.
+/// A state stream: the last state sent, and the reader's position.
 struct States {
     visitor: Visitor,
     handle: String,
     run: Uuid,
-    /// The number of the last state that the client has.
+    /// The number of the last state that the client received.
     sent: u8,
     reader: Reader,
-    /// Whether the reader has come to the end of the run's stream.
+    /// Whether the reader reached the end of the run's stream.
     is_over: bool,
     client_end: ClientEnd,
     _permit: Permit,
 }
 
-/// What a stream sends next.
+/// The next item to send.
 enum Next {
     State(u8, &'static str),
     Ping,
@@ -104,7 +104,7 @@ pub(super) async fn states(visitor: Visitor, request: HttpRequest) -> AliasResul
     let sent = last_event(&request);
     let sent = match run.finished_at {
         Some(_) if sent == ENDED => return Ok(HttpResponse::NoContent().finish()),
-        // No client has received an end that has not come.
+        // The run has not ended, so no client can have received its end.
         None if sent == ENDED => 0,
         _ => sent,
     };
@@ -120,7 +120,7 @@ pub(super) async fn states(visitor: Visitor, request: HttpRequest) -> AliasResul
         .streaming(body(states)))
 }
 
-/// The number of the last state that the client has; a text that no state has counts as none.
+/// The number of the last state that the client received; unknown values count as none.
 fn last_event(request: &HttpRequest) -> u8 {
     let sent = request.headers().get("last-event-id").and_then(|id| id.to_str().ok());
     sent.and_then(|id| id.trim().parse().ok()).filter(|sent| (QUEUED..=ENDED).contains(sent)).unwrap_or(0)
@@ -136,7 +136,7 @@ fn permit(visitor: &Visitor) -> AliasResult<Permit> {
     Ok(visitor.open_states().permit(reader, most).ok_or_else(refused)?)
 }
 
-/// Follows the run until it executes, or until its end.
+/// Reads the run's events until it executes, or only its end.
 fn reader(visitor: &Visitor, run: &StoredAppRun) -> Reader {
     let waits = disclosure::state(run) == disclosure::QUEUED;
     visitor.app_runs().read(run.run, if waits { 0 } else { AT_THE_END })
@@ -155,7 +155,7 @@ fn body(states: States) -> impl Stream<Item = io::Result<Bytes>> {
             Ok(Next::Ping) => (Ok(Bytes::from_static(wire::sse::PING.as_bytes())), Some(states)),
             Ok(Next::Reconnect) => (Ok(Bytes::from_static(RECONNECT.as_bytes())), None),
             Ok(Next::End) => return None,
-            // The client resumes after the last state that it has.
+            // The client resumes after the last state it received.
             Err(error) => {
                 tracing::warn!(%error, "a stream of states was interrupted");
                 (Err(io::Error::other(error.to_string())), None)
@@ -194,11 +194,11 @@ impl States {
         })
     }
 
-    /// Waits until the run may have another state; returns what is sent meanwhile.
+    /// Waits until the run's state may have changed. Returns an item to send meanwhile, if any.
     async fn wait(&mut self) -> AliasResult<Option<Next>> {
         let (clock, closing) = (self.visitor.clock().clone(), self.visitor.streams_closing().clone());
         if std::mem::take(&mut self.is_over) {
-            // The stream has ended, and the run has not: its end is a moment away.
+            // The stream has ended before the run's row is updated; the end is a moment away.
             clock.sleep(POLL).await;
             self.reader = self.visitor.app_runs().read(self.run, AT_THE_END);
         }
@@ -208,7 +208,7 @@ impl States {
                 let read = read.map_err(|error| {
                     AliasError::from(ApiError::new(ErrorCode::AppUnavailable).with_cause(error))
                 })?;
-                // The row says how it ended; what happens in between is the run's own.
+                // The row contains the outcome; the events before it are not exposed.
                 self.is_over = read == Readout::End;
                 Ok(None)
             }
@@ -224,7 +224,7 @@ impl States {
     async fn may_read(&self) -> AliasResult<bool> {
         let Some(member) = &self.visitor.member else { return Ok(true) };
         let served = &self.visitor.served;
-        // Not the cookie: the answer has begun, so it cannot bring the next one.
+        // The cookie is not rotated here: the response has begun and cannot set a new one.
         Ok(self.visitor.store().app_session_lives(served.id, served.workspace, member.session).await?)
     }
 }

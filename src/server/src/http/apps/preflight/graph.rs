@@ -1,4 +1,4 @@
-//! What the graph of a version says.
+//! Facts about a version's graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,23 +11,23 @@ use wire::{CollectionVerb, ErrorCode, FrozenInclude, OutboundNode};
 
 use crate::http::error::{ApiError, ApiResult};
 
-/// A version as it was read.
+/// The facts about a version.
 pub(super) struct Facts {
     pub(super) id: Uuid,
-    /// SHA-256 of the graph, hexadecimal.
+    /// The graph's SHA-256 in hexadecimal.
     pub(super) digest: String,
     pub(super) runnable_config: Option<Map<String, Value>>,
-    /// Why the graph does not compile.
+    /// The reason why the graph does not compile.
     pub(super) problem: Option<String>,
-    /// Nodes and the credentials that they name.
+    /// Nodes with the credentials that they name.
     pub(super) credentials: Vec<(String, String)>,
     pub(super) nodes: Vec<NodeEffect>,
-    /// What nodes and tools do with collections.
+    /// Collection operations by nodes and tools.
     pub(super) collections: Vec<CollectionUse>,
 }
 
 impl Facts {
-    /// Reads a version on a thread where that keeps no request waiting.
+    /// Analyzes a version on a blocking thread, so that no request waits.
     pub(super) async fn read(stored: StoredVersion) -> ApiResult<Self> {
         let read = move || {
             let graph = stored.graph;
@@ -52,7 +52,7 @@ impl Facts {
         spawn_blocking(read).await.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))
     }
 
-    /// The version as releases include it.
+    /// The version as a release records it.
     pub(super) fn include(&self, workflow: Uuid, version: i32) -> FrozenInclude {
         FrozenInclude {
             workflow_id: workflow.to_string(),
@@ -62,7 +62,7 @@ impl Facts {
         }
     }
 
-    /// Adds what is done with collections.
+    /// Adds the collection operations.
     pub(super) fn data(&self, found: &mut BTreeMap<String, BTreeSet<CollectionVerb>>) {
         for used in &self.collections {
             if let Some(name) = &used.collection {
@@ -71,8 +71,8 @@ impl Facts {
         }
     }
 
-    /// Adds the nodes and tools that act outside of the service: those of types that can, whatever their fields are. What is written to
-    /// collections stays inside.
+    /// Adds nodes and tools whose type can act outside the service, whatever their fields. Collection writes stay
+    /// inside.
     pub(super) fn outbound(&self, workflow: Uuid, version: i32, found: &mut BTreeSet<OutboundNode>) {
         let sends = |kind: &str| {
             let acts = engine::nodes::find(kind).is_ok_and(|kind| kind.effect == Effect::Outbound);
@@ -90,13 +90,13 @@ impl Facts {
     }
 }
 
-/// Whether a pointer leads to a tool of an agent, not to a node inside it.
+/// Whether a pointer leads to an agent's tool rather than to a node inside it.
 fn is_tool(pointer: &str) -> bool {
     let mut names = pointer.rsplit('/');
     names.next().is_some_and(|last| last.parse::<u32>().is_ok()) && names.next() == Some("tools")
 }
 
-/// The name of the node that a pointer leads into.
+/// The name of the node that contains the pointer's target.
 fn node_at(graph: &Value, pointer: &str) -> String {
     let end = pointer.match_indices('/').nth(2).map_or(pointer.len(), |(end, _)| end);
     let node = pointer.get(..end).and_then(|pointer| graph.pointer(pointer));

@@ -1,5 +1,6 @@
-//! Whether the workflows of bindings can run for an app: they exist and compile on this instance, their credentials exist, what they
-//! run is fixed, and nothing in them waits for a person or a page. The same walk finds what a release freezes and what it may do.
+//! Checks whether the workflows of bindings can run for an app. They must exist, compile on this instance, name
+//! existing credentials, fix all versions, and never wait for a person or a page. The same walk collects the contents
+//! and permissions for a release.
 
 mod graph;
 
@@ -22,47 +23,47 @@ use super::upload::busy;
 use crate::http::error::ApiResult;
 use graph::Facts;
 
-/// Workflows inside workflows, the one of the binding included.
+/// Maximum nesting depth of workflows, including the binding's own.
 const MAX_DEPTH: usize = 8;
-/// Versions of all bindings.
+/// Maximum workflow versions for all bindings together.
 const MAX_VERSIONS: usize = 200;
-/// How long the check may take.
+/// Timeout for the check.
 const TIME: Duration = Duration::from_secs(10);
 /// Nodes and tools whose result comes from a person or a page.
 const FORBIDDEN: [&str; 4] = ["wait_for_input", "ask", "client_tool", "client_effect"];
 
-/// What was found about bindings.
+/// The result for all bindings.
 #[derive(Debug, Default)]
 pub(super) struct Preflight {
-    /// Every reason why they cannot run, at most [`MAX_FINDINGS`].
+    /// All reasons why bindings cannot run, at most [`MAX_FINDINGS`].
     pub(super) findings: Vec<BundleFinding>,
-    /// What they run, by their names. Complete if there are no findings.
+    /// The workflows run by each binding. Complete unless there are findings.
     pub(super) bindings: BTreeMap<String, Walked>,
-    /// Every workflow that they run, by its id.
+    /// All workflows involved, by id.
     pub(super) workflows: BTreeMap<Uuid, PermissionWorkflow>,
 }
 
-/// What a binding runs.
+/// The workflows that a binding runs.
 #[derive(Debug)]
 pub(super) struct Walked {
     pub(super) workflow: Uuid,
     pub(super) handle: String,
     pub(super) version: i32,
     pub(super) version_id: Uuid,
-    /// SHA-256 of the graph, hexadecimal.
+    /// The graph's SHA-256 in hexadecimal.
     pub(super) digest: String,
     pub(super) runnable_config: Option<Map<String, Value>>,
-    /// Versions that it runs as sub-workflows, in all depths.
+    /// The versions that run as sub-workflows, at any depth.
     pub(super) includes: BTreeSet<FrozenInclude>,
-    /// Nodes and tools that act outside of the service, in all of them.
+    /// All nodes and tools that act outside the service.
     pub(super) outbound: BTreeSet<OutboundNode>,
-    /// Credentials that any of them names.
+    /// All credentials named.
     pub(super) credentials: BTreeSet<String>,
-    /// What any of them does with collections, by their names.
+    /// All operations on collections, by collection name.
     pub(super) data: BTreeMap<String, BTreeSet<CollectionVerb>>,
 }
 
-/// Checks bindings. `path`: where they are declared.
+/// Checks bindings. `path` is the location of their declaration.
 ///
 /// # Errors
 /// [`crate::http::error::ApiError`] if the database does not answer, 503 if the check takes too long.
@@ -99,22 +100,22 @@ struct Walk<'a> {
     workspace: Uuid,
     path: &'static str,
     credentials: HashSet<String>,
-    /// Those of the release.
+    /// The collections of the release.
     collections: &'a BTreeMap<String, AppCollection>,
     clock: &'a dyn Clock,
-    /// When the time is over, in monotonic time.
+    /// The deadline, in monotonic time.
     end: Duration,
-    /// What the versions say that were read.
+    /// Facts about versions already read.
     known: HashMap<(Uuid, i32), Arc<Facts>>,
     found: Preflight,
 }
 
-/// A version that a binding, or a node below it, names.
+/// A version named by a binding or by a node below it.
 struct Step {
     workflow: String,
     version: i64,
     depth: usize,
-    /// What names it.
+    /// The binding or node that names it.
     named_by: String,
 }
 
@@ -123,7 +124,7 @@ impl Walk<'_> {
         let named_by = format!("Binding '{name}'");
         let (workflow, version) = (binding.workflow.clone(), i64::from(binding.version));
         let mut waiting = vec![Step { workflow, version, depth: 1, named_by }];
-        // At which depth: another way to a version may be a longer one.
+        // The depth is stored because another path to a version may be longer.
         let mut seen: HashMap<(Uuid, i32), usize> = HashMap::new();
         while let Some(step) = waiting.pop() {
             if self.found.findings.len() >= MAX_FINDINGS {
@@ -193,7 +194,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What a version says; `None` if the workflow does not have it.
+    /// Returns a version's facts; `None` if the workflow has no such version.
     async fn facts(&mut self, workflow: Uuid, version: i64) -> ApiResult<Option<(i32, Arc<Facts>)>> {
         let Ok(number) = i32::try_from(version) else { return Ok(None) };
         if let Some(known) = self.known.get(&(workflow, number)) {
@@ -205,7 +206,7 @@ impl Walk<'_> {
         Ok(Some((number, facts)))
     }
 
-    /// Adds a version to what a binding runs; the first one is its own.
+    /// Adds a version to a binding's result; the first one is the binding's own.
     fn keep(&mut self, binding: &str, (workflow, number): (&StoredWorkflow, i32), facts: &Facts) {
         let shown = PermissionWorkflow { handle: workflow.handle.clone(), name: workflow.name.clone() };
         self.found.workflows.insert(workflow.id, shown);
@@ -237,7 +238,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What is wrong with a version itself.
+    /// Reports problems in a version's own graph.
     fn graph(&mut self, place: &str, facts: &Facts) {
         if let Some(problem) = &facts.problem {
             self.note(format!("{place}: the graph does not compile: {problem}."));
@@ -283,7 +284,7 @@ impl Walk<'_> {
     }
 }
 
-/// The version that a node runs, if it is fixed.
+/// Returns the version that a node runs, if it is fixed.
 fn fixed_version(node: &NodeEffect) -> Option<(String, i64)> {
     let reference = node.workflow.as_ref()?;
     let version = i64::try_from(reference.version?).ok()?;

@@ -1,5 +1,5 @@
-//! The check of an archive that was received, and its files on their way to the database. Both read the archive on threads where that
-//! keeps no request waiting.
+//! Checks a received archive and stores its files in the database. Both read the archive on blocking threads, so that
+//! no request waits.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -18,10 +18,10 @@ use super::{Upload, busy};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Asked;
 
-/// Bytes of chunks that are stored at once.
+/// Maximum chunk bytes per insert.
 const PART_BYTES: usize = 4 << 20;
 
-/// A bundle that was accepted.
+/// An accepted bundle.
 pub(in crate::http::apps) struct Checked(pub(in crate::http::apps) Arc<Accepted>);
 
 /// Checks the archive.
@@ -70,13 +70,13 @@ fn internal(error: impl std::fmt::Display) -> ApiError {
 }
 
 impl Checked {
-    /// Stores the files as blobs. Those that are stored already are not sent again.
+    /// Stores the files as blobs, except those already stored.
     ///
     /// # Errors
     /// [`ApiError`] if the database does not answer or the archive cannot be read.
     pub(in crate::http::apps) async fn store_files<S: Asked>(&self, upload: &Upload<S>) -> ApiResult<()> {
         let store = upload.caller.store();
-        // Each content once, ordered by its digest.
+        // Each content once, ordered by digest.
         let mut wanted: BTreeMap<[u8; 32], usize> = BTreeMap::new();
         for (number, file) in self.0.files.iter().enumerate() {
             wanted.entry(file.digest).or_insert(number);
@@ -98,7 +98,7 @@ impl Checked {
                 break;
             }
         }
-        // Reading ends when its next part is not received.
+        // Dropping the receiver ends the reader.
         drop(parts);
         let read = reading.await.map_err(internal)?;
         stored?;
@@ -106,7 +106,7 @@ impl Checked {
     }
 }
 
-/// Sends the chunks of files.
+/// Sends the files' chunks.
 fn read(
     accepted: &Accepted,
     numbers: &[usize],

@@ -1,4 +1,5 @@
-//! Archives on their way: files in a folder of their own, which no other user can read, removed with their handles.
+//! Temporary files for uploaded archives, in a folder that no other user can read. Files are removed with their
+//! handles.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -7,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-/// The folder below the data folder.
+/// The folder's name below the data folder.
 const NAME: &str = "uploads";
 
-/// The folder. Only this process has files in it.
+/// The upload folder. Only this process has files in it.
 #[derive(Debug, Clone)]
 pub(super) struct UploadFolder(PathBuf);
 
 impl UploadFolder {
-    /// Creates the folder, or removes the files that an earlier process has left in it.
+    /// Creates the folder, or removes files left by an earlier process.
     ///
     /// # Errors
     /// If it cannot be created or read.
@@ -46,7 +47,7 @@ impl UploadFolder {
     }
 }
 
-/// A file in the folder. Dropped, it is removed.
+/// A file in the folder, removed on drop.
 #[derive(Debug)]
 pub(super) struct UploadFile {
     file: File,
@@ -54,10 +55,10 @@ pub(super) struct UploadFile {
 }
 
 impl UploadFile {
-    /// The open file. All handles share one position.
+    /// Returns the open file. All handles share one position.
     ///
     /// # Errors
-    /// If the process has too many files.
+    /// If the process has too many open files.
     pub(super) fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
     }

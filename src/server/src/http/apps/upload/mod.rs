@@ -1,4 +1,4 @@
-//! The upload of a bundle: the caller and the app first, then the body to a file, then a permit for its check.
+//! Bundle uploads: authenticate, find the app, stream the body to a file, then get a permit for the check.
 
 mod check;
 mod folder;
@@ -31,23 +31,23 @@ use crate::http::guard::{self, Asked, Caller};
 use crate::http::idempotency::{self, Once, Reply};
 use crate::http::query;
 
-/// Archives of one caller that are received at the same time.
+/// Maximum concurrent uploads per caller.
 const PER_CALLER: usize = 4;
-/// Seconds after which an upload that found no permit should be tried again.
+/// `Retry-After` in seconds for an upload that got no permit.
 const RETRY_SECONDS: i64 = 5;
 
-/// Where archives wait for their check, and how many do.
+/// Temporary storage and concurrency limits for archives.
 pub(crate) struct BundleUploads {
-    /// Their folder.
+    /// The folder for archives.
     folder: UploadFolder,
-    /// Archives that are received at the same time, by caller.
+    /// Permits for receiving, by caller.
     receiving: UploadPermits,
-    /// Archives that are checked at the same time.
+    /// Permits for checking.
     permits: BundlePermits,
 }
 
 impl BundleUploads {
-    /// Opens the folder, which an earlier process may have left files in.
+    /// Opens the folder, which may contain files from an earlier process.
     ///
     /// # Errors
     /// If it cannot be created or read.
@@ -60,18 +60,18 @@ impl BundleUploads {
     }
 }
 
-/// The caller, judged, with an archive for an app. A request that was answered before receives the same answer again, and its handler
-/// does not run.
+/// An authenticated caller with an archive for an app. A repeated request with an idempotency key gets the stored
+/// response and never reaches its handler.
 pub(super) struct Upload<S> {
     pub(super) caller: Caller<S>,
     pub(super) app: StoredApp,
-    /// SHA-256 of the archive.
+    /// The archive's SHA-256.
     pub(super) digest: [u8; 32],
     received: Arc<Held>,
     once: Once,
 }
 
-/// An archive with its permit, as long as a thread works with it.
+/// An archive with its permit, held while a thread uses it.
 struct Held {
     file: UploadFile,
     _permit: BundlePermit,
@@ -109,11 +109,11 @@ impl<S: Asked> Upload<S> {
                 return Err(error.into());
             }
         };
-        // The caller is judged by what they are when the archive is there.
+        // The caller's rights may have changed during the upload, so they are checked again.
         let caller = Caller::<S>::extract(request).await?;
         let once = Once::with_digest(&caller, request, digest.to_vec())?;
         if let Some(answer) = once.answered().await? {
-            // Only so can an extractor answer.
+            // An extractor can respond only through an error.
             return Err(InternalError::from_response("answered before", answer).into());
         }
         let app = find(&caller, name).await?;
@@ -121,7 +121,8 @@ impl<S: Asked> Upload<S> {
         Ok(Self { caller, app, digest, received, once })
     }
 
-    /// The app that was deleted after it answered a request with this key: the archive tells whether this is the same request.
+    /// Finds an app that was deleted after answering a request with this key. The archive's digest then tells whether
+    /// this is the same request.
     async fn of_deleted(
         caller: &Caller<S>,
         request: &HttpRequest,
@@ -152,12 +153,12 @@ impl<S: Asked> Upload<S> {
         let mut archive = Archive::new(&file, limit, reservation)?;
         receive(request, form, body, &mut archive, clock).await?;
         let digest = archive.finish().await?;
-        // Only now: a slow client keeps no other client waiting.
+        // Acquired after the upload, so that a slow client does not block others.
         let permit = all.bundle_uploads().permits.acquire(app.workspace_id, clock).await;
         Ok((file, digest, permit.ok_or_else(busy)?))
     }
 
-    /// Makes the changes, all or none, and the answer with them.
+    /// Applies all changes or none, and stores the response in the same transaction.
     pub(super) async fn make(
         &self,
         make: impl AsyncFnOnce(&mut Changes) -> ApiResult<Reply>,
@@ -166,7 +167,7 @@ impl<S: Asked> Upload<S> {
     }
 }
 
-/// 503: no permit, or no time for the check.
+/// The 503 error: no permit, or the check timed out.
 pub(super) fn busy() -> ApiError {
     ApiError::new(ErrorCode::ValidationBusy).retry_after(RETRY_SECONDS)
 }

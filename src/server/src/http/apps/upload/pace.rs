@@ -1,4 +1,4 @@
-//! The least pace of an upload.
+//! The minimum upload rate.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use wire::ErrorCode;
 
 use crate::http::error::{ApiError, ApiResult};
 
-/// How long a body may take in all.
+/// Maximum time for a whole body.
 const MAX_TIME: Duration = Duration::from_secs(600);
-/// How long it may wait before its rate counts.
+/// Waiting time before the rate counts.
 const START: Duration = Duration::from_secs(10);
-/// Bytes that must have come, on average, in each second of waiting.
+/// Minimum average bytes per second of waiting.
 const RATE: u64 = 32 << 10;
 
-/// How fast a client sends. Only the time in which the service waits for the client counts.
+/// Measures a client's rate. Only time spent waiting for the client counts.
 pub(super) struct UploadPace<'a> {
     clock: &'a dyn Clock,
     end: Duration,
@@ -29,7 +29,7 @@ impl<'a> UploadPace<'a> {
         Self { clock, end, waited: Duration::ZERO, received: 0 }
     }
 
-    /// What the stream yields next.
+    /// Returns the next item of the stream.
     ///
     /// # Errors
     /// 408 if the client is too slow.
@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// How many pieces of so many bytes are accepted, one in each span of time.
+    /// Counts the accepted pieces of `bytes` bytes, sent one per `span`.
     async fn accepted(bytes: usize, span: Duration) -> usize {
         let clock = ManualClock::new(chrono::DateTime::UNIX_EPOCH);
         let mut pace = UploadPace::new(&clock);

@@ -1,4 +1,4 @@
-//! How many bundles are received and checked at once.
+//! Limits concurrent bundle checks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -9,20 +9,20 @@ use parking_lot::Mutex;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
-/// Of the process.
+/// Maximum per process.
 const PER_PROCESS: usize = 2;
-/// Of one workspace.
+/// Maximum per workspace.
 const PER_WORKSPACE: usize = 1;
-/// How long an upload waits for a permit.
+/// Maximum time that an upload waits for a permit.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// The permits of uploads.
+/// The permits for uploads.
 pub(super) struct BundlePermits {
     all: Arc<Semaphore>,
     workspaces: Mutex<HashMap<Uuid, Weak<Semaphore>>>,
 }
 
-/// The permit of an upload. Dropped, it is returned.
+/// An upload's permit, returned on drop.
 #[derive(Debug)]
 pub(super) struct BundlePermit {
     _of_workspace: OwnedSemaphorePermit,
@@ -34,11 +34,11 @@ impl BundlePermits {
         Self { all: Arc::new(Semaphore::new(PER_PROCESS)), workspaces: Mutex::default() }
     }
 
-    /// Waits for a permit. Returns `None` if none is returned in time.
+    /// Waits for a permit; `None` after the timeout.
     pub(super) async fn acquire(&self, workspace: Uuid, clock: &dyn Clock) -> Option<BundlePermit> {
         let of_workspace = self.of_workspace(workspace);
         let acquire = async {
-            // In this order: an upload that waits for its workspace keeps no other workspace waiting.
+            // In this order, so that an upload that waits for its workspace does not block other workspaces.
             let of_workspace = of_workspace.acquire_owned().await?;
             let of_process = Arc::clone(&self.all).acquire_owned().await?;
             Ok::<_, AcquireError>(BundlePermit { _of_workspace: of_workspace, _of_process: of_process })

@@ -1,4 +1,4 @@
-//! From the body of a request to a file: raw, or the part `bundle` of a form.
+//! Streams a request body to a file, either raw or from the `bundle` part of a form.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -23,26 +23,26 @@ use crate::body_budget::{PER_SENDER, Reservation};
 use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
 
-/// The part with the archive.
+/// The form part with the archive.
 const PART: &str = "bundle";
-/// Bytes that a form may have around it.
+/// Maximum bytes of a form besides the archive.
 const AROUND: u64 = 64 << 10;
-/// Bytes that are written at once.
+/// Bytes per write.
 const WRITTEN_AT_ONCE: usize = 1 << 20;
-/// Counted bytes of one archive: all that a caller may send at the same time fit into the budget of a sender.
+/// Maximum bytes charged for one archive, so that a caller's concurrent uploads fit into the budget per sender.
 const MAX_COUNTED: usize = PER_SENDER / super::PER_CALLER;
 
-/// How the archive comes.
+/// The encoding of the archive in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As the body itself.
+    /// The body itself.
     Raw,
-    /// As a part of a form.
+    /// A part of a form.
     Multipart,
 }
 
 impl Form {
-    /// Reads the headers.
+    /// Reads the content headers.
     ///
     /// # Errors
     /// 415 for a compressed body and for other content types.
@@ -63,7 +63,7 @@ impl Form {
         }
     }
 
-    /// Bytes of a body with an archive of so many bytes, at most.
+    /// Maximum body bytes for an archive of at most this size.
     fn largest(self, archive: u64) -> u64 {
         match self {
             Self::Raw => archive,
@@ -71,7 +71,7 @@ impl Form {
         }
     }
 
-    /// Rejects a body whose declared length is too large.
+    /// Rejects a body whose declared length exceeds the limit.
     ///
     /// # Errors
     /// 413.
@@ -86,7 +86,7 @@ impl Form {
     }
 }
 
-/// Writes the archive of a body.
+/// Writes the archive in a body to its file.
 ///
 /// # Errors
 /// 408, 413, 422, 503, and 507 if the disk is full.
@@ -141,7 +141,7 @@ fn of_bytes<E>(item: &Result<Bytes, E>) -> usize {
     item.as_ref().map_or(0, Bytes::len)
 }
 
-/// An archive that is being written to its file.
+/// An archive being written to its file.
 pub(super) struct Archive {
     file: File,
     limit: u64,
@@ -152,10 +152,10 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// An empty archive of at most `limit` bytes.
+    /// Creates an empty archive of at most `limit` bytes.
     ///
     /// # Errors
-    /// The process has too many open files.
+    /// If the process has too many open files.
     pub(super) fn new(file: &UploadFile, limit: u64, reservation: Reservation) -> ApiResult<Self> {
         let file = file.handle().map_err(unwritten)?;
         let digest = digest::Context::new(&digest::SHA256);
@@ -181,7 +181,7 @@ impl Archive {
         written.map_err(std::io::Error::other).flatten().map_err(unwritten)
     }
 
-    /// Writes the rest. Returns the SHA-256 of the archive.
+    /// Writes the remaining bytes. Returns the archive's SHA-256.
     ///
     /// # Errors
     /// 507 if the disk is full.
@@ -194,7 +194,7 @@ impl Archive {
     }
 }
 
-/// A body that ends with an error after so many bytes.
+/// A body that fails after a number of bytes.
 struct Limited {
     body: Payload,
     left: u64,
@@ -220,7 +220,7 @@ impl Stream for Limited {
     }
 }
 
-/// 413 with its finding.
+/// The 413 error with its finding.
 fn too_large(limit: u64) -> ApiError {
     let detail = format!("The archive has more than {limit} bytes.");
     ApiError::found(vec![super::finding(ErrorCode::BundleTooLarge, detail)])

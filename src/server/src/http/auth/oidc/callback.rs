@@ -1,4 +1,4 @@
-//! The user returns from the provider.
+//! Handles the user's return from the provider.
 
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse};
@@ -22,7 +22,7 @@ const OTHER_BROWSER: &str = "This is not the browser that started the sign-in, o
 const SAID_NO: &str =
     "The provider rejected the sign-in, or you cancelled it there. Nothing has changed here.";
 
-/// What the browser brings with it. Nothing of it is repeated anywhere.
+/// The parameters of the return. They are never echoed.
 struct Brought {
     state: Option<String>,
     code: Option<String>,
@@ -31,7 +31,7 @@ struct Brought {
 }
 
 impl Brought {
-    /// What comes twice is not what the provider sent.
+    /// Returns `None` for duplicate parameters, which the provider never sends.
     fn read(request: &HttpRequest) -> Option<Self> {
         let mut params = Params::of(request);
         let (state, code) = (params.text("state"), params.text("code"));
@@ -40,9 +40,9 @@ impl Brought {
     }
 }
 
-/// Why the sign-in was refused.
+/// The reason why the sign-in was refused.
 enum Refused {
-    /// The provider rejected the sign-in, or the user went back there.
+    /// The provider rejected the sign-in, or the user cancelled there.
     SaidNo(&'static str),
     NotKnown(NotKnown),
 }
@@ -74,7 +74,8 @@ async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Fai
             let text = Some(OTHER_BROWSER);
             return Err(Failure { text, ..ErrorCode::OidcFailed.into() });
         }
-        // Any page can send its visitors here. The state cannot be guessed, so nothing counts without the cookie of a sign-in.
+        // Any page can send its visitors here. The state cannot be guessed, so failures count only with a sign-in
+        // cookie.
         (OidcReturn::Over, _) if binding.is_none() => return Err(ErrorCode::OidcFailed.into()),
         (OidcReturn::Good { .. } | OidcReturn::Over, _) => {
             return Err(showing.failed(app, request, ErrorCode::OidcFailed).await.into());
@@ -82,7 +83,7 @@ async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Fai
     };
     let kept = Kept::open(provider.ring(), &state, &sealed);
     let kept = kept.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
-    // The state is used up, and no connection to the database is held while the provider is asked.
+    // The state is used up. No database connection is held during the request to the provider.
     let redirect_uri = super::redirect_uri(app, request)?;
     let identity = match identify(provider, &brought, &kept, &redirect_uri).await {
         Ok(identity) => identity,
@@ -99,15 +100,15 @@ async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Fai
         let error = showing.failed(app, request, ErrorCode::OidcRefused).await;
         return Err(Failure { error, text: None, return_to });
     }
-    // The cookie stays: another page of this browser may be on its way, and it grants nothing by itself.
-    // From below `/api/auth/oidc/`, wherever the service stands.
+    // The cookie is kept: another page in this browser may be signing in, and the cookie grants nothing by itself.
+    // The target is relative to `/api/auth/oidc/`, so that it works below any base path.
     let to = format!("../../..{}", return_to.as_deref().unwrap_or("/"));
     let mut response = HttpResponse::SeeOther();
     response.insert_header((LOCATION, to)).insert_header(("Referrer-Policy", "no-referrer"));
     Ok(signing_in.keep(response).finish())
 }
 
-/// Who comes, as the provider says.
+/// Asks the provider for the user's identity.
 async fn identify(
     provider: &Provider,
     brought: &Brought,
@@ -116,7 +117,7 @@ async fn identify(
 ) -> Result<Identity, Refused> {
     let unknown = || NotKnown::Unavailable("its metadata cannot be fetched".to_owned());
     let known: &Known = &*provider.known().await.ok_or_else(unknown)?;
-    // An answer from another issuer is not believed, whatever it says (RFC 9207).
+    // A response from another issuer is rejected regardless of its content (RFC 9207).
     let is_ours = match brought.issuer.as_deref() {
         Some(issuer) => issuer == provider.issuer(),
         None => !known.metadata.sends_issuer,
@@ -133,7 +134,7 @@ async fn identify(
     Ok(provider.identity(known, code, kept, redirect_uri).await?)
 }
 
-/// Counts a refusal that may be an attempt at abuse, and logs the reason.
+/// Counts a refusal that may be abuse, and logs the reason.
 async fn refuse(
     app: &App,
     request: &HttpRequest,

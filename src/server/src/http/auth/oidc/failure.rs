@@ -1,4 +1,4 @@
-//! The answer to a sign-in that was not completed: the user is at a browser, so it is a page.
+//! The page for a failed OpenID sign-in, because a user sees it in a browser.
 
 use actix_web::HttpResponse;
 use store::StoreError;
@@ -7,12 +7,12 @@ use wire::ErrorCode;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::pages;
 
-/// Why, in words of ours alone.
+/// The reason for a failure, in fixed words.
 pub(super) struct Failure {
     pub(super) error: ApiError,
-    /// What the page says, where that is not the code's own.
+    /// The page's text, if it differs from the code's own.
     pub(super) text: Option<&'static str>,
-    /// Where they wanted to go.
+    /// The page that the user wanted to open.
     pub(super) return_to: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl From<ErrorCode> for Failure {
 }
 
 impl Failure {
-    /// Its page, with a way to begin again.
+    /// Renders the page, with a link to start again.
     pub(super) fn page(self) -> ApiResult<HttpResponse> {
         let text = self.text.unwrap_or_else(|| text(self.error.code()));
         pages::sign_in_failed(&self.error, text, self.return_to.as_deref())

@@ -1,4 +1,4 @@
-//! Sign-in by the OpenID provider: there and back, in one browser.
+//! Sign-in by the OpenID provider: redirect and return in the same browser.
 
 mod callback;
 mod failure;
@@ -18,16 +18,16 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, cookies, session};
 use crate::oidc::Provider;
 
-/// What ties a way to the provider to the browser that takes it. Of several at once it is the same.
+/// The cookie that binds a provider sign-in to its browser. Concurrent sign-ins share it.
 const BINDING: &str = "__Host-svc_oidc";
-/// The path that the provider sends browsers back to.
+/// The path to which the provider returns browsers.
 const CALLBACK: &str = "/api/auth/oidc/callback";
 
 fn provider(app: &App) -> ApiResult<&Provider> {
     app.provider().ok_or_else(|| ApiError::new(ErrorCode::OidcOff))
 }
 
-/// Where the provider sends browsers, the same on both ways.
+/// The redirect URI, identical in both requests to the provider.
 fn redirect_uri(app: &App, request: &HttpRequest) -> ApiResult<String> {
     let base = app.link_base(request).ok_or_else(|| ApiError::new(ErrorCode::PublicBaseMissing))?;
     Ok(format!("{base}{CALLBACK}"))
@@ -41,7 +41,7 @@ fn binding_cookie(secret: &str) -> Cookie<'static> {
     session::host_cookie(BINDING, secret, Duration::seconds(ASKED_LIFE.num_seconds()))
 }
 
-/// What is kept of a browser's secret.
+/// The stored digest of a browser's secret.
 fn binding_digest(request: &HttpRequest) -> Option<Vec<u8>> {
     read_binding(request).map(|secret| Token::digest_of(&secret))
 }

@@ -1,4 +1,4 @@
-//! Sends a browser to the provider.
+//! Redirects a browser to the provider.
 
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse};
@@ -26,11 +26,11 @@ async fn leave(app: &App, request: &HttpRequest) -> Result<HttpResponse, Failure
         return Err(ErrorCode::TlsRequired.into());
     }
     let redirect_uri = super::redirect_uri(app, request)?;
-    // What is no path of ours leads nowhere.
+    // Targets other than local paths are dropped.
     let return_to = Params::of(request).text("return_to").filter(|path| is_local(path));
     let known = provider.known().await.ok_or(ErrorCode::OidcUnavailable)?;
     let asked = Asked::fresh(app.random())?;
-    // Two pages of one browser may be on their way at once.
+    // Two pages in one browser may be signing in at once.
     let secret = match super::read_binding(request).filter(|secret| Token::has_form(secret)) {
         Some(secret) => secret,
         None => Token::fresh(app.random())?.expose().to_owned(),

@@ -1,4 +1,4 @@
-//! The bytes of an upload on their way to the store: counted as they arrive, and stored in turns.
+//! Transfers an upload's bytes to the store: charged on arrival, stored in turns.
 
 use actix_web::error::PayloadError;
 use actix_web::web::{Bytes, Payload};
@@ -12,13 +12,13 @@ use crate::body_budget::{PER_SENDER, Reservation, Sender};
 use crate::http::App;
 use crate::http::error::ApiResult;
 
-/// Counted bytes of one upload: the uploads of a network fit into the budget of a sender.
+/// Maximum bytes charged per upload, so that a network's uploads fit into the budget per sender.
 const MAX_COUNTED: usize = PER_SENDER / PER_PARTY;
 
-/// A body of which the first bytes have arrived.
+/// A body whose first bytes have arrived.
 pub(super) type ArrivingBody = LocalBoxStream<'static, Result<Bytes, PayloadError>>;
 
-/// Waits for the first bytes of a body: a client that only announces a file takes nothing from others.
+/// Waits for the first bytes of a body, so that a client that only announces a file occupies no resources.
 pub(super) async fn arriving(mut body: Payload, pace: &mut Pace<'_>) -> ApiResult<ArrivingBody> {
     let first = pace.next(&mut body).await?;
     Ok(stream::iter(first).chain(body.into_stream()).boxed_local())
@@ -34,10 +34,10 @@ pub(super) struct Intake<'a> {
 }
 
 impl<'a> Intake<'a> {
-    /// Begins the upload of a session.
+    /// Starts an upload in a session.
     ///
     /// # Errors
-    /// 429 if the session or its network has enough uploads in progress.
+    /// 429 if the session or its network has too many uploads in progress.
     pub(super) fn begin(app: &'a App, sender: Sender, session: &str, network: &str) -> ApiResult<Self> {
         let is_stranger = sender.is_stranger();
         let standing = if is_stranger { "stranger" } else { "known" };
@@ -49,10 +49,10 @@ impl<'a> Intake<'a> {
         Ok(Self { app, is_stranger, reservation, size: 0, _permit: permit })
     }
 
-    /// Stores the next bytes of the file.
+    /// Stores the next bytes.
     ///
     /// # Errors
-    /// 429 if too many bytes of unfinished bodies are counted; as [`Upload::write`].
+    /// 429 if too many unfinished body bytes are charged; also the errors of [`Upload::write`].
     pub(super) async fn store(&mut self, upload: &mut Upload, bytes: &[u8]) -> ApiResult<()> {
         self.size = MAX_COUNTED.min(self.size + bytes.len());
         self.reservation.grow(self.size).map_err(|full| busy().with_cause(full))?;

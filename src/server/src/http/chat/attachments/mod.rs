@@ -1,4 +1,4 @@
-//! Attachments: uploading files, naming them in messages, showing images.
+//! Attachments: file uploads, references in messages, image previews.
 
 mod intake;
 mod named;

@@ -1,4 +1,4 @@
-//! The attachments that a message names.
+//! Attachments that messages reference.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,11 @@ use super::records::Links;
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 
-/// The attachments of a new message, in its order, each once. Whether another thread has one is decided when the turn starts.
+/// Returns a new message's attachments in order, without duplicates. Whether another thread already has one is checked
+/// when the turn starts.
 ///
 /// # Errors
-/// One is unknown, belongs to another caller or workflow, or has no bytes; or files are not accepted.
+/// If an attachment is unknown, belongs to another caller or workflow, or has no bytes; or if files are not accepted.
 pub(in crate::http::chat) async fn of_message(
     app: &App,
     access: &Access,
@@ -51,7 +52,7 @@ pub(in crate::http::chat) async fn of_message(
     Ok(attached)
 }
 
-/// The attachments of a message that is answered again.
+/// Returns the attachments of a message that is answered again.
 pub(in crate::http::chat) async fn again(
     app: &App,
     attachments: &[Attachment],

@@ -1,4 +1,4 @@
-//! How many files are uploaded at once.
+//! Limits concurrent uploads.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use wire::ErrorCode;
 
 use crate::http::error::{ApiError, ApiResult};
 
-/// Of one session.
+/// Maximum per session.
 pub(super) const PER_SESSION: usize = 2;
-/// Of one network, and of one workspace.
+/// Maximum per network, and per workspace.
 pub(in crate::http) const PER_PARTY: usize = 4;
-/// Uploads that store bytes at the same time: of all authenticated callers, and of all strangers.
+/// Maximum concurrent writes to the store, for authenticated callers and for strangers separately.
 const STORING: usize = 8;
-/// Seconds after which a refused client should try again.
+/// `Retry-After` in seconds for a refused client.
 const RETRY_SECONDS: i64 = 2;
 
-/// The permits in use, by the party that they count for. Cheap to clone.
+/// Permits in use, by party. Cheap to clone.
 #[derive(Clone, Default)]
 pub(in crate::http) struct UploadPermits(Arc<Mutex<HashMap<String, usize>>>);
 
 impl UploadPermits {
-    /// Acquires a permit, unless one of these parties has as many as it may; dropping the permit returns it.
+    /// Acquires a permit unless one of the parties has its maximum; released on drop.
     pub(in crate::http) fn acquire(&self, parties: Vec<(String, usize)>) -> ApiResult<UploadPermit> {
         let mut open = self.0.lock();
         let has_room = |(party, most): &(String, usize)| open.get(party).copied().unwrap_or_default() < *most;
@@ -38,12 +38,12 @@ impl UploadPermits {
     }
 }
 
-/// 429: the client has enough uploads in progress.
+/// The 429 error for a client with too many uploads in progress.
 pub(super) fn busy() -> ApiError {
     ApiError::new(ErrorCode::ChatRateLimitedUploads).retry_after(RETRY_SECONDS)
 }
 
-/// The permit of an upload.
+/// The permit for an upload.
 pub(in crate::http) struct UploadPermit {
     parties: Vec<String>,
     permits: UploadPermits,
@@ -63,7 +63,7 @@ impl Drop for UploadPermit {
     }
 }
 
-/// Turns to store bytes. An upload holds one only while it stores, so that a slow client keeps no other client waiting.
+/// Turns for writing bytes. An upload holds one only while it writes, so that a slow client does not block others.
 pub(in crate::http) struct StoreTurns {
     known: Semaphore,
     strangers: Semaphore,

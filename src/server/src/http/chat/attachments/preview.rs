@@ -1,4 +1,4 @@
-//! Images for readers: the only bytes of attachments that are served.
+//! Image previews, the only attachment bytes that are served.
 
 use actix_web::body::SizedStream;
 use actix_web::http::header;
@@ -16,7 +16,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
 use crate::http::query::Params;
 
-/// For browsers: an image and nothing else, on any page.
+/// Restricts browsers to showing an image; any page may embed it.
 const HEADERS: [(&str, &str); 4] = [
     ("X-Content-Type-Options", "nosniff"),
     ("Cross-Origin-Resource-Policy", "cross-origin"),
@@ -24,7 +24,7 @@ const HEADERS: [(&str, &str); 4] = [
     ("Cache-Control", "private, max-age=86400"),
 ];
 
-/// The image, or a smaller one if it is large.
+/// Serves the image, or a smaller version if it is large.
 pub(in crate::http::chat) async fn preview(
     app: Anyone,
     request: HttpRequest,
@@ -67,7 +67,7 @@ pub(in crate::http::chat) async fn preview(
     Ok(response.body(SizedStream::new(size, Box::pin(chunks))))
 }
 
-/// The attachment of a signed address.
+/// Returns the attachment id from a signed URL.
 pub(super) fn signed(app: &App, request: &HttpRequest, id: &str, what: LinkUse) -> ApiResult<AttachmentId> {
     let mut params = Params::of(request);
     let (expires, signature) = (params.text("exp"), params.text("sig"));

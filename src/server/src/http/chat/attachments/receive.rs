@@ -1,4 +1,4 @@
-//! The bytes of a file as they come, raw or as the part `file` of a form, at a minimum rate.
+//! Streams a file from a raw body or from the form part `file`, at a minimum rate.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use wire::{ErrorCode, FieldError};
 use super::intake::{ArrivingBody, Intake};
 use crate::http::error::{ApiError, ApiResult};
 
-/// The part with the file.
+/// The form part with the file.
 const FILE: &str = "file";
-/// Bytes of all other parts together; they are ignored.
+/// Maximum bytes of all other parts together; they are ignored.
 const OTHER_PARTS: usize = 64 << 10;
-/// How long a client may take in all.
+/// Maximum time for a whole upload.
 const MAX_UPLOAD_TIME: Duration = Duration::from_secs(600);
-/// Bytes that the service must receive in each window of waiting for the client.
+/// Minimum bytes received per window of waiting for the client.
 const WINDOW: Duration = Duration::from_secs(10);
 const WINDOW_BYTES: usize = 32 << 10;
 
@@ -42,12 +42,12 @@ pub(super) fn is_form(request: &HttpRequest) -> bool {
     kind.as_deref() == Some("multipart/form-data")
 }
 
-/// Bytes of the body, as the client declares them.
+/// The declared body length in bytes.
 pub(in crate::http::chat) fn declared(request: &HttpRequest) -> Option<u64> {
     request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// How fast a client sends. Only the time in which the service waits for the client counts.
+/// Measures a client's rate. Only time spent waiting for the client counts.
 pub(in crate::http) struct Pace<'a> {
     clock: &'a dyn Clock,
     end: Duration,
@@ -65,7 +65,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// What the stream yields next, unless the client is too slow.
+    /// Returns the next item of the stream; fails if the client is too slow.
     pub(in crate::http) async fn next<T: Weigh>(
         &mut self,
         stream: &mut (impl Stream<Item = T> + Unpin),
@@ -93,7 +93,7 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// How many bytes something is.
+/// The size of an item in bytes.
 pub(in crate::http) trait Weigh {
     fn bytes(&self) -> usize;
 }
@@ -123,7 +123,7 @@ pub(super) async fn raw(
     Ok(())
 }
 
-/// The part `file` of a form.
+/// The form part `file`.
 pub(super) struct FilePart {
     form: Multipart,
     field: Field,
@@ -131,7 +131,7 @@ pub(super) struct FilePart {
 }
 
 impl FilePart {
-    /// Finds it.
+    /// Finds the part.
     pub(super) async fn find(
         request: &HttpRequest,
         body: ArrivingBody,
@@ -154,7 +154,7 @@ impl FilePart {
         Err(wrong_form("required", "is required: the form has no part `file`"))
     }
 
-    /// The name that the client gives the file.
+    /// The client's name for the file.
     pub(super) fn name(&self) -> String {
         let disposition = self.field.content_disposition();
         let extended = disposition.and_then(|given| given.get_filename_ext());
@@ -163,7 +163,7 @@ impl FilePart {
         extended.or_else(plain).unwrap_or_default()
     }
 
-    /// Writes it to the upload, and reads the rest of the form.
+    /// Writes the file to the upload, then reads the rest of the form.
     pub(super) async fn receive(
         self,
         upload: &mut Upload,

@@ -1,4 +1,4 @@
-//! Attachments as clients see them. Addresses of previews expire, so they are signed when something is sent.
+//! Attachments in API form. Preview URLs expire, so they are signed whenever they are sent.
 
 use actix_web::HttpRequest;
 use auth::link::LinkUse;
@@ -10,7 +10,7 @@ use wire::chat::{Attachment, AttachmentKind, ItemBody, ThreadItem, UploadDescrip
 
 use crate::http::App;
 
-/// Makes addresses of attachments for one request.
+/// Signs attachment URLs for one request.
 pub(in crate::http) struct Links<'a> {
     app: &'a App,
     request: &'a HttpRequest,
@@ -22,17 +22,17 @@ impl<'a> Links<'a> {
         Self { app, request, now: app.clock().now() }
     }
 
-    /// Most requests have no images, so this is found for each.
+    /// Computed on demand, because most requests have no images.
     fn base(&self) -> String {
         self.app.public_base(self.request)
     }
 
-    /// The address of an image.
+    /// The preview URL of an image.
     pub(in crate::http::chat) fn preview(&self, id: AttachmentId) -> String {
         self.app.links().preview(&self.base(), id, self.now)
     }
 
-    /// An attachment, with the address of its preview if it is an image.
+    /// An attachment, with a preview URL if it is an image.
     pub(super) fn attachment(&self, stored: &StoredAttachment) -> Attachment {
         let mut attachment = Attachment::from(stored);
         if stored.is_image() {
@@ -41,7 +41,7 @@ impl<'a> Links<'a> {
         attachment
     }
 
-    /// An attachment that was announced, with the address for its bytes.
+    /// An announced attachment, with its upload URL.
     pub(super) fn announced(&self, stored: &StoredAttachment) -> Attachment {
         let query = self.app.links().query(stored.id, LinkUse::Upload, self.now);
         let url = format!("{}/api/chat/attachments/{}?{query}", self.base(), stored.id);
@@ -49,7 +49,7 @@ impl<'a> Links<'a> {
         Attachment { upload_descriptor: Some(descriptor), ..self.attachment(stored) }
     }
 
-    /// Gives the images of an item addresses.
+    /// Signs the image URLs in an item.
     pub(in crate::http) fn sign(&self, item: &mut ThreadItem) {
         match &mut item.body {
             ItemBody::UserMessage { attachments, .. } => {

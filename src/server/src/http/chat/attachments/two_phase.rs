@@ -1,4 +1,4 @@
-//! Upload in two phases: the file is announced in the chat, and its bytes are sent to a signed address.
+//! Two-phase upload: announce the file in the chat, then send its bytes to a signed URL.
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -18,7 +18,7 @@ use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
 
-/// Announces a file; answers where its bytes go.
+/// Announces a file; responds with its upload URL.
 pub(in crate::http::chat) async fn announce(
     app: &App,
     access: &Access,
@@ -31,7 +31,7 @@ pub(in crate::http::chat) async fn announce(
     Ok(HttpResponse::Ok().json(Links::of(app, request).announced(&stored)))
 }
 
-/// Stores the bytes of an announced file, sent raw or as the part `file` of a form.
+/// Stores an announced file's bytes, sent raw or as the form part `file`.
 pub(in crate::http::chat) async fn send(
     app: Anyone,
     request: HttpRequest,

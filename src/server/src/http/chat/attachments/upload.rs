@@ -1,4 +1,4 @@
-//! Direct upload: one request with the file.
+//! Direct upload: a single request with the file.
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
@@ -10,10 +10,10 @@ use super::uploader;
 use crate::http::error::ApiResult;
 use crate::http::guard::Anyone;
 
-/// Bytes that a form has around a file, at most.
+/// Maximum bytes of a form besides the file.
 const AROUND: u64 = 128 << 10;
 
-/// Stores the file of a form.
+/// Stores the file from a form.
 pub(in crate::http::chat) async fn upload(
     app: Anyone,
     request: HttpRequest,

@@ -1,4 +1,5 @@
-//! Who uploads a file: a caller who may chat with the workflow, or, without a workflow, any caller with a credential or a cookie.
+//! The uploader of a file: a caller who may chat with the workflow, or, without a workflow, any caller with a
+//! credential or cookie.
 
 use std::borrow::Cow;
 
@@ -21,12 +22,12 @@ use crate::http::{App, cors, session};
 /// The header that names the workflow.
 const WORKFLOW: &str = "x-workflow-id";
 
-/// Prefix of sessions of authenticated callers without a workflow.
+/// Session prefix for authenticated callers without a workflow.
 const CALLER: &str = "caller:";
-/// Prefixes of sessions whose callers are authenticated.
+/// Session prefixes of authenticated callers.
 const AUTHENTICATED: [&str; 3] = [CALLER, "session:", "user:"];
 
-/// Judges the caller of a direct upload.
+/// Authenticates the caller of a direct upload.
 pub(super) async fn judge(app: &App, request: &HttpRequest) -> ApiResult<Uploader> {
     app.chat_limits().check_address(app.client_address(request))?;
     let named = workflow(request)?;
@@ -48,13 +49,13 @@ pub(super) async fn judge(app: &App, request: &HttpRequest) -> ApiResult<Uploade
     }
 }
 
-/// A caller who may chat with a workflow that accepts files.
+/// The uploader for a caller who may chat with a workflow that accepts files.
 pub(super) fn of_chat(app: &App, request: &HttpRequest, access: &Access) -> ApiResult<Uploader> {
     if !access.uploads() {
         return Err(ApiError::new(ErrorCode::AttachmentUploadsOff));
     }
     let session = access.name().unwrap_or_else(|| by_address(app, request));
-    // A browser without a cookie may send several files at once. The message that names them gives them an owner.
+    // A browser without a cookie may upload several files at once; the message that references them assigns the owner.
     let (owner_kind, owner_id) =
         access.new_owner().map_or((OwnerKind::Anyone, None), |owner| (owner.kind, owner.id));
     Ok(Uploader {
@@ -67,7 +68,7 @@ pub(super) fn of_chat(app: &App, request: &HttpRequest, access: &Access) -> ApiR
     })
 }
 
-/// The sender of an upload for this session.
+/// The sender to whom an upload in this session is charged.
 pub(super) fn sender(app: &App, request: &HttpRequest, session: &str) -> Sender {
     if AUTHENTICATED.iter().any(|prefix| session.starts_with(prefix)) {
         Sender::Known(session.to_owned())
@@ -118,7 +119,7 @@ async fn without_workflow(app: &App, request: &HttpRequest) -> ApiResult<Uploade
         };
         return Ok(uploader);
     }
-    // Open services accept everyone; the others name what is missing.
+    // Open services accept everyone; others return the missing requirement.
     app.gate().judge(Credential::None, address).await?;
     if cors::is_denied(app, request) {
         return Err(ApiError::new(ErrorCode::OriginMismatch));
@@ -126,7 +127,7 @@ async fn without_workflow(app: &App, request: &HttpRequest) -> ApiResult<Uploade
     Ok(anyone(default_workspace(app).await?, by_address(app, request)))
 }
 
-/// The workspace of a caller who names none: the first of theirs, else `default`.
+/// The caller's first workspace, else `default`.
 async fn workspace_of(app: &App, principal: &Principal) -> ApiResult<Uuid> {
     if let Some(names) = principal.workspaces()
         && let Some(first) = app.store().workspaces_named(&names).await?.first()
@@ -136,13 +137,13 @@ async fn workspace_of(app: &App, principal: &Principal) -> ApiResult<Uuid> {
     default_workspace(app).await
 }
 
-/// The workspace `default`. If it was deleted, the request has to name a workflow.
+/// The workspace `default`. If it was deleted, the request must name a workflow.
 async fn default_workspace(app: &App) -> ApiResult<Uuid> {
     let found = app.store().workspace_id(DEFAULT_WORKSPACE).await?;
     found.ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))
 }
 
-/// What all sessions of the client's network are counted under.
+/// The limit key shared by all sessions in the client's network.
 pub(in crate::http::chat) fn network_of(app: &App, request: &HttpRequest) -> String {
     format!("network:{}", auth::peer::network(app.client_address(request)))
 }
@@ -151,7 +152,7 @@ fn by_address(app: &App, request: &HttpRequest) -> String {
     format!("address:{}", auth::peer::network(app.client_address(request)))
 }
 
-/// The workflow that the request names, in the query or in a header.
+/// The workflow named in the query or header.
 fn workflow(request: &HttpRequest) -> ApiResult<Option<Uuid>> {
     let mut params = Params::of(request);
     let queried = params.text("workflow_id");
@@ -171,7 +172,7 @@ fn workflow(request: &HttpRequest) -> ApiResult<Option<Uuid>> {
     Ok(Some(id))
 }
 
-/// The workflow of the request's session token, if it has a valid one.
+/// The workflow of the request's session token, if it is valid.
 fn session_workflow(app: &App, request: &HttpRequest) -> Option<Uuid> {
     let Credential::Bearer(token) = credential(request.headers()) else { return None };
     let sessions = app.tokens().chat.as_ref()?;

@@ -1,4 +1,4 @@
-//! Erases the data of visitors; waits a moment for the end.
+//! Erases visitor data and waits briefly for completion.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use wire::{Erased, Erasing};
 use crate::http::App;
 use crate::http::error::ApiResult;
 
-/// How long a request waits. What is left, a job completes.
+/// Maximum time that a request waits. A job completes the rest.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Erases what was requested to be erased; each request with the number of its threads.
+/// Executes these erasure requests, each given with its thread count.
 pub(in crate::http) async fn erase(app: &App, requested: &[(Erasure, u64)]) -> ApiResult<HttpResponse> {
     let all = async {
         for (erasure, _) in requested {
@@ -26,7 +26,7 @@ pub(in crate::http) async fn erase(app: &App, requested: &[(Erasure, u64)]) -> A
             let threads = requested.iter().map(|(_, threads)| threads).sum();
             return Ok(HttpResponse::Ok().json(Erased { threads }));
         }
-        // The request is stored.
+        // The erasure request is stored.
         Some(Err(error)) => tracing::warn!(%error, "failed to erase a visitor's data; a job continues"),
         None => {}
     }

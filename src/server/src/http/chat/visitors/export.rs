@@ -1,4 +1,4 @@
-//! The export of a visitor's data: lines of JSON, read part by part. Between two parts it holds no connection of the database.
+//! Exports a visitor's data as JSON lines, read in pages. No database connection is held between pages.
 
 use std::io;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use wire::chat::{FeedbackKind, Thread};
 
 use crate::http::{App, time};
 
-/// Records that one query reads.
+/// Records per query.
 const PART: i64 = 100;
-/// Bytes that are sent at once.
+/// Bytes per chunk.
 const SENT: usize = 32 << 10;
 
-/// Why an export ends before its last line.
+/// The reason why an export ends before its last line.
 #[derive(Debug, thiserror::Error)]
 enum ExportError {
     #[error(transparent)]
@@ -35,14 +35,14 @@ enum ExportError {
     Disconnected,
 }
 
-/// A piece of the body.
+/// A chunk of the body.
 enum Piece {
     Lines(Bytes),
-    /// Nothing follows.
+    /// The end of the body.
     End,
 }
 
-/// Streams the data of these visitors, who are one person. `held`: released when the export ends.
+/// Streams the data of these visitors, who are one person. `held` is released when the export ends.
 pub(in crate::http) fn export(
     app: &App,
     visitors: Vec<ChatVisitor>,
@@ -79,7 +79,7 @@ struct Export {
     store: Store,
     clock: Arc<dyn Clock>,
     pieces: mpsc::Sender<Piece>,
-    /// Not sent yet.
+    /// Unsent lines.
     lines: Vec<u8>,
     threads: u64,
     items: u64,
@@ -118,7 +118,7 @@ impl Export {
         let mut after = None;
         loop {
             let slice = Slice { after, ascending: true, limit: PART };
-            // Without the thread where this part begins, the rest is not known.
+            // If the last thread of the previous page was erased, the rest cannot be located.
             let threads = self.store.threads_of(of, slice).await?.ok_or(ExportError::Erased)?;
             let Some(last) = threads.last() else { return Ok(()) };
             after = Some(last.id);
@@ -218,7 +218,7 @@ impl Export {
     }
 
     async fn send(&self, piece: Piece) -> Result<(), ExportError> {
-        // A client that reads nothing is disconnected, which ends the body.
+        // A client that does not read is disconnected, which ends the body.
         self.pieces.send(piece).await.map_err(|_| ExportError::Disconnected)
     }
 }

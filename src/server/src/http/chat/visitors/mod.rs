@@ -1,4 +1,4 @@
-//! What visitors may do with their data: export and erase it.
+//! Lets visitors export and erase their data.
 
 mod erase;
 mod export;
@@ -42,7 +42,7 @@ pub(super) async fn erase_own(app: Anyone, request: HttpRequest) -> ApiResult<Ht
     erase(&app, &requested).await
 }
 
-/// The caller, who has to be known.
+/// The caller as visitors; an unknown caller is refused.
 async fn visitor(app: &App, request: &HttpRequest) -> ApiResult<(Access, Vec<ChatVisitor>)> {
     let mut query = Params::of(request);
     let workflow = access::workflow_named(query.text("workflow_id").as_deref())?;
