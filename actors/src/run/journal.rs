@@ -105,7 +105,7 @@ fn stored_error(error: &NodeError) -> Value {
     let others = [
         ("retry_after_seconds", error.retry_after.map(|wait| json!(wait.as_secs_f64()))),
         ("node", error.node.as_ref().map(|node| json!(node))),
-        ("usage", error.usage.clone()),
+        ("usage", error.usage.as_deref().cloned()),
     ];
     if let Some(members) = stored.as_object_mut() {
         members.extend(others.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
@@ -123,7 +123,7 @@ fn node_error(text: &str) -> Option<NodeError> {
         retryable: stored.get("retryable").and_then(Value::as_bool).unwrap_or(false),
         retry_after: wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         node: stored.get("node").and_then(Value::as_str).map(str::to_owned),
-        usage: stored.get("usage").cloned(),
+        usage: stored.get("usage").cloned().map(Box::new),
     })
 }
 
@@ -139,7 +139,7 @@ mod tests {
             retryable: true,
             retry_after: Some(Duration::from_millis(1_500)),
             node: Some("help[0]".to_owned()),
-            usage: Some(json!({"calls": 1})),
+            usage: Some(Box::new(json!({"calls": 1}))),
         };
         let plain = NodeError::new(ErrorCode::ModelRateLimited, "slow down");
         for error in [error, plain] {

@@ -22,7 +22,7 @@ pub struct NodeError {
     /// The nested node that failed: its full journal path.
     pub node: Option<String>,
     /// Tokens of the model answers that the attempt received, in the format of results.
-    pub usage: Option<Value>,
+    pub usage: Option<Box<Value>>,
 }
 
 impl NodeError {

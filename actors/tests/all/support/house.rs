@@ -22,7 +22,7 @@ use wire::sse;
 use super::{LONGEST, until};
 
 /// A stopped clock, which makes an instance as slow as possible.
-pub(crate) fn standing() -> (ManualClock, Arc<dyn Clock>) {
+pub(crate) fn stopped_clock() -> (ManualClock, Arc<dyn Clock>) {
     let clock = ManualClock::new(SystemClock::new().now());
     (clock.clone(), Arc::new(clock))
 }
@@ -37,16 +37,16 @@ pub(crate) struct House {
 impl House {
     /// `pause`: milliseconds between two words.
     pub(crate) async fn echo(pause: u64) -> Self {
-        Self::saying("{{ inputs.message }}", pause).await
+        Self::replying("{{ inputs.message }}", pause).await
     }
 
     /// A workflow that answers with the number of messages in the thread.
     pub(crate) async fn counting() -> Self {
-        Self::saying("{{ messages | length }}", 0).await
+        Self::replying("{{ messages | length }}", 0).await
     }
 
     /// A workflow that answers with this text, word by word.
-    pub(crate) async fn saying(text: &str, pause: u64) -> Self {
+    pub(crate) async fn replying(text: &str, pause: u64) -> Self {
         Self::with(&json!({
             "format": "graph/1",
             "nodes": [{"name": "reply", "type": "reply", "text": text, "pieces": "words", "pause_ms": pause}],
@@ -70,7 +70,7 @@ impl House {
         let workflow = store.change(async |c| c.create_workflow(new).await).await.unwrap().id;
         let version = NewVersion {
             workflow_id: workflow,
-            digest: engine::identity(graph, None).unwrap().to_vec(),
+            digest: engine::identity(graph, None).to_vec(),
             graph: graph.clone(),
             runnable_config: None,
             metadata: Map::new(),
@@ -152,7 +152,7 @@ impl House {
     }
 
     /// The assistant's messages in a thread, in order.
-    pub(crate) async fn said(&self, store: &Store, thread: ThreadId) -> Vec<String> {
+    pub(crate) async fn assistant_messages(&self, store: &Store, thread: ThreadId) -> Vec<String> {
         let items = store.thread_items(thread).await.unwrap();
         items.iter().filter_map(|stored| stored.item.body.text()).collect()
     }
@@ -195,17 +195,17 @@ impl Instance {
 
     /// Sends a message to a new thread.
     pub(crate) async fn begin(&self, text: &str) -> Reader {
-        begun(self.chat.start(self.turn(new_thread(), text)).await)
+        reader_of(self.chat.start(self.turn(new_thread(), text)).await)
     }
 
     /// Sends a message to an existing thread.
-    pub(crate) async fn say(&self, thread: ThreadId, text: &str) -> Reader {
-        begun(self.chat.start(self.turn(Target::Thread(thread), text)).await)
+    pub(crate) async fn send(&self, thread: ThreadId, text: &str) -> Reader {
+        reader_of(self.chat.start(self.turn(Target::Thread(thread), text)).await)
     }
 
     /// Reads a stream from its first event to its end.
-    pub(crate) async fn read(&self, stream: Uuid) -> Told {
-        Told::to_the_end(&mut self.chat.open(stream, 0)).await
+    pub(crate) async fn read(&self, stream: Uuid) -> ReceivedEvents {
+        ReceivedEvents::until_end(&mut self.chat.open(stream, 0)).await
     }
 
     pub(crate) async fn thread_of(&self, stream: Uuid) -> ThreadId {
@@ -229,8 +229,8 @@ impl Drop for Instance {
     }
 }
 
-fn begun(begun: Result<StartedTurn, RunStartError>) -> Reader {
-    begun.unwrap_or_else(|error| panic!("{error}")).reader
+fn reader_of(started: Result<StartedTurn, RunStartError>) -> Reader {
+    started.unwrap_or_else(|error| panic!("{error}")).reader
 }
 
 pub(crate) fn new_thread() -> Target {
@@ -239,37 +239,37 @@ pub(crate) fn new_thread() -> Target {
 
 /// The events that a reader received from a stream.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct ReceivedEvents {
     /// The event numbers.
     pub(crate) numbers: Vec<u64>,
     pub(crate) events: Vec<ChatEvent>,
 }
 
-impl Told {
+impl ReceivedEvents {
     fn take(&mut self, frames: &str) {
         self.numbers.extend(super::lanes::numbers(frames));
         self.events.extend(sse::data(frames).map(|data| serde_json::from_str::<ChatEvent>(data).unwrap()));
     }
 
     /// Reads until the first piece of the answer.
-    pub(crate) async fn to_the_answer(reader: &mut Reader) -> Self {
-        let mut told = Self::default();
-        while !told.events.iter().any(|event| matches!(event, ChatEvent::ItemUpdated { .. })) {
-            told.more(reader).await;
+    pub(crate) async fn until_answer(reader: &mut Reader) -> Self {
+        let mut received = Self::default();
+        while !received.events.iter().any(|event| matches!(event, ChatEvent::ItemUpdated { .. })) {
+            received.read_more(reader).await;
         }
-        told
+        received
     }
 
     /// Reads to the stream's end; something must arrive within each [`LONGEST`].
-    pub(crate) async fn to_the_end(reader: &mut Reader) -> Self {
-        let mut told = Self::default();
-        while told.more(reader).await {}
-        told
+    pub(crate) async fn until_end(reader: &mut Reader) -> Self {
+        let mut received = Self::default();
+        while received.read_more(reader).await {}
+        received
     }
 
-    pub(crate) async fn more(&mut self, reader: &mut Reader) -> bool {
+    pub(crate) async fn read_more(&mut self, reader: &mut Reader) -> bool {
         let next = kernel::timeout(&SystemClock::new(), LONGEST, reader.next()).await;
-        match next.unwrap_or_else(|| panic!("nothing came behind {:?}", self.events.last())).unwrap() {
+        match next.unwrap_or_else(|| panic!("no event followed {:?}", self.events.last())).unwrap() {
             Readout::Frames(frames) => {
                 self.take(std::str::from_utf8(&frames).unwrap());
                 true
@@ -279,7 +279,7 @@ impl Told {
     }
 
     /// Whether each number occurs once, in order, from 1.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.numbers.iter().copied().eq(1..=self.numbers.len() as u64)
     }
 
@@ -312,7 +312,7 @@ impl Told {
 
     /// Asserts that the stream is complete and contains exactly this answer, once.
     pub(crate) fn assert_answer(&self, text: &str) {
-        assert!(self.is_whole(), "{:?}", self.numbers);
+        assert!(self.is_complete(), "{:?}", self.numbers);
         assert_eq!((self.pieces().as_str(), self.errors()), (text, Vec::new()));
         assert_eq!(self.answers(), [text]);
         assert!(matches!(self.events.last(), Some(ChatEvent::ItemDone { .. })));

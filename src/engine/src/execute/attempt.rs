@@ -263,7 +263,7 @@ impl Visit<'_> {
         let started = self.env.ports.clock.monotonic();
         let worked = AssertUnwindSafe(self.work(&mut record)).catch_unwind().await;
         let worked = worked.unwrap_or_else(|_| {
-            kernel::warn_once_a_minute!("step.panicked", node = %self.path, "a step panicked");
+            kernel::warn_once_a_minute!("step.panicked", node = %self.path, "step panicked");
             Err(NodeError::new(ErrorCode::Internal, "the step panicked").into())
         });
         let finished_at = self.time();
@@ -366,7 +366,7 @@ impl Visit<'_> {
         record.spending = Some(*call.spending.lock()).filter(|spending| spending.calls > 0);
         let result = match result {
             Err(Failure::Failed(mut error)) => {
-                error.usage = call.usage.lock().take();
+                error.usage = call.usage.lock().take().map(Box::new);
                 return Err(Failure::Failed(error));
             }
             other => other?,

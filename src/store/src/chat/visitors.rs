@@ -260,7 +260,7 @@ impl Store {
             .filter(attachments::owner_id.eq(&visitor.id))
             .filter(attachments::owner_kind.eq(visitor.kind.as_str()))
             .filter(attachments::workflow_id.eq(visitor.workflow))
-            .filter(attachments::id.gt(after.unwrap_or(Uuid::nil())))
+            .filter(attachments::id.gt(after.unwrap_or_default()))
             .order(attachments::id)
             .limit(limit)
             .select(AttachmentRow::as_select())

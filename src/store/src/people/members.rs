@@ -379,7 +379,7 @@ impl Store {
         let found = workspace_members::table
             .inner_join(users::table.on(users::id.eq(workspace_members::user_id)))
             .filter(workspace_members::workspace_id.eq(workspace))
-            .filter(workspace_members::user_id.gt(after.unwrap_or(Uuid::nil())))
+            .filter(workspace_members::user_id.gt(after.unwrap_or_default()))
             .order(workspace_members::user_id)
             .limit(limit)
             .select(StoredMember::as_select())

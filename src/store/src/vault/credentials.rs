@@ -320,7 +320,7 @@ impl Store {
     ) -> Result<Vec<SealedCredential>, StoreError> {
         let rows: Vec<Sealed> = credentials::table
             .filter(credentials::key_id.ne(key_id))
-            .filter(credentials::id.gt(after.unwrap_or(Uuid::nil())))
+            .filter(credentials::id.gt(after.unwrap_or_default()))
             .order(credentials::id)
             .limit(limit)
             .select(SEALED)

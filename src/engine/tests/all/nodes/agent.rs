@@ -30,7 +30,7 @@ impl Model for Scripted {
     async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
         self.requests.lock().push(request.clone());
         let next =
-            self.script.lock().pop_front().unwrap_or_else(|| panic!("the model is asked once too often"));
+            self.script.lock().pop_front().unwrap_or_else(|| panic!("the model is called once too often"));
         if let Ok(answer) = &next {
             pieces.piece(&answer.text).await;
         }
@@ -74,12 +74,12 @@ pub(super) fn agent(more: Value) -> Value {
 }
 
 /// The messages that the model received.
-pub(super) fn told(request: &ModelRequest) -> Vec<(Role, &str)> {
+pub(super) fn messages_of(request: &ModelRequest) -> Vec<(Role, &str)> {
     request.messages.iter().map(|message| (message.role, message.content.as_str())).collect()
 }
 
 #[tokio::test]
-async fn tools_run_and_the_model_goes_on_with_what_they_answer() {
+async fn tools_run_and_the_model_continues_with_their_answers() {
     let (world, model) = scripted(vec![
         calls("Let me see.", &[("c1", "double", json!({"n": 2})), ("c2", "double", json!({"n": 5}))]),
         calls("", &[("c3", "double", json!({"n": 10}))]),
@@ -111,7 +111,7 @@ async fn tools_run_and_the_model_goes_on_with_what_they_answer() {
     let requests = model.requests.lock();
     assert_eq!(requests[0].tools[0].parameters["required"], json!(["n"]));
     assert_eq!(
-        told(&requests[1]),
+        messages_of(&requests[1]),
         [(Role::User, "why?"), (Role::Assistant, "Let me see."), (Role::Tool, "4"), (Role::Tool, "10")]
     );
     let Message { tool_calls, carry, .. } = &requests[1].messages[1];
@@ -145,14 +145,14 @@ async fn a_workflow_is_a_tool_with_its_inputs_as_arguments() {
     assert_eq!(done["tool_calls"][1]["error"], json!(null));
     let requests = model.requests.lock();
     assert_eq!(requests[0].tools[0].parameters, inputs);
-    assert!(told(&requests[1])[2].1.contains("order"), "the model is told what is wrong");
-    assert_eq!(told(&requests[2])[4].1, "{\"receipt\":\"paid A1\"}");
-    assert_eq!(world.sink.text(), "Done.", "what a tool says is not the agent's");
+    assert!(messages_of(&requests[1])[2].1.contains("order"), "the model receives the problem");
+    assert_eq!(messages_of(&requests[2])[4].1, "{\"receipt\":\"paid A1\"}");
+    assert_eq!(world.sink.text(), "Done.", "tool output is not the text of the agent");
     assert!(world.journal.lines().contains(&"1 ask[1].pay_back[0]/pay.1 succeeded".to_owned()));
 }
 
 #[tokio::test]
-async fn the_models_mistakes_are_told_to_it_and_end_somewhere() {
+async fn invalid_tool_calls_are_reported_to_the_model_up_to_a_limit() {
     let bad = || calls("", &[("c1", "dubble", json!({})), ("c2", "double", json!({"n": "two"}))]);
     let (world, model) = scripted(vec![
         bad(),
@@ -166,9 +166,9 @@ async fn the_models_mistakes_are_told_to_it_and_end_somewhere() {
     assert_eq!((&done["text"], done["tool_calls"].as_array().unwrap().len()), (&json!("ok"), 9));
     {
         let requests = model.requests.lock();
-        let told = told(&requests[1]);
-        assert!(told[2].1.contains("unknown tool; available: double"), "{told:?}");
-        assert!(told[3].1.contains("/n") && !told[3].1.contains("two"), "{told:?}");
+        let sent = messages_of(&requests[1]);
+        assert!(sent[2].1.contains("unknown tool; available: double"), "{sent:?}");
+        assert!(sent[3].1.contains("/n") && !sent[3].1.contains("two"), "{sent:?}");
     }
     let (world, model) = scripted(vec![bad(), bad(), bad()]);
     let error = world.run(&plan(&alone(&agent(json!({}))))).await.unwrap_err();
@@ -182,7 +182,7 @@ async fn the_models_mistakes_are_told_to_it_and_end_somewhere() {
 }
 
 #[tokio::test]
-async fn a_tool_that_fails_tells_the_model_why() {
+async fn a_failing_tool_gives_the_model_the_reason() {
     let tool = json!({"type": "node", "name": "check", "description": "Checks.", "parameters": {},
                       "node": {"type": "assert", "when": "args.good", "message": "not good"}});
     let (world, model) = scripted(vec![
@@ -191,23 +191,23 @@ async fn a_tool_that_fails_tells_the_model_why() {
     ]);
     let done = world.run(&plan(&alone(&agent(json!({"tools": [tool]}))))).await.unwrap();
     assert_eq!(done["tool_calls"][0]["error"]["message"], "not good");
-    assert!(told(&model.requests.lock()[1])[2].1.contains("not good"));
+    assert!(messages_of(&model.requests.lock()[1])[2].1.contains("not good"));
     assert!(world.journal.lines().contains(&"1 ask[0].check[0].1 failed".to_owned()));
 }
 
 #[tokio::test]
-async fn a_long_answer_of_a_tool_is_cut_for_the_model() {
+async fn a_long_tool_answer_is_truncated_for_the_model() {
     let tool = json!({"type": "node", "name": "long", "description": "Much.", "parameters": {},
                       "node": {"type": "transform", "expression": "'é' * 40000"}});
     let (world, model) = scripted(vec![calls("", &[("c1", "long", json!({}))]), says("ok")]);
     world.run(&plan(&alone(&agent(json!({"tools": [tool]}))))).await.unwrap();
     let requests = model.requests.lock();
-    let told = &requests[1].messages[2].content;
-    assert!(told.len() < 66_000 && told.ends_with("(cut off: 80000 bytes)"), "{}", told.len());
+    let answer = &requests[1].messages[2].content;
+    assert!(answer.len() < 66_000 && answer.ends_with("(cut off: 80000 bytes)"), "{}", answer.len());
 }
 
 #[tokio::test]
-async fn the_last_answer_fits_its_schema_and_is_mended_within_its_step() {
+async fn the_last_answer_is_repaired_until_it_matches_its_schema() {
     let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
     let (world, model) = scripted(vec![
         calls("Thinking.", &[("c1", "double", json!({"n": 2}))]),
@@ -225,7 +225,7 @@ async fn the_last_answer_fits_its_schema_and_is_mended_within_its_step() {
 }
 
 #[tokio::test]
-async fn a_call_of_the_model_is_tried_again_on_its_own() {
+async fn a_model_call_is_retried_separately() {
     let not_now =
         ModelError { kind: ModelErrorKind::Unavailable, message: "not now".into(), retry_after: None };
     let (world, model) =
@@ -243,7 +243,7 @@ async fn a_call_of_the_model_is_tried_again_on_its_own() {
 }
 
 #[tokio::test]
-async fn tokens_of_failed_attempts_are_in_their_rows() {
+async fn rows_of_failed_attempts_contain_their_tokens() {
     let schema = json!({"type": "object", "required": ["n"]});
     let node =
         json!({"name": "ask", "type": "llm", "model": "openai/x", "user": "hi", "response_schema": schema});
@@ -252,11 +252,11 @@ async fn tokens_of_failed_attempts_are_in_their_rows() {
     let rows = world.journal.rows.lock();
     let StepOutcome::Failed { error, .. } = &rows[0].outcome else { panic!("{:?}", rows[0]) };
     let expected = json!({"calls": 2, "input_tokens": 20, "output_tokens": 10, "cost_usd": null});
-    assert_eq!(error.usage.as_ref(), Some(&expected));
+    assert_eq!(error.usage.as_deref(), Some(&expected));
 }
 
 #[tokio::test]
-async fn after_a_crash_what_was_done_is_not_done_again_wherever_it_was() {
+async fn a_crash_at_any_row_repeats_no_finished_call() {
     let script = || {
         vec![
             calls("First. ", &[("c1", "double", json!({"n": 2})), ("c2", "double", json!({"n": 5}))]),
@@ -270,19 +270,19 @@ async fn after_a_crash_what_was_done_is_not_done_again_wherever_it_was() {
     let (text, rows) = (world.sink.text(), world.journal.rows.lock().clone());
     assert_eq!(text, "First. \n\nThen. \n\nIt is 20.");
     for crash in 0..=rows.len() {
-        let asked =
+        let answered =
             rows[..crash].iter().filter(|row| row.node.ends_with(']') && !row.node.contains('.')).count();
-        let (world, model) = scripted(script().split_off(asked));
+        let (world, model) = scripted(script().split_off(answered));
         let world = world.recorded(recorded(&rows[..crash]));
         assert_eq!(world.run(&graph).await.unwrap(), whole, "{crash}");
-        assert_eq!(model.requests.lock().len(), 3 - asked, "{crash}");
-        assert_eq!(world.sink.text(), text, "{crash}: everything is said again");
+        assert_eq!(model.requests.lock().len(), 3 - answered, "{crash}");
+        assert_eq!(world.sink.text(), text, "{crash}: all text is sent again");
         assert_eq!(world.journal.rows.lock().len(), rows.len() - crash, "{crash}");
     }
 }
 
 #[tokio::test]
-async fn an_outcome_that_is_not_known_is_not_for_the_model_to_decide() {
+async fn an_unknown_tool_outcome_fails_the_node_without_asking_the_model() {
     let tool = json!({"type": "node", "name": "wait", "description": "Waits.", "parameters": {},
                       "node": {"type": "code", "language": "python", "source": "while True:\n    pass",
                               "on_unknown": "fail"}});
@@ -299,7 +299,7 @@ async fn an_outcome_that_is_not_known_is_not_for_the_model_to_decide() {
 }
 
 #[tokio::test]
-async fn a_resumed_run_goes_on_with_the_same_version_of_a_workflow() {
+async fn a_resumed_run_uses_the_same_workflow_version() {
     let says_it = |text: &str| {
         let mut graph = graph(json!([template("t", text)]), json!([["START", "t"]]));
         graph["output"] = json!("{{ results.t.text }}");
@@ -314,11 +314,11 @@ async fn a_resumed_run_goes_on_with_the_same_version_of_a_workflow() {
     let (world, model) = scripted(vec![says("ok")]);
     let world = world.workflow("flow", &says_it("old")).workflow("flow", &says_it("new"));
     world.recorded(recorded(&rows)).run(&graph).await.unwrap();
-    assert_eq!(told(&model.requests.lock()[0])[2].1, "old");
+    assert_eq!(messages_of(&model.requests.lock()[0])[2].1, "old");
 }
 
 #[tokio::test]
-async fn the_practice_model_calls_tools_that_are_named_plainly() {
+async fn the_practice_model_calls_a_tool_named_in_the_message() {
     let mut world = World::new();
     world.models = Models::default().with("practice", Arc::new(Practice::new(Arc::new(SystemClock::new()))));
     let node = agent(json!({"model": "practice/assistant", "user": "Please call double with n=21"}));
@@ -327,7 +327,7 @@ async fn the_practice_model_calls_tools_that_are_named_plainly() {
 }
 
 #[test]
-fn its_fields_have_limits() {
+fn agent_fields_have_limits() {
     let with = |more: Value| {
         let mut tool = double();
         tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
