@@ -106,9 +106,11 @@ fn operations(path: &str) -> Option<(&'static str, &'static Map<String, Value>)>
 fn against(name: &str, schema: &Value, value: &Value) -> Vec<String> {
     let mut known = VALIDATORS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let validator = Arc::clone(known.entry(name.to_owned()).or_insert_with(|| {
+        let mut reached = Map::new();
+        reach(schema, &mut reached);
         let mut root = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "components": {"schemas": DOCUMENT["components"]["schemas"]},
+            "components": {"schemas": reached},
         });
         root["allOf"] = json!([schema]);
         Arc::new(jsonschema::validator_for(&root).expect("a schema"))
@@ -116,6 +118,26 @@ fn against(name: &str, schema: &Value, value: &Value) -> Vec<String> {
     drop(known);
     let errors = validator.iter_errors(value);
     errors.map(|error| format!("{error} at '{}'", error.instance_path())).take(5).collect()
+}
+
+/// Collects the named schemas that a schema refers to, directly or through others: compiling all of them would take most of a test.
+fn reach(schema: &Value, reached: &mut Map<String, Value>) {
+    match schema {
+        Value::Array(entries) => entries.iter().for_each(|entry| reach(entry, reached)),
+        Value::Object(members) => {
+            let reference = members.get("$ref").and_then(Value::as_str);
+            if let Some(name) =
+                reference.and_then(|reference| reference.strip_prefix("#/components/schemas/"))
+                && !reached.contains_key(name)
+            {
+                let named = &DOCUMENT["components"]["schemas"][name];
+                reached.insert(name.to_owned(), named.clone());
+                reach(named, reached);
+            }
+            members.values().for_each(|member| reach(member, reached));
+        }
+        _ => {}
+    }
 }
 
 /// Makes the schemas reject undescribed members. Clients ignore such members; the service sends none.

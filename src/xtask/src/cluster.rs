@@ -1,4 +1,4 @@
-//! One private PostgreSQL cluster for a whole test run: made, started, handed out by its socket, thrown away.
+//! One private PostgreSQL cluster for a whole test run: created, started, handed out by its socket, removed.
 
 use std::env;
 use std::fs::{self, DirBuilder, File};
@@ -13,11 +13,11 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::run;
 
-/// Folders of test clusters are called this and their maker's process id.
+/// The name prefix for test cluster folders; the creator's process id follows.
 const PREFIX: &str = "callboard-test-";
 /// A system's socket path may have about 104 bytes; this leaves room for the socket's own name.
 const LONGEST_FOLDER: usize = 80;
-/// Start is given 30 s: a loaded machine is slow, a broken one says so by exiting.
+/// The start timeout is 30 s: a loaded machine is slow; a broken one exits instead.
 const START_POLLS: u32 = 600;
 const POLL: Duration = Duration::from_millis(50);
 
@@ -27,11 +27,11 @@ pub(crate) struct Cluster {
     folder: PathBuf,
     server: Option<Child>,
     owner: Option<(u32, u32)>,
-    /// Held as long as we live, so that a later run can tell a dead run's cluster from a living one's.
+    /// Held as long as this process lives, so that a later run can distinguish a dead run's cluster from a live one.
     _lock: File,
 }
 
-/// The folder that holds PostgreSQL's server programs: `SERVICE_PG_BIN`, Debian's newest, the `PATH`.
+/// The folder with PostgreSQL's server programs: from `SERVICE_PG_BIN`, else Debian's newest, else from the `PATH`.
 pub(crate) fn binaries() -> Option<PathBuf> {
     let mut debian: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -50,15 +50,15 @@ pub(crate) fn binaries() -> Option<PathBuf> {
 }
 
 impl Cluster {
-    /// Makes and starts a cluster; the server's log goes to `log`, which outlives it.
+    /// Creates and starts a cluster; the server logs to `log`, which outlives the cluster.
     ///
     /// # Errors
-    /// When no folder can be made, `initdb` fails, or the server does not come up.
+    /// When no folder can be created, `initdb` fails, or the server does not start.
     pub(crate) fn start(bin: PathBuf, log: &Path) -> Result<Self> {
         Self::start_in(&base(), bin, log)
     }
 
-    /// A cluster whose commits reach a disk, as those of a real one do.
+    /// Starts a cluster whose commits reach a disk, as in production.
     #[cfg(feature = "bench")]
     pub(crate) fn start_on_disk(bin: PathBuf, log: &Path) -> Result<Self> {
         Self::start_in(&env::temp_dir(), bin, log)
@@ -68,10 +68,10 @@ impl Cluster {
         let owner = if run::is_root() { Some(unprivileged()?) } else { None };
         sweep(&bin, owner);
         let (folder, lock) = make_folder(base, owner)?;
-        // From here on Drop removes what there is.
+        // From here on, `Drop` removes everything created so far.
         let mut cluster = Self { bin, folder, server: None, owner, _lock: lock };
         let data = cluster.data();
-        // Durable syncs of initdb are the one thing a throw-away cluster can do without.
+        // A throw-away cluster can do without initdb's durable syncs.
         run::output(
             cluster
                 .program("initdb")
@@ -93,12 +93,12 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// How tests reach it.
+    /// The connection string for tests.
     pub(crate) fn dsn(&self) -> String {
         format!("host={} port=5432 user=postgres dbname=postgres", self.folder.display())
     }
 
-    /// The server's process.
+    /// The server's process id.
     #[cfg(feature = "bench")]
     pub(crate) fn pid(&self) -> Option<u32> {
         self.server.as_ref().map(Child::id)
@@ -108,15 +108,15 @@ impl Cluster {
         self.folder.join("data")
     }
 
-    /// fsync, full_page_writes and synchronous_commit stay as they are: the service refuses to start without them.
-    /// The folder is in memory where there is room, so they cost little.
+    /// fsync, full_page_writes and synchronous_commit keep their defaults: the service refuses to start without them.
+    /// The folder is in memory if there is room, so they cost little.
     fn settings(&self) -> [String; 6] {
         [
             "listen_addresses=".to_owned(),
             "port=5432".to_owned(),
             format!("unix_socket_directories={}", self.folder.display()),
             "max_connections=500".to_owned(),
-            // The default keeps a gigabyte of log, which may be more than the memory has.
+            // The default keeps a gigabyte of log, possibly more than the available memory.
             "max_wal_size=256MB".to_owned(),
             "timezone=UTC".to_owned(),
         ]
@@ -129,7 +129,7 @@ impl Cluster {
     fn wait_until_ready(&mut self, log: &Path) -> Result<()> {
         let pid_file = self.data().join("postmaster.pid");
         for _ in 0..START_POLLS {
-            // The last line of this file is what `pg_ctl -w` reads as well.
+            // `pg_ctl -w` also reads this file's last line.
             if fs::read_to_string(&pid_file).is_ok_and(|text| text.trim_end().ends_with("ready")) {
                 return Ok(());
             }
@@ -154,14 +154,14 @@ impl Drop for Cluster {
             server.wait().ok();
         }
         if let Err(error) = fs::remove_dir_all(&self.folder) {
-            eprintln!("{} stays behind: {error}", self.folder.display());
+            eprintln!("failed to remove {}: {error}", self.folder.display());
         }
     }
 }
 
 fn program(bin: &Path, name: &str, folder: &Path, owner: Option<(u32, u32)>) -> Command {
     let mut command = run::command(bin.join(name));
-    // The caller's folder may be closed to the user we drop to.
+    // The unprivileged user may be unable to enter the caller's folder.
     command.current_dir(folder);
     if let Some((user, group)) = owner {
         command.uid(user).gid(group);
@@ -177,7 +177,7 @@ fn stop(bin: &Path, folder: &Path, owner: Option<(u32, u32)>) -> Result<()> {
     Ok(())
 }
 
-/// PostgreSQL refuses to run as root.
+/// The user and group to run PostgreSQL as, because it refuses to run as root.
 fn unprivileged() -> Result<(u32, u32)> {
     let id = |flag: &str, user: &str| -> Result<u32> {
         Ok(run::output(run::command("id").args([flag, user]))?.parse()?)
@@ -188,7 +188,7 @@ fn unprivileged() -> Result<(u32, u32)> {
         .context("root needs a user to run PostgreSQL as: neither `postgres` nor `nobody` exists")
 }
 
-/// Memory when it has more than a gigabyte free, else the usual place for temporary files.
+/// `/dev/shm` if it has more than a gigabyte free, otherwise the folder for temporary files.
 fn base() -> PathBuf {
     let free = || -> Option<u64> {
         let table = run::output(run::command("df").args(["-Pk", "/dev/shm"])).ok()?;
@@ -197,12 +197,12 @@ fn base() -> PathBuf {
     if free().is_some_and(|kib| kib > 1024 * 1024) { PathBuf::from("/dev/shm") } else { env::temp_dir() }
 }
 
-/// A folder only the server's user can enter, and the lock that says its maker lives.
+/// A folder that only the server's user can enter, and the lock that shows that its creator is alive.
 fn make_folder(base: &Path, owner: Option<(u32, u32)>) -> Result<(PathBuf, File)> {
     let name = format!("{PREFIX}{}", std::process::id());
     let folder = base.join(&name);
     ensure!(folder.as_os_str().len() <= LONGEST_FOLDER, "{} is too long for a socket", folder.display());
-    // Under its final name it is never without its lock, so no other run takes it for a dead one's.
+    // Under its final name, the folder always has a lock, so other runs do not consider it orphaned.
     let unfinished = base.join(format!(".{name}"));
     DirBuilder::new().mode(0o700).create(&unfinished).with_context(|| unfinished.display().to_string())?;
     let lock = File::create(unfinished.join("lock"))?;
@@ -214,7 +214,7 @@ fn make_folder(base: &Path, owner: Option<(u32, u32)>) -> Result<(PathBuf, File)
     Ok((folder, lock))
 }
 
-/// Ends and removes the clusters of runs that were killed. Whatever is not ours to touch is left alone.
+/// Stops and removes killed runs' clusters. Leaves all other folders alone.
 fn sweep(bin: &Path, owner: Option<(u32, u32)>) {
     for base in [Path::new("/dev/shm"), &env::temp_dir()] {
         for entry in fs::read_dir(base).into_iter().flatten().flatten() {
@@ -223,7 +223,7 @@ fn sweep(bin: &Path, owner: Option<(u32, u32)>) {
             if !ours || !File::open(folder.join("lock")).is_ok_and(|lock| lock.try_lock().is_ok()) {
                 continue;
             }
-            // Its server may have outlived its maker; without a server this fails, and that is fine.
+            // Its server may have outlived its creator. Without a server this fails, which is harmless.
             stop(bin, &folder, owner).ok();
             if fs::remove_dir_all(&folder).is_ok() {
                 println!("removed {}, left by a run that was killed", folder.display());
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_living_run_keeps_its_folder_and_a_dead_ones_is_free() {
+    fn the_folder_of_a_running_process_is_kept_and_of_a_dead_one_is_free() {
         let base = env::temp_dir().join(format!("x{}", std::process::id()));
         fs::create_dir_all(&base).unwrap();
         let (folder, lock) = make_folder(&base, None).unwrap();

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use cargo_metadata::{DependencyKind, Metadata};
 
 use crate::rules::{ARROWS, BANS, FOR_TESTS, FORBIDDEN, From, ONLY, TOP};
-use crate::{named, sources};
+use crate::{language, named, sources};
 
 /// What the checks look at; small enough that a test can write one down.
 #[derive(Default)]
@@ -30,12 +30,17 @@ struct Need {
 
 /// # Errors
 /// When there is a finding; each has been printed.
-pub(crate) fn run(workspace: &Metadata) -> Result<()> {
+pub(crate) fn run(workspace: &Metadata, lower: bool) -> Result<()> {
+    let root = workspace.workspace_root.as_std_path();
     let mut findings = check(&graph(workspace)?);
-    let (found, words) = sources::check(workspace.workspace_root.as_std_path())?;
+    let (found, language) = sources::check(root)?;
     findings.extend(found);
-    findings.extend(words.findings());
-    findings.extend(named::check(workspace.workspace_root.as_std_path())?);
+    if lower {
+        return language.lower(root);
+    }
+    findings.extend(language.findings());
+    findings.extend(language::check_new_commits(root));
+    findings.extend(named::check(root)?);
     for finding in &findings {
         println!("{finding}");
     }
@@ -73,7 +78,7 @@ fn check(graph: &Graph) -> Vec<String> {
             if rule.below.is_none_or(|limit| (*major, *minor) < limit) {
                 let why = rule.why;
                 findings.push(format!(
-                    "{name} {major}.{minor} is in the graph: {why} (`cargo tree -i {name}` shows who brings it)"
+                    "{name} {major}.{minor} is in the graph: {why} (`cargo tree -i {name}` shows its dependents)"
                 ));
             }
         }
@@ -84,7 +89,9 @@ fn check(graph: &Graph) -> Vec<String> {
 fn arrows(member: &Member, findings: &mut Vec<String>) {
     let name = member.name.as_str();
     if !TOP.contains(&name) && !ARROWS.iter().any(|(package, _)| *package == name) {
-        findings.push(format!("{name}: not in the table of src/xtask/src/rules.rs; give it its arrows"));
+        findings.push(format!(
+            "{name}: not in the table of src/xtask/src/rules.rs; add it with its dependencies"
+        ));
         return;
     }
     let allowed = reach(name);
@@ -94,7 +101,7 @@ fn arrows(member: &Member, findings: &mut Vec<String>) {
         let by_tests = for_tests && need.kind == DependencyKind::Development;
         if !by_tests && !allowed.contains(need.name.as_str()) {
             findings.push(format!(
-                "{name} -> {}{}: no such arrow in src/xtask/src/rules.rs",
+                "{name} -> {}{}: not allowed by src/xtask/src/rules.rs",
                 need.name,
                 tag(need.kind)
             ));
@@ -192,8 +199,8 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_that_is_not_in_the_table_is_refused() {
-        assert_eq!(inside("kernel", &["wire"]), ["kernel -> wire: no such arrow in src/xtask/src/rules.rs"]);
+    fn an_arrow_outside_the_table_is_rejected() {
+        assert_eq!(inside("kernel", &["wire"]), ["kernel -> wire: not allowed by src/xtask/src/rules.rs"]);
         for (from, to) in [
             ("wire", "kernel"),
             ("engine", "store"),
@@ -209,24 +216,24 @@ mod tests {
     }
 
     #[test]
-    fn tests_follow_the_arrows_too_but_may_name_their_own_package() {
+    fn tests_follow_the_arrows_but_may_use_their_own_package() {
         assert!(check(&member("store", &[("store", Development, true)])).is_empty());
         assert!(check(&member("actors", &[("store", Development, true)])).is_empty());
         assert_eq!(
             check(&member("engine", &[("store", Development, true)])),
-            ["engine -> store (in tests): no such arrow in src/xtask/src/rules.rs"]
+            ["engine -> store (in tests): not allowed by src/xtask/src/rules.rs"]
         );
     }
 
     #[test]
-    fn an_unknown_package_is_refused_and_a_namesake_from_outside_is_not_ours() {
+    fn an_unknown_package_is_rejected_and_an_external_namesake_ignored() {
         assert_eq!(inside("util", &["wire"]).len(), 1);
         assert!(uses("server", "config", Normal).is_empty());
         assert!(uses("kernel", "client", Normal).is_empty());
     }
 
     #[test]
-    fn wire_lives_on_serde_alone() {
+    fn wire_depends_only_on_serde() {
         for good in ["serde", "serde_json", "schemars", "strsim"] {
             assert!(uses("wire", good, Normal).is_empty());
         }
@@ -239,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn outside_crates_are_kept_where_they_belong() {
+    fn external_crates_are_limited_to_their_packages() {
         for package in ["engine", "training", "auth", "bundle"] {
             for outside in
                 ["actix", "actix-rt", "diesel", "diesel-async", "tokio-postgres", "tokio-postgres-rustls"]
@@ -271,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_deny_is_told_the_same() {
+    fn deny_toml_forbids_the_same_crates() {
         let deny = include_str!("../../../deny.toml");
         for rule in FORBIDDEN {
             let entry = match rule.below {
@@ -283,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_no_circle_and_no_arrow_to_nowhere() {
+    fn the_table_has_no_cycle_and_no_unknown_package() {
         for (name, to) in ARROWS {
             assert!(!reach(name).contains(name), "{name} reaches itself");
             for target in *to {

@@ -1,9 +1,9 @@
-//! What developers run: `cargo xtask test`, `layers`, `docs`, `bench`.
+//! The developers' commands: `cargo xtask test`, `layers`, `docs`, `bench`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
 
 mod bench;
 mod cluster;
-mod docs;
+mod language;
 mod layers;
 mod modules;
 mod named;
@@ -13,8 +13,8 @@ mod run;
 mod sources;
 mod test;
 mod unlinked;
-mod words;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -31,8 +31,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Check who imports whom, which outside crates come in, and a few rules of the sources.
-    Layers,
+    /// Check who imports whom, which outside crates come in, the language, and a few rules of the sources.
+    Layers {
+        /// Lower the limits of the language rules to today's counts.
+        #[arg(long)]
+        lower: bool,
+    },
+    /// Install the check of commit messages.
+    Hooks(language::Hooks),
     /// The whole check, cheap stages first; with nextest arguments only those tests.
     Test(test::Options),
     /// Measure, beside a floor that runs at the same time.
@@ -43,11 +49,7 @@ enum Task {
     #[command(flatten)]
     Program(bench::Program),
     /// Write the generated pages of docs/.
-    Docs {
-        /// Write nothing; fail when a page is not what the sources give.
-        #[arg(long)]
-        check: bool,
-    },
+    Docs,
 }
 
 fn main() -> ExitCode {
@@ -63,15 +65,22 @@ fn main() -> ExitCode {
 fn start(task: Task) -> Result<()> {
     let workspace = workspace()?;
     match task {
-        Task::Layers => layers::run(&workspace),
+        Task::Layers { lower } => layers::run(&workspace, lower),
+        Task::Hooks(hooks) => hooks.run(workspace.workspace_root.as_std_path()),
         Task::Test(options) => test::run(&workspace, &options),
         Task::Bench { bench } => bench::run(workspace.workspace_root.as_std_path(), &bench),
         Task::Program(program) => bench::program(workspace.target_directory.as_std_path(), program),
-        Task::Docs { check } => docs::run(workspace.workspace_root.as_std_path(), check),
+        Task::Docs => docs(workspace.workspace_root.as_std_path()),
     }
 }
 
-/// All features, so that a crate hidden behind one is seen too; locked, so that what is checked is what is committed.
+/// Writes the generated pages. The features are the whole workspace's, so that nothing is built twice.
+fn docs(root: &Path) -> Result<()> {
+    let arguments = ["test", "--locked", "--workspace", "--test", "docs", "--", "generated", "--nocapture"];
+    run::run(run::cargo(root, &arguments).env("UPDATE", "1"))
+}
+
+/// All features, so that optional crates are included; locked, so that the check covers the committed lock file.
 fn workspace() -> Result<Metadata> {
     MetadataCommand::new()
         .features(CargoOpt::AllFeatures)
@@ -92,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_goes_to_nextest_untouched() {
+    fn unknown_arguments_are_passed_to_nextest_unchanged() {
         let line = ["xtask", "test", "--only", "tests", "-p", "store", "some_name", "--", "--exact"];
         let Task::Test(options) = Cli::try_parse_from(line).unwrap().command else { panic!("not test") };
         assert_eq!(options.only, Some(test::Stage::Tests));

@@ -1,18 +1,18 @@
-//! The order of the modules of a package: none imports one that is above it. Reads the text of the files.
+//! The order of a package's modules: none imports a module above it. Reads the files' text.
 
 use std::collections::BTreeMap;
 
 use crate::rules::MODULES;
 
-/// How a name is declared that its package may export at its root.
+/// Declarations of names that a package may export at its root.
 const DECLARED: [&str; 7] =
     ["pub struct ", "pub enum ", "pub trait ", "pub fn ", "pub async fn ", "pub const ", "pub type "];
 
-/// The files of the packages whose modules have an order.
+/// The files in packages whose modules have an order.
 #[derive(Default)]
 pub(crate) struct Modules {
     files: Vec<File>,
-    /// By package and name, the places of the modules that declare it.
+    /// By package and name, the positions of the modules that declare it.
     names: BTreeMap<(&'static str, String), Vec<usize>>,
     findings: Vec<String>,
 }
@@ -27,7 +27,7 @@ struct File {
 }
 
 impl Modules {
-    /// Reads a file, if the modules of its package have an order.
+    /// Reads a file if the modules of its package have an order.
     pub(crate) fn read(&mut self, path: &str, text: &str) {
         let package =
             MODULES.iter().find_map(|(folder, order)| Some((*folder, path.strip_prefix(folder)?, *order)));
@@ -39,11 +39,11 @@ impl Modules {
             return;
         }
         let Some(place) = order.iter().position(|known| *known == own) else {
-            let where_to = "has no place in MODULES of src/xtask/src/rules.rs";
+            let where_to = "is missing in MODULES of src/xtask/src/rules.rs";
             self.findings.push(format!("{path}: the module {own} {where_to}"));
             return;
         };
-        // Tests may use everything.
+        // Tests may import everything.
         let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
         let tests = path.ends_with("/tests.rs") || path.contains("/tests/");
         let imports =
@@ -56,7 +56,7 @@ impl Modules {
         self.files.push(File { path: path.to_owned(), package, order, place, imports });
     }
 
-    /// Imports of a module, or of a name that only modules declare, which are above the one that imports it.
+    /// Findings for imports of a higher module, or of a name that only higher modules declare.
     pub(crate) fn arrows(self) -> Vec<String> {
         let mut findings = self.findings;
         for File { path, package, order, place, imports } in &self.files {
@@ -79,7 +79,7 @@ fn word(text: &str) -> &str {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
 }
 
-/// The first part of a path, or of each path of a group in braces.
+/// The first part of a path, or of each path in a braced group.
 fn first_parts(rest: &str) -> Vec<String> {
     let Some(group) = rest.strip_prefix('{') else {
         return Some(word(rest)).filter(|part| !part.is_empty()).map(str::to_owned).into_iter().collect();
@@ -133,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_at_the_root_is_an_import_of_the_module_that_declares_it() {
+    fn a_root_name_is_an_import_of_its_declaring_module() {
         let (row, owner) = ("src/store/src/runs/row.rs", "src/store/src/chat/owner.rs");
         let import = (row, "use crate::{OwnerKind, StoreError};");
         let found = ["src/store/src/runs/row.rs: runs imports OwnerKind of chat, which is above it"];
         assert_eq!(arrows(&[import, (owner, "pub enum OwnerKind {}")]), found);
         let twice =
             [import, (owner, "pub enum OwnerKind {}"), ("src/store/src/error.rs", "pub struct OwnerKind;")];
-        assert!(arrows(&twice).is_empty(), "which one is not certain");
+        assert!(arrows(&twice).is_empty(), "the module is ambiguous");
     }
 }

@@ -1,4 +1,4 @@
-//! Paths of the repository that pages name in back quotes: each is there.
+//! Checks that each repository path that a page names in back quotes exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,15 +6,15 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-/// Endings of files of ours.
+/// File endings that are used in the repository.
 const ENDINGS: &[&str] = &[".rs", ".md", ".html", ".js", ".css", ".toml", ".json", ".sql", ".py"];
-/// Folders at the top.
+/// Top-level folders.
 const TOP: &[&str] =
     &["src/", "actors/", "docs/", "examples/", "integration-tests/", "migrations/", "deploy/"];
 /// Pages that describe the tree as it was when they were written.
 const HISTORY: &str = "docs/adr/";
 
-/// The paths that pages name and the tree does not have.
+/// The paths that pages name but that do not exist.
 ///
 /// # Errors
 /// When a folder or page cannot be read.
@@ -48,7 +48,7 @@ fn walk(folder: &Path, prefix: &str, tree: &mut BTreeSet<String>) -> Result<()> 
 fn missing(page: &str, text: &str, tree: &BTreeSet<String>) -> Vec<String> {
     let mut findings = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
-        // What stands between an odd and an even back quote.
+        // The text between an odd and an even back quote.
         for span in line.split('`').skip(1).step_by(2).filter(|span| is_path(span)) {
             let span = span.trim_end_matches('/');
             let end = format!("/{span}");
@@ -60,7 +60,7 @@ fn missing(page: &str, text: &str, tree: &BTreeSet<String>) -> Vec<String> {
     findings
 }
 
-/// Whether a span can only be a path of the repository: not an address, a pattern or a media type.
+/// Whether a span can only be a path in the repository: not an address, a pattern or a media type.
 fn is_path(span: &str) -> bool {
     let plain = span.chars().all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c));
     let ours = ENDINGS.iter().any(|ending| span.ends_with(ending))
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_is_gone_is_found() {
+    fn a_missing_path_is_found() {
         let tree: BTreeSet<String> =
             ["src", "src/wire", "src/wire/src/run.rs", "docs/A.md"].map(str::to_owned).into();
         let found = |text: &str| missing("docs/A.md", text, &tree);

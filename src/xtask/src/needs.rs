@@ -1,4 +1,4 @@
-//! What the tests need from the machine: one table, each row found or, where that is possible, installed.
+//! The tests' requirements on the machine: one table; each item is found or, if possible, installed.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use anyhow::Result;
 
 use crate::{cluster, run};
 
-/// One row: add a line to [`NEEDS`] and the tests may rely on it, or on `CALLBOARD_MISSING_<NAME>`.
+/// One requirement: add a line to [`NEEDS`] and tests may rely on it, or on `CALLBOARD_MISSING_<NAME>`.
 struct Need {
     name: &'static str,
-    /// Whether it is there, by trying it.
+    /// Whether it is installed, by trying it.
     found: fn(&Path) -> bool,
     install: Install,
     why: &'static str,
@@ -21,14 +21,14 @@ enum Install {
     Apt(&'static str),
     /// A crate with a binary.
     Cargo(&'static str),
-    /// [`NPM_PACKAGES`], kept below `target`.
+    /// [`NPM_PACKAGES`], installed below `target`.
     Npm,
-    /// These packages in this folder below `target`, and arguments of pip.
+    /// pip arguments with the packages, and their folder below `target`.
     Pip(&'static str, &'static [&'static str]),
 }
 
-/// Rules of accessibility, run in the pages; another implementation of signed tokens; an OpenID provider; and writers of
-/// archives. Installed together: npm removes what it is not told of.
+/// Accessibility rules, run in the pages; another implementation of signed tokens; an OpenID provider; and archive
+/// writers. Installed together, because npm removes all packages that it is not given.
 const NPM_PACKAGES: [&str; 7] = [
     "axe-core@4.14.1",
     "jose@6.2.17",
@@ -38,9 +38,9 @@ const NPM_PACKAGES: [&str; 7] = [
     "jszip@3.10.2",
     "yazl@3.3.1",
 ];
-/// Another implementation of signed tokens, and the cryptography under it.
+/// Another implementation of signed tokens, and its cryptography package.
 const PYJWT_PACKAGES: &[&str] = &["PyJWT==2.15.1", "cryptography==50.0.2"];
-/// The models of the ChatKit protocol, without the packages that only its server needs.
+/// The ChatKit protocol models, without the packages that only its server needs.
 const CHATKIT_PACKAGES: &[&str] = &[
     "--no-deps",
     "openai-chatkit==1.6.5",
@@ -52,9 +52,9 @@ const CHATKIT_PACKAGES: &[&str] = &[
     "jinja2==3.1.6",
     "markupsafe==3.0.4",
 ];
-/// Below the workspace's root.
+/// The folder below the workspace root.
 const TOOLS: &str = "target/xtask/tools";
-/// In [`TOOLS`].
+/// Paths within [`TOOLS`].
 const AXE_FILE: &str = "node_modules/axe-core/axe.min.js";
 const JOSE_FOLDER: &str = "node_modules/jose";
 const PROVIDER_FOLDER: &str = "node_modules/oidc-provider";
@@ -80,7 +80,7 @@ const NEEDS: &[Need] = &[
         name: "python3",
         found: |_| runs("python3"),
         install: Install::Apt("python3 python3-pip"),
-        why: "tests that look at the service from outside",
+        why: "tests that check the service as an external client",
     },
     Need {
         name: "node",
@@ -116,13 +116,13 @@ const NEEDS: &[Need] = &[
         name: "jose",
         found: |root| tool(root, JOSE_FOLDER).join("package.json").is_file(),
         install: Install::Npm,
-        why: "the test that judges tokens as another implementation does",
+        why: "the test that compares token verification with another implementation",
     },
     Need {
         name: "oidc-provider",
         found: |root| tool(root, PROVIDER_FOLDER).join("package.json").is_file(),
         install: Install::Npm,
-        why: "the test that signs in by a provider of others",
+        why: "the test that signs in with a third-party provider",
     },
     Need {
         name: "archivers",
@@ -131,7 +131,7 @@ const NEEDS: &[Need] = &[
             ARCHIVERS.iter().all(|name| folder.join(name).join("package.json").is_file())
         },
         install: Install::Npm,
-        why: "the tests that read archives of other writers",
+        why: "the tests that read archives of other tools",
     },
     Need {
         name: "zip",
@@ -143,13 +143,13 @@ const NEEDS: &[Need] = &[
         name: "pyjwt",
         found: |root| imports(&tool(root, PYTHON_FOLDER), "jwt, cryptography"),
         install: Install::Pip(PYTHON_FOLDER, PYJWT_PACKAGES),
-        why: "the test that judges tokens as a third implementation does",
+        why: "the test that compares token verification with a third implementation",
     },
     Need {
         name: "chatkit",
         found: |root| imports(&tool(root, CHATKIT_FOLDER), "chatkit.types"),
         install: Install::Pip(CHATKIT_FOLDER, CHATKIT_PACKAGES),
-        why: "the test that reads what the chat sends with the models of the ChatKit protocol",
+        why: "the test that parses chat output with the models of the ChatKit protocol",
     },
     Need {
         name: "script",
@@ -212,8 +212,8 @@ fn tool(root: &Path, path: &str) -> PathBuf {
     root.join(TOOLS).join(path)
 }
 
-/// Finds or installs every need. What cannot be had stops nothing here: it is returned as variables that let the
-/// tests that need it fail with the one line that helps; where files were put is returned too.
+/// Finds or installs every need. A missing one does not fail here: the returned variables make the tests that need it
+/// fail with the one line that helps. Also returns installed files' paths.
 pub(crate) fn provide(root: &Path) -> Vec<(String, String)> {
     let apt = run::is_root() && run::on_path("apt-get").is_some();
     let mut updated = false;
@@ -254,7 +254,7 @@ pub(crate) fn provide(root: &Path) -> Vec<(String, String)> {
 }
 
 impl Install {
-    /// What a person types to get it.
+    /// The command that a person types to install it.
     fn line(&self) -> String {
         match self {
             Self::Apt(packages) => {
@@ -285,12 +285,12 @@ fn apt_install(packages: &str, updated: &mut bool) -> Result<()> {
     run::run(install.args(packages.split_whitespace()))
 }
 
-/// Being on the `PATH` is not enough: a version manager's shim may stand for nothing.
+/// Being on the `PATH` is not enough: a version manager's shim may have no program.
 fn runs(program: &str) -> bool {
     run::output(run::command(program).arg("--version")).is_ok()
 }
 
-/// Whether Python finds these modules in a folder.
+/// Whether Python can import these modules from a folder.
 fn imports(folder: &Path, modules: &str) -> bool {
     let import = format!("import {modules}");
     run::output(run::command("python3").env("PYTHONPATH", folder).args(["-B", "-c", &import])).is_ok()
@@ -300,7 +300,7 @@ fn variable(name: &str) -> String {
     format!("CALLBOARD_MISSING_{}", name.to_uppercase().replace('-', "_"))
 }
 
-/// Whether a runner without a person in front of it started us.
+/// Whether a CI runner started this process.
 pub(crate) fn in_ci() -> bool {
     env::var("CI").is_ok_and(|ci| ci == "true" || ci == "1")
 }
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_does_not_run() {
+    fn a_missing_program_does_not_run() {
         assert!(!runs("no-such-program-of-callboard"));
     }
 }

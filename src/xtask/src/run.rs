@@ -1,4 +1,4 @@
-//! Runs other programs for the rest of xtask.
+//! Runs other programs for xtask.
 
 use std::env;
 use std::ffi::OsStr;
@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// A command that does not look as if it were started from inside a package.
+/// A command without the environment of the package that runs xtask.
 ///
-/// `cargo run` tells us who *we* are (`CARGO_PKG_NAME`, `CARGO_MANIFEST_DIR`, …). ring's build script watches
-/// those names, so handing them on would rebuild ring and all that stands on it each time a developer changes
-/// between `cargo xtask test` and a plain `cargo build`.
+/// `cargo run` sets variables that name that package (`CARGO_PKG_NAME`, `CARGO_MANIFEST_DIR`, …). ring's build script
+/// watches them, so passing them on would rebuild ring and all its dependents each time a developer changes between
+/// `cargo xtask test` and a plain `cargo build`.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for (name, _) in env::vars_os() {
@@ -23,7 +23,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// `cargo <args>` in the root of the workspace.
+/// `cargo <args>` in the workspace root.
 pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
     let mut command = command("cargo");
     command.current_dir(root).args(args);
@@ -33,7 +33,7 @@ pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
 /// Prints the command, runs it on this terminal and waits.
 ///
 /// # Errors
-/// Names the command when it cannot be started or does not succeed.
+/// Names the command when it cannot be started or fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = show(command);
     println!("$ {line}");
@@ -44,10 +44,10 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What the command prints, trimmed.
+/// The command's standard output, trimmed.
 ///
 /// # Errors
-/// Names the command and ends with what it complained about.
+/// Names the command and ends with its error output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let line = show(command);
     let output = command.stdin(Stdio::null()).output().with_context(|| line.clone())?;
@@ -62,13 +62,13 @@ fn show(command: &Command) -> String {
     words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
 }
 
-/// Where `program` is on the `PATH`.
+/// The path of `program`, found through the `PATH`.
 pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Whether we run as root: what may install packages, and what PostgreSQL refuses to run as.
+/// Whether this process runs as root, which may install packages, but cannot run PostgreSQL.
 pub(crate) fn is_root() -> bool {
     output(command("id").arg("-u")).is_ok_and(|id| id == "0")
 }

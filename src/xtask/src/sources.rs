@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::language::Language;
 use crate::modules::Modules;
 use crate::rules::MAX_LINES;
 use crate::unlinked::Files;
-use crate::words::Words;
 
 /// Split, so that this file does not find itself.
 const UNFINISHED: &str = concat!("todo", "!(");
@@ -18,15 +18,15 @@ const MACHINE_PATHS: &[&str] = &["/work/", "/root/", "/tmp/"];
 const TEXTS: &[&str] = &[".md", ".html", ".js", ".toml"];
 const CODE: &[&str] = &["src/", "actors/", "integration-tests/"];
 
-/// Findings of every source file and page under `root`, and how many vague words all of them have.
+/// Findings of every source file and page under `root`, and the counts of the language rules.
 ///
 /// # Errors
 /// When a folder or file cannot be read.
-pub(crate) fn check(root: &Path) -> Result<(Vec<String>, Words)> {
+pub(crate) fn check(root: &Path) -> Result<(Vec<String>, Language)> {
     let mut findings = Vec::new();
-    let (mut words, mut modules, mut files) = (Words::default(), Modules::default(), Files::default());
+    let (mut language, mut modules, mut files) = (Language::default(), Modules::default(), Files::default());
     walk(root, "", &mut |path, text, folder| {
-        words.count(path, text);
+        language.count(path, text);
         if is_code(path) || path.ends_with(".md") {
             findings.extend(scan(path, text));
             findings.extend(links(path, text, folder));
@@ -39,7 +39,7 @@ pub(crate) fn check(root: &Path) -> Result<(Vec<String>, Words)> {
     findings.extend(modules.arrows());
     findings.extend(files.unlinked());
     findings.sort();
-    Ok((findings, words))
+    Ok((findings, language))
 }
 
 /// Calls `see` with the path, the text and the folder of every source file, page and table of texts.
@@ -71,7 +71,7 @@ fn scan(path: &str, text: &str) -> Vec<String> {
             findings.push(format!("{path}:{number}: {UNFINISHED}…) is left"));
         }
         if code && path.starts_with("src/server/") && line.contains("diesel::") {
-            findings.push(format!("{path}:{number}: diesel:: in the server; SQL lives in `store` alone"));
+            findings.push(format!("{path}:{number}: diesel:: in the server; only `store` contains SQL"));
         }
         if path.ends_with(".md")
             && let Some(found) = MACHINE_PATHS.iter().find(|found| names_path(line, found))
@@ -83,7 +83,7 @@ fn scan(path: &str, text: &str) -> Vec<String> {
     // A table is one thing, however long.
     let table = path.ends_with("/table.rs");
     if code && !table && lines > MAX_LINES {
-        findings.push(format!("{path}: {lines} lines, more than {MAX_LINES}; it holds two things"));
+        findings.push(format!("{path}: {lines} lines, more than {MAX_LINES}; split it"));
     }
     findings
 }
@@ -103,7 +103,7 @@ fn links(path: &str, text: &str, folder: &Path) -> Vec<String> {
     let elsewhere = |file: &str| file.is_empty() || file.contains(':') || file.starts_with('/');
     files
         .filter(|file| !elsewhere(file) && !folder.join(file).exists())
-        .map(|file| format!("{path}: it leads to {file}, which is not there"))
+        .map(|file| format!("{path}: broken link to {file}"))
         .collect()
 }
 
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn sql_in_the_server_is_found_and_in_the_store_it_is_not() {
+    fn sql_is_found_in_the_server_but_not_in_the_store() {
         assert_eq!(scan("src/server/src/http/chat.rs", "use diesel::prelude::*;").len(), 1);
         assert!(scan("src/store/src/lib.rs", "use diesel::prelude::*;").is_empty());
     }
@@ -141,14 +141,14 @@ mod tests {
         assert!(scan("src/kernel/src/lib.rs", &"//\n".repeat(MAX_LINES)).is_empty());
         assert_eq!(
             scan("src/kernel/src/lib.rs", &"//\n".repeat(MAX_LINES + 1)),
-            ["src/kernel/src/lib.rs: 451 lines, more than 450; it holds two things"]
+            ["src/kernel/src/lib.rs: 451 lines, more than 450; split it"]
         );
         assert!(scan("docs/API.md", &"a\n".repeat(5000)).is_empty());
         assert!(scan("src/wire/src/error_code/table.rs", &"//\n".repeat(5000)).is_empty());
     }
 
     #[test]
-    fn pages_name_no_path_of_a_machine() {
+    fn machine_paths_in_pages_are_found() {
         for text in ["see /work/main", "`/root/.cargo`", "--data=/tmp/x", "/tmp/x"] {
             assert_eq!(scan("README.md", text).len(), 1, "{text}");
             assert!(scan("src/cli/src/main.rs", text).is_empty(), "code may: {text}");
@@ -159,22 +159,19 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_nothing_is_found() {
+    fn a_broken_link_is_found() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let page =
             "[a](Cargo.toml) [b](src/nothing.rs#top) [c](https://e.org/x) [d](#here) <img src=\"none.png\">";
         assert_eq!(
             links("README.md", page, folder),
-            [
-                "README.md: it leads to src/nothing.rs, which is not there",
-                "README.md: it leads to none.png, which is not there"
-            ]
+            ["README.md: broken link to src/nothing.rs", "README.md: broken link to none.png"]
         );
         assert!(links("main.rs", page, folder).is_empty());
     }
 
     #[test]
-    fn the_walk_skips_what_is_built() {
+    fn the_walk_skips_build_output() {
         let root = std::env::temp_dir().join(format!("xtask-walk-{}", std::process::id()));
         for folder in ["src/a/src", "src/a/target", ".git"] {
             fs::create_dir_all(root.join(folder)).unwrap();

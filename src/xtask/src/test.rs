@@ -2,6 +2,7 @@
 
 use std::env;
 use std::num::NonZero;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use cargo_metadata::Metadata;
 use clap::{Args, ValueEnum};
 
 use crate::cluster::{self, Cluster};
-use crate::{docs, layers, needs, run};
+use crate::{layers, needs, run};
 
 /// nextest reads the number of tests at the same time from it, unless an argument names another.
 const THREADS: &str = "NEXTEST_TEST_THREADS";
@@ -24,7 +25,7 @@ pub(crate) struct Options {
     /// Run only this stage (`tests` brings what it stands on: needs and build).
     #[arg(long, value_enum)]
     pub(crate) only: Option<Stage>,
-    /// Everything else goes to `cargo nextest run`; the stages fmt, docs and clippy are then left out.
+    /// Everything else goes to `cargo nextest run`; the formatting and the lints are then left out.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "NEXTEST ARGS")]
     pub(crate) nextest: Vec<String>,
 }
@@ -35,9 +36,7 @@ pub(crate) struct Options {
 pub(crate) enum Stage {
     Fmt,
     Layers,
-    Docs,
     Needs,
-    Clippy,
     Build,
     Tests,
 }
@@ -69,7 +68,7 @@ fn plan(only: Option<Stage>, filtered: bool) -> Vec<Stage> {
     let wanted = |stage: &Stage| match only {
         Some(Stage::Tests) => matches!(stage, Stage::Needs | Stage::Build | Stage::Tests),
         Some(only) => *stage == only,
-        None => !filtered || !matches!(stage, Stage::Fmt | Stage::Docs | Stage::Clippy),
+        None => !filtered || *stage != Stage::Fmt,
     };
     Stage::value_variants().iter().copied().filter(wanted).collect()
 }
@@ -83,16 +82,11 @@ fn run_stage(
     let root = workspace.workspace_root.as_std_path();
     match stage {
         Stage::Fmt => run::run(&mut run::cargo(root, &["fmt", "--all", "--check"])),
-        Stage::Layers => layers::run(workspace),
-        Stage::Docs => docs::run(root, true),
+        Stage::Layers => layers::run(workspace, false),
         Stage::Needs => {
             environment.extend(needs::provide(root));
             Ok(())
         }
-        Stage::Clippy => run::run(&mut run::cargo(
-            root,
-            &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
-        )),
         Stage::Build => {
             // The tests of the whole workspace build the binary themselves, with other features: another build would double all.
             if chooses_some_packages(&options.nextest) {
@@ -108,10 +102,26 @@ fn run_stage(
             if !chooses_packages(&options.nextest) {
                 nextest.arg("--workspace");
             }
+            // One build for the lints and the tests of the whole workspace.
+            if options.nextest.is_empty() {
+                nextest.envs(lints(root)?);
+            }
             nextest.args(&options.nextest).envs(environment.drain(..));
             with_cluster(workspace, nextest)
         }
     }
+}
+
+/// Builds with clippy in place of the compiler; a warning is an error.
+fn lints(root: &Path) -> Result<[(String, String); 2]> {
+    let sysroot = run::output(run::command("rustc").current_dir(root).args(["--print", "sysroot"]))?;
+    let driver = Path::new(&sysroot).join("bin").join("clippy-driver");
+    ensure!(driver.is_file(), "no clippy: run `rustup component add clippy`");
+    Ok([
+        ("RUSTC_WORKSPACE_WRAPPER".to_owned(), driver.display().to_string()),
+        // The form in which `cargo clippy` passes its arguments.
+        ("CLIPPY_ARGS".to_owned(), "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__".to_owned()),
+    ])
 }
 
 fn with_cluster(workspace: &Metadata, mut nextest: Command) -> Result<()> {
@@ -186,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_skips_what_is_not_about_the_tests() {
+    fn a_filter_skips_stages_other_than_tests() {
         assert_eq!(plan(None, true), [Stage::Layers, Stage::Needs, Stage::Build, Stage::Tests]);
         assert_eq!(plan(Some(Stage::Tests), true), [Stage::Needs, Stage::Build, Stage::Tests]);
         assert_eq!(plan(Some(Stage::Fmt), false), [Stage::Fmt]);

@@ -1,11 +1,11 @@
-//! Files that no `mod` names: the compiler never sees them, and their tests never run.
+//! Finds files without a `mod` declaration: the compiler never sees them, and their tests never run.
 
 use std::collections::BTreeMap;
 
-/// Folders whose files are crates of their own.
+/// Folders whose files are separate crates.
 const ROOTS: [&str; 5] = ["tests", "benches", "examples", "bin", "fuzz_targets"];
 
-/// The source files that were read, by their paths.
+/// The source files read so far, by path.
 #[derive(Default)]
 pub(crate) struct Files(BTreeMap<String, String>);
 
@@ -14,7 +14,7 @@ impl Files {
         self.0.insert(path.to_owned(), text.to_owned());
     }
 
-    /// A finding for each file that is compiled nowhere.
+    /// A finding for each file that is not compiled.
     pub(crate) fn unlinked(&self) -> Vec<String> {
         let unlinked = self.0.keys().filter(|path| !self.is_linked(path));
         unlinked.map(|path| format!("{path}: no `mod` names it, so it is not compiled")).collect()

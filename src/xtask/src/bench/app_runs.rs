@@ -1,5 +1,5 @@
-//! Starts of runs by pages of an app, beside plain starts of the same workflow over HTTP. Both have an `Idempotency-Key`; the app's visitors
-//! have limits, which are counted and not reached.
+//! App-page run starts, compared with plain starts of the same workflow over HTTP. Both send an `Idempotency-Key`; the
+//! app's visitors have limits, which are counted but never reached.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use super::process::{cpu_alone, cpu_with_children};
 use super::server::{self, Server, count, now, pause, post};
 use crate::cluster::{self, Cluster};
 
-/// Starts at the same time.
+/// Concurrent starts.
 const AT_ONCE: [usize; 2] = [8, 32];
-/// Measurements of each kind, in turn.
+/// Measurements of each kind, alternating.
 const ROUNDS: usize = 3;
-/// The least part of the plain rate.
+/// The minimum ratio to the plain rate.
 const GATE: f64 = 0.8;
 /// Clients so far.
 static CLIENTS: AtomicU32 = AtomicU32::new(1);
-/// More than is reached here.
+/// Limits too high to be reached here.
 const LIMITS: [(&str, &str); 5] = [
     ("SERVICE_APPS_ANONYMOUS_RUNS_PER_MINUTE", "1000000"),
     ("SERVICE_APPS_ANONYMOUS_RUNS_PER_DAY", "1000000"),
     ("SERVICE_APPS_ANONYMOUS_CONCURRENT", "1000000"),
     ("SERVICE_APPS_RUNS_PER_DAY", "100000000"),
-    // Each start comes from a client of its own.
+    // Each start comes from a different client address.
     ("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.0/8"]"#),
 ];
 
@@ -48,7 +48,7 @@ async fn measure(target: &Path, cluster: &Cluster, runs: usize) -> Result<()> {
     tokio::spawn(connection);
     publish(&service.address, &database).await?;
     let measured = Measured { service: &service, database: &database, cluster, runs };
-    // Plans and caches are warm.
+    // Warms plans and caches.
     for kind in [Kind::Plain, Kind::App] {
         Measured { runs: runs / 10 + 1, ..measured }.one(kind, 8).await?;
     }
@@ -86,7 +86,7 @@ struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// Starts a second, and a line of figures.
+    /// Starts per second; also prints a line of figures.
     async fn one(&self, kind: Kind, at: usize) -> Result<f64> {
         let (service, postmaster) =
             (self.service.child.id(), self.cluster.pid().context("the database is gone")?);
@@ -127,7 +127,7 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates.get(rates.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// An app with a binding, whose release is written as a publish would write it.
+/// Publishes an app with a binding; writes its release directly, as a publish would.
 async fn publish(address: &str, database: &Client) -> Result<()> {
     post(address, "/api/workflows", r#"{"name":"Bench"}"#).await?;
     let graph = json!({
@@ -159,7 +159,7 @@ async fn publish(address: &str, database: &Client) -> Result<()> {
     Ok(database.batch_execute(&release).await?)
 }
 
-/// Starts so many runs over so many connections, each with a key of its own.
+/// Starts `runs` runs over `connections` connections, each run with its own key.
 async fn starts(address: &str, kind: Kind, connections: usize, runs: usize) -> Result<()> {
     let left = Arc::new(AtomicUsize::new(runs));
     let mut workers = Vec::new();
@@ -203,7 +203,7 @@ fn request(address: &str, kind: Kind, key: &str) -> String {
     )
 }
 
-/// One request and its whole answer.
+/// Sends one request and reads the complete response.
 async fn start(stream: &mut TcpStream, request: &str, buffer: &mut Vec<u8>) -> Result<()> {
     buffer.clear();
     stream.write_all(request.as_bytes()).await?;

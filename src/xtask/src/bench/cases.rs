@@ -1,4 +1,4 @@
-//! Measures cases of an evaluation without a model, beside bare inserts of rows of the same size.
+//! Measures evaluation cases without a model, compared with bare inserts of rows of the same size.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,13 +14,13 @@ use super::process;
 use super::server::{self, count, get_with, now, pause, post, post_with};
 use crate::cluster::{self, Cluster};
 
-/// Cases in flight, and connections of the floor.
+/// Cases in flight, and floor connections.
 const CONCURRENCY: usize = 8;
-/// Cases a second that are demanded.
+/// The minimum cases per second.
 const LEAST: f64 = 2_000.0;
-/// MiB that the process may have more at the end than after a tenth of the cases.
+/// Maximum MiB that the process may grow after the first tenth of the cases.
 const GROWTH: f64 = 16.0;
-/// Rows of the floor.
+/// Rows that the floor inserts.
 const ROWS: usize = 20_000;
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -97,7 +97,7 @@ async fn measure(target: &Path, cluster: &Cluster, cases: usize) -> Result<()> {
     gates.conclude()
 }
 
-/// Rows a second on as many connections as there are cases in flight.
+/// Rows per second, with one connection per case in flight.
 async fn inserts(cluster: &Cluster) -> Result<f64> {
     let mut clients = Vec::new();
     for _ in 0..CONCURRENCY {

@@ -1,4 +1,4 @@
-//! Measures chat turns beside the floor and prints both.
+//! Measures chat turns and the floor, and prints both.
 
 use std::env;
 use std::path::Path;
@@ -17,7 +17,7 @@ const TEXT: &str = "one two three four five six seven eight nine ten \
     eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty";
 const CONCURRENCY: [usize; 3] = [1, 8, 64];
 
-/// What one measurement gave.
+/// One measurement's figures.
 struct Figures {
     turns_per_second: f64,
     service_ms: f64,
@@ -49,7 +49,7 @@ async fn measure(target: &Path, cluster: &Cluster, turns: usize) -> Result<()> {
             8 => turns / 2,
             _ => turns,
         };
-        // The floor before and after: the machine's mood changes.
+        // The floor runs before and after, because the machine's speed varies.
         let before = one("floor", &floor, &by_words, at, turns / 2, postmaster).await?;
         let ours = one("by words", &service, &by_words, at, turns, postmaster).await?;
         let whole = one("at once", &service, &at_once, at, turns, postmaster).await?;
@@ -107,7 +107,7 @@ async fn one(
     Ok(figures)
 }
 
-/// Milliseconds.
+/// A percentile in milliseconds.
 fn percentile(taken: &[Taken], percent: usize, of: impl Fn(&Taken) -> Duration) -> f64 {
     server::percentile(taken.iter().map(of).collect(), percent)
 }
@@ -118,7 +118,7 @@ fn start_floor(cluster: &Cluster) -> Result<Server> {
     Server::start(&mut command)
 }
 
-/// A service with two workflows: one answers word by word, the other at once.
+/// A service with two workflows: one replies word by word, the other in one piece.
 async fn start_service(target: &Path, cluster: &Cluster) -> Result<(Server, Duration, [String; 2])> {
     let (server, ready) = server::callboard(target, cluster)?;
     let by_words = serde_json::json!({"name": "echo", "type": "reply", "text": "{{ inputs.message }}", "pieces": "words"});
@@ -128,7 +128,7 @@ async fn start_service(target: &Path, cluster: &Cluster) -> Result<(Server, Dura
     Ok((server, ready, [by_words, at_once]))
 }
 
-/// Publishes a workflow of one node, and returns its id.
+/// Publishes a workflow with one node, and returns its id.
 async fn publish(server: &Server, name: &str, node: &serde_json::Value) -> Result<String> {
     let edges = serde_json::json!([{"from": "START", "to": "echo"}, {"from": "echo", "to": "END"}]);
     let graph = serde_json::json!({"graph": {"format": "graph/1", "nodes": [node], "edges": edges}});

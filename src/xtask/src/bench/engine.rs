@@ -1,4 +1,4 @@
-//! Measures the durable steps of runs beside bare inserts of the same rows, and how long a large graph is checked.
+//! Measures durable run steps, compared with bare inserts of the same rows, and the time to check a large graph.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use tokio_postgres::NoTls;
 use super::server::{self, Server, count, now, post};
 use crate::cluster::{self, Cluster};
 
-/// Nodes of the run, one after the other.
+/// Nodes in the run, in sequence.
 const STEPS: usize = 40;
-/// Runs at the same time where the throughput is measured.
+/// Concurrent runs for the throughput measurement.
 const AT_ONCE: usize = 16;
-/// Nodes of the graph that is checked.
+/// Nodes in the checked graph.
 const LARGE: usize = 500;
-/// What a journal row needs, as a bare table.
+/// A bare table with a journal row's columns.
 const TABLE: &str =
     "CREATE TABLE bench_steps (run_id uuid, node text, visit int, attempt int, step int, status text,
     input_digest bytea, result text, started_at timestamptz, PRIMARY KEY (run_id, node, visit, attempt))";
@@ -41,7 +41,7 @@ async fn measure(target: &Path, cluster: &Cluster, runs: usize) -> Result<()> {
     checked(&service).await
 }
 
-/// One run at a time: what a step takes from one row to the next, beside a bare insert.
+/// One run at a time: the time per step from one row to the next, compared with a bare insert.
 async fn sequential(service: &Server, cluster: &Cluster, runs: usize) -> Result<()> {
     inserts(cluster, 1, STEPS).await?;
     one_after_the_other(service, runs / 10 + 1).await?;
@@ -60,7 +60,7 @@ async fn sequential(service: &Server, cluster: &Cluster, runs: usize) -> Result<
     Ok(())
 }
 
-/// Many runs at the same time: steps a second, beside bare inserts on as many connections.
+/// Concurrent runs: steps per second, compared with bare inserts on as many connections.
 async fn at_once(service: &Server, cluster: &Cluster, runs: usize) -> Result<()> {
     let before = inserts(cluster, AT_ONCE, runs * STEPS).await?.1;
     let began = now();
@@ -91,7 +91,7 @@ async fn checked(service: &Server) -> Result<()> {
     Ok(())
 }
 
-/// What each run took, from its request to its result.
+/// Each run's duration, from its request to its result.
 async fn one_after_the_other(service: &Server, runs: usize) -> Result<Vec<Duration>> {
     let mut times = Vec::with_capacity(runs);
     for _ in 0..runs {
@@ -103,7 +103,7 @@ async fn one_after_the_other(service: &Server, runs: usize) -> Result<Vec<Durati
     Ok(times)
 }
 
-/// Inserts journal rows one by one on each of `connections`; what each took, and how many a second.
+/// Inserts journal rows one by one on each of `connections`; returns the duration of each, and rows per second.
 async fn inserts(cluster: &Cluster, connections: usize, rows: usize) -> Result<(Vec<Duration>, f64)> {
     let mut clients = Vec::new();
     for _ in 0..connections {
@@ -131,7 +131,7 @@ async fn inserts(cluster: &Cluster, connections: usize, rows: usize) -> Result<(
     Ok((times, rate))
 }
 
-/// Light nodes, each with a text from the one before it.
+/// A chain of light nodes, each with a text from the previous one.
 fn chain(nodes: usize) -> Value {
     let name = |n: usize| format!("n{n}");
     let node = |n: usize| {

@@ -1,4 +1,4 @@
-//! Measures chat turns of one workspace alone, and again while runs of another workspace do as much as they may.
+//! Measures one workspace's chat turns alone, and again while another workspace's runs use all that they may.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use super::load::{self, Taken};
 use super::server::{self, Server, count, post, post_with};
 use crate::cluster::{self, Cluster};
 
-/// The workspace whose runs take what they get.
+/// The workspace with the greedy runs.
 const BUSY: &str = "X-Workspace: busy\r\n";
-/// Nodes of the inner workflow, one after the other.
+/// Nodes in the inner workflow, in sequence.
 const STEPS: usize = 40;
-/// Calls of the inner workflow by each run: with its nodes nearly as many steps as a run may have.
+/// Calls to the inner workflow per run: with its nodes, nearly a run's maximum steps.
 const CALLS: usize = 2_000;
 
 pub(super) fn run(target: &Path, turns: usize, runs: usize) -> Result<()> {
@@ -57,7 +57,7 @@ async fn measure(target: &Path, cluster: &Cluster, turns: usize, runs: usize) ->
     Ok(())
 }
 
-/// A moment of a turn.
+/// Selects a moment of a turn.
 type Moment = fn(&Taken) -> Duration;
 
 fn first_piece(taken: &Taken) -> Duration {
@@ -94,7 +94,7 @@ async fn published(service: &Server) -> Result<String> {
     Ok(published.pointer("/workflow/id").and_then(Value::as_str).context("no workflow id")?.to_owned())
 }
 
-/// A workflow that calls another for each of many items, as many at once as it may.
+/// Publishes a workflow that calls another one for many items, with maximum concurrency.
 async fn prepare_busy(service: &Server) -> Result<()> {
     let name = |n: usize| format!("n{n}");
     let nodes: Vec<Value> = (0..STEPS)

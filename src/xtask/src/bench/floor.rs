@@ -29,7 +29,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// One item in one transaction.
+    /// Stores one item in one transaction.
     async fn store(&self, content: &str) -> Result<()> {
         let connection = self.taken.lock().await.recv().await.context("the pool is closed")?;
         connection.client.execute(&connection.begin, &[]).await?;
@@ -40,7 +40,7 @@ impl Pool {
     }
 }
 
-/// Bytes of an inserted chunk.
+/// Bytes per inserted chunk.
 const CHUNK: usize = 256 << 10;
 const CHUNKS: &str = "CREATE TABLE IF NOT EXISTS floor_chunks (number int NOT NULL, bytes bytea NOT NULL)";
 const INSERT_CHUNK: &str = "INSERT INTO floor_chunks (number, bytes) VALUES ($1, $2)";
@@ -107,7 +107,7 @@ async fn chat(pool: Data<Arc<Pool>>, body: Bytes) -> actix_web::Result<HttpRespo
     Ok(HttpResponse::Ok().content_type("text/event-stream").streaming(Box::pin(body)))
 }
 
-/// Inserts a body chunk by chunk, each in a transaction.
+/// Inserts a body chunk by chunk, each in its own transaction.
 async fn upload(pool: Data<Arc<Pool>>, mut body: web::Payload) -> actix_web::Result<HttpResponse> {
     let (mut chunk, mut number) = (Vec::with_capacity(CHUNK), 0_i32);
     loop {

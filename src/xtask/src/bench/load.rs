@@ -1,4 +1,4 @@
-//! The load: connections that are kept alive, one turn after the other on each, as little work as possible here.
+//! The load: keep-alive connections that send one turn after another, with as little client work as possible.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,14 +8,14 @@ use anyhow::{Result, bail, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What one turn took, from the request's first byte.
+/// One turn's durations, from the request's first byte.
 #[derive(Clone, Copy)]
 pub(super) struct Taken {
-    /// To the first byte of the body: the turn's start is stored.
+    /// Until the body's first byte: the turn's start is stored.
     pub(super) accepted: Duration,
-    /// To the first piece of the reply.
+    /// Until the reply's first piece.
     pub(super) first_piece: Duration,
-    /// To the end of the stream.
+    /// Until the stream's end.
     pub(super) done: Duration,
 }
 

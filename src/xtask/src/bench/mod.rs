@@ -1,7 +1,7 @@
-//! `cargo xtask bench …`: builds what is measured without debug code, then runs the measuring program.
+//! `cargo xtask bench …`: builds the measured programs without debug code, then runs the measuring program.
 //!
-//! The figures to compare are CPU milliseconds per turn and ratios against a floor that ran in the same minute on the
-//! same machine; wall time says more about the machine.
+//! Compare CPU milliseconds per turn, and ratios to a floor that ran in the same minute on the same machine; wall time
+//! depends mostly on the machine.
 
 #[cfg(feature = "bench")]
 mod app_runs;

@@ -1,13 +1,13 @@
-//! What a bench has found about each of its gates, and what all of them say together. Pure but for what is printed.
+//! A bench's gate outcomes, and their combined result. Pure, except for printing.
 
 use anyhow::{Result, bail};
 
-/// What was found about a gate.
+/// A gate's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Passed,
     Failed,
-    /// Nothing that the gate needs has run.
+    /// A measurement that the gate needs did not run.
     NotMeasured,
 }
 
@@ -25,7 +25,7 @@ impl Outcome {
     }
 }
 
-/// The gates of a bench, with their outcomes.
+/// A bench's gates with their outcomes.
 #[derive(Debug, Default)]
 pub(super) struct Gates(Vec<(Outcome, String)>);
 
@@ -34,12 +34,12 @@ impl Gates {
         self.0.push((outcome, gate));
     }
 
-    /// Adds those of a part, which its name precedes.
+    /// Adds a part's gates, prefixed with its name.
     pub(super) fn extend(&mut self, part: &str, gates: Self) {
         self.0.extend(gates.0.into_iter().map(|(outcome, gate)| (outcome, format!("{part}: {gate}"))));
     }
 
-    /// One line for each.
+    /// Prints one line per gate.
     pub(super) fn print(&self) {
         for (outcome, gate) in &self.0 {
             println!("  {:<12} {gate}", outcome.as_str());
@@ -51,7 +51,7 @@ impl Gates {
         found.map(|(_, gate)| gate.as_str()).collect()
     }
 
-    /// Ends with success only if each gate was measured and has passed.
+    /// Succeeds only if each gate was measured and has passed.
     ///
     /// # Errors
     /// Names the gates that failed, and those that were not measured.
@@ -70,8 +70,8 @@ impl Gates {
     }
 
     #[cfg(test)]
-    pub(super) fn count(&self, wanted: Outcome) -> usize {
-        self.of(wanted).len()
+    pub(super) fn count(&self, outcome: Outcome) -> usize {
+        self.of(outcome).len()
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_gates_that_were_measured_make_a_success() {
+    fn only_measured_gates_count_as_success() {
         let gates = |outcomes: &[Outcome]| {
             let mut gates = Gates::default();
             outcomes.iter().for_each(|outcome| gates.add(*outcome, "a gate".to_owned()));

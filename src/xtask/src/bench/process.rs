@@ -1,20 +1,20 @@
-//! CPU time and memory of processes, from `/proc`.
+//! Process CPU time and memory, from `/proc`.
 //!
-//! CPU time is the scheduler's own count in nanoseconds: the usual one is sampled a hundred times a second and hardly
+//! CPU time is the scheduler's count in nanoseconds: the usual count is sampled a hundred times a second and hardly
 //! sees a server that wakes for 50 µs at a time.
 
 use std::fs;
 
 use anyhow::{Context, Result};
 
-/// CPU seconds that a process and its children have used so far; children that have ended do not count.
+/// CPU seconds used so far by a process and its live children.
 pub(super) fn cpu_with_children(pid: u32) -> Result<f64> {
     let mut total = cpu_alone(pid)?;
     for entry in fs::read_dir("/proc")?.flatten() {
         let Some(child) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
-        // A process may end while we look.
+        // A process may end meanwhile.
         if parent(child) == Some(pid) {
             total += cpu_alone(child).unwrap_or(0.0);
         }
@@ -22,7 +22,7 @@ pub(super) fn cpu_with_children(pid: u32) -> Result<f64> {
     Ok(total)
 }
 
-/// CPU seconds that the threads of a process have used so far; threads that have ended do not count.
+/// CPU seconds used so far by the live threads of a process.
 pub(super) fn cpu_alone(pid: u32) -> Result<f64> {
     let mut nanos = 0.0;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
@@ -42,7 +42,7 @@ pub(super) fn resident_mib(pid: u32) -> Result<f64> {
 
 fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the program's name, which may hold anything: state, then the parent.
+    // The program's name may contain anything; the state and then the parent follow it.
     let (_, rest) = stat.rsplit_once(") ")?;
     rest.split(' ').nth(1)?.parse().ok()
 }

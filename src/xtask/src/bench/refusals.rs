@@ -1,5 +1,5 @@
-//! Measures how long bad tokens are judged, kind by kind in turns: the time must not tell an unknown token from one
-//! that was good once.
+//! Measures how long the service takes to reject bad tokens, alternating between the kinds: the time must not
+//! distinguish an unknown token from a formerly valid one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::server::{self, count, now};
 use crate::cluster::{self, Cluster};
 
 const BOOTSTRAP: &str = "bench-bootstrap-0123456789abcdef0123456789abcdef";
-/// Requests that only warm up.
+/// Requests for the warm-up.
 const WARMING: usize = 300;
-/// Below it, two samples are taken for different.
+/// The p-value below which two samples count as different.
 const SIGNIFICANCE: f64 = 0.001;
-/// What medians may differ by, whatever it is in percent.
+/// Milliseconds that medians may always differ by, whatever the percentage.
 const APART: f64 = 0.050;
 
 pub(super) fn run(target: &Path, requests: usize) -> Result<()> {
@@ -45,7 +45,7 @@ async fn measure(target: &Path, cluster: &Cluster, requests: usize) -> Result<()
     let mut taken: Vec<Vec<Duration>> = kinds.iter().map(|_| Vec::new()).collect();
     let per_kind = requests / kinds.len();
     for turn in 0..per_kind + WARMING {
-        // Each comes first as often as the others.
+        // Each kind comes first equally often.
         for step in 0..kinds.len() {
             let at = (turn + step) % kinds.len();
             let (Some((_, request)), Some(times)) = (kinds.get(at), taken.get_mut(at)) else { continue };
@@ -76,7 +76,7 @@ async fn measure(target: &Path, cluster: &Cluster, requests: usize) -> Result<()
     Ok(())
 }
 
-/// A request with a token of each kind.
+/// One request for each token kind.
 async fn tokens(address: &str) -> Result<Vec<(&'static str, String)>> {
     let authorization = format!("Authorization: Bearer {BOOTSTRAP}\r\n");
     let wanted = json!({"name": "bench", "scopes": ["workflows:read"]}).to_string();
@@ -90,7 +90,7 @@ async fn tokens(address: &str) -> Result<Vec<(&'static str, String)>> {
     let path = format!("/api/admin/service-tokens/{revoked_id}/revoke");
     server::post_with(address, &path, &authorization, r#"{"reason":"bench"}"#).await?;
     let changed = |token: &str| {
-        // A digit of the secret's middle: the prefix and the id stay.
+        // Changes a character in the middle of the secret; the prefix and the id stay.
         let (head, tail) = token.split_at(token.len() - 20);
         let swapped = if tail.starts_with('A') { "B" } else { "A" };
         format!("{head}{swapped}{}", tail.get(1..).unwrap_or_default())
@@ -122,7 +122,7 @@ async fn refused(connection: &mut TcpStream, request: &str) -> Result<Duration> 
     Ok(taken)
 }
 
-/// Head and as much of the body as the head says.
+/// Whether the head and the body's `Content-Length` bytes have arrived.
 fn is_whole(answer: &[u8]) -> bool {
     let text = String::from_utf8_lossy(answer);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
@@ -131,8 +131,8 @@ fn is_whole(answer: &[u8]) -> bool {
     length.and_then(|(_, length)| length.parse::<usize>().ok()).is_some_and(|length| body.len() >= length)
 }
 
-/// The two-sided p-value of Mann and Whitney's U test, by its normal approximation. Ties are not corrected for: among
-/// nanoseconds there are next to none.
+/// The two-sided p-value of the Mann-Whitney U test, by its normal approximation. Ties are not corrected for, because
+/// they are rare among nanoseconds.
 fn mann_whitney(first: &[Duration], second: &[Duration]) -> f64 {
     let mut all: Vec<(Duration, bool)> = first.iter().map(|time| (*time, true)).collect();
     all.extend(second.iter().map(|time| (*time, false)));
@@ -148,7 +148,7 @@ fn mann_whitney(first: &[Duration], second: &[Duration]) -> f64 {
     let u = ranks - n * (n + 1.0) / 2.0;
     let deviation = (n * m * (n + m + 1.0) / 12.0).sqrt();
     let z = (u - n * m / 2.0).abs() / deviation;
-    // The normal distribution's tails (Abramowitz and Stegun 26.2.17, off by less than 1e-7).
+    // The tails of the normal distribution (Abramowitz and Stegun 26.2.17, error below 1e-7).
     let t = 1.0 / (1.0 + 0.231_641_9 * z);
     let coefficients = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
     let series = coefficients.iter().rev().fold(0.0, |sum, c| (sum + c) * t);
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_of_one_kind_are_alike_and_others_are_not() {
+    fn equal_distributions_are_distinguished_from_shifted_ones() {
         let times =
             |from: u64| (0..500).map(|n| Duration::from_nanos(from + n * 7919 % 500)).collect::<Vec<_>>();
         assert!(mann_whitney(&times(0), &times(0)) > 0.9);

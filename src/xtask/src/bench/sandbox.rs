@@ -1,4 +1,4 @@
-//! Measures calls of code beside a worker that does nothing with the same bytes.
+//! Measures code calls, compared with a worker that does nothing with the same bytes.
 
 use std::path::Path;
 use std::time::Duration;

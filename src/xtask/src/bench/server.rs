@@ -1,4 +1,4 @@
-//! The servers that are measured, and small figures.
+//! The measured servers, and helpers for figures.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cluster::Cluster;
 
-/// A server that is measured.
+/// A measured server.
 pub(super) struct Server {
     pub(super) child: Child,
     pub(super) address: String,
@@ -33,12 +33,12 @@ impl Server {
     }
 }
 
-/// The service on this database, and how long it took to be ready.
+/// Starts the service on this database; also returns the time until it was ready.
 pub(super) fn callboard(target: &Path, cluster: &Cluster) -> Result<(Server, Duration)> {
     callboard_with(target, cluster, &[])
 }
 
-/// The same with more variables.
+/// Like [`callboard`], with more variables.
 pub(super) fn callboard_with(
     target: &Path,
     cluster: &Cluster,
@@ -48,7 +48,7 @@ pub(super) fn callboard_with(
     let mut command = Command::new(target.join("release/callboard"));
     command.arg("serve").env("SERVICE_POSTGRES_DSN", cluster.dsn()).env("SERVICE_DATA_DIR", &data);
     command.env("SERVICE_PORT", "0").env("SERVICE_LOG", "warn");
-    // All of the load comes from one address.
+    // All load comes from one address.
     for limit in ["RATE_LIMIT_IP", "RATE_LIMIT_WORKFLOW", "RATE_LIMIT_SESSION", "MAX_STREAMS"] {
         command.env(format!("SERVICE_CHAT_{limit}"), "0");
     }
@@ -58,12 +58,12 @@ pub(super) fn callboard_with(
     Ok((server, began.elapsed()))
 }
 
-/// Posts JSON and reads the JSON of an answer that is none of failure.
+/// Posts JSON and reads the JSON of a successful response.
 pub(super) async fn post(address: &str, path: &str, body: &str) -> Result<serde_json::Value> {
     post_with(address, path, "", body).await
 }
 
-/// The same with more header lines, each with its end.
+/// Like [`post`], with more header lines, each with its line ending.
 pub(super) async fn post_with(
     address: &str,
     path: &str,
@@ -95,12 +95,12 @@ async fn answer_to(address: &str, path: &str, request: &str) -> Result<serde_jso
     Ok(serde_json::from_str(body)?)
 }
 
-/// A number of things as what one divides by.
+/// A count as a divisor.
 pub(super) fn count(n: usize) -> f64 {
     u32::try_from(n).map_or(f64::NAN, f64::from)
 }
 
-/// Milliseconds.
+/// A percentile in milliseconds.
 pub(super) fn percentile(mut times: Vec<Duration>, percent: usize) -> f64 {
     times.sort_unstable();
     let at = (times.len() * percent / 100).min(times.len().saturating_sub(1));
@@ -113,7 +113,7 @@ pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// Lets the machine's time pass.
+/// Sleeps on the machine's clock.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures the machine's time")]
 pub(super) async fn pause(time: Duration) {
     tokio::time::sleep(time).await;

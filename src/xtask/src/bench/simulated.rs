@@ -1,4 +1,4 @@
-//! Trainings of simulated worlds through the service, and the models of all worlds over HTTP.
+//! Trains simulated worlds through the service, and serves the models of all worlds over HTTP.
 
 use std::collections::HashMap;
 use std::net::TcpListener;
@@ -14,17 +14,17 @@ use worlds::{RequestOptions, Simulator, Tally, World};
 
 use super::server::{get_with, pause, post};
 
-/// How long the server keeps an idle connection: longer than its clients.
+/// The server's keep-alive timeout: longer than its clients' timeout.
 const KEEP_ALIVE: Duration = Duration::from_secs(3_600);
-/// The largest body of a request.
+/// Maximum request body bytes.
 const LARGEST: usize = 4 << 20;
 
 #[derive(Default)]
 struct Shared {
     simulator: Simulator,
-    /// The time of a call.
+    /// Duration per call.
     delay: Option<Duration>,
-    /// How often each body came, while calls take time.
+    /// Requests by body; counted only if calls are delayed.
     received: Mutex<HashMap<Bytes, u64>>,
 }
 
@@ -38,17 +38,17 @@ pub(super) struct ModelServer {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Received {
     pub(super) requests: u64,
-    /// Requests that had come before.
+    /// Requests with a body that was already received.
     pub(super) repeated: u64,
 }
 
 impl ModelServer {
-    /// Answers at once. Serves as long as the process runs.
+    /// Starts a server that responds at once. It serves until the process ends.
     pub(super) fn start() -> Result<Self> {
         Self::serve(Shared::default())
     }
 
-    /// Each call takes this time, so that it can be interrupted, and each request is counted by its body.
+    /// Starts a server that delays each call, so that it can be interrupted, and counts requests by body.
     pub(super) fn start_slow(delay: Duration) -> Result<Self> {
         Self::serve(Shared { delay: Some(delay), ..Shared::default() })
     }
@@ -64,7 +64,7 @@ impl ModelServer {
                 .app_data(PayloadConfig::new(LARGEST))
                 .route("/v1/chat/completions", web::post().to(reply))
         };
-        // A request on a connection that is closed at that moment would be sent, and not received.
+        // A request on a connection that is just being closed would be sent, but not received.
         let server = HttpServer::new(app).workers(1).keep_alive(KEEP_ALIVE).disable_signals();
         actix_rt::spawn(server.listen(listener)?.run());
         Ok(Self { address, shared })
@@ -74,12 +74,12 @@ impl ModelServer {
         format!("http://{}/v1", self.address)
     }
 
-    /// What was received since the last time.
+    /// The tally since the last call.
     pub(super) fn take_tally(&self) -> Tally {
         self.shared.simulator.take_tally()
     }
 
-    /// The requests since the last time, of models that are slow.
+    /// The requests since the last call; only for slow models.
     pub(super) fn take_received(&self) -> Received {
         let received =
             std::mem::take(&mut *self.shared.received.lock().unwrap_or_else(PoisonError::into_inner));
@@ -101,7 +101,7 @@ async fn reply(shared: Data<Shared>, body: Bytes) -> HttpResponse {
     HttpResponse::build(status).json(reply.body)
 }
 
-/// A training that was started.
+/// A started training.
 #[derive(Debug, Clone)]
 pub(super) struct Started {
     pub(super) workflow: String,
@@ -109,11 +109,11 @@ pub(super) struct Started {
 }
 
 impl Started {
-    /// Starts a training of a world with a workflow of its own. `settings`: of the optimizer.
+    /// Starts a training of a world in a new workflow. `settings`: the optimizer settings.
     pub(super) async fn start(address: &str, world: &World, settings: Value) -> Result<Self> {
         let optimizer = settings.get("name").and_then(Value::as_str).unwrap_or_default();
         let name = json!({"name": format!("{} {optimizer}", world.name())});
-        // Without a prompt that can get demos it is refused.
+        // The training would be rejected without a prompt that can get demos.
         let demos = optimizer == "fewshot";
         let request = world.train_workflow(&RequestOptions { settings, demos, ..RequestOptions::default() });
         let member = |name: &str| request.get(name).cloned().unwrap_or_default();
@@ -125,7 +125,7 @@ impl Started {
         Ok(Self { run: text(&run, "id")?, workflow })
     }
 
-    /// The record, with its status.
+    /// The training's record and status.
     pub(super) async fn record(&self, address: &str) -> Result<(Value, String)> {
         let Self { workflow, run } = self;
         let record = get_with(address, &format!("/api/workflows/{workflow}/trainer/runs/{run}"), "").await?;
@@ -133,7 +133,7 @@ impl Started {
         Ok((record, status))
     }
 
-    /// Waits until it has succeeded, and looks again after each interval; the record.
+    /// Polls at each interval until the training has succeeded; returns its record.
     pub(super) async fn ended(
         &self,
         address: &str,
@@ -153,7 +153,7 @@ impl Started {
     }
 }
 
-/// A member that is a text.
+/// A string field.
 pub(super) fn text(value: &Value, name: &str) -> Result<String> {
     let found = value.get(name).and_then(Value::as_str);
     found.map(str::to_owned).with_context(|| format!("no '{name}' in {value}"))

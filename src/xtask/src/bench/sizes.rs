@@ -1,4 +1,4 @@
-//! How large `cargo xtask bench streams` is.
+//! The sizes for `cargo xtask bench streams`.
 
 /// How much is measured.
 #[derive(clap::Args, Clone, Copy)]
@@ -18,7 +18,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// As the measuring program is told.
+    /// The command-line arguments for the measuring program.
     pub(super) fn arguments(self) -> Vec<String> {
         let pairs = [
             ("--idle", self.idle.to_string()),

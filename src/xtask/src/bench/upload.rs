@@ -1,4 +1,4 @@
-//! Measures one large upload: the memory that it costs, and its rate beside a bare handler that inserts the same chunks.
+//! Measures one large upload: its memory and its rate, compared with a bare handler that inserts the same chunks.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,11 +12,11 @@ use super::process::{cpu_alone, resident_mib};
 use super::server::{self, Server, now, pause, post};
 use crate::cluster::{self, Cluster};
 
-/// Bytes that are sent at once.
+/// Bytes per write.
 const BLOCK: usize = 256 << 10;
-/// Between two readings of the memory.
+/// The interval between two memory readings.
 const SAMPLE: Duration = Duration::from_millis(20);
-/// What an upload may cost, MiB.
+/// Maximum memory growth during an upload, MiB.
 const AIM_MIB: f64 = 64.0;
 
 pub(super) fn run(target: &Path, mebibytes: usize) -> Result<()> {
@@ -27,7 +27,7 @@ pub(super) fn run(target: &Path, mebibytes: usize) -> Result<()> {
     runtime.block_on(measure(target, &cluster, mebibytes))
 }
 
-/// The figures of one upload.
+/// One upload's figures.
 struct Figures {
     seconds: f64,
     cpu: f64,
@@ -51,7 +51,7 @@ async fn measure(target: &Path, cluster: &Cluster, mebibytes: usize) -> Result<(
         .await?;
     let path = format!("/api/chat/upload?workflow_id={workflow}");
     let floor = Server::start(Command::new(std::env::current_exe()?).arg("floor").arg(cluster.dsn()))?;
-    // What the first one costs once, a later one does not.
+    // Warm-up uploads take the one-time costs.
     upload(&service, &path, 8, 0).await?;
     upload(&floor, "/upload", 8, 0).await?;
     let before = upload(&floor, "/upload", mebibytes, 1).await?;
@@ -73,7 +73,7 @@ async fn measure(target: &Path, cluster: &Cluster, mebibytes: usize) -> Result<(
     Ok(())
 }
 
-/// Uploads a file and watches the server's memory meanwhile. `seed`: files differ.
+/// Uploads a file and samples the server's memory meanwhile. `seed` makes files differ.
 async fn upload(server: &Server, path: &str, mebibytes: usize, seed: usize) -> Result<Figures> {
     let pid = server.child.id();
     let (before_mib, used, began) = (resident_mib(pid)?, cpu_alone(pid)?, now());
@@ -100,7 +100,7 @@ async fn send(address: &str, path: &str, mebibytes: usize, seed: usize) -> Resul
     );
     stream.write_all(request.as_bytes()).await?;
     for nth in 0..(mebibytes << 20) / BLOCK {
-        // Each block differs, as do blocks of other files.
+        // Each block differs, also from those of other files.
         let line = format!("{seed} {nth} of a long text without a word of sense\n");
         let mut block = line.repeat(BLOCK / line.len() + 1);
         block.truncate(BLOCK);

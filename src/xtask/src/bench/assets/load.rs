@@ -1,4 +1,4 @@
-//! The load: connections that are kept alive, one request after the other on each, as little work as possible here.
+//! The load: keep-alive connections that send one request after another, with as little client work as possible.
 
 use std::sync::Arc;
 use std::thread::{self, available_parallelism};
@@ -11,24 +11,25 @@ use tokio::task::JoinSet;
 
 use super::super::server::now;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 256 << 10;
 
 /// Requests for one file.
 pub(super) struct Load {
     pub(super) address: String,
     pub(super) request: String,
-    /// Bytes of each body.
+    /// Bytes per body.
     pub(super) body: usize,
     pub(super) connections: usize,
     pub(super) time: Duration,
 }
 
 impl Load {
-    /// What each request took, and all together. Each core has a thread with its part of the connections.
+    /// Returns the duration of each request, and the total duration. Each core has a thread with its share of the
+    /// connections.
     ///
     /// # Errors
-    /// If an answer is not the file.
+    /// If a response is not the file.
     pub(super) fn measure(self: Arc<Self>) -> Result<(Vec<Duration>, Duration)> {
         let threads = available_parallelism().map_or(1, usize::from).min(self.connections);
         let began = now();
@@ -79,7 +80,7 @@ impl Load {
         Ok(times)
     }
 
-    /// Reads one answer to its end.
+    /// Reads one complete response.
     async fn answer(&self, stream: &mut TcpStream, block: &mut [u8]) -> Result<()> {
         let mut read = 0;
         let total = loop {

@@ -1,4 +1,4 @@
-//! Files of a hosted app, beside nginx with the same files.
+//! Hosted app files, compared with nginx serving the same files.
 
 mod load;
 mod nginx;
@@ -17,11 +17,11 @@ use crate::cluster::{self, Cluster};
 use load::Load;
 use nginx::Nginx;
 
-/// The least part of nginx's requests a second.
+/// The minimum ratio to nginx's requests per second.
 const MIN_RATIO: f64 = 0.5;
 /// Connections, each with one request at a time.
 const CONNECTIONS: [usize; 2] = [8, 32];
-/// Measurements of each server, in turn; the middle one counts.
+/// Measurements of each server, alternating; the median counts.
 const ROUNDS: usize = 5;
 const SMALL: usize = 2 << 10;
 const LARGE: usize = 1 << 20;
@@ -29,19 +29,19 @@ const SCRIPT: &str = "/assets/app-4f1c9a2e.js";
 const MEDIA: &str = "/assets/media-b07d31c5.js";
 const PAGE: &str = "/index.html";
 const GZIP: &str = "Accept-Encoding: gzip\r\n";
-/// How long compressed forms may take.
+/// Polls until the compressed forms must be ready.
 const ENCODED_POLLS: u32 = 600;
-/// Threads that have ended do not count, and those that checked the upload end after ten idle seconds.
+/// CPU figures leave out ended threads, and the threads that checked the upload end after ten idle seconds.
 const IDLE_THREADS: Duration = Duration::from_secs(12);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A file that is asked for.
+/// A requested file.
 struct Case {
     name: &'static str,
     path: &'static str,
-    /// More header lines.
+    /// Additional header lines.
     headers: &'static str,
-    /// Whether it has a gate.
+    /// Whether the case has a gate.
     is_judged: bool,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn run(target: &Path, seconds: u64) -> Result<()> {
     gates.conclude()
 }
 
-/// Publishes the app, and starts nginx with its files and their compressed forms. Returns the host of the app.
+/// Publishes the app, and starts nginx with its files and their compressed forms. Returns the app's host.
 async fn start(service: &Server, folder: &Path) -> Result<(String, Nginx)> {
     let files = [(PAGE, page()), (SCRIPT, text(SMALL)), (MEDIA, text(LARGE))];
     let files = files.map(|(path, bytes)| (path.trim_start_matches('/').to_owned(), bytes));
@@ -102,7 +102,7 @@ async fn start(service: &Server, folder: &Path) -> Result<(String, Nginx)> {
     Ok((format!("{}:{port}", app.host()), Nginx::start(folder, &beside)?))
 }
 
-/// The compressed form of a file, which the service prepares after the publish.
+/// A file's compressed form, which the service prepares after the publish.
 async fn compressed(address: &str, host: &str, path: &str) -> Result<Vec<u8>> {
     for _ in 0..ENCODED_POLLS {
         let answer = ask(address, Request { headers: GZIP, ..Request::get(host, path) }).await?;
@@ -114,7 +114,7 @@ async fn compressed(address: &str, host: &str, path: &str) -> Result<Vec<u8>> {
     bail!("{path} has no compressed form after a minute")
 }
 
-/// Both servers.
+/// Both servers under measurement.
 struct Servers<'a> {
     service: &'a Server,
     nginx: &'a Nginx,
@@ -123,7 +123,7 @@ struct Servers<'a> {
 }
 
 impl Servers<'_> {
-    /// Checks that both answer alike. Returns the bytes of a body.
+    /// Checks that both respond alike. Returns the body's length in bytes.
     async fn same_bytes(&self, case: &Case) -> Result<usize> {
         let request = Request { headers: case.headers, ..Request::get(&self.host, case.path) };
         let ours = ask(&self.service.address, request).await?;
@@ -138,7 +138,7 @@ impl Servers<'_> {
         Ok(ours.body.len())
     }
 
-    /// Requests a second of nginx and of the service.
+    /// Requests per second, for nginx and for the service.
     fn compare(&self, case: &Case, body: usize, at: usize, time: Duration) -> Result<(f64, f64)> {
         let load = |address: &str, time: Duration| {
             let request =
@@ -179,13 +179,13 @@ impl Servers<'_> {
     }
 }
 
-/// What a measurement has found.
+/// One measurement's figures.
 #[derive(Clone, Copy)]
 struct Figures {
     rate: f64,
     p50: f64,
     p99: f64,
-    /// CPU milliseconds a request.
+    /// CPU milliseconds per request.
     server: f64,
     database: f64,
 }
@@ -200,14 +200,14 @@ impl Figures {
     }
 }
 
-/// That of the middle rate.
+/// The figures with the median rate.
 fn middle(mut figures: Vec<Figures>) -> Figures {
     figures.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     let nothing = Figures { rate: f64::NAN, p50: 0.0, p99: 0.0, server: 0.0, database: 0.0 };
     figures.get(figures.len() / 2).copied().unwrap_or(nothing)
 }
 
-/// A document that loads the script, with an inline script.
+/// A document that loads the script, and has an inline script.
 fn page() -> Vec<u8> {
     let rows: String = (0..40).map(|n| format!("<li>Row {n} of the page</li>\n")).collect();
     format!(
@@ -218,7 +218,7 @@ fn page() -> Vec<u8> {
     .into_bytes()
 }
 
-/// Lines of a script; each differs.
+/// Script lines, each different.
 fn text(length: usize) -> Vec<u8> {
     let lines =
         (0_u64..).map(|n| format!("export const value{n} = {};\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));

@@ -1,4 +1,4 @@
-//! nginx with the same files.
+//! An nginx server with the same files.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -11,28 +11,28 @@ use anyhow::{Context, Result, bail};
 
 use crate::run;
 
-/// Where Debian has it, for users whose PATH is without it.
+/// Debian's paths, for users whose `PATH` lacks them.
 const PLACES: [&str; 2] = ["/usr/sbin/nginx", "/usr/local/sbin/nginx"];
 const START_POLLS: u32 = 100;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A server with a folder of files; dropping it stops it and removes the folder.
+/// A server for a folder of files; dropping it stops it and removes the folder.
 pub(super) struct Nginx {
     child: Child,
     folder: PathBuf,
     address: String,
 }
 
-/// The program, if it is installed.
+/// The nginx program, if installed.
 fn program() -> Option<PathBuf> {
     run::on_path("nginx").or_else(|| PLACES.iter().map(PathBuf::from).find(|place| place.is_file()))
 }
 
 impl Nginx {
-    /// Starts it with these files in a folder of its own.
+    /// Starts nginx with these files in a new folder.
     ///
     /// # Errors
-    /// If it is not installed, or does not listen.
+    /// If nginx is not installed, or does not listen.
     pub(super) fn start(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<Self> {
         let install = "no nginx: apt-get update && apt-get install -y --no-install-recommends nginx-light";
         let program = program().context(install)?;
@@ -62,13 +62,13 @@ impl Nginx {
         &self.address
     }
 
-    /// The process whose children answer.
+    /// The master process, whose children serve the requests.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 }
 
-/// As many workers as there are cores, bodies by `sendfile`, compressed forms from files, no access log.
+/// One worker per core, bodies by `sendfile`, compressed forms from files, no access log.
 fn configuration(folder: &Path, address: &str) -> String {
     let folder = folder.display();
     let user = if run::is_root() { "user root;" } else { "" };
@@ -88,7 +88,7 @@ fn configuration(folder: &Path, address: &str) -> String {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Workers end with their master, if it can tell them.
+        // Workers end only if their master can tell them: hence SIGTERM.
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }

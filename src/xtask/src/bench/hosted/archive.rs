@@ -1,8 +1,9 @@
-//! A ZIP archive of stored files. Source: APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.12 and 4.3.16. Pure.
+//! Writes a ZIP archive of stored (uncompressed) files. Source: APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.12 and 4.3.16.
+//! Pure.
 
 use anyhow::{Result, ensure};
 
-/// The archive of these files, which are not compressed.
+/// The archive with these files, uncompressed.
 ///
 /// # Errors
 /// If a path is not ASCII, or a size does not fit its field.
@@ -39,7 +40,7 @@ pub(super) fn archive(files: &[(&str, &[u8])]) -> Result<Vec<u8>> {
     Ok(entries)
 }
 
-/// CRC-32 as in ZIP archives.
+/// The CRC-32 that ZIP archives use.
 fn crc(bytes: &[u8]) -> u32 {
     let step = |crc: u32, byte: &u8| {
         let mixed = crc ^ u32::from(*byte);
@@ -53,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checksum_is_that_of_the_source() {
+    fn a_checksum_matches_the_reference_value() {
         // The check value of CRC-32/ISO-HDLC.
         assert_eq!(crc(b"123456789"), 0xcbf4_3926);
     }

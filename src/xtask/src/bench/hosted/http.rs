@@ -1,4 +1,4 @@
-//! One request on a connection of its own, for clients whose server may be killed.
+//! One request on a new connection, for clients whose server may be killed.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,40 +9,40 @@ use tokio::net::TcpStream;
 
 use super::super::server::pause;
 
-/// How long an answer may take.
+/// The timeout for a complete response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is asked.
+/// A request: method, host, path, headers and body.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Request<'a> {
     pub(in super::super) method: &'a str,
     pub(in super::super) host: &'a str,
     pub(in super::super) path: &'a str,
-    /// More header lines, each with its end.
+    /// Additional header lines, each with its line ending.
     pub(in super::super) headers: &'a str,
     pub(in super::super) body: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Reads a path.
+    /// A GET request for a path.
     pub(in super::super) const fn get(host: &'a str, path: &'a str) -> Self {
         Self { method: "GET", host, path, headers: "", body: b"" }
     }
 }
 
-/// A whole answer.
+/// A complete response.
 pub(in super::super) struct Answer {
     pub(in super::super) status: u16,
     head: String,
     pub(in super::super) body: Vec<u8>,
 }
 
-/// Why a request was not answered.
+/// The reason why a request has no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Broken {
-    /// The server is not there, or ended before its answer did.
+    /// The connection was refused, or closed before the response was complete.
     Connection,
-    /// It is there, and did not answer in time.
+    /// The server did not respond within the timeout.
     Late,
 }
 
@@ -58,17 +58,17 @@ impl fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 impl Answer {
-    /// The value of a header, by its name in lower case.
+    /// Returns a header's value; `name` is in lower case.
     pub(in super::super) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
         lines.find_map(|(found, value)| found.eq_ignore_ascii_case(name).then(|| value.trim()))
     }
 }
 
-/// Sends a request and reads the whole answer.
+/// Sends a request and reads the complete response.
 ///
 /// # Errors
-/// [`Broken`] if there is none.
+/// [`Broken`] without a complete response.
 pub(in super::super) async fn ask(address: &str, request: Request<'_>) -> Result<Answer, Broken> {
     tokio::select! {
         answer = exchange(address, request) => answer.map_err(|_| Broken::Connection),
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_counts_only_if_it_is_whole() {
+    fn a_response_counts_only_if_it_is_complete() {
         let answer = parsed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nETag: \"a\"\r\n\r\nhi").unwrap();
         assert_eq!((answer.status, answer.body.as_slice()), (200, b"hi".as_slice()));
         assert_eq!((answer.header("etag"), answer.header("vary")), (Some("\"a\""), None));

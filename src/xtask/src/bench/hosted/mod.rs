@@ -1,4 +1,4 @@
-//! A hosted app that is measured, published over HTTP as its owner would.
+//! The hosted app under measurement, published over HTTP as its owner would.
 
 mod archive;
 mod http;
@@ -9,25 +9,25 @@ use serde_json::{Value, json};
 
 pub(super) use http::{Answer, Broken, Request, ask};
 
-/// An app that everyone can open.
+/// A public app.
 #[derive(Debug, Clone)]
 pub(super) struct App {
     alias: String,
 }
 
-/// Files that were uploaded and are not published.
+/// Uploaded files that are not published.
 #[derive(Debug, Clone)]
 pub(super) struct Deployment {
     pub(super) id: String,
     permission_revision: String,
 }
 
-/// Why something was not done.
+/// The reason why an operation failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The request was not answered.
+    /// The request has no response.
     Broken(Broken),
-    /// The answer is another one.
+    /// An unexpected status, with the response body.
     Refused(u16, String),
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl App {
-    /// Creates it.
+    /// Creates the app.
     ///
     /// # Errors
     /// [`Failure`] if it cannot be created.
@@ -53,12 +53,12 @@ impl App {
         Ok(Self { alias: alias.to_owned() })
     }
 
-    /// The host of its pages, without a port.
+    /// The host name of the app's pages, without a port.
     pub(super) fn host(&self) -> String {
         format!("{}.apps.localhost", self.alias)
     }
 
-    /// Uploads files.
+    /// Uploads files as a deployment.
     ///
     /// # Errors
     /// [`Failure`] if they are not stored.
@@ -70,10 +70,10 @@ impl App {
         Ok(Deployment { id: text(&answer, "/id")?, permission_revision })
     }
 
-    /// Acknowledges what a deployment may do and publishes it. Returns the id of the release.
+    /// Acknowledges a deployment's permissions and publishes it. Returns the release id.
     ///
     /// # Errors
-    /// [`Failure`] if it is not published, or has no answer.
+    /// [`Failure`] if it is not published, or without a response.
     pub(super) async fn publish(&self, address: &str, deployment: &Deployment) -> Result<String, Failure> {
         let path = format!("/api/apps/{}/deployments/{}", self.alias, deployment.id);
         let revision = json!({"permission_revision": deployment.permission_revision});
@@ -81,19 +81,19 @@ impl App {
         text(&post(address, &format!("{path}/publish"), &json!({}), 201).await?, "/id")
     }
 
-    /// Publishes again what a release has. Returns the id of the new release.
+    /// Publishes the deployment of an earlier release again. Returns the new release id.
     ///
     /// # Errors
-    /// [`Failure`] if it is not published, or has no answer.
+    /// [`Failure`] if it is not published, or without a response.
     pub(super) async fn roll_back(&self, address: &str, release: &str) -> Result<String, Failure> {
         let path = format!("/api/apps/{}/rollback", self.alias);
         text(&post(address, &path, &json!({"release": release}), 201).await?, "/id")
     }
 
-    /// The ids of the active release and of its deployment.
+    /// The active release's id, and its deployment's id.
     ///
     /// # Errors
-    /// [`Failure`] if there is none, or no answer.
+    /// [`Failure`] without an active release, or without a response.
     pub(super) async fn active(&self, address: &str) -> Result<(String, String), Failure> {
         let path = format!("/api/apps/{}", self.alias);
         let app = json_of(ask(address, Request::get(address, &path)).await, 200)?;

@@ -1,4 +1,4 @@
-//! What a training has left: its answers over HTTP and its rows, without times and with the same names for its ids.
+//! A training's results: its HTTP responses and its rows, without times and with comparable ids.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use crate::bench::server;
 use crate::bench::simulated::Started;
 
-/// Members that two runs of the same training may have different.
+/// Fields that may differ between two runs of the same training.
 const TIMES: [&str; 10] = [
     "created_at",
     "started_at",
@@ -22,34 +22,34 @@ const TIMES: [&str; 10] = [
     "at",
     "seq",
 ];
-/// Members of events that depend on the order in which cases end: cases run concurrently.
+/// Event fields that depend on the order in which cases end: cases run concurrently.
 const ORDERED: [&str; 2] = ["progress", "usage"];
 const UUID: usize = 36;
 
-/// What a training has left.
+/// A training's stored results.
 pub(super) struct Found {
     /// Texts to compare, by name.
     pub(super) parts: Vec<(&'static str, String)>,
-    /// The numbers of the events, in their order.
+    /// The event numbers, in stored order.
     pub(super) numbers: Vec<u64>,
-    /// Results of cases that were announced as executed.
+    /// Case results that were announced as executed.
     pub(super) executed: usize,
     pub(super) announced_checkpoints: usize,
     pub(super) rows: Rows,
     pub(super) calls: u64,
 }
 
-/// Rows of a run.
+/// A run's row counts.
 pub(super) struct Rows {
     pub(super) cases: i64,
     pub(super) checkpoints: i64,
-    /// Answered calls, and how many different ones.
+    /// Answered calls, and the number of distinct ones.
     pub(super) calls: i64,
     pub(super) different_calls: i64,
 }
 
 impl Found {
-    /// Reads everything that a run which has ended has left.
+    /// Reads all results of an ended run.
     pub(super) async fn read(address: &str, database: &Client, started: &Started) -> Result<Self> {
         let Started { workflow, run } = started;
         let trainer = format!("/api/workflows/{workflow}/trainer");
@@ -66,7 +66,7 @@ impl Found {
             ("candidates", get(format!("{trainer}/runs/{run}/candidates?limit=200")).await?),
             ("report", get(format!("{trainer}/runs/{run}/report?format=json")).await?),
         ];
-        // The events come last: most of their ids have their numbers then.
+        // Events come last: by then, most of their ids have a number.
         let mut names = Names::default();
         let mut parts: Vec<(&'static str, String)> =
             parts.into_iter().map(|(name, part)| (name, names.comparable(part))).collect();
@@ -100,7 +100,7 @@ impl Rows {
     }
 }
 
-/// The stored events of a run in their order.
+/// A run's stored events, in order.
 async fn events(database: &Client, run: &str) -> Result<Vec<Value>> {
     let frames =
         format!("SELECT frames FROM stream_events_kept WHERE stream_id = '{run}' ORDER BY first_seq");
@@ -115,7 +115,7 @@ async fn events(database: &Client, run: &str) -> Result<Vec<Value>> {
     Ok(events)
 }
 
-/// The score of each result, exactly as it is stored.
+/// Each result's score, exactly as stored.
 async fn scores(database: &Client, run: &str) -> Result<String> {
     let scores = format!(
         "SELECT coalesce(string_agg(concat_ws(' ', candidate, case_index, sample, phase, epoch, score, passed), E'\\n'
@@ -125,15 +125,15 @@ async fn scores(database: &Client, run: &str) -> Result<String> {
     Ok(database.query_one(&scores, &[]).await?.get(0))
 }
 
-/// A case in events: candidate, place in the dataset, number of the execution.
+/// A case's key in events: candidate, index in the dataset, execution number.
 type CaseKey = [Option<u64>; 3];
 
-/// Events without what may differ, in an order that two executions of the same training have in common.
+/// Events without the fields that may differ, in an order that is the same for all executions of a training.
 ///
-/// That is the order in which they are stored, but for one part, which is not defined: cases run concurrently, so between two other
-/// events (a candidate, a checkpoint, an epoch, a warning, the result) the progress of different cases comes in any order. There it is sorted by candidate,
-/// case and number of the execution; events of the same execution of a case keep their order. `training_resumed` says that there was
-/// a kill, and is left out.
+/// The order is the stored order, with one exception: cases run concurrently, so between two other events (a candidate,
+/// a checkpoint, an epoch, a warning, the result) the progress of different cases comes in any order. That progress is
+/// sorted by candidate, case and execution number; events of one execution keep their order. `training_resumed` reports
+/// a kill and is left out.
 fn ordered(events: &[Value]) -> Vec<Value> {
     let mut ordered = Vec::new();
     let mut concurrent: Vec<(CaseKey, Value)> = Vec::new();
@@ -156,17 +156,17 @@ fn ordered(events: &[Value]) -> Vec<Value> {
 
 fn sorted(concurrent: &mut Vec<(CaseKey, Value)>) -> impl Iterator<Item = Value> {
     let mut cases = std::mem::take(concurrent);
-    // Stable.
+    // This sort is stable.
     cases.sort_by_key(|(key, _)| *key);
     cases.into_iter().map(|(_, event)| event)
 }
 
-/// Numbers for the ids of a training, in the order in which they come: an id has the same number in all parts.
+/// Numbers the ids of a training in order of appearance: an id has the same number in all parts.
 #[derive(Debug, Default)]
 struct Names(HashMap<String, usize>);
 
 impl Names {
-    /// A value without times, with numbers in place of its ids.
+    /// A value without times, with its ids replaced by numbers.
     fn comparable(&mut self, mut value: Value) -> String {
         timeless(&mut value);
         self.numbered(&value.to_string())
@@ -231,7 +231,7 @@ mod tests {
         let mut names = Names::default();
         assert_eq!(names.comparable(json!({"id": ONE, "at": 3})), r#"{"id":"id-0"}"#);
         assert_eq!(names.comparable(json!([OTHER, ONE])), r#"["id-1","id-0"]"#);
-        // The other way round is another training.
+        // The reverse order is a different training.
         let mut names = Names::default();
         assert_eq!(names.comparable(json!({"id": ONE})), r#"{"id":"id-0"}"#);
         assert_eq!(names.comparable(json!([ONE, OTHER])), r#"["id-0","id-1"]"#);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn only_cases_that_run_concurrently_may_change_places() {
+    fn only_concurrent_cases_may_be_reordered() {
         let events = [
             progress(0, 1, false),
             progress(0, 2, false),
@@ -259,7 +259,7 @@ mod tests {
         let changed = |order: [usize; 4]| ordered(&order.map(|at| events[at].clone())) == ordered(&events);
         assert!(changed([1, 0, 2, 3]));
         assert!(!changed([0, 2, 1, 3]) && !changed([0, 1, 3, 2]));
-        // Of the same case in order.
+        // Events of one case keep their order.
         let [first, again] = [false, true].map(|is_cached| progress(0, 1, is_cached));
         assert_ne!(ordered(&[first.clone(), again.clone()]), ordered(&[again, first]));
         let others = ["training_checkpoint", "training_candidate"].map(other);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resumption_and_the_progress_of_the_run_may_differ() {
+    fn resumptions_and_run_progress_are_ignored() {
         let killed = [progress(0, 1, false), other("training_resumed"), progress(0, 2, false)];
         let found = ordered(&killed);
         assert_eq!(found.len(), 2);

@@ -1,7 +1,8 @@
-//! A training that is killed at random moments ends as one that is not.
+//! Checks that a training that is killed at random moments ends like an undisturbed one.
 //!
-//! The same training is executed once undisturbed, then with `kill -9` at random moments. Every second restart is another instance, which
-//! takes the run over when the lease of the killed one has expired. If it ends before there were enough kills, the next one starts.
+//! The same training is executed once undisturbed, then with `kill -9` at random moments. Every second restart uses the
+//! other instance, which takes the run over after the killed instance's lease expires. If the training ends before
+//! enough kills, the next one starts.
 
 mod found;
 mod verdict;
@@ -21,22 +22,22 @@ use super::simulated::{ModelServer, Started};
 use super::splitmix::splitmix;
 use crate::cluster::{self, Cluster};
 
-/// Calls of each training.
+/// Model calls per training.
 const BUDGET: u64 = 500;
 /// Calls in flight.
 const CONCURRENCY: u64 = 4;
-/// The time of a call.
+/// Duration per call.
 const CALL: Duration = Duration::from_millis(40);
-/// Every so many lives are killed before they are seen to resume the run.
+/// One life in this many is killed before the run is seen to resume.
 const EARLY: u64 = 5;
-/// The longest of such a life.
+/// The longest early life.
 const EARLY_LIFE: Duration = Duration::from_millis(500);
-/// Between two looks.
+/// The poll interval.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// How long an instance may take to resume a run of another one, and a run to end.
+/// The timeout for an instance to resume another instance's run, and the timeout for a run to end.
 const RESUMED: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(600);
-/// After so many trainings in a row that ended before they could be killed, the bench fails.
+/// The bench fails after this many trainings in a row that ended before a kill.
 const MOST_UNDISTURBED: u64 = 20;
 
 pub(super) fn run(target: &Path, kills: u64, seed: u64, optimizer: &str) -> Result<()> {
@@ -46,7 +47,7 @@ pub(super) fn run(target: &Path, kills: u64, seed: u64, optimizer: &str) -> Resu
     actix_rt::System::new().block_on(measure(target, &cluster, (kills, seed), optimizer))
 }
 
-/// Two instances of the service, of which one is alive.
+/// Two service instances, one of them alive.
 struct Instances<'a> {
     target: &'a Path,
     cluster: &'a Cluster,
@@ -86,7 +87,7 @@ async fn measure(target: &Path, cluster: &Cluster, (kills, seed): (u64, u64), op
         service,
         instance: 0,
         random: Random { seed: splitmix(seed), drawn: 0 },
-        // All lives together are about as long as the undisturbed run.
+        // All lives together last about as long as the undisturbed run.
         life: 2 * took / u32::try_from(kills)?,
         done: 0,
     };
@@ -113,7 +114,7 @@ async fn measure(target: &Path, cluster: &Cluster, (kills, seed): (u64, u64), op
     verdict::judge(target, &first, &killed, (kills, CONCURRENCY))
 }
 
-/// Starts the training with a workflow of its own.
+/// Starts the training with a new workflow.
 async fn start(address: &str, optimizer: &str) -> Result<Started> {
     let settings = json!({
         "name": optimizer, "epochs": 50, "seed": 1, "max_concurrency": CONCURRENCY,
@@ -122,11 +123,11 @@ async fn start(address: &str, optimizer: &str) -> Result<Started> {
     Started::start(address, &World::draw(Family::Pair, 1), settings).await
 }
 
-/// Kills the service and starts it again.
+/// Kills and restarts the service.
 struct Killer<'a> {
     instances: &'a Instances<'a>,
     database: &'a Client,
-    /// The instance that is alive, and its number.
+    /// The live instance, and its number.
     service: Server,
     instance: u64,
     random: Random,
@@ -137,7 +138,7 @@ struct Killer<'a> {
 }
 
 impl Killer<'_> {
-    /// Kills until there were this many kills in all, or the run has ended. What comes after the end does not count.
+    /// Kills until the total reaches `wanted`, or the run has ended. Kills after the end do not count.
     async fn kill(&mut self, started: &Started, wanted: u64) -> Result<()> {
         let mut seen = 0;
         while self.done < wanted {
@@ -167,7 +168,7 @@ impl Killer<'_> {
     }
 }
 
-/// Whether the end of the run is stored.
+/// Whether the run's end is stored.
 async fn has_ended(database: &Client, started: &Started) -> Result<bool> {
     let ended = format!(
         "SELECT coalesce(bool_or(frames LIKE '%\"type\":\"run_completed\"%'), false)
@@ -177,7 +178,7 @@ async fn has_ended(database: &Client, started: &Started) -> Result<bool> {
     Ok(database.query_one(&ended, &[]).await?.get(0))
 }
 
-/// Waits until the run executes after this commit of its events; `false` if it has ended.
+/// Waits until the run executes after this event commit; `false` if it has ended.
 async fn resumed(database: &Client, started: &Started, after: i64) -> Result<bool> {
     let run = &started.run;
     let any = format!(
@@ -198,7 +199,7 @@ async fn resumed(database: &Client, started: &Started, after: i64) -> Result<boo
     }
 }
 
-/// The number of the first event of the last commit.
+/// The last commit's first event number.
 async fn last_commit(database: &Client, started: &Started) -> Result<i64> {
     let last = format!(
         "SELECT coalesce(max(first_seq), 0)::int8 FROM stream_events_kept WHERE stream_id = '{}'",
@@ -207,14 +208,14 @@ async fn last_commit(database: &Client, started: &Started) -> Result<i64> {
     Ok(database.query_one(&last, &[]).await?.get(0))
 }
 
-/// The same times for the same seed.
+/// Deterministic random durations: the same seed gives the same ones.
 struct Random {
     seed: u64,
     drawn: u64,
 }
 
 impl Random {
-    /// A time of at most `most`.
+    /// A duration of at most `most`.
     fn up_to(&mut self, most: Duration) -> Duration {
         self.drawn += 1;
         let drawn = splitmix(self.seed.wrapping_add(self.drawn)) >> 32;

@@ -1,4 +1,5 @@
-//! What runs of the same training must have in common, whatever interrupts them. Pure but for the files of a difference.
+//! The properties that runs of the same training must share, however they are interrupted. Pure, except for the files
+//! that show a difference.
 
 use std::path::Path;
 
@@ -8,19 +9,19 @@ use super::found::Found;
 use crate::bench::outcome::{Gates, Outcome};
 use crate::bench::simulated::Received;
 
-/// What one run has left, and what the models have received from it.
+/// One run's stored results, and the calls that the models received from it.
 pub(super) struct Trial {
     pub(super) found: Found,
     pub(super) received: Received,
 }
 
-/// A run that was killed this many times.
+/// A run with its number of kills.
 pub(super) struct Killed {
     pub(super) trial: Trial,
     pub(super) kills: u64,
 }
 
-/// Prints the table; fails if a row does. `wanted`: kills; `in_flight`: calls that each of them may lose.
+/// Prints the table; fails if a row fails. `wanted`: kills; `in_flight`: calls that each kill may lose.
 pub(super) fn judge(
     target: &Path,
     undisturbed: &Trial,
@@ -54,7 +55,7 @@ const fn of_kills(done: u64, wanted: u64) -> Outcome {
     Outcome::of(done >= wanted && done > 0)
 }
 
-/// The rows of one run. `most`: calls that it may have made more than its usage says.
+/// One run's rows. `most`: maximum received calls beyond those in its usage.
 fn of_trial(gates: &mut Gates, name: &str, Trial { found, received }: &Trial, most: u64) {
     let mut row = |is_passed: bool, figure: String| {
         gates.add(Outcome::of(is_passed), format!("{name}: {figure}"));
@@ -81,7 +82,7 @@ fn of_trial(gates: &mut Gates, name: &str, Trial { found, received }: &Trial, mo
     row(received.repeated <= most, format!("repeated calls, at most {most}: {}", received.repeated));
 }
 
-/// Writes two texts that differ, and says where.
+/// Writes two texts that differ, and returns where they differ.
 fn written(target: &Path, name: &str, texts: [&String; 2]) -> Result<String> {
     for (text, of) in texts.iter().zip(["undisturbed", "killed"]) {
         std::fs::write(target.join(format!("bench-kills-{name}-{of}.txt")), text)?;
@@ -110,7 +111,7 @@ mod tests {
     fn all_kills_must_have_happened() {
         assert_eq!(of_kills(100, 100), Outcome::Passed);
         assert_eq!(
-            [(50, 100), (99, 100), (0, 0)].map(|(done, wanted)| of_kills(done, wanted)),
+            [(50, 100), (99, 100), (0, 0)].map(|(done, planned)| of_kills(done, planned)),
             [Outcome::Failed; 3]
         );
     }

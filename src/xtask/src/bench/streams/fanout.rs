@@ -1,4 +1,4 @@
-//! How late a piece reaches a reader after the first reader of its stream had it, beside the floor.
+//! The delay between a stream's first reader and the others for the same piece, compared with the floor.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,10 +14,10 @@ use super::super::sizes::Sizes;
 use super::{PIECES, reader, service, slow, speaker};
 
 const AT_ONCE: usize = 64;
-/// Between the last reader's connecting and the measurement.
+/// The time between the last reader's connection and the measurement.
 const WARM_UP: Duration = Duration::from_secs(3);
 
-/// Who has what, and how often.
+/// One measurement's figures.
 struct Figures {
     lag: Vec<Duration>,
     pieces: f64,
@@ -30,7 +30,7 @@ struct Figures {
 pub(super) async fn measure(target: &Path, sizes: Sizes) -> Result<()> {
     let Sizes { readers, turns, seconds, .. } = sizes;
     println!(
-        "\n{readers} readers on {turns} streams of 20 pieces a second, {seconds} s each; lag: behind the first reader of \
+        "\n{readers} readers on {turns} streams of 20 pieces a second, {seconds} s each; lag: after the first reader of \
          the same stream that has the piece"
     );
     println!(
@@ -84,18 +84,18 @@ async fn join(address: &str, paths: &[String], readers: usize) -> Result<Vec<rea
     stream::iter(0..readers).map(join).buffered(AT_ONCE).try_collect().await
 }
 
-/// Readers at work; each notes when it had which event of its stream.
+/// Active readers; each notes the time when it receives an event of its stream.
 struct Crowd {
-    /// For each stream: when the first had the event, and how often it came how late.
+    /// Per stream: when the first reader had each event, and each reader's lag after that.
     streams: Vec<Arc<Mutex<Seen>>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
 
 #[derive(Default)]
 struct Seen {
-    /// By sequence number.
+    /// Indexed by sequence number.
     first: Vec<Option<Instant>>,
-    /// Counted only during a measurement.
+    /// Whether a measurement is running; lags are counted only then.
     measuring: bool,
     lag: Vec<Duration>,
 }

@@ -1,5 +1,5 @@
-//! The floor: a bare actix-web server that broadcasts the same bytes to as many readers. Nothing is stored, no
-//! reader is authenticated, and none can resume.
+//! The floor: a bare actix-web server that broadcasts the same bytes to as many readers. Nothing is stored, no reader
+//! is authenticated, and none can resume.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::sync::broadcast::{self, Sender};
 
 use super::super::server::pause;
 
-/// As many as a topic of the service keeps.
+/// A topic's capacity in the service.
 const CAPACITY: usize = 16;
 const PACE: Duration = Duration::from_millis(50);
 
@@ -24,7 +24,7 @@ pub(in super::super) fn run(topics: usize) -> Result<()> {
 
 async fn serve(topics: usize) -> Result<()> {
     let senders: Arc<Vec<Sender<Bytes>>> = Arc::new((0..topics).map(|_| Sender::new(CAPACITY)).collect());
-    // The writers have threads of their own, as the service's turns do.
+    // The writers have separate threads, like the service's turns.
     let writers = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     for (nth, sender) in senders.iter().cloned().enumerate() {
         writers.spawn(write(sender, nth, topics));
@@ -43,13 +43,13 @@ async fn serve(topics: usize) -> Result<()> {
 }
 
 async fn write(sender: Sender<Bytes>, nth: usize, topics: usize) {
-    // Spread over the pace, as turns that began one after the other are.
+    // Offsets are spread over the pace, as with turns that began one after another.
     let share = f64::from(u32::try_from(nth).unwrap_or(0)) / f64::from(u32::try_from(topics).unwrap_or(1));
     pause(PACE.mul_f64(share)).await;
     let mut pace = tokio::time::interval(PACE);
     for seq in 1_u64.. {
         pace.tick().await;
-        // As long as an event of the service is.
+        // As long as a service event.
         let event = format!(
             "id: 019aa5d0-0000-7000-8000-{nth:012}.{seq}\ndata: {{\"type\":\"thread.item.updated\",\"item_id\":\
              \"msg_0123456789abcdef0123456789abcdef\",\"update\":{{\"type\":\"content_part_added\",\"part\":\
@@ -71,7 +71,7 @@ async fn next(
     loop {
         match events.recv().await {
             Ok(event) => return Some((Ok(event), events)),
-            // Lost: there is nowhere to read it again.
+            // Lost: nothing stores it for a second read.
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return None,
         }

@@ -1,4 +1,4 @@
-//! How late a piece is for a reader on another instance, beside a second reader on the instance that writes it.
+//! A piece's delay for a reader on another instance, compared with a second reader on the writing instance.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,12 +13,13 @@ use super::reader::{self, Open};
 use super::speaker;
 use crate::cluster::{self, Cluster};
 
-/// Until both instances know of each other, and the readers are announced.
+/// The time until both instances know each other, and the readers are announced.
 const SETTLE: Duration = Duration::from_secs(8);
 
 type Seen = HashMap<u64, Instant>;
 
-/// Writes `turns` streams on one instance, 20 pieces a second each, and reads each of them there twice and once elsewhere.
+/// Writes `turns` streams on one instance, 20 pieces a second each, and reads each of them there twice and once
+/// elsewhere.
 pub(super) async fn measure(target: &Path, turns: usize, seconds: u64) -> Result<()> {
     let binaries = cluster::binaries().context("no PostgreSQL server programs")?;
     let cluster = Cluster::start_on_disk(binaries, &target.join("bench-postgres.log"))?;
@@ -62,7 +63,7 @@ pub(super) async fn measure(target: &Path, turns: usize, seconds: u64) -> Result
     Ok(())
 }
 
-/// When each event came, for a while. What was there before does not count.
+/// Each event's arrival time during `time`. Earlier events do not count.
 async fn read(mut open: Open, time: Duration) -> Result<Seen> {
     let mut seen = Seen::new();
     let end = now() + time;

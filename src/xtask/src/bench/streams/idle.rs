@@ -1,4 +1,4 @@
-//! What an open stream costs in which nothing happens: with a turn of its own, and as one more reader of a turn.
+//! An open idle stream's cost: with its own turn, and as one more reader of a turn.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::super::process::{cpu_alone, resident_mib};
 use super::super::server::{count, now, pause};
 use super::{reader, service, sleeper};
 
-/// Requests under way while the streams are opened.
+/// Concurrent requests while the streams are opened.
 const AT_ONCE: usize = 64;
-/// Turns whose streams many read.
+/// Turns whose streams have many readers.
 const SHARED: usize = 10;
-/// Until the first pings have been sent and everything is quiet.
+/// The time until the first pings have been sent and everything is quiet.
 const SETTLE: Duration = Duration::from_secs(12);
-/// Over which the CPU of idle streams is counted: one ping for each.
+/// The period in which idle streams' CPU time is counted: one ping per stream.
 const WATCHED: Duration = Duration::from_secs(10);
 
 pub(super) async fn measure(target: &Path, streams: usize) -> Result<()> {
@@ -25,7 +25,7 @@ pub(super) async fn measure(target: &Path, streams: usize) -> Result<()> {
     let (server, workflow) = (&running.server, &running.workflow);
     let pid = server.child.id();
     let begin = |nth| reader::begin(&server.address, workflow, nth);
-    // What the first ones cost once, a later one does not.
+    // One-time costs fall on these first streams.
     let warm: Vec<_> = stream::iter(0..SHARED).map(begin).buffered(AT_ONCE).try_collect().await?;
     pause(Duration::from_secs(2)).await;
     let before = resident_mib(pid)?;

@@ -1,4 +1,4 @@
-//! Measures open streams: what an idle one costs, and how late a piece is when many read.
+//! Measures open streams: the cost of an idle one, and the delay of a piece with many readers.
 
 mod fanout;
 pub(super) mod floor;
@@ -17,7 +17,7 @@ use super::server::{self, Server, post};
 use super::sizes::Sizes;
 use crate::cluster::{self, Cluster};
 
-/// The pieces that a running turn writes, one each 50 ms: more than any measurement lasts.
+/// The pieces that a running turn writes, one every 50 ms: longer than any measurement lasts.
 const PIECES: usize = 6_000;
 
 pub(super) fn run(target: &Path, sizes: Sizes) -> Result<()> {
@@ -25,7 +25,7 @@ pub(super) fn run(target: &Path, sizes: Sizes) -> Result<()> {
     let needed = sizes.idle.max(sizes.readers + 2 * sizes.turns) + 200;
     ensure!(
         files >= u64::try_from(needed)?,
-        "{needed} connections need as many open files, and this user may have {files}; raise `ulimit -Hn` or ask for less"
+        "{needed} connections need as many open files, and this user may have {files}; raise `ulimit -Hn`, or request fewer connections"
     );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -41,7 +41,7 @@ pub(super) fn run(target: &Path, sizes: Sizes) -> Result<()> {
     })
 }
 
-/// Measures how late pieces are on another instance, for one stream and for many.
+/// Measures the delay of pieces on another instance, for one stream and for many.
 pub(super) fn run_instances(target: &Path, turns: usize, seconds: u64) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -50,7 +50,7 @@ pub(super) fn run_instances(target: &Path, turns: usize, seconds: u64) -> Result
     })
 }
 
-/// As many open files as this user may have, here and in what is started from here.
+/// Raises the open-file limit to this user's maximum, for this process and its children.
 fn raise_files() -> Result<u64> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
@@ -61,7 +61,7 @@ fn raise_files() -> Result<u64> {
 struct Service {
     server: Server,
     workflow: String,
-    // Its own: turns of an earlier measurement would be taken up again. Stopped last.
+    // A new cluster: otherwise the service would resume turns of an earlier measurement. Stopped last.
     cluster: Cluster,
 }
 
@@ -77,7 +77,7 @@ async fn service(target: &Path, graph: Value) -> Result<Service> {
     Ok(Service { server, workflow: id, cluster })
 }
 
-/// Says one word each 50 ms.
+/// A workflow that says one word every 50 ms.
 fn speaker() -> Value {
     let text = format!("{{% for n in range({PIECES}) %}}word {{% endfor %}}");
     json!({
@@ -87,7 +87,7 @@ fn speaker() -> Value {
     })
 }
 
-/// Waits an hour.
+/// A workflow that waits an hour.
 fn sleeper() -> Value {
     json!({
         "format": "graph/1",

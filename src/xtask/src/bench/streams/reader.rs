@@ -1,4 +1,4 @@
-//! Connections that read streams, doing as little as they can.
+//! Connections that read streams with as little work as possible.
 
 use std::net::SocketAddr;
 
@@ -7,15 +7,15 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Connections from one address of this machine; each has about 28,000 ports.
+/// Connections per local address; each address has about 28,000 ports.
 const EACH_ADDRESS: usize = 5_000;
 
-/// A stream that is being read; its head has been.
+/// An open stream; its head has been read.
 pub(super) struct Open {
     pub(super) socket: TcpStream,
-    /// Its head's `X-Chat-Stream-Id`.
+    /// The head's `X-Chat-Stream-Id`.
     pub(super) stream: String,
-    /// Read, not looked at yet.
+    /// Bytes read but not yet parsed.
     pub(super) unread: Vec<u8>,
 }
 
@@ -31,12 +31,12 @@ pub(super) async fn begin(address: &str, workflow: &str, nth: usize) -> Result<O
     open(address, nth, None, &format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())).await
 }
 
-/// Reads a stream that is there, behind an event.
+/// Reads an existing stream, optionally from after an event.
 pub(super) async fn join(address: &str, path: &str, nth: usize, after: Option<&str>) -> Result<Open> {
     open(address, nth, None, &get(address, path, after)).await
 }
 
-/// The same with a small window: what is sent waits at the sender.
+/// Like [`join`], with a small window: unread data waits at the sender.
 pub(super) async fn join_narrow(address: &str, path: &str) -> Result<Open> {
     open(address, 0, Some(4096), &get(address, path, None)).await
 }
@@ -52,7 +52,7 @@ async fn open(address: &str, nth: usize, window: Option<u32>, request: &str) -> 
     if let Some(bytes) = window {
         socket.set_recv_buffer_size(bytes)?;
     }
-    // 127.0.0.2, 127.0.0.3, …: the ports of one address may not be enough.
+    // 127.0.0.2, 127.0.0.3, …: one address may have too few ports.
     let from = u8::try_from(2 + nth / EACH_ADDRESS)?;
     socket.bind(SocketAddr::from(([127, 0, 0, from], 0)))?;
     let mut socket = socket.connect(to).await?;
@@ -75,7 +75,7 @@ async fn open(address: &str, nth: usize, window: Option<u32>, request: &str) -> 
 }
 
 impl Open {
-    /// Takes the sequence numbers of the events that are whole by now, and forgets their bytes.
+    /// Passes on the complete events' sequence numbers, and drops their bytes.
     pub(super) fn events(&mut self, mut seen: impl FnMut(u64)) {
         let mut done = 0;
         while let Some(rest) = self.unread.get(done..)
@@ -90,7 +90,7 @@ impl Open {
         self.unread.drain(..done);
     }
 
-    /// More bytes.
+    /// Reads more bytes.
     pub(super) async fn more(&mut self) -> Result<()> {
         let read = self.socket.read_buf(&mut self.unread).await.context("a reader's connection")?;
         ensure!(read > 0, "the server closed a reader's connection");
@@ -98,7 +98,7 @@ impl Open {
     }
 }
 
-/// The number behind the dot of the line `id: <stream>.<number>`, which a chunk's length may precede.
+/// The number after the dot of the line `id: <stream>.<number>`, which a chunk length may precede.
 fn sequence(event: &[u8]) -> Option<u64> {
     let at = find(event, b"id: ")?;
     let line = event.get(at..)?.split(|byte| *byte == b'\n').next()?;

@@ -1,4 +1,4 @@
-//! A reader that takes one byte a second: what it holds up, what it costs, and that it loses nothing.
+//! A reader that takes one byte a second: whether it delays others, its cost, and that it loses nothing.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use super::super::process::resident_mib;
 use super::super::server::{count, pause};
 use super::{reader, service, speaker};
 
-/// Slow readers at a time, to see what one costs.
+/// Concurrent slow readers, to measure the cost per reader.
 const MANY: usize = 200;
-/// A writer of 20 pieces a second has left them far behind by then.
+/// By then, a writer with 20 pieces a second is far ahead of them.
 const BEHIND: Duration = Duration::from_secs(30);
 
-/// A reader at one byte a second.
+/// A reader that takes one byte a second.
 pub(super) struct Slow {
     reading: JoinHandle<Result<reader::Open>>,
     stop: tokio::sync::watch::Sender<bool>,
@@ -41,15 +41,15 @@ impl Slow {
         Ok(Self { reading, stop })
     }
 
-    /// It reads on as fast as it can until it is at the end of what there is, then comes back on another connection
-    /// behind the last event it has: no event is missing, and none comes twice.
+    /// Reads at full speed to the end of the buffered data, then resumes on a new connection after its last event: no
+    /// event is missing or repeated.
     pub(super) async fn finish(self, address: &str, path: &str) -> Result<()> {
         self.stop.send(true)?;
         let mut open = self.reading.await??;
         let had = open.unread.len();
         let mut seen = Vec::new();
         let id = path.rsplit('/').next().unwrap_or_default();
-        // Enough to be past what waited in sockets and buffers.
+        // Enough to be past the data in sockets and buffers.
         while seen.len() < 200 {
             open.more().await?;
             open.events(|seq| seen.push(seq));
@@ -74,7 +74,7 @@ impl Slow {
     }
 }
 
-/// What slow readers hold of the service's memory.
+/// Measures the service memory that slow readers hold.
 pub(super) async fn memory(target: &Path) -> Result<()> {
     let running = service(target, speaker()).await?;
     let (server, workflow) = (&running.server, &running.workflow);

@@ -1,11 +1,11 @@
-//! What a release has: a page that names it in each line, and two files under names of their own. Pure.
+//! A release's content: a page that names the release in each line, and two files with content-based names. Pure.
 
 use super::super::splitmix::splitmix;
 
-/// Lines of a page: more than one piece of an answer.
+/// Lines per page: more than fit into one response piece.
 const LINES: usize = 8_000;
 
-/// The page of a release.
+/// A release's page.
 pub(super) fn page(number: u64) -> String {
     let [script, style] = files(number).map(|(path, _)| path);
     let head = format!(
@@ -14,7 +14,7 @@ pub(super) fn page(number: u64) -> String {
     head + &format!("<p>release {number}\n").repeat(LINES)
 }
 
-/// Paths and contents of the files that a page loads; each name is that of its content, as build tools write it.
+/// Paths and contents of the files that a page loads; each name depends on the content, as build tools do it.
 pub(super) fn files(number: u64) -> [(String, String); 2] {
     let name = |kind: u64| format!("{:016x}", splitmix(number.wrapping_mul(2).wrapping_add(kind)));
     [
@@ -23,7 +23,7 @@ pub(super) fn files(number: u64) -> [(String, String); 2] {
     ]
 }
 
-/// The release that a page says it is of.
+/// The release that a page names as its own.
 pub(super) fn number(page: &[u8]) -> Option<u64> {
     let start = page.get(..page.len().min(100))?;
     let text = String::from_utf8_lossy(start);
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_says_its_release_and_names_its_files() {
+    fn a_page_has_its_release_and_its_files() {
         let page = page(7);
         assert_eq!(number(page.as_bytes()), Some(7));
         for (path, content) in files(7) {

@@ -1,14 +1,14 @@
-//! What readers and the publisher have found so far.
+//! The readers' and the publisher's results so far.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::super::outcome::{Gates, Outcome};
 
-/// Least switches of each kind, and kills.
+/// The minimum count for each kind of switch, and for kills.
 const MIN_COUNT: usize = 10;
 
-/// Counts, and the order of the switches.
+/// The counts, and the order of the switches.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) reads: AtomicUsize,
@@ -17,19 +17,19 @@ pub(super) struct Found {
     pub(super) publishes: AtomicUsize,
     pub(super) rollbacks: AtomicUsize,
     pub(super) kills: AtomicUsize,
-    /// Connections that a kill broke or refused, of readers and of the publisher.
+    /// Connections that a kill broke or refused, for readers and the publisher.
     pub(super) broken: AtomicUsize,
-    /// Answers that did not come in time.
+    /// Responses after the timeout.
     pub(super) late: AtomicUsize,
-    /// Reads that neither instance answered.
+    /// Reads without a response from either instance.
     pub(super) unanswered: AtomicUsize,
-    /// 5xx.
+    /// Responses with a 5xx status.
     pub(super) errors: AtomicUsize,
-    /// Pages and files with bytes of another release than theirs, or of one that was not active.
+    /// Pages and files with the wrong release's bytes, or from a release that was not active.
     pub(super) mixed: AtomicUsize,
-    /// 404.
+    /// Responses with status 404.
     pub(super) missing: AtomicUsize,
-    /// Every other answer but 200.
+    /// Responses with any other status except 200.
     pub(super) others: AtomicUsize,
     pub(super) ends: AtomicBool,
     order: Mutex<Order>,
@@ -48,24 +48,25 @@ impl Found {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A switch to this content is about to be asked for.
+    /// Records a switch to this content before it is requested.
     pub(super) fn attempt(&self, content: u64) -> usize {
         let mut order = self.order();
         order.attempts.push(content);
         order.attempts.len().saturating_sub(1)
     }
 
-    /// The attempt was done: what was active before it is not any more.
+    /// Records that the attempt was done: the previously active content is not active any more.
     pub(super) fn done(&self, attempt: usize) {
         self.order().done = attempt;
     }
 
-    /// Names what is active now, for [`Self::may_be_active`].
+    /// The current position, for [`Self::may_be_active`].
     pub(super) fn now(&self) -> usize {
         self.order().done
     }
 
-    /// Whether a content may have been active at some moment since then. A switch that is not known to be done may be done.
+    /// Whether a content may have been active at some moment since then. A switch that is not known to be done may be
+    /// done.
     pub(super) fn may_be_active(&self, since: usize, content: u64) -> bool {
         self.order().attempts.get(since..).is_some_and(|attempts| attempts.contains(&content))
     }
@@ -78,7 +79,7 @@ impl Found {
             && enough(&self.kills)
     }
 
-    /// Prints what was found.
+    /// Prints the results, and returns the gates.
     pub(super) fn report(&self, reads: usize) -> Gates {
         println!(
             "\n{} reads ({} pages, {} files), {} publishes, {} rollbacks, {} kills; {} connections broke or were refused",
@@ -127,18 +128,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_content_may_be_active_from_the_attempt_to_the_next_one_that_is_done() {
+    fn content_may_be_active_until_the_next_completed_attempt() {
         let found = Found::default();
         let first = found.attempt(1);
         found.done(first);
         let before = found.now();
         assert!(found.may_be_active(before, 1) && !found.may_be_active(before, 2));
         let second = found.attempt(2);
-        // Not known to be done: either may be seen.
+        // The switch is not known to be done: either may be seen.
         assert!(found.may_be_active(found.now(), 1) && found.may_be_active(found.now(), 2));
         found.done(second);
         assert!(!found.may_be_active(found.now(), 1) && found.may_be_active(found.now(), 2));
-        // A read that began before may still have the first.
+        // A read that began earlier may still get the first.
         assert!(found.may_be_active(before, 1));
     }
 

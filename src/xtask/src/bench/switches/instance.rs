@@ -1,4 +1,4 @@
-//! An instance of the service that is started again after each kill.
+//! A service instance that is restarted after each kill.
 
 use std::fs;
 use std::net::TcpListener;
@@ -23,10 +23,10 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// Starts it and waits until it is ready.
+    /// Starts the instance and waits until it is ready.
     ///
     /// # Errors
-    /// If it is not ready in a minute.
+    /// If it is not ready within a minute.
     pub(super) async fn start(target: &Path, cluster: &Cluster, name: &str) -> Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let data = target.join(format!("bench-data-{}-{name}", std::process::id()));
@@ -39,13 +39,13 @@ impl Instance {
         Ok(started)
     }
 
-    /// Kills it, starts it again and waits until it is ready.
+    /// Kills the instance, restarts it and waits until it is ready.
     ///
     /// # Errors
-    /// If it had ended by itself, or is not ready in a minute.
+    /// If it had already ended, or is not ready within a minute.
     pub(super) async fn kill(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
-            bail!("{} ended by itself: {status}", self.address);
+            bail!("{} ended unexpectedly: {status}", self.address);
         }
         // SIGKILL.
         self.child.kill()?;

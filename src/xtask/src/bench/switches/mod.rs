@@ -1,5 +1,5 @@
-//! Reads of an app from two instances while its releases are switched and either instance is killed: each page is of one active release, the
-//! files of its pages are found for an hour, and no answer is an error of the service.
+//! Reads an app from two instances while its releases are switched and either instance is killed: each page is from one
+//! active release, the files of its pages are found for an hour, and no response is a service error.
 
 mod content;
 mod found;
@@ -24,9 +24,9 @@ use publisher::Publisher;
 use reader::Reader;
 
 const READERS: u64 = 8;
-/// Between a restart and the next kill, in milliseconds.
+/// The pause between a restart and the next kill, in milliseconds.
 const KILL_PAUSE_MILLIS: std::ops::Range<u64> = 500..2_500;
-/// The bench ends after it, enough or not.
+/// The bench ends after this time, complete or not.
 const TIME_LIMIT: Duration = Duration::from_mins(15);
 
 pub(super) fn run(target: &Path, reads: usize, seed: u64) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Publishes, and rolls back, again and again.
+//! Publishes and rolls back repeatedly.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::super::server::pause;
 use super::content::{files, page};
 use super::found::{Found, add};
 
-/// Between two switches.
+/// The pause between two switches.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Attempts before the publisher gives up.
 const ATTEMPTS: u32 = 20;
@@ -21,13 +21,13 @@ pub(super) struct Publisher {
     pub(super) found: Arc<Found>,
     pub(super) app: App,
     pub(super) addresses: [String; 2],
-    /// The instance that is asked next.
+    /// The next instance's index.
     next: usize,
-    /// The contents of deployments.
+    /// Deployed contents by deployment id.
     contents: HashMap<String, u64>,
 }
 
-/// What makes a content active.
+/// A way to make a content active.
 enum Switch<'a> {
     Publish(&'a Deployment),
     RollBack(&'a str),
@@ -43,10 +43,10 @@ impl Publisher {
         self.addresses.get(self.next).cloned().unwrap_or_default()
     }
 
-    /// Deploys and publishes a content. Returns the id of its release.
+    /// Deploys and publishes a content. Returns its release id.
     ///
     /// # Errors
-    /// If it is refused, or neither instance does it.
+    /// If it is rejected, or neither instance does it.
     pub(super) async fn publish(&mut self, content: u64) -> Result<String> {
         let [(script, code), (style, rules)] = files(content);
         let page = page(content);
@@ -67,7 +67,7 @@ impl Publisher {
         bail!("release {content} is not deployed after {ATTEMPTS} attempts")
     }
 
-    /// Publishes one content after the other; after each but the first, the one before it is made active again.
+    /// Publishes one content after another; after each one except the first, it rolls back to the previous one.
     ///
     /// # Errors
     /// As [`Self::publish`].
@@ -86,7 +86,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Makes a content active. Whether an attempt without an answer was done is asked.
+    /// Makes a content active. After an attempt without a response, asks whether it was done.
     async fn switch(&mut self, content: u64, switch: &Switch<'_>) -> Result<String> {
         for _ in 0..ATTEMPTS {
             let address = self.address();
@@ -122,10 +122,10 @@ impl Publisher {
         bail!("neither instance says what is active")
     }
 
-    /// Counts a failure, and waits a moment.
+    /// Counts a failure, then pauses.
     ///
     /// # Errors
-    /// If the service has refused it.
+    /// If the service has rejected the request.
     async fn broke(&self, failure: Failure) -> Result<()> {
         match failure {
             Failure::Broken(Broken::Connection) => add(&self.found.broken),

@@ -1,4 +1,4 @@
-//! A client with two addresses: if one breaks, it asks the other.
+//! A client with two addresses: if one fails, it uses the other.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,14 +10,14 @@ use super::super::splitmix::splitmix;
 use super::content::{self, files, page};
 use super::found::{Found, add};
 
-/// Between two pages of a reader.
+/// A reader's pause between two pages.
 const PAUSE: Duration = Duration::from_millis(15);
 
 pub(super) struct Reader {
     pub(super) found: Arc<Found>,
     pub(super) addresses: [String; 2],
     pub(super) host: String,
-    /// Where its random numbers are.
+    /// The position in its pseudorandom sequence.
     pub(super) place: u64,
     /// Releases whose pages it has seen; the bench takes minutes, so each was loaded within the last hour.
     pub(super) seen: Vec<u64>,
@@ -42,11 +42,11 @@ impl Reader {
 
     fn random(&mut self) -> u64 {
         self.place = self.place.wrapping_add(1);
-        // Without its sign as a number of 32 bits, which fits everywhere.
+        // 31 bits, which fit into any integer type used here.
         splitmix(self.place) >> 33
     }
 
-    /// Loads the page. Returns its release if it is whole and was active.
+    /// Loads the page. Returns its release if it is complete and was active.
     async fn page(&mut self) -> Option<u64> {
         let before = self.found.now();
         let answer = self.read("/").await?;
@@ -60,7 +60,7 @@ impl Reader {
         number
     }
 
-    /// Loads the files of a page.
+    /// Loads a page's files.
     async fn files(&mut self, number: u64) {
         for (path, content) in files(number) {
             let Some(answer) = self.read(&format!("/{path}")).await else { continue };
@@ -71,7 +71,7 @@ impl Reader {
         }
     }
 
-    /// Reads a path from an instance, and from the other one if that breaks. Returns nothing but good answers.
+    /// Reads a path from one instance, and from the other if that fails. Returns only successful responses.
     async fn read(&mut self, path: &str) -> Option<Answer> {
         let first = usize::from(self.random() & 1 == 1);
         for which in [first, 1 - first] {

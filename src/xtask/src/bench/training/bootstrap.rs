@@ -1,8 +1,8 @@
-//! The mean of differences with its interval. Pure.
+//! The mean of differences with its confidence interval. Pure.
 
 use crate::bench::splitmix::splitmix;
 
-/// Resamples of an interval.
+/// Resamples per interval.
 const RESAMPLES: u64 = 4_000;
 
 /// A mean with its 95 % interval.
@@ -13,7 +13,7 @@ pub(super) struct Estimate {
     pub(super) high: f64,
 }
 
-/// Of values, by bootstrap: the same for the same values. 0 of none.
+/// Estimates the mean by bootstrap: deterministic; 0 for no values.
 pub(super) fn estimate(values: &[f64]) -> Estimate {
     let count = u64::try_from(values.len()).unwrap_or(u64::MAX).max(1);
     let resample = |number: u64| {
@@ -42,7 +42,7 @@ mod tests {
         assert_eq!((same.mean, same.low, same.high), (0.25, 0.25, 0.25));
         let values: Vec<f64> = (0..100).map(|at| f64::from(at % 10) / 10.0).collect();
         let found = estimate(&values);
-        // 1.96 standard errors of a deviation of .287.
+        // 1.96 standard errors of a standard deviation of .287.
         assert!((found.mean - 0.45).abs() < 1e-9, "{found:?}");
         assert!((found.low - 0.394).abs() < 0.01 && (found.high - 0.506).abs() < 0.01, "{found:?}");
         assert_eq!(found, estimate(&values));

@@ -1,4 +1,4 @@
-//! True scores by family and optimizer, and what they must be. Pure.
+//! True scores by family and optimizer, and the gates that they must pass. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,13 @@ use super::bootstrap::{Estimate, estimate, mean};
 use crate::bench::outcome::{Gates, Outcome};
 use crate::bench::server::count;
 
-/// Prompts that are worse by less than this are not worse.
+/// Prompts that score lower by less than this do not count as worse.
 const LOSS: f64 = 0.01;
-/// The share of runs on worlds without a gain that may lose more.
+/// The share of runs on worlds without a gain that may lose more than [`LOSS`].
 const MOST_LOSSES: f64 = 0.05;
 
-/// Families with something to gain; only the last one needs demos, and in the first four variations without feedback find little.
+/// Families with something to gain. Only the last one needs demos; in the first four, variations without feedback find
+/// little.
 const WITH_GAIN: &[Family] = &[
     Family::One,
     Family::Pair,
@@ -28,12 +29,12 @@ const BY_TEXTS: &[Family] = WITH_GAIN.split_at(7).0;
 const LARGE: &[Family] = WITH_GAIN.split_at(4).0;
 const NULL: [Family; 2] = [Family::NullOpt, Family::NullFlat];
 
-/// An optimizer must be better than another one by this, world by world.
+/// The minimum advantage of one optimizer over another, compared world by world.
 struct Gate {
     one: &'static str,
     other: &'static str,
     least: f64,
-    /// Whether the lower end of the interval must be above 0.
+    /// Whether the interval's lower end must also be above 0.
     is_certain: bool,
     families: &'static [Family],
 }
@@ -59,13 +60,13 @@ const GATES: [Gate; 8] = [
     gate("auto", "fewshot", -0.05, false, &[Family::Demo]),
 ];
 
-/// How far `auto` may be below the better of both.
+/// The minimum difference between `auto` and the better optimizer.
 const OF_AUTO: f64 = -0.02;
 
-/// By seed: the score at the start, and that of the returned prompts.
+/// Score pairs by seed: the scores of the initial and the returned prompts.
 type OfWorlds = BTreeMap<u64, (f64, f64)>;
 
-/// By family and optimizer.
+/// Scores by family and optimizer.
 #[derive(Default)]
 pub(super) struct Scores(BTreeMap<(Family, &'static str), OfWorlds>);
 
@@ -79,12 +80,12 @@ impl Scores {
         all.map(|(_, (_, returned))| *returned).collect()
     }
 
-    /// Mean of the returned prompts with its interval; `None` if the optimizer was not used.
+    /// The returned prompts' mean score with its interval; `None` if the optimizer was not used.
     pub(super) fn interval(&self, family: Family, optimizer: &'static str) -> Option<Estimate> {
         Some(self.returned(family, optimizer)).filter(|all| !all.is_empty()).map(|all| estimate(&all))
     }
 
-    /// The differences, world by world; `None` without a world in which both were used.
+    /// The mean difference, world by world; `None` without a world in which both were used.
     fn difference(&self, family: Family, one: &'static str, other: &'static str) -> Option<Estimate> {
         let (one, other) = (self.0.get(&(family, one))?, self.0.get(&(family, other))?);
         let paired = |(seed, (_, returned)): (&u64, &(f64, f64))| Some(returned - other.get(seed)?.1);
@@ -92,7 +93,7 @@ impl Scores {
         (!differences.is_empty()).then(|| estimate(&differences))
     }
 
-    /// The means, a line for each family.
+    /// Prints the means, one line per family.
     pub(super) fn print(&self, optimizers: &[&'static str]) {
         println!("\n  {:<10} {:>8}", "family", "seed");
         for family in Family::ALL {
@@ -112,14 +113,14 @@ impl Scores {
         }
     }
 
-    /// How many runs on worlds without a gain have lost, of how many; `None` if there is none.
+    /// Runs that have lost on worlds without a gain, and all runs; `None` without runs.
     fn losses(&self, family: Family, optimizer: &'static str) -> Option<(usize, usize)> {
         let scores = self.0.get(&(family, optimizer)).filter(|scores| !scores.is_empty())?;
         let lost = scores.values().filter(|(seed, returned)| *returned <= seed - LOSS).count();
         Some((lost, scores.len()))
     }
 
-    /// Runs that have lost where nothing can be gained, a line for each family.
+    /// Prints the runs that have lost where nothing can be gained, one line per family.
     pub(super) fn print_losses(&self, optimizers: &[&'static str]) {
         println!("\n  runs that have lost {LOSS} or more where nothing can be gained");
         for family in NULL {
@@ -133,7 +134,7 @@ impl Scores {
         }
     }
 
-    /// The gates of the scores: each of them, whether it was measured or not. `ours`: the optimizers of the service.
+    /// All score gates, measured or not. `ours`: the service's optimizers.
     pub(super) fn gates(&self, ours: &[&'static str]) -> Gates {
         let mut gates = Gates::default();
         let mut check = |found: Option<(String, bool)>, gate: String| match found {
@@ -172,7 +173,8 @@ impl Scores {
         gates
     }
 
-    /// `auto` beside the better one of the family, not of each world: that one would be better by chance.
+    /// Compares `auto` with the optimizer that is better in the whole family, not in each world: the better one per
+    /// world would win by chance.
     fn of_auto(&self, family: Family) -> Option<(&'static str, Estimate)> {
         let mean_of = |optimizer| self.interval(family, optimizer).map(|found| found.mean);
         let better = if mean_of("gepa")? > mean_of("textgrad")? { "gepa" } else { "textgrad" };
@@ -198,14 +200,14 @@ mod tests {
         scores
     }
 
-    /// How many gates passed, and how many failed.
+    /// Numbers of passed and failed gates.
     fn outcomes(scores: &Scores) -> (usize, usize) {
         let gates = scores.gates(&["gepa", "none"]);
         (gates.count(Outcome::Passed), gates.count(Outcome::Failed))
     }
 
     #[test]
-    fn a_gate_needs_its_difference_and_where_it_says_so_certainty() {
+    fn a_gate_needs_its_difference_and_optionally_significance() {
         let one = |gepa: [f64; 2]| {
             outcomes(&scores(&[(Family::One, "gepa", gepa), (Family::One, "reference", [0.5, 0.5])]))
         };
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_is_compared_with_what_is_better_in_the_family() {
+    fn auto_is_compared_with_the_better_optimizer_of_the_family() {
         let of = |auto: [f64; 2]| {
             let parts = [(Family::One, "gepa", [0.9, 0.5]), (Family::One, "textgrad", [0.5, 0.8])];
             outcomes(&scores(&[parts[0], parts[1], (Family::One, "auto", auto)]))
@@ -234,14 +236,14 @@ mod tests {
         let unmeasured = |scores: &Scores| scores.gates(&["gepa"]).count(Outcome::NotMeasured);
         let all: usize = GATES.iter().map(|gate| gate.families.len()).sum::<usize>() + Family::ALL.len() + 2;
         assert_eq!(unmeasured(&Scores::default()), all);
-        // No optimizer beside it, and other worlds.
+        // No optimizer to compare with, and different worlds.
         let mut few = scores(&[(Family::Strict, "gepa", [0.9, 0.9]), (Family::Strict, "auto", [0.1, 0.1])]);
         few.add(Family::Strict, "random", 7, (0.5, 0.5));
         assert_eq!((unmeasured(&few), outcomes(&few)), (all, (0, 0)));
     }
 
     #[test]
-    fn gates_name_families_by_what_they_need() {
+    fn family_lists_of_gates_match_their_properties() {
         assert_eq!(Family::ALL.into_iter().filter(|family| family.has_gain()).count(), WITH_GAIN.len());
         assert!(!BY_TEXTS.contains(&Family::Demo) && LARGE.last() == Some(&Family::Quad));
         assert!(NULL.iter().all(|family| !family.has_gain()));

@@ -1,4 +1,4 @@
-//! Trains the prompts of simulated worlds through the service, and scores what it returns exactly.
+//! Trains simulated worlds' prompts through the service, and scores the returned prompts exactly.
 
 mod bootstrap;
 mod gates;
@@ -19,11 +19,11 @@ use super::server::{self, now};
 use super::simulated::{ModelServer, Started};
 use crate::cluster::{self, Cluster};
 
-/// All optimizers. The last two find nothing in worlds that texts teach: they are used where only demos teach, and where nothing can be
-/// gained.
+/// All optimizers. The last two find nothing in worlds that texts teach: they are used where only demos teach, and
+/// where nothing can be gained.
 const OPTIMIZERS: [&str; 8] = ["random", "opro", "mipro", "textgrad", "gepa", "auto", "none", "fewshot"];
 const WITHOUT_TEXTS: [&str; 2] = ["none", "fewshot"];
-/// All of them, and the published algorithms.
+/// All optimizers, and the published algorithms.
 const SHOWN: [&str; 13] = [
     "random",
     "reference",
@@ -39,19 +39,19 @@ const SHOWN: [&str; 13] = [
     "fewshot",
     "mipro",
 ];
-/// What the gates demand: worlds of each family, and the numbers of calls.
+/// The gates' requirements: worlds per family, and the call budgets.
 const LEAST_WORLDS: u64 = 12;
 const BUDGETS: [u64; 2] = [500, 4_000];
-/// Trainings that execute at the same time.
+/// Concurrent trainings.
 const PARALLEL: usize = 4;
-/// Epochs of each, the most that a request may have: more than the budget pays for.
+/// Epochs per training, the most that a request may have: more than the budget pays for.
 const EPOCHS: u32 = 50;
-/// Between two looks at a run.
+/// The poll interval for a run.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// How long one training may take.
+/// The timeout for one training.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// `families`: the names of those that are measured; all if there are none.
+/// `families`: the measured families' names; all if empty.
 pub(super) fn run(target: &Path, budgets: &[u64], worlds: u64, families: &[String]) -> Result<()> {
     let named = |name: &String| Family::parse(name).with_context(|| format!("'{name}' is not a family"));
     let mut families: Vec<Family> = families.iter().map(named).collect::<Result<_>>()?;
@@ -84,7 +84,7 @@ pub(super) fn run(target: &Path, budgets: &[u64], worlds: u64, families: &[Strin
     })
 }
 
-/// What the gates demand of a run of this bench, and it does not do.
+/// The gates' requirements that this bench run does not meet.
 fn missing(budgets: &[u64], worlds: u64) -> Vec<String> {
     let budgets = BUDGETS.iter().filter(|budget| !budgets.contains(budget));
     let mut missing: Vec<String> = budgets.map(|budget| format!("{budget} calls: all gates")).collect();
@@ -103,18 +103,18 @@ struct Trial {
     budget: u64,
 }
 
-/// What a training has found.
+/// A training's result.
 struct Found {
     trial: Trial,
-    /// The exact score of the prompts at the start, and of those that were returned.
+    /// The exact scores of the initial prompts, and of the returned ones.
     seed: f64,
     returned: f64,
     calls: u64,
-    /// Placeholders of the prompts at the start that the returned ones lack.
+    /// Placeholders in the initial prompts that the returned ones lack.
     lost_placeholders: usize,
 }
 
-/// What is measured, and with what.
+/// The bench's inputs: service, models, worlds and families.
 #[derive(Clone, Copy)]
 struct Bench<'a> {
     target: &'a Path,
@@ -124,7 +124,7 @@ struct Bench<'a> {
     families: &'a [Family],
 }
 
-/// Counts of all trainings of a budget.
+/// Counts over all trainings with one budget.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     runs: u64,
@@ -134,7 +134,7 @@ struct Counts {
 }
 
 impl Bench<'_> {
-    /// Prints what trainings of this budget find; returns the gates.
+    /// Measures and prints the trainings with this budget; returns the gates.
     async fn measure(self, budget: u64) -> Result<Gates> {
         let Self { target, models, worlds, families, .. } = self;
         let trials = families.iter().flat_map(|family| {
@@ -228,7 +228,7 @@ fn is_used(family: Family, optimizer: &str) -> bool {
     family == Family::Demo || !family.has_gain() || !WITHOUT_TEXTS.contains(&optimizer)
 }
 
-/// Trains the prompts of a world.
+/// Trains a world's prompts.
 async fn train(address: &str, trial: Trial) -> Result<Found> {
     let world = World::draw(trial.family, trial.seed);
     let settings = json!({
@@ -254,7 +254,7 @@ async fn train(address: &str, trial: Trial) -> Result<Found> {
     })
 }
 
-/// How many placeholders of these prompts others lack.
+/// Number of placeholders in these prompts that the other prompts lack.
 fn lost_placeholders(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> usize {
     let lost = |(name, text): (&String, &String)| {
         let kept = placeholders(after.get(name).map(String::as_str).unwrap_or_default());
@@ -263,13 +263,13 @@ fn lost_placeholders(before: &BTreeMap<String, String>, after: &BTreeMap<String,
     before.iter().map(lost).sum()
 }
 
-/// What is between `{{` and `}}` in a text.
+/// The placeholder names between `{{` and `}}` in a text.
 fn placeholders(text: &str) -> BTreeSet<&str> {
     let parts = text.split("{{").skip(1);
     parts.filter_map(|part| Some(part.split_once("}}")?.0.trim())).collect()
 }
 
-/// The demos of a prompt, as a model receives them.
+/// A prompt's demos, as a model receives them.
 fn demos_of(demos: &Value) -> Vec<Demo> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let demo = |demo: &Value| {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placeholder_that_is_lost_is_counted() {
+    fn a_lost_placeholder_is_counted() {
         let prompts = |text: &str| BTreeMap::from([("answer".to_owned(), text.to_owned())]);
         let before = prompts("For {{ inputs.desk }}, {{ inputs.day }}.");
         assert_eq!(lost_placeholders(&before, &prompts("{{inputs.day}} at {{ inputs.desk }}")), 0);

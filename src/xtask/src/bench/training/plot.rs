@@ -1,4 +1,4 @@
-//! The true scores as a picture: a group for each family, a point with its 95 % interval for each optimizer. Pure.
+//! Draws the true scores: a group for each family, a point with its 95 % interval for each optimizer. Pure.
 
 use std::fmt::Write as _;
 
@@ -7,20 +7,20 @@ use worlds::Family;
 use super::bootstrap::Estimate;
 use super::gates::Scores;
 
-/// Sizes in pixels: of the picture, and of what surrounds the plot.
+/// Sizes in pixels: the picture's height, and the margins around the plot.
 const HEIGHT: f64 = 360.0;
 const LEFT: f64 = 44.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 36.0;
-/// Between two points of a group, and between two groups.
+/// Distances between two points in a group, and between two groups.
 const STEP: f64 = 15.0;
 const GAP: f64 = 30.0;
-/// Of the optimizers, in their order; they differ in brightness, too.
+/// The optimizers' colors, in their order; they also differ in brightness.
 const COLORS: [&str; 13] = [
     "#9a9a9a", "#c9b458", "#e3d9a6", "#a07d3b", "#cdb48f", "#7b9ec9", "#8d6cab", "#d98200", "#0072b2",
     "#cc3d6e", "#4a4a4a", "#00876a", "#5b3a29",
 ];
-/// Between two names of the legend.
+/// The distance between two names in the legend.
 const NAME: f64 = 164.0;
 
 /// A standalone SVG document.
@@ -40,7 +40,7 @@ pub(super) fn plot(scores: &Scores, optimizers: &[&'static str]) -> String {
         for (at, Estimate { mean, low, high }) in &points {
             let color = COLORS.get(*at).copied().unwrap_or("#000000");
             let [low, high, middle] = [*low, *high, *mean].map(y);
-            // Writing to a text never fails.
+            // Writing to a `String` never fails.
             let _ = writeln!(
                 body,
                 "<path d=\"M{x:.0} {low:.1}V{high:.1}\" stroke=\"{color}\" stroke-width=\"2\"/>\

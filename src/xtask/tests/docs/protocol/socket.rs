@@ -1,4 +1,4 @@
-//! Examples of the workflow websocket.
+//! Examples for the workflow websocket.
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use wire::{FieldError, SocketFrame, SocketMessage, SocketProblem, SocketRequest}
 const RUN: &str = "0198c0de-…";
 const AT: &str = "2026-11-14T09:30:00.000000Z";
 
-/// One message for each line.
+/// One message per line.
 fn lines(messages: &[impl serde::Serialize]) -> Result<String> {
     let lines: Vec<String> = messages.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     Ok(format!("```json\n{}\n```", lines.join("\n")))
@@ -37,7 +37,7 @@ pub(super) fn requests() -> Result<String> {
     ])
 }
 
-/// A training of the smallest size.
+/// The smallest training.
 fn training() -> Map<String, Value> {
     let training = json!({
         "dataset": {"cases": [{"inputs": {"message": "Where is my parcel?"}, "expected_output": "shipping"}]},

@@ -1,4 +1,4 @@
-//! `docs/WORKFLOWS.md`: the prose of `workflows/page.md`, with the node catalogue from the engine's own table.
+//! `docs/WORKFLOWS.md`: the prose in `workflows/page.md`, with the node catalogue from the engine's table.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use models::Prices;
 
 use super::protocol::fill;
 
-/// A marker such as `{{nodes}}` stands alone in its line.
+/// The prose; a marker such as `{{nodes}}` has a line to itself.
 const PROSE: &str = include_str!("workflows/page.md");
 
 pub(super) fn page() -> Result<String> {
@@ -84,7 +84,7 @@ fn fields(rows: &[FieldRow]) -> String {
     table
 }
 
-/// A bar would end the cell.
+/// Escapes bars, which would end the cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

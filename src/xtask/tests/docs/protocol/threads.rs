@@ -1,4 +1,4 @@
-//! Examples of the requests about threads.
+//! Example thread requests.
 
 use anyhow::Result;
 use wire::chat::{ChatOperation, Order, Page, PageRequest};

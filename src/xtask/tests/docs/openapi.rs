@@ -1,4 +1,4 @@
-//! `docs/openapi.json`, which the service serves: OpenAPI 3.1, from the declared operations and the types on the wire.
+//! `docs/openapi.json`, which the service serves: OpenAPI 3.1, from the declared operations and the wire types.
 
 mod schemas;
 
@@ -91,7 +91,7 @@ fn described(part: &str, operation: &Operation, schemas: &mut Schemas, refusals:
     described
 }
 
-/// The name of an operation as words.
+/// An operation's name as words.
 fn summary(id: &str) -> String {
     let words = id.replace('_', " ");
     let mut letters = words.chars();
@@ -140,7 +140,7 @@ fn in_query(parameter: &Parameter) -> Value {
     described
 }
 
-/// A response before it is written: several answers and refusals may have one status.
+/// A response before it is written: several answers and refusals may share a status.
 #[derive(Default)]
 struct Response {
     texts: Vec<String>,
@@ -156,7 +156,7 @@ impl Response {
         });
         let Some(shape) = answer.shape else { return };
         let schema = schemas.of_answer(shape);
-        // OpenAPI 3.1 cannot describe the events of a stream.
+        // OpenAPI 3.1 cannot describe stream events.
         let mut media = match shape.media {
             "text/event-stream" => json!({"schema": {"type": "string"}, "x-event-schema": schema}),
             _ => json!({"schema": schema}),
@@ -220,7 +220,7 @@ fn responses(operation: &Operation, schemas: &mut Schemas, refusals: &mut Refusa
     responses
 }
 
-/// Responses that refuse a request, each described once.
+/// Responses that reject a request, each described once.
 #[derive(Default)]
 struct Refusals {
     responses: Map<String, Value>,
@@ -259,7 +259,7 @@ impl Refusals {
     }
 }
 
-/// Adds an example; that it is JSON, and fits its schema, is tested.
+/// Adds an example. Tests check that it is JSON and fits its schema.
 fn example(media: &mut Value, example: Option<&str>) {
     let example = example.and_then(|example| serde_json::from_str(example).ok());
     if let (Some(example), Some(members)) = (example, media.as_object_mut()) {
@@ -267,7 +267,7 @@ fn example(media: &mut Value, example: Option<&str>) {
     }
 }
 
-/// A text whose links lead from the root of the documents.
+/// A text with its links relative to the documents' root.
 fn plain(text: &str) -> String {
     text.replace("](#", "](PROTOCOL.md#")
 }
@@ -290,14 +290,14 @@ mod tests {
             assert_eq!(described["operationId"], operation.id);
             assert!(!described["summary"].as_str().unwrap().is_empty());
             for response in described["responses"].as_object().unwrap().values() {
-                let said = response["description"].as_str().is_some_and(|text| !text.is_empty());
-                assert!(said || response.get("$ref").is_some(), "{}", operation.id);
+                let described = response["description"].as_str().is_some_and(|text| !text.is_empty());
+                assert!(described || response.get("$ref").is_some(), "{}", operation.id);
             }
         }
     }
 
     #[test]
-    fn every_reference_leads_somewhere() {
+    fn every_reference_resolves() {
         let document = document();
         let text = document.to_string();
         let schemas = document["components"]["schemas"].as_object().unwrap();

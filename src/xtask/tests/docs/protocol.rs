@@ -1,4 +1,4 @@
-//! `docs/PROTOCOL.md`: the prose of `protocol/page.md`, with tables and examples of the declared operations.
+//! `docs/PROTOCOL.md`: the prose in `protocol/page.md`, with tables and examples for the declared operations.
 
 mod chat;
 mod nodes;
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-/// A marker such as `{{events}}` stands alone in its line.
+/// The prose; a marker such as `{{events}}` has a line to itself.
 const PROSE: &str = include_str!("protocol/page.md");
 
 pub(super) fn page() -> Result<String> {
@@ -48,14 +48,17 @@ pub(super) fn page() -> Result<String> {
 fn audit_actions() -> String {
     let row = |action: &wire::AuditAction| format!("| `{}` | {} |\n", action.as_str(), action.meaning());
     let rows: String = wire::AuditAction::ALL.iter().map(row).collect();
-    format!("| action | what happened |\n|---|---|\n{rows}")
+    format!("| action | meaning |\n|---|---|\n{rows}")
 }
 
 pub(super) fn fill(prose: &str, parts: &[(&str, String)]) -> Result<String> {
     let mut page = prose.to_owned();
     for (name, text) in parts {
         let marker = format!("\n{{{{{name}}}}}\n");
-        ensure!(page.matches(&marker).count() == 1, "`{{{{{name}}}}}` must stand once, alone in its line");
+        ensure!(
+            page.matches(&marker).count() == 1,
+            "`{{{{{name}}}}}` must occur exactly once, alone on its line"
+        );
         page = page.replace(&marker, &format!("\n{}\n", text.trim_end()));
     }
     let list = contents(&page);
@@ -64,7 +67,7 @@ pub(super) fn fill(prose: &str, parts: &[(&str, String)]) -> Result<String> {
     Ok(page)
 }
 
-/// Links to the headings of a page, except those of single nodes.
+/// Links to a page's headings, except those for single nodes.
 fn contents(page: &str) -> String {
     let mut list = String::new();
     let mut fenced = false;
@@ -83,7 +86,7 @@ fn contents(page: &str) -> String {
     list
 }
 
-/// The anchor that GitHub gives to a heading.
+/// The anchor that GitHub gives a heading.
 fn anchor(title: &str) -> String {
     let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
@@ -94,7 +97,7 @@ fn block(value: &impl Serialize) -> Result<String> {
     Ok(format!("```json\n{}\n```", serde_json::to_string_pretty(value)?))
 }
 
-/// The `type` of a tagged value.
+/// A tagged value's `type`.
 fn tag(value: &impl Serialize) -> Result<String> {
     let value = serde_json::to_value(value)?;
     Ok(value.get("type").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned())
@@ -113,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_link_to_the_headings_outside_of_blocks() {
+    fn contents_link_to_headings_outside_code_blocks() {
         let page =
             "# A\n\n{{contents}}\n\n## One of two\n```\n## No heading\n```\n### A run's end\n### `llm`\n";
         let list = "- [One of two](#one-of-two)\n  - [A run's end](#a-runs-end)\n";

@@ -1,4 +1,4 @@
-//! `docs/ERRORS.md`: a section for each code of `wire::ErrorCode`.
+//! `docs/ERRORS.md`: a section for each `wire::ErrorCode`.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ pub(super) fn page() -> Result<String> {
     Ok(page)
 }
 
-/// Links to the overview and to the first code of each group.
+/// Links to the overview and to each group's first code.
 fn contents() -> String {
     let mut groups: Vec<&str> = Vec::new();
     let mut list = "- [Overview of all codes](#overview)".to_owned();
@@ -104,11 +104,11 @@ An absent field is not set; clients ignore unknown fields.
     ))
 }
 
-/// What the service says of a request with two mistakes.
+/// The service's field errors for a request with two mistakes.
 fn problems() -> Result<Vec<FieldError>> {
     let body = json!({"type": "threads.add_user_message",
                       "params": {"input": {"content": [{"type": "text", "text": "Hello"}]}}});
-    let body = body.as_object().context("the example is no object")?;
+    let body = body.as_object().context("the example is not an object")?;
     ChatRequest::parse(body).err().context("the example has no mistake")
 }
 

@@ -1,4 +1,4 @@
-//! The schemas of requests and answers: a type that is read differently than it is written has two.
+//! The schemas for requests and responses: a type that is read and written differently has two.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 use wire::operation::Shape;
 
-/// Where references of answers lead.
+/// The prefix for references from responses.
 const PLACE: &str = "#/components/schemas/";
-/// Where references of requests lead, until [`Schemas::place`] knows which types are the same for both.
+/// The prefix for references from requests, until [`Schemas::place`] knows which types are the same for both.
 const REQUESTS: &str = "#/components/requests/";
-/// The end of the name of a type that is read differently than it is written.
+/// The name suffix of a type that is read and written differently.
 const READ: &str = "Request";
 
-/// Collects the schemas of bodies.
+/// Collects the body schemas.
 pub(super) struct Schemas {
     requests: SchemaGenerator,
     answers: SchemaGenerator,
@@ -48,7 +48,7 @@ impl Schemas {
         schema.to_value()
     }
 
-    /// Puts the schemas into the document, and leads its references there.
+    /// Puts the schemas into the document, and points its references to them.
     pub(super) fn place(mut self, document: &Value) -> Result<Value> {
         let answers = self.answers.take_definitions(true);
         let requests = self.requests.take_definitions(true);
@@ -71,7 +71,7 @@ impl Schemas {
     }
 }
 
-/// The types of requests that differ from the type of answers with their name, or hold one that does.
+/// The request types that differ from the response type with the same name, or contain one that does.
 fn differing(requests: &Map<String, Value>, answers: &Map<String, Value>) -> BTreeSet<String> {
     let mut differing: BTreeSet<String> = BTreeSet::new();
     loop {

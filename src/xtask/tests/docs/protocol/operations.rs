@@ -1,11 +1,11 @@
-//! The tables of operations, and the examples of their bodies.
+//! The operation tables, with example bodies.
 
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, bail};
 use wire::operation::{Access, Answer, Operation};
 
-/// Replaces the markers `{{operations <part>}}`, `{{request <id>}}` and `{{answer <id>}}`, each alone in its line.
+/// Replaces the markers `{{operations <part>}}`, `{{request <id>}}` and `{{answer <id>}}`, each on its own line.
 pub(super) fn fill(prose: &str) -> Result<String> {
     let mut page = String::with_capacity(prose.len() * 2);
     for line in prose.lines() {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_name_what_is_declared() {
+    fn markers_refer_to_declared_operations() {
         let page = fill("a\n{{request create_workspace}}\n{{contents}}\n").unwrap();
         assert!(
             page.starts_with("a\n```json\n{")

@@ -1,4 +1,4 @@
-//! Chat examples. Meanings stand in matches without a wildcard, so that a new variant does not compile undescribed.
+//! Chat examples. Meanings are in matches without a wildcard, so an undescribed new variant does not compile.
 
 use std::fmt::Write as _;
 
@@ -89,7 +89,7 @@ fn updates() -> Vec<ItemUpdate> {
     ]
 }
 
-/// The dialect and the meaning of an update that this version sends.
+/// The dialect and meaning of an update that this version sends.
 fn update_meaning(update: &ItemUpdate) -> Option<(Dialect, &'static str)> {
     Some(match update {
         ItemUpdate::PieceAdded { .. } => (Dialect::Interface, "More text; pieces are appended."),
@@ -189,7 +189,7 @@ fn item_meaning(item: &ThreadItem) -> Option<&'static str> {
     }
 }
 
-/// A row with an example as the wire has it.
+/// Adds a row with an example in its wire form.
 fn row(table: &mut String, value: &impl Serialize, middle: &str) -> Result<()> {
     writeln!(table, "| `{}` | {middle} | `{}` |", tag(value)?, serde_json::to_string(value)?)?;
     Ok(())
@@ -221,7 +221,7 @@ pub(super) fn item_table() -> Result<String> {
     Ok(table)
 }
 
-/// The frames of a whole turn.
+/// All frames in a turn.
 pub(super) fn turn(dialect: Dialect) -> Result<String> {
     let delta = |text: &str| match dialect {
         Dialect::Interface => updated(ItemUpdate::PieceAdded { part: PiecePart { text: text.into() } }),
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_stands_once() {
+    fn each_kind_occurs_once() {
         let distinct = |tags: Vec<String>| {
             let all = tags.len();
             assert_eq!(tags.into_iter().collect::<BTreeSet<_>>().len(), all);

@@ -1,4 +1,4 @@
-//! Run examples. Meanings stand in a match without a wildcard, so that a new event does not compile undescribed.
+//! Run examples. Meanings are in a match without a wildcard, so an undescribed new event does not compile.
 
 use std::fmt::Write as _;
 
@@ -62,7 +62,7 @@ fn waits_for() -> WaitsFor {
     }
 }
 
-/// What the record of a run that waits holds.
+/// An excerpt from a waiting run's record.
 pub(super) fn waiting() -> Result<String> {
     block(&json!({"status": RunState::Waiting, "waits_for": [waits_for()], "resumes_at": LATER, "…": "…"}))
 }
@@ -163,7 +163,7 @@ pub(super) fn event_table() -> Result<String> {
     Ok(table)
 }
 
-/// The frames of a whole run.
+/// All frames in a run.
 pub(super) fn stream() -> Result<String> {
     let mut text = String::new();
     let all = events().into_iter().filter(|event| {
@@ -226,7 +226,7 @@ pub(super) fn trace() -> Result<String> {
         deliveries: vec![delivery],
     };
     let mut trace = serde_json::to_value(trace)?;
-    // The record stands above.
+    // The page shows the run record earlier.
     if let Some(run) = trace.get_mut("run") {
         *run = json!({"id": RUN, "…": "…"});
     }
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_event_has_a_row_of_its_own() {
+    fn every_event_has_one_row() {
         let tags: std::collections::BTreeSet<String> =
             events().iter().map(|event| tag(event).unwrap()).collect();
         assert_eq!(tags.len(), events().len());
