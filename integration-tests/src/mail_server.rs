@@ -182,7 +182,7 @@ async fn serve(stream: TcpStream, kept: Arc<Mutex<Kept>>) -> Option<()> {
             }
             refusal.unwrap_or_else(|| "250 ok".to_owned())
         } else if verb == "DATA" {
-            write.write_all(b"354 go on\r\n").await.ok()?;
+            write.write_all(b"354 send the mail\r\n").await.ok()?;
             while let Some(line) = lines.next_line().await.ok()? {
                 if line == "." {
                     break;

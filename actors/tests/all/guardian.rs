@@ -26,7 +26,7 @@ async fn a_moment() {
 }
 
 #[test]
-fn messages_behind_one_that_panics_are_handled_by_the_next_life() {
+fn messages_after_a_panic_are_handled_by_the_next_life() {
     system(async {
         let (record, gate) = (Arc::new(Record::default()), Arc::new(Notify::new()));
         let handle = plain_guardian().supervise(THREAD, Probe::gated(&record, &gate));
@@ -43,7 +43,7 @@ fn messages_behind_one_that_panics_are_handled_by_the_next_life() {
 }
 
 #[test]
-fn messages_behind_one_that_ends_the_life_are_handled_by_the_next_life() {
+fn messages_after_a_failure_are_handled_by_the_next_life() {
     system(async {
         let (record, gate) = (Arc::new(Record::default()), Arc::new(Notify::new()));
         let handle = plain_guardian().supervise(THREAD, Probe::gated(&record, &gate));
@@ -87,7 +87,7 @@ fn a_child_task_is_cut_at_its_deadline() {
 }
 
 #[test]
-fn no_child_of_a_life_is_left_when_the_next_is_made() {
+fn children_of_a_life_end_before_the_next_life_starts() {
     system(async {
         let record = Arc::new(Record::default());
         let gone = OnDrop(Arc::clone(&record.flag));
@@ -106,16 +106,16 @@ fn no_child_of_a_life_is_left_when_the_next_is_made() {
 }
 
 #[test]
-fn no_child_goes_on_once_the_arbiters_have_stopped() {
+fn children_end_when_the_arbiters_have_stopped() {
     system(async {
         let record = Arc::new(Record::default());
         let (gone, running) = (OnDrop(Arc::clone(&record.flag)), Arc::new(Notify::new()));
         let guardian = plain_guardian();
         let handle = guardian.supervise(THREAD, Probe::sound(&record));
-        let begun = Arc::clone(&running);
+        let started = Arc::clone(&running);
         let child = async move {
             let _gone = gone;
-            begun.notify_one();
+            started.notify_one();
             std::future::pending().await
         };
         handle.tell(Say::Child(None, child.boxed())).unwrap();
@@ -158,7 +158,7 @@ fn a_panic_in_stopped_neither_aborts_the_process_nor_ends_the_actor() {
 }
 
 #[test]
-fn a_factory_that_fails_or_panics_uses_up_lives_like_any_other_death() {
+fn a_failing_or_panicking_factory_uses_up_lives() {
     system(async {
         let record = Arc::new(Record::default());
         let births = |life| match life {
@@ -181,7 +181,7 @@ fn a_factory_that_fails_or_panics_uses_up_lives_like_any_other_death() {
 }
 
 #[test]
-fn an_actor_that_dies_at_once_comes_back_with_growing_pauses_and_is_then_given_up() {
+fn an_actor_that_dies_at_once_restarts_with_backoff_and_is_then_given_up() {
     system(async {
         let (clock, shared) = manual();
         let record = Arc::new(Record::default());
@@ -207,7 +207,7 @@ fn an_actor_that_dies_at_once_comes_back_with_growing_pauses_and_is_then_given_u
 }
 
 #[test]
-fn pauses_reach_their_longest_and_no_life_comes_earlier() {
+fn restart_pauses_reach_their_maximum_and_no_life_starts_earlier() {
     system(async {
         let (clock, shared) = manual();
         let record = Arc::new(Record::default());
@@ -226,14 +226,14 @@ fn pauses_reach_their_longest_and_no_life_comes_earlier() {
 }
 
 #[test]
-fn deaths_that_are_far_apart_are_not_counted_together() {
+fn distant_failures_are_not_counted_together() {
     system(async {
         let (clock, shared) = manual();
         let record = Arc::new(Record::default());
         let handle = guardian(&shared, &Health::default()).supervise(THREAD, Probe::sound(&record));
         // Four per window of a minute: never more than five.
         for life in 1..=20 {
-            until("it is there", || record.lives() == life && clock.sleepers() == 1).await;
+            until("it exists", || record.lives() == life && clock.sleepers() == 1).await;
             handle.tell(Say::Fail).unwrap();
             // Repeated, because the first sleeper may still be the watchdog of the ended life.
             until("the next life", || {
@@ -250,7 +250,7 @@ fn deaths_that_are_far_apart_are_not_counted_together() {
 }
 
 #[test]
-fn an_actor_without_which_the_service_is_not_sound_turns_its_health_red() {
+fn a_failed_essential_actor_turns_the_health_red() {
     system(async {
         let (record, health) = (Arc::new(Record::default()), Health::default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
@@ -269,7 +269,7 @@ fn an_actor_without_which_the_service_is_not_sound_turns_its_health_red() {
 }
 
 #[test]
-fn an_actor_that_takes_no_message_is_replaced_and_its_messages_are_handled() {
+fn a_stuck_actor_is_replaced_and_its_messages_are_handled() {
     system(async {
         let (clock, shared) = manual();
         let record = Arc::new(Record::default());
@@ -295,7 +295,7 @@ fn an_actor_that_takes_no_message_is_replaced_and_its_messages_are_handled() {
 }
 
 #[test]
-fn an_actor_that_is_busy_is_not_taken_for_stuck() {
+fn a_busy_actor_is_not_considered_stuck() {
     system(async {
         let (clock, shared) = manual();
         let record = Arc::new(Record::default());
@@ -311,7 +311,7 @@ fn an_actor_that_is_busy_is_not_taken_for_stuck() {
 }
 
 #[test]
-fn a_drain_ends_every_actor_and_says_so() {
+fn a_drain_ends_every_actor_and_reports_success() {
     system(async {
         let guardian = plain_guardian();
         let records: Vec<_> = (0..20).map(|_| Arc::new(Record::default())).collect();
@@ -320,7 +320,7 @@ fn a_drain_ends_every_actor_and_says_so() {
             let births = |life| if life == 1 { Birth::DiesAtOnce } else { Birth::Sound };
             let _handle = guardian.supervise(THREAD, Probe::born(record, births));
         }
-        until("they are there", || records.iter().all(|record| record.lives() > 0)).await;
+        until("they exist", || records.iter().all(|record| record.lives() > 0)).await;
         assert_eq!(guardian.alive(), 20);
         assert!(guardian.drain(Duration::from_secs(5)).await);
         assert_eq!(guardian.alive(), 0);
@@ -329,7 +329,7 @@ fn a_drain_ends_every_actor_and_says_so() {
 }
 
 #[test]
-fn a_drain_that_an_actor_outlasts_says_so_in_time() {
+fn a_drain_reports_an_actor_that_exceeds_the_timeout() {
     system(async {
         let (clock, shared) = manual();
         let guardian = guardian(&shared, &Health::default());
@@ -339,7 +339,7 @@ fn a_drain_that_an_actor_outlasts_says_so_in_time() {
         until("both are there", || clock.sleepers() == 2).await;
         let draining = guardian.clone();
         let drained = tokio::spawn(async move { draining.drain(Duration::from_secs(25)).await });
-        until("the meek one's end", || *other.ended.lock() == [ExitReason::Drain]).await;
+        until("the end of the actor that stops", || *other.ended.lock() == [ExitReason::Drain]).await;
         until("the drain waits", || clock.sleepers() == 2).await;
         assert!(!drained.is_finished());
         clock.advance(Duration::from_secs(25));

@@ -13,7 +13,7 @@ use crate::support::{system, until};
 const THREAD: ActorKind = ActorKind::Thread;
 
 #[test]
-fn as_many_messages_as_may_wait_are_taken_from_any_number_of_senders() {
+fn a_mailbox_takes_messages_up_to_its_limit_from_any_number_of_senders() {
     system(async {
         let record = Arc::new(Record::default());
         let handle = plain_guardian().supervise(THREAD, Probe::born(&record, |_| Birth::Deaf));
@@ -26,48 +26,48 @@ fn as_many_messages_as_may_wait_are_taken_from_any_number_of_senders() {
                 handle.tell(Say::Note(note))
             })
         });
-        let told = futures_util::future::join_all(senders).await;
-        let taken = told.iter().filter(|told| matches!(told, Ok(Ok(())))).count();
-        let full = told.iter().filter(|told| matches!(told, Ok(Err(TellError::Full)))).count();
+        let results = futures_util::future::join_all(senders).await;
+        let taken = results.iter().filter(|results| matches!(results, Ok(Ok(())))).count();
+        let full = results.iter().filter(|results| matches!(results, Ok(Err(TellError::Full)))).count();
         assert_eq!((taken, full), (THREAD.policy().mailbox, 1_000 - THREAD.policy().mailbox));
     });
 }
 
 #[test]
-fn a_place_is_free_again_once_its_message_is_handled() {
+fn a_mailbox_slot_is_free_after_its_message_is_handled() {
     system(async {
         let (record, gate) = (Arc::new(Record::default()), Arc::new(Notify::new()));
         let handle = plain_guardian().supervise(THREAD, Probe::gated(&record, &gate));
-        let places = THREAD.policy().mailbox;
+        let slots = THREAD.policy().mailbox;
         // The message at index 10 panics its handler; a new life continues.
-        for note in 0..places {
+        for note in 0..slots {
             handle.tell(if note == 10 { Say::Panic } else { Say::Note(note) }).unwrap();
         }
         assert_eq!(handle.tell(Say::Note(0)), Err(TellError::Full));
         gate.notify_one();
-        until("all are handled", || record.heard.lock().len() == places - 1).await;
-        for note in 0..places {
+        until("all are handled", || record.heard.lock().len() == slots - 1).await;
+        for note in 0..slots {
             until("a place", || handle.tell(Say::Note(note)).is_ok()).await;
         }
-        until("all are handled", || record.heard.lock().len() == 2 * places - 1).await;
+        until("all are handled", || record.heard.lock().len() == 2 * slots - 1).await;
     });
 }
 
 #[test]
-fn what_a_sender_that_is_gone_has_told_is_handled() {
+fn messages_of_a_dropped_sender_are_handled() {
     system(async {
         let (record, gate) = (Arc::new(Record::default()), Arc::new(Notify::new()));
         let handle = plain_guardian().supervise(THREAD, Probe::gated(&record, &gate));
-        let (told, sender) = (Arc::new(Notify::new()), handle.clone());
+        let (sent, sender) = (Arc::new(Notify::new()), handle.clone());
         let tell = {
-            let told = Arc::clone(&told);
+            let sent = Arc::clone(&sent);
             tokio::spawn(async move {
                 sender.tell(Say::Note(1)).unwrap();
-                told.notify_one();
+                sent.notify_one();
                 std::future::pending::<()>().await;
             })
         };
-        told.notified().await;
+        sent.notified().await;
         tell.abort();
         assert!(tell.await.unwrap_err().is_cancelled());
         drop(handle);
@@ -91,12 +91,12 @@ struct Registry {
     actor: Mutex<Handle<Say>>,
     made: AtomicUsize,
     full: AtomicBool,
-    told: AtomicUsize,
+    sent: AtomicUsize,
 }
 
 impl Registry {
-    fn told(&self) -> usize {
-        self.told.load(Ordering::SeqCst)
+    fn sent(&self) -> usize {
+        self.sent.load(Ordering::SeqCst)
     }
 
     fn tell(&self, say: Say) {
@@ -105,7 +105,7 @@ impl Registry {
             let mut actor = self.actor.lock();
             match actor.reserve() {
                 Ok(place) => {
-                    self.told.fetch_add(1, Ordering::SeqCst);
+                    self.sent.fetch_add(1, Ordering::SeqCst);
                     place.put(next);
                 }
                 Err(TellError::Gone) => {
@@ -121,7 +121,7 @@ impl Registry {
 }
 
 #[test]
-fn nothing_told_to_an_actor_that_passivates_behind_every_message_is_lost() {
+fn no_message_is_lost_while_an_actor_passivates_after_every_message() {
     system(async {
         let record = Arc::new(Record::default());
         record.passivates.store(true, Ordering::SeqCst);
@@ -133,7 +133,7 @@ fn nothing_told_to_an_actor_that_passivates_behind_every_message_is_lost() {
             actor: Mutex::new(first),
             made: AtomicUsize::new(1),
             full: AtomicBool::new(false),
-            told: AtomicUsize::new(0),
+            sent: AtomicUsize::new(0),
         });
         let senders = (0..SENDERS).map(|sender| {
             let registry = Arc::clone(&registry);
@@ -141,14 +141,14 @@ fn nothing_told_to_an_actor_that_passivates_behind_every_message_is_lost() {
                 for n in 0..EACH {
                     registry.tell(Say::Note(sender * EACH + n));
                     // The next message comes just when the actor becomes idle.
-                    while n % 2 == 0 && registry.record.heard.lock().len() < registry.told() {
+                    while n % 2 == 0 && registry.record.heard.lock().len() < registry.sent() {
                         std::thread::yield_now();
                     }
                 }
             })
         });
         futures_util::future::join_all(senders).await;
-        assert!(!registry.full.load(Ordering::SeqCst), "an actor that goes said that it is full");
+        assert!(!registry.full.load(Ordering::SeqCst), "a passivating actor reported a full mailbox");
         until("all are handled", || record.heard.lock().len() == SENDERS * EACH).await;
         let mut notes = record.notes();
         notes.sort_unstable();

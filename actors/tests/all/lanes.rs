@@ -14,7 +14,7 @@ use crate::support::lanes::{LANE, Lanes, events, key};
 use crate::support::{millis, pause, session, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_during_a_commit_goes_into_one_commit_of_at_most_256_streams() {
+async fn writes_during_a_commit_share_the_next_one_of_at_most_256_streams() {
     let lanes = Lanes::start(1).await;
     lanes.trace(0.0).await;
     let hold = lanes.hold().await;
@@ -30,7 +30,7 @@ async fn what_waits_during_a_commit_goes_into_one_commit_of_at_most_256_streams(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_writers_at_once_take_few_commits() {
+async fn a_thousand_concurrent_writers_need_few_commits() {
     let lanes = Lanes::start(2).await;
     lanes.trace(0.0).await;
     let writes = (0..1_000).map(|_| lanes.write(lanes.id(), 1..=1));
@@ -43,7 +43,7 @@ async fn a_thousand_writers_at_once_take_few_commits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_stream_writes_during_a_commit_becomes_one_row() {
+async fn writes_of_one_stream_during_a_commit_become_one_row() {
     let lanes = Lanes::start(4).await;
     let stream = lanes.id();
     let hold = lanes.hold().await;
@@ -87,7 +87,7 @@ async fn a_stream_is_never_in_two_commits_at_once_and_its_writes_keep_their_orde
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_that_cannot_be_made_fails_alone_among_256() {
+async fn an_impossible_write_fails_alone_among_256() {
     let lanes = Lanes::start(1).await;
     lanes.refuse_poison().await;
     lanes.trace(0.0).await;
@@ -128,7 +128,7 @@ async fn a_write_that_cannot_be_made_fails_alone_among_256() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_handed_over_behind_a_write_that_cannot_be_made_is_refused_too() {
+async fn writes_after_an_impossible_one_are_rejected_too() {
     let lanes = Lanes::start(2).await;
     lanes.refuse_poison().await;
     let bad = lanes.id();
@@ -138,9 +138,9 @@ async fn what_was_handed_over_behind_a_write_that_cannot_be_made_is_refused_too(
     let hold = lanes.hold().await;
     lanes.db.submit(key(bad), Batch::default(), Some(frames)).unwrap();
     lanes.waiting_lanes(1).await;
-    let (behind, ()) = futures_util::future::join(lanes.write(bad, 3..=3), hold.release()).await;
-    assert!(matches!(behind, Err(WriteError::Poisoned(_))), "{behind:?}");
-    assert_eq!(lanes.rows(bad).await, "1-1", "a hole");
+    let (late, ()) = futures_util::future::join(lanes.write(bad, 3..=3), hold.release()).await;
+    assert!(matches!(late, Err(WriteError::Poisoned(_))), "{late:?}");
+    assert_eq!(lanes.rows(bad).await, "1-1", "a gap");
     lanes.db.forgive(bad);
     lanes.write(bad, 2..=2).await.unwrap();
     assert_eq!(lanes.rows(bad).await, "1-1 2-2");
@@ -148,7 +148,7 @@ async fn what_was_handed_over_behind_a_write_that_cannot_be_made_is_refused_too(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_owner_whose_lease_went_elsewhere_writes_nothing() {
+async fn an_owner_that_lost_its_lease_writes_nothing() {
     let lanes = Lanes::start(4).await;
     lanes.write(lanes.id(), 1..=1).await.unwrap();
     let before = lanes.database.scalar("SELECT count(*) FROM stream_events").await;
@@ -165,13 +165,13 @@ async fn a_slow_owner_whose_lease_went_elsewhere_writes_nothing() {
 }
 
 /// Terminates the lanes' sessions, including active statements.
-async fn cut_lanes(lanes: &Lanes) {
+async fn end_lane_sessions(lanes: &Lanes) {
     let sql = format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {LANE}");
     lanes.database.scalar(&sql).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lane_whose_session_is_ended_again_and_again_writes_everything_once() {
+async fn a_lane_with_repeatedly_ended_sessions_writes_everything_once() {
     let lanes = Arc::new(Lanes::start(4).await);
     let streams: Vec<Uuid> = (0..10).map(|_| lanes.id()).collect();
     let done = Arc::new(AtomicBool::new(false));
@@ -179,7 +179,7 @@ async fn a_lane_whose_session_is_ended_again_and_again_writes_everything_once() 
         let (lanes, done) = (Arc::clone(&lanes), Arc::clone(&done));
         tokio::spawn(async move {
             while !done.load(Ordering::SeqCst) {
-                cut_lanes(&lanes).await;
+                end_lane_sessions(&lanes).await;
                 pause(millis(5)).await;
             }
         })
@@ -203,7 +203,7 @@ async fn a_lane_whose_session_is_ended_again_and_again_writes_everything_once() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_lets_nobody_in_for_a_second_is_waited_for() {
+async fn a_lane_waits_for_a_database_that_rejects_connections_for_a_second() {
     let lanes = Lanes::start(2).await;
     lanes.write(lanes.id(), 1..=1).await.unwrap();
     let admin = session(&std::env::var(store::testing::TEST_DSN).unwrap()).await;
@@ -214,7 +214,7 @@ async fn a_database_that_lets_nobody_in_for_a_second_is_waited_for() {
     let streams: Vec<Uuid> = (0..40).map(|_| lanes.id()).collect();
     let mut writes = Box::pin(futures_util::future::join_all(streams.iter().map(|s| lanes.write(*s, 1..=2))));
     let early = kernel::timeout(&SystemClock::new(), millis(1_000), &mut writes).await;
-    assert!(early.is_none(), "written to a database that is not there");
+    assert!(early.is_none(), "written to an unavailable database");
     admin.batch_execute(&format!("ALTER DATABASE \"{name}\" ALLOW_CONNECTIONS true")).await.unwrap();
     assert!(writes.await.iter().all(Result::is_ok));
     for stream in streams {
@@ -224,7 +224,7 @@ async fn a_database_that_lets_nobody_in_for_a_second_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn closing_commits_everything_and_takes_nothing_more() {
+async fn closing_commits_everything_and_rejects_new_writes() {
     let lanes = Lanes::start(3).await;
     let streams: Vec<Uuid> = (0..700).map(|_| lanes.id()).collect();
     for stream in &streams {
@@ -257,16 +257,16 @@ async fn a_workspace_never_holds_every_lane() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writers_of_a_workspace_pause_while_others_go_on() {
+async fn writers_of_a_busy_workspace_pause_while_others_continue() {
     let lanes = Lanes::start(1).await;
     let hold = lanes.hold().await;
     let has_room = |workspace| lanes.db.has_room(Key { id: lanes.id(), workspace });
     for _ in 0..16 {
         assert!(has_room(Uuid::nil()));
-        hand_over_much(&lanes.db, lanes.id(), 1);
+        submit_large_writes(&lanes.db, lanes.id(), 1);
     }
     assert!(!has_room(Uuid::nil()));
-    assert!(has_room(lanes.id()), "another workspace goes on");
+    assert!(has_room(lanes.id()), "another workspace continues");
     assert!(lanes.db.takes_new_work());
     hold.release().await;
     until("it is written", || has_room(Uuid::nil())).await;
@@ -274,18 +274,18 @@ async fn writers_of_a_workspace_pause_while_others_go_on() {
 }
 
 /// Hands over a megabyte.
-fn hand_over_much(db: &Database, stream: Uuid, seq: u64) {
+fn submit_large_writes(db: &Database, stream: Uuid, seq: u64) {
     let mut frames = events(stream, seq..=seq);
     frames.frames = "x".repeat(1 << 20);
     db.submit(key(stream), Batch::default(), Some(frames)).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_writer_waits_while_too_much_of_its_own_is_not_committed() {
+async fn a_writer_waits_while_it_has_too_many_uncommitted_bytes() {
     let lanes = Lanes::start(1).await;
     let (fast, other) = (lanes.id(), lanes.id());
     let hold = lanes.hold().await;
-    hand_over_much(&lanes.db, fast, 1);
+    submit_large_writes(&lanes.db, fast, 1);
     lanes.waiting_lanes(1).await;
     assert!(lanes.db.room(key(fast)).now_or_never().is_none());
     assert!(lanes.db.room(key(other)).now_or_never().is_some());
@@ -301,12 +301,12 @@ async fn a_writer_waits_while_too_much_of_its_own_is_not_committed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_new_is_begun_while_too_much_waits() {
+async fn new_work_is_rejected_while_too_many_bytes_wait() {
     let lanes = Lanes::start(1).await;
     let hold = lanes.hold().await;
     for _ in 0..64 {
         assert!(lanes.db.takes_new_work());
-        hand_over_much(&lanes.db, lanes.id(), 1);
+        submit_large_writes(&lanes.db, lanes.id(), 1);
     }
     assert!(!lanes.db.takes_new_work());
     // Work in progress continues.
@@ -318,7 +318,7 @@ async fn nothing_new_is_begun_while_too_much_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_whose_writer_is_gone_is_committed() {
+async fn a_write_of_a_dropped_writer_is_committed() {
     let lanes = Lanes::start(1).await;
     let stream = lanes.id();
     let hold = lanes.hold().await;
@@ -333,14 +333,14 @@ async fn a_write_whose_writer_is_gone_is_committed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lane_that_panics_turns_the_health_red() {
     let lanes = Lanes::start(2).await;
-    let then = Box::new(|_| panic!("planned: whoever waits for a commit"));
+    let then = Box::new(|_| panic!("planned: a task that waits for a commit"));
     let stream = lanes.id();
     lanes.db.submit_then(key(stream), Batch::default(), Some(events(stream, 1..=1)), then).unwrap();
     assert!(lanes.health.failed().await.contains("panicked"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_that_fails_when_its_row_has_already_come_is_not_acknowledged() {
+async fn a_commit_that_fails_after_its_row_is_not_acknowledged() {
     let lanes = Lanes::start(1).await;
     let late = "CREATE FUNCTION refuse_late() RETURNS trigger LANGUAGE plpgsql AS $$
                 BEGIN RAISE EXCEPTION 'planned: at the commit'; END $$;
@@ -352,30 +352,30 @@ async fn a_commit_that_fails_when_its_row_has_already_come_is_not_acknowledged()
     let mut reader = lanes.reader(stream, 0, true);
     let outcome = lanes.write(stream, 1..=1).await;
     assert!(matches!(&outcome, Err(WriteError::Poisoned(text)) if text.contains("planned")), "{outcome:?}");
-    assert!(reader.next().now_or_never().is_none(), "told though it is not stored");
+    assert!(reader.next().now_or_never().is_none(), "sent although it is not stored");
     assert_eq!(lanes.rows(stream).await, "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_is_when_the_readers_have_what_was_committed_too() {
+async fn lanes_are_idle_after_readers_have_the_commits_too() {
     let lanes = Lanes::start(1).await;
     let stream = lanes.id();
     let _produced = lanes.topics.produce(stream);
     let mut reader = lanes.reader(stream, 0, true);
-    let (told, hears) = tokio::sync::oneshot::channel();
-    let (goes_on, held) = std::sync::mpsc::channel();
+    let (outcome_sender, outcome_receiver) = tokio::sync::oneshot::channel();
+    let (release, released) = std::sync::mpsc::channel();
     // Between the acknowledgement and the publication to readers.
     let then = Box::new(move |outcome| {
-        let _ = told.send(outcome);
-        let _ = held.recv();
+        let _ = outcome_sender.send(outcome);
+        let _ = released.recv();
     });
     lanes.db.submit_then(key(stream), Batch::default(), Some(events(stream, 1..=1)), then).unwrap();
-    hears.await.unwrap().unwrap();
+    outcome_receiver.await.unwrap().unwrap();
     assert!(reader.next().now_or_never().is_none());
     let idle = lanes.db.idle();
     tokio::pin!(idle);
     assert!(idle.as_mut().now_or_never().is_none());
-    goes_on.send(()).unwrap();
+    release.send(()).unwrap();
     idle.await;
     assert!(matches!(reader.next().now_or_never(), Some(Ok(Readout::Frames(_)))));
     lanes.db.idle().await;

@@ -10,7 +10,7 @@ use crate::support::until;
 
 /// Simulates plain text to a TLS port.
 #[tokio::test]
-async fn a_server_that_says_nothing_is_not_waited_for_for_ever() {
+async fn a_silent_mail_server_times_out() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = Secret::from(format!("smtp://{}", silent.local_addr().unwrap()));
     let delivery = Delivery::smtp(&url, "service@example.com").unwrap();

@@ -8,7 +8,7 @@ use crate::support::lanes::{LANE, Lanes, events, key, numbers, read_to};
 use crate::support::{millis, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_is_stored_when_it_arrives() {
+async fn an_event_arrives_after_it_is_stored() {
     let lanes = Lanes::start(4).await;
     let streams: Vec<_> = (0..8).map(|_| lanes.id()).collect();
     let mut readers: Vec<_> = streams
@@ -32,7 +32,7 @@ async fn an_event_is_stored_when_it_arrives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_arrives_while_the_commit_is_on_its_way_however_often_its_connection_breaks() {
+async fn no_event_arrives_before_its_commit_even_after_broken_connections() {
     let lanes = Lanes::start(1).await;
     let stream = lanes.id();
     let _produced = lanes.topics.produce(stream);
@@ -43,7 +43,7 @@ async fn nothing_arrives_while_the_commit_is_on_its_way_however_often_its_connec
     for _ in 0..3 {
         lanes.waiting_lanes(1).await;
         let early = kernel::timeout(&SystemClock::new(), millis(50), reader.next()).await;
-        assert!(early.is_none(), "told before it was stored");
+        assert!(early.is_none(), "sent before it was stored");
         let kill = format!(
             "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
              WHERE {LANE} AND wait_event_type = 'Lock'"
@@ -56,7 +56,7 @@ async fn nothing_arrives_while_the_commit_is_on_its_way_however_often_its_connec
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_readers_hundreds_of_commits_behind_read_on_without_the_database() {
+async fn readers_hundreds_of_commits_behind_continue_without_the_database() {
     const LAST: u64 = 600;
     let lanes = Lanes::start(1).await;
     let stream = lanes.make_stream().await;
@@ -77,12 +77,12 @@ async fn many_readers_hundreds_of_commits_behind_read_on_without_the_database() 
         let first = numbers(std::str::from_utf8(&frames).unwrap());
         assert!(first.len() as u64 >= (LAST - after).min(100), "{} at once", first.len());
         let rest = if first.last() == Some(&LAST) { Vec::new() } else { read_to(&mut reader, LAST).await };
-        assert!([first, rest].concat().into_iter().eq(after + 1..=LAST), "behind {after}");
+        assert!([first, rest].concat().into_iter().eq(after + 1..=LAST), "after {after}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_is_further_behind_reads_the_database_and_comes_back() {
+async fn a_reader_far_behind_reads_the_database_and_returns_to_live_events() {
     const LAST: u64 = 20_000;
     let lanes = Lanes::start(1).await;
     let stream = lanes.make_stream().await;
@@ -92,7 +92,7 @@ async fn a_reader_that_is_further_behind_reads_the_database_and_comes_back() {
         lanes.write(stream, first..=first + 199).await.unwrap();
     }
     hide(&lanes).await;
-    assert!(slow.next().await.is_err(), "so much is not kept");
+    assert!(slow.next().await.is_err(), "this many events are not kept");
     show(&lanes).await;
     assert!(read_to(&mut slow, LAST).await.into_iter().eq(1..=LAST));
     for seq in LAST + 1..=LAST + 100 {
@@ -103,7 +103,7 @@ async fn a_reader_that_is_further_behind_reads_the_database_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_kept_while_nobody_reads() {
+async fn nothing_is_buffered_without_readers() {
     let lanes = Lanes::start(1).await;
     let stream = lanes.make_stream().await;
     let _produced = lanes.topics.produce(stream);
@@ -126,7 +126,7 @@ async fn nothing_is_kept_while_nobody_reads() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_that_is_dropped_while_it_waits_loses_nothing() {
+async fn a_read_dropped_while_waiting_loses_nothing() {
     const LAST: u64 = 400;
     let lanes = std::sync::Arc::new(Lanes::start(1).await);
     let stream = lanes.make_stream().await;
@@ -172,7 +172,7 @@ async fn a_read_that_is_dropped_while_it_waits_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_longer_stored_is_looked_for_once() {
+async fn deleted_events_are_queried_once() {
     let lanes = Lanes::start(1).await;
     let stream = lanes.make_stream().await;
     let _produced = lanes.topics.produce(stream);
@@ -191,7 +191,7 @@ async fn what_is_no_longer_stored_is_looked_for_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readers_that_lag_and_come_and_go_while_it_is_written_see_every_event_once() {
+async fn lagging_and_reconnecting_readers_see_every_event_once() {
     const LAST: u64 = 400;
     let lanes = std::sync::Arc::new(Lanes::start(2).await);
     let stream = lanes.make_stream().await;
@@ -227,7 +227,7 @@ async fn readers_that_lag_and_come_and_go_while_it_is_written_see_every_event_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_readers_are_handed_the_same_bytes() {
+async fn all_readers_share_the_same_bytes() {
     let lanes = Lanes::start(1).await;
     let stream = lanes.id();
     let _produced = lanes.topics.produce(stream);
@@ -242,7 +242,7 @@ async fn all_readers_are_handed_the_same_bytes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_resumes_in_the_middle_of_what_was_committed_together() {
+async fn a_reader_resumes_in_the_middle_of_a_commit() {
     let lanes = Lanes::start(1).await;
     let stream = lanes.make_stream().await;
     let _produced = lanes.topics.produce(stream);
@@ -253,7 +253,7 @@ async fn a_reader_resumes_in_the_middle_of_what_was_committed_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_topic_is_left_of_a_stream_that_has_ended() {
+async fn an_ended_stream_leaves_no_topic() {
     let lanes = Lanes::start(1).await;
     let stream = lanes.make_stream().await;
     let _produced = lanes.topics.produce(stream);
@@ -269,7 +269,7 @@ async fn no_topic_is_left_of_a_stream_that_has_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_of_a_topic_that_is_gone_reads_it_to_its_end() {
+async fn a_reader_of_a_removed_topic_reads_to_its_end() {
     const LAST: u64 = 200;
     let lanes = Lanes::start(1).await;
     let stream = lanes.make_stream().await;
@@ -287,7 +287,7 @@ async fn a_reader_of_a_topic_that_is_gone_reads_it_to_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_that_catch_up_at_once_take_turns_and_none_is_broken_off() {
+async fn readers_that_catch_up_at_once_take_turns_without_errors() {
     let lanes = Lanes::start(1).await;
     let stream = lanes.make_stream().await;
     let _produced = lanes.topics.produce(stream);

@@ -4,21 +4,21 @@ use kernel::{Clock, ManualClock, SystemClock};
 use uuid::Uuid;
 use wire::chat::ChatEvent;
 
-use crate::support::house::{House, Instance, Told, standing, until_idle, words};
+use crate::support::house::{House, Instance, ReceivedEvents, stopped_clock, until_idle, words};
 use crate::support::lanes::LANE;
 use crate::support::{LONGEST, millis, pause, session, until, until_sql};
 
 const TEXT: usize = 40;
 
 /// Lets an instance's turn write about this many words, and waits until they are stored.
-async fn let_say(house: &House, clock: &ManualClock, stream: Uuid, count: usize) {
+async fn wait_for_words(house: &House, clock: &ManualClock, stream: Uuid, count: usize) {
     let has = format!(
         "SELECT coalesce(string_agg(frames, ''), '') LIKE '%word{count} %' FROM stream_events
          WHERE stream_id = '{stream}' AND first_seq > 3"
     );
     let began = SystemClock::new();
     while house.database.scalar(&has).await == "false" {
-        assert!(began.monotonic() < LONGEST, "it says nothing");
+        assert!(began.monotonic() < LONGEST, "no text arrives");
         clock.advance(millis(100));
         pause(millis(5)).await;
     }
@@ -28,7 +28,7 @@ async fn let_say(house: &House, clock: &ManualClock, stream: Uuid, count: usize)
 async fn assert_ended_once(house: &House, instance: &Instance, stream: Uuid, text: &str) {
     instance.read(stream).await.assert_answer(text);
     let thread = instance.thread_of(stream).await;
-    assert_eq!(house.said(&instance.store, thread).await, [text]);
+    assert_eq!(house.assistant_messages(&instance.store, thread).await, [text]);
     let runs = format!("SELECT string_agg(status, ' ') FROM runs WHERE stream_id = '{stream}'");
     assert_eq!(house.database.scalar(&runs).await, "succeeded");
     assert_eq!(house.unfinished().await, "0");
@@ -41,35 +41,35 @@ async fn expire(house: &House, id: u128) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_process_goes_on_with_its_turn_when_it_is_started_again() {
+async fn a_killed_process_continues_its_turn_after_a_restart() {
     let house = House::echo(100).await;
-    let (clock, shared) = standing();
+    let (clock, shared) = stopped_clock();
     let mut killed = house.instance_at(1, shared).await;
     let reader = killed.begin(&words(TEXT)).await;
     let stream = reader.stream();
-    let_say(&house, &clock, stream, 5).await;
+    wait_for_words(&house, &clock, stream, 5).await;
     killed.kill();
     assert_eq!(house.unfinished().await, "1");
     let again = house.instance(1).await;
     let mut resumed = again.chat.open(stream, 0);
-    Told::to_the_end(&mut resumed).await.assert_answer(&words(TEXT));
+    ReceivedEvents::until_end(&mut resumed).await.assert_answer(&words(TEXT));
     assert_ended_once(&house, &again, stream, &words(TEXT)).await;
     until_idle(&again).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_is_killed_again_tells_each_event_once() {
+async fn a_process_killed_twice_sends_each_event_once() {
     let house = House::echo(100).await;
     let mut stream = None;
     // A third crash would fail the turn: it stores no journal row before its text is complete.
     for life in 0..2_usize {
-        let (clock, shared) = standing();
+        let (clock, shared) = stopped_clock();
         let mut instance = house.instance_at(1, shared).await;
         let stream = match stream {
             Some(stream) => stream,
             None => *stream.insert(instance.begin(&words(TEXT)).await.stream()),
         };
-        let_say(&house, &clock, stream, 3 + 4 * life).await;
+        wait_for_words(&house, &clock, stream, 3 + 4 * life).await;
         instance.kill();
     }
     let last = house.instance(1).await;
@@ -77,15 +77,15 @@ async fn a_process_that_is_killed_again_tells_each_event_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn turns_that_waited_when_the_process_was_killed_run_in_their_order() {
+async fn turns_waiting_at_a_kill_run_in_order() {
     let house = House::echo(20).await;
-    let (_clock, shared) = standing();
+    let (_clock, shared) = stopped_clock();
     let mut killed = house.instance_at(1, shared).await;
     let first = killed.begin(&words(5)).await.stream();
     let thread = killed.thread_of(first).await;
     let mut streams = vec![first];
     for turn in 0..5 {
-        streams.push(killed.say(thread, &format!("turn {turn}")).await.stream());
+        streams.push(killed.send(thread, &format!("turn {turn}")).await.stream());
     }
     // More turns to recover, so that the recovery takes a while.
     for _ in 0..100 {
@@ -94,67 +94,67 @@ async fn turns_that_waited_when_the_process_was_killed_run_in_their_order() {
     killed.kill();
     let again = house.instance(1).await;
     // A message after the restart waits for those from before the kill.
-    streams.push(again.say(thread, "afterwards").await.stream());
+    streams.push(again.send(thread, "afterwards").await.stream());
     for stream in &streams {
-        assert!(again.read(*stream).await.is_whole());
+        assert!(again.read(*stream).await.is_complete());
     }
     let mut expected = vec![words(5)];
     expected.extend((0..5).map(|turn| format!("turn {turn}")));
     expected.push("afterwards".to_owned());
-    assert_eq!(house.said(&again.store, thread).await, expected);
+    assert_eq!(house.assistant_messages(&again.store, thread).await, expected);
     let overlaps = "SELECT count(*) FROM runs a JOIN runs b ON a.id < b.id AND a.thread_id = b.thread_id
                     WHERE b.finished_at < a.finished_at";
     assert_eq!(house.database.scalar(overlaps).await, "0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_that_was_asked_for_before_the_kill_is_kept() {
+async fn a_stop_requested_before_a_kill_is_kept() {
     let house = House::echo(100).await;
-    let (clock, shared) = standing();
+    let (clock, shared) = stopped_clock();
     let mut killed = house.instance_at(1, shared).await;
     let stream = killed.begin(&words(TEXT)).await.stream();
-    let_say(&house, &clock, stream, 4).await;
+    wait_for_words(&house, &clock, stream, 4).await;
     killed.kill();
     house.database.execute("UPDATE runs SET cancel_requested_at = now()").await.unwrap();
     let again = house.instance(1).await;
-    let told = again.read(stream).await;
-    assert!(told.is_whole());
+    let received = again.read(stream).await;
+    assert!(received.is_complete());
     // Text that readers have received is kept.
-    assert_eq!(told.answers(), [told.pieces()]);
-    assert!(told.pieces().starts_with(&words(3)));
+    assert_eq!(received.answers(), [received.pieces()]);
+    assert!(received.pieces().starts_with(&words(3)));
     assert_eq!(house.database.scalar("SELECT string_agg(status, ' ') FROM runs").await, "cancelled");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_of_a_dead_instance_is_taken_over_and_the_late_writes_of_a_slow_one_are_refused() {
+async fn a_turn_of_a_dead_instance_is_taken_over_and_its_late_writes_are_fenced() {
     let house = House::echo(100).await;
-    let (clock, shared) = standing();
+    let (clock, shared) = stopped_clock();
     let slow = house.instance_at(1, shared).await;
     let stream = slow.begin(&words(TEXT)).await.stream();
-    let_say(&house, &clock, stream, 5).await;
+    wait_for_words(&house, &clock, stream, 5).await;
     let taker = house.instance(2).await;
     pause(millis(300)).await;
-    assert_eq!(house.unfinished().await, "1", "taken from an owner whose lease is good");
+    assert_eq!(house.unfinished().await, "1", "taken from an owner with a valid lease");
     expire(&house, 1).await;
     // One reader at the taker, from the start, and one at the slow instance, which receives nothing.
     let mut late = taker.chat.open(stream, 0);
-    Told::to_the_end(&mut late).await.assert_answer(&words(TEXT));
+    ReceivedEvents::until_end(&mut late).await.assert_answer(&words(TEXT));
     let before = house.database.scalar("SELECT count(*) FROM stream_events").await;
     assert_eq!(slow.system.health().fatal(), None);
     for _ in 0..TEXT {
         clock.advance(millis(100));
         pause(millis(5)).await;
     }
-    until("the slow one finds out", || slow.system.health().fatal().is_some()).await;
+    until("the slow instance detects it", || slow.system.health().fatal().is_some()).await;
     assert_ended_once(&house, &taker, stream, &words(TEXT)).await;
     assert_eq!(house.database.scalar("SELECT count(*) FROM stream_events").await, before);
     assert_eq!(taker.system.health().fatal(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_turns_of_a_dead_instance_are_shared_out_to_one_owner_each() {
+async fn each_turn_of_a_dead_instance_gets_one_new_owner() {
     let house = House::echo(30).await;
-    let (_clock, shared) = standing();
+    let (_clock, shared) = stopped_clock();
     let mut dead = house.instance_at(1, shared).await;
     let mut streams = Vec::new();
     for _ in 0..60 {
@@ -175,9 +175,9 @@ async fn many_turns_of_a_dead_instance_are_shared_out_to_one_owner_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_could_not_be_taken_up_at_first_is_found_by_the_sweeper() {
+async fn a_run_that_failed_to_resume_is_found_by_the_sweeper() {
     let house = House::echo(10).await;
-    let (_clock, shared) = standing();
+    let (_clock, shared) = stopped_clock();
     let mut dead = house.instance_at(1, shared).await;
     let stream = dead.begin(&words(5)).await.stream();
     dead.kill();
@@ -195,35 +195,39 @@ async fn a_run_that_could_not_be_taken_up_at_first_is_found_by_the_sweeper() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drain_hands_a_long_turn_and_those_behind_it_to_the_next_instance() {
+async fn a_drain_hands_a_long_turn_and_its_queue_to_the_next_instance() {
     let house = House::echo(200).await;
     let first = house.instance(1).await;
     let mut reader = first.begin(&words(TEXT)).await;
     let stream = reader.stream();
     let thread = first.thread_of(stream).await;
-    let waiting = first.say(thread, "the next").await.stream();
-    let told = Told::to_the_answer(&mut reader).await;
-    assert!(told.is_whole());
+    let waiting = first.send(thread, "the next").await.stream();
+    let received = ReceivedEvents::until_answer(&mut reader).await;
+    assert!(received.is_complete());
     assert!(!first.system.drain(millis(300)).await, "it takes longer than that");
     let refused = first.chat.start(first.turn(crate::support::house::new_thread(), "late")).await;
     assert!(matches!(refused, Err(actors::kinds::turn::chat::RunStartError::Draining)));
     first.system.stop(millis(5_000)).await;
     let written = house.database.scalar("SELECT count(*) FROM stream_events").await;
     pause(millis(300)).await;
-    assert_eq!(house.database.scalar("SELECT count(*) FROM stream_events").await, written, "it still writes");
+    assert_eq!(
+        house.database.scalar("SELECT count(*) FROM stream_events").await,
+        written,
+        "it continues to write"
+    );
     let second = house.instance(2).await;
     second.read(stream).await.assert_answer(&words(TEXT));
     second.read(waiting).await.assert_answer("the next");
-    assert_eq!(house.said(&second.store, thread).await, [words(TEXT), "the next".to_owned()]);
+    assert_eq!(house.assistant_messages(&second.store, thread).await, [words(TEXT), "the next".to_owned()]);
     assert_eq!(house.unfinished().await, "0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drain_lets_a_turn_end_that_can() {
+async fn a_drain_waits_for_a_turn_that_ends_in_time() {
     let house = House::echo(40).await;
     let instance = house.instance(1).await;
     let mut reader = instance.begin(&words(15)).await;
-    Told::to_the_answer(&mut reader).await;
+    ReceivedEvents::until_answer(&mut reader).await;
     assert!(instance.system.drain(millis(10_000)).await);
     instance.system.stop(millis(5_000)).await;
     assert_eq!(house.unfinished().await, "0");
@@ -231,7 +235,7 @@ async fn a_drain_lets_a_turn_end_that_can() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn turns_go_through_a_database_that_ends_every_session() {
+async fn turns_survive_a_database_that_ends_every_session() {
     let house = House::echo(40).await;
     let instance = house.instance(1).await;
     let admin = session(&std::env::var(store::testing::TEST_DSN).unwrap()).await;
@@ -247,23 +251,23 @@ async fn turns_go_through_a_database_that_ends_every_session() {
         pause(millis(20)).await;
     }
     for mut reader in readers {
-        Told::to_the_end(&mut reader).await.assert_answer(&words(20));
+        ReceivedEvents::until_end(&mut reader).await.assert_answer(&words(20));
     }
     assert_eq!(house.unfinished().await, "0");
     assert_eq!(instance.system.health().fatal(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stored_message_is_begun_before_any_event_names_it() {
+async fn a_stored_message_starts_before_any_event_names_it() {
     let house = House::echo(0).await;
     let instance = house.instance(1).await;
     let mut reader = instance.begin("hello").await;
-    let mut told = Told::default();
-    told.more(&mut reader).await;
+    let mut received = ReceivedEvents::default();
+    received.read_more(&mut reader).await;
     let Some(ChatEvent::ItemDone { item }) =
-        told.events.iter().find(|e| matches!(e, ChatEvent::ItemDone { .. }))
+        received.events.iter().find(|e| matches!(e, ChatEvent::ItemDone { .. }))
     else {
-        panic!("{told:?}")
+        panic!("{received:?}")
     };
     let thread = instance.thread_of(reader.stream()).await;
     let stored = instance.store.thread_items(thread).await.unwrap();
@@ -271,7 +275,7 @@ async fn a_stored_message_is_begun_before_any_event_names_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_idle_instance_finds_out_that_its_lease_went_elsewhere() {
+async fn an_idle_instance_detects_that_it_lost_its_lease() {
     let house = House::echo(0).await;
     let instance = house.instance(1).await;
     instance.store.take_lease(Uuid::from_u128(1), Uuid::nil()).await.unwrap();
@@ -284,12 +288,12 @@ async fn the_lease_names_the_oldest_run_that_has_not_ended() {
     let instance = house.instance(1).await;
     let mut short = instance.begin("hello").await;
     let long = instance.begin(&words(5)).await;
-    Told::to_the_end(&mut short).await.assert_answer("hello");
+    ReceivedEvents::until_end(&mut short).await.assert_answer("hello");
     let sql = "SELECT (SELECT oldest_run FROM leases) = (SELECT id FROM runs WHERE finished_at IS NULL)";
     until_sql("it names the long one", &house.database, sql).await;
     instance.read(long.stream()).await.assert_answer(&words(5));
     until_sql(
-        "it names none",
+        "it names no run",
         &house.database,
         "SELECT oldest_run > (SELECT max(id::text)::uuid FROM runs) FROM leases",
     )
@@ -297,12 +301,12 @@ async fn the_lease_names_the_oldest_run_that_has_not_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_this_version_cannot_read_ends_with_an_error_and_blocks_no_other() {
+async fn an_unreadable_run_ends_with_an_error_and_blocks_no_other_run() {
     let house = House::echo(10).await;
-    let (_clock, shared) = standing();
+    let (_clock, shared) = stopped_clock();
     let mut killed = house.instance_at(1, shared).await;
     let bad = [killed.begin(&words(5)).await.stream(), killed.begin(&words(5)).await.stream()];
-    let behind = killed.say(killed.thread_of(bad[0]).await, "behind").await.stream();
+    let next = killed.send(killed.thread_of(bad[0]).await, "behind").await.stream();
     killed.kill();
     for (stream, spoilt) in
         bad.iter().zip([format!("version_id = '{}'", Uuid::nil()), "inputs = '{'".to_owned()])
@@ -312,17 +316,17 @@ async fn a_run_that_this_version_cannot_read_ends_with_an_error_and_blocks_no_ot
     }
     let again = house.instance(1).await;
     for stream in bad {
-        let told = again.read(stream).await;
-        assert!(told.is_whole());
-        assert_eq!(told.errors(), ["service.internal"]);
+        let received = again.read(stream).await;
+        assert!(received.is_complete());
+        assert_eq!(received.errors(), ["service.internal"]);
     }
-    again.read(behind).await.assert_answer("behind");
+    again.read(next).await.assert_answer("behind");
     assert_eq!(house.unfinished().await, "0");
     until_idle(&again).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_instance_takes_another_for_dead_because_the_database_was_away() {
+async fn no_instance_is_considered_dead_after_a_database_outage() {
     let house = House::echo(0).await;
     let instances = [house.instance(1).await, house.instance(2).await, house.instance(3).await];
     let admin = session(&std::env::var(store::testing::TEST_DSN).unwrap()).await;
@@ -339,15 +343,15 @@ async fn no_instance_takes_another_for_dead_because_the_database_was_away() {
     until_sql("all have renewed", &house.database, &renewed).await;
     for instance in &instances {
         let mut reader = instance.begin("hello").await;
-        Told::to_the_end(&mut reader).await.assert_answer("hello");
+        ReceivedEvents::until_end(&mut reader).await.assert_answer("hello");
         assert_eq!(instance.system.health().fatal(), None);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_takeover_that_takes_long_does_not_cost_the_taker_its_own_lease() {
+async fn a_slow_takeover_does_not_cost_the_new_owner_its_lease() {
     let house = House::echo(1).await;
-    let (_clock, shared) = standing();
+    let (_clock, shared) = stopped_clock();
     let mut dead = house.instance_at(1, shared).await;
     let turns = (0..140).map(|_| dead.begin("hello there"));
     drop(futures_util::future::join_all(turns).await);
@@ -364,12 +368,12 @@ async fn a_takeover_that_takes_long_does_not_cost_the_taker_its_own_lease() {
         .unwrap();
     let taker = house.instance(2).await;
     expire(&house, 1).await;
-    let own = format!("FROM leases WHERE writer_id = '{}'", Uuid::from_u128(2));
-    let epoch = house.database.scalar(&format!("SELECT epoch {own}")).await;
-    let good = format!("SELECT expires_at > now() AND epoch = {epoch} {own}");
+    let lease_row = format!("FROM leases WHERE writer_id = '{}'", Uuid::from_u128(2));
+    let epoch = house.database.scalar(&format!("SELECT epoch {lease_row}")).await;
+    let good = format!("SELECT expires_at > now() AND epoch = {epoch} {lease_row}");
     let began = SystemClock::new();
     while house.unfinished().await != "0" {
-        assert!(began.monotonic() < millis(120_000), "they are not taken up");
+        assert!(began.monotonic() < millis(120_000), "they are not resumed");
         assert_eq!(house.database.scalar(&good).await, "true", "its lease has run out");
         pause(millis(100)).await;
     }

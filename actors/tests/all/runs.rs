@@ -5,7 +5,7 @@ use serde_json::json;
 use store::RunState;
 use uuid::Uuid;
 
-use crate::support::house::{House, Instance, standing};
+use crate::support::house::{House, Instance, stopped_clock};
 use crate::support::{millis, until, until_sql};
 
 const WORDS: &str = "one two three four five six seven eight nine ten";
@@ -30,7 +30,7 @@ async fn ended(instance: &Instance, run: Uuid) -> (RunState, Option<String>) {
 }
 
 /// All events in a run's stream, as JSON.
-async fn told(house: &House, run: Uuid) -> Vec<serde_json::Value> {
+async fn run_events(house: &House, run: Uuid) -> Vec<serde_json::Value> {
     let sql = format!(
         "SELECT coalesce(string_agg(frames, '' ORDER BY first_seq), '') FROM stream_events WHERE stream_id = '{run}'"
     );
@@ -41,7 +41,7 @@ async fn told(house: &House, run: Uuid) -> Vec<serde_json::Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_of_a_dead_instance_is_taken_over() {
     let house = House::echo(100).await;
-    let (_clock, shared) = standing();
+    let (_clock, shared) = stopped_clock();
     let mut dead = house.instance_at(1, shared).await;
     let run = begin(&dead, WORDS).await;
     until_sql("it speaks", &house.database, "SELECT count(*) > 0 FROM stream_events").await;
@@ -56,7 +56,7 @@ async fn a_run_of_a_dead_instance_is_taken_over() {
     )
     .await;
     assert_eq!(ended(&other, run).await.0, RunState::Succeeded);
-    let events = told(&house, run).await;
+    let events = run_events(&house, run).await;
     let numbers: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
     assert!(numbers.iter().copied().eq(1..=events.len() as u64), "{numbers:?}");
     assert_eq!(events.last().unwrap()["type"], "run_completed");
@@ -65,7 +65,7 @@ async fn a_run_of_a_dead_instance_is_taken_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_this_version_cannot_read_ends_with_an_error() {
+async fn an_unreadable_run_ends_with_an_error() {
     let house = House::echo(100).await;
     let mut killed = house.instance(1).await;
     let run = begin(&killed, WORDS).await;
@@ -77,12 +77,12 @@ async fn a_run_that_this_version_cannot_read_ends_with_an_error() {
     let (status, error) = ended(&again, run).await;
     assert_eq!(status, RunState::Failed);
     assert!(error.unwrap().contains("internal"));
-    assert_eq!(told(&house, run).await.last().unwrap()["type"], "run_failed");
+    assert_eq!(run_events(&house, run).await.last().unwrap()["type"], "run_failed");
 }
 
 /// Simulates an older build that meets a newer build's run: it neither ends the run nor forgets it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_this_build_cannot_execute_is_left_to_a_newer_one() {
+async fn a_run_that_this_build_cannot_execute_is_left_to_a_newer_build() {
     let house = House::echo(100).await;
     let mut killed = house.instance(1).await;
     let run = begin(&killed, WORDS).await;
@@ -116,12 +116,12 @@ async fn a_stop_ends_a_run_and_a_second_one_changes_nothing() {
         instance.system.runs().stop(run).await.unwrap();
         assert_eq!(ended(&instance, run).await.0, RunState::Cancelled);
     }
-    let events = told(&house, run).await;
+    let events = run_events(&house, run).await;
     assert_eq!(events.iter().filter(|event| event["type"] == "run_cancelled").count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shutdown_cuts_a_long_run_and_the_next_process_goes_on_with_it() {
+async fn a_shutdown_interrupts_a_long_run_and_the_next_process_continues_it() {
     let house = House::echo(1_500).await;
     let mut first = house.instance(1).await;
     let run = begin(&first, WORDS).await;
@@ -131,7 +131,7 @@ async fn a_shutdown_cuts_a_long_run_and_the_next_process_goes_on_with_it() {
     assert_eq!(house.unfinished().await, "1");
     first.kill();
     let next = house.instance(1).await;
-    until("it is taken up", || !next.system.runs().is_empty()).await;
+    until("it is resumed", || !next.system.runs().is_empty()).await;
     next.system.runs().stop(run).await.unwrap();
     assert_eq!(ended(&next, run).await.0, RunState::Cancelled);
 }

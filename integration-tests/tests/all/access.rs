@@ -21,7 +21,7 @@ fn cookie_of(client: &Client) -> String {
 }
 
 /// All CORS response headers.
-fn permissions(answer: &Answer) -> Vec<String> {
+fn cors_headers(answer: &Answer) -> Vec<String> {
     let all = answer.headers.iter().filter(|(name, _)| name.as_str().starts_with("access-control-"));
     let mut all: Vec<String> =
         all.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
@@ -37,7 +37,11 @@ async fn a_threads_id_gives_access_until_its_cookie_is_presented() {
     let turn = owner.say(&workflow.id, "hi").await.unwrap();
     stranger.say(&workflow.id, "hello").await.unwrap();
     assert_eq!(refused(&t.anonymous(), &workflow, &turn.thread_id).await, None, "the id is the capability");
-    assert_eq!(refused(&t.visitor(), &workflow, &turn.thread_id).await, None, "a jar without a cookie yet");
+    assert_eq!(
+        refused(&t.visitor(), &workflow, &turn.thread_id).await,
+        None,
+        "a cookie jar that is still empty"
+    );
     assert_eq!(refused(&stranger, &workflow, &turn.thread_id).await.as_deref(), Some("thread.not_found"));
     // Streams follow the same rules.
     assert!(t.anonymous().resume(&turn.stream_id, None).await.is_ok());
@@ -75,7 +79,7 @@ async fn a_thread_started_with_a_cookie_requires_it() {
 }
 
 #[tokio::test]
-async fn a_forged_cookie_is_no_cookie() {
+async fn forged_cookies_are_ignored() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let owner = t.visitor();
@@ -101,27 +105,27 @@ async fn a_forged_cookie_is_no_cookie() {
         let client = t.visitor();
         client.set_cookie("callboard_visitor", &value);
         client.say(&workflow.id, "hi").await.unwrap();
-        let given = client.cookie("callboard_visitor").unwrap();
-        assert!(given != value && given != genuine, "a new one is given for {value}");
+        let new_cookie = client.cookie("callboard_visitor").unwrap();
+        assert!(new_cookie != value && new_cookie != genuine, "a new cookie is set for {value}");
     }
     assert_eq!(t.scalar("SELECT count(DISTINCT owner_id) = count(*) FROM threads").await, "true");
 }
 
 #[tokio::test]
-async fn cookies_of_another_service_are_worth_nothing() {
+async fn cookies_of_another_service_are_ignored() {
     let (t, other) = (TestService::start().await, TestService::start().await);
     let workflow = other.workflow().echo().published().create().await;
-    let elsewhere = other.visitor();
-    elsewhere.say(&workflow.id, "hi").await.unwrap();
+    let foreign_client = other.visitor();
+    foreign_client.say(&workflow.id, "hi").await.unwrap();
     let here = t.workflow().echo().published().create().await;
     let body = chat::create(&here, "hi").to_string();
-    let cookie = cookie_of(&elsewhere);
+    let cookie = cookie_of(&foreign_client);
     let answer = t.send("POST", "/api/chat", &[JSON, ("cookie", &cookie)], &body).await;
-    assert!(answer.header("set-cookie").is_some(), "they are a new visitor here");
+    assert!(answer.header("set-cookie").is_some(), "the caller is a new visitor");
 }
 
 #[tokio::test]
-async fn a_revoked_publication_counts_at_once() {
+async fn unpublishing_takes_effect_immediately() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.visitor();
@@ -142,13 +146,13 @@ async fn a_revoked_publication_counts_at_once() {
 }
 
 #[tokio::test]
-async fn a_login_can_be_asked_for_and_no_longer_asked_for() {
+async fn login_can_be_required_and_made_optional_again() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
     for (require_login, status) in [(true, 401), (false, 200), (true, 401)] {
-        let wanted = PublishRequest { require_login: Some(require_login) };
-        let published = t.client().publish(&workflow.id, &wanted).await.unwrap();
+        let request = PublishRequest { require_login: Some(require_login) };
+        let published = t.client().publish(&workflow.id, &request).await.unwrap();
         assert_eq!(published.workflow.require_login, require_login);
         assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.status, status);
         assert_eq!(t.get(&format!("/api/chat/streams/{stream}")).await.status, status);
@@ -156,7 +160,7 @@ async fn a_login_can_be_asked_for_and_no_longer_asked_for() {
 }
 
 #[tokio::test]
-async fn a_change_by_another_instance_counts_within_a_second() {
+async fn changes_by_another_instance_take_effect_within_a_second() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.status, 200);
@@ -170,7 +174,7 @@ async fn a_change_by_another_instance_counts_within_a_second() {
 }
 
 #[tokio::test]
-async fn the_workspace_header_is_not_needed_and_does_not_harm() {
+async fn chat_ignores_the_workspace_header() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let body = chat::create(&workflow, "hi").to_string();
@@ -190,7 +194,7 @@ async fn a_listed_origin_may_read_with_cookies() {
     let body = chat::create(&workflow, "hi").to_string();
     let answer = t.send("POST", "/api/chat", &[JSON, ("origin", LISTED)], &body).await;
     assert_eq!(answer.status, 200);
-    assert_snapshot!(permissions(&answer).join("\n"), @r"
+    assert_snapshot!(cors_headers(&answer).join("\n"), @r"
     access-control-allow-credentials: true
     access-control-allow-origin: https://app.example.org
     access-control-expose-headers: X-Chat-Stream-Id, X-Request-Id, X-Next-Cursor, Retry-After, Idempotency-Replayed
@@ -199,16 +203,16 @@ async fn a_listed_origin_may_read_with_cookies() {
     for (method, path) in [("POST", "/api/chat"), ("GET", "/nowhere"), ("PUT", "/api/chat")] {
         let error = t.send(method, path, &[("origin", LISTED)], "").await;
         assert!(error.status >= 400);
-        assert_eq!(permissions(&error), permissions(&answer));
+        assert_eq!(cors_headers(&error), cors_headers(&answer));
     }
-    let asked = [
+    let request_headers = [
         ("origin", LISTED),
         ("access-control-request-method", "POST"),
         ("access-control-request-headers", "content-type, chatkit-frame-instance-id, idempotency-key"),
     ];
-    let preflight = t.send("OPTIONS", "/api/chat", &asked, "").await;
+    let preflight = t.send("OPTIONS", "/api/chat", &request_headers, "").await;
     assert_eq!(preflight.status, 204);
-    assert_snapshot!(permissions(&preflight).join("\n"), @r"
+    assert_snapshot!(cors_headers(&preflight).join("\n"), @r"
     access-control-allow-credentials: true
     access-control-allow-headers: content-type, chatkit-frame-instance-id, idempotency-key
     access-control-allow-methods: GET, POST, PUT, PATCH, DELETE, HEAD
@@ -219,14 +223,15 @@ async fn a_listed_origin_may_read_with_cookies() {
 }
 
 #[tokio::test]
-async fn a_denied_preflight_is_403_without_any_permission() {
+async fn denied_preflights_are_403_without_cors_headers() {
     for allowed in ["[]", r#"["https://app.example.org"]"#] {
         let t = with_cors(allowed).await;
         for path in ["/api/chat", "/api/workflows", "/nowhere"] {
-            let asked = [("origin", "https://evil.example"), ("access-control-request-method", "POST")];
-            let answer = t.send("OPTIONS", path, &asked, "").await;
+            let request_headers =
+                [("origin", "https://evil.example"), ("access-control-request-method", "POST")];
+            let answer = t.send("OPTIONS", path, &request_headers, "").await;
             assert_eq!(answer.refusal(), "403 auth.origin_mismatch", "{path}");
-            assert_eq!(permissions(&answer), [""; 0]);
+            assert_eq!(cors_headers(&answer), [""; 0]);
             assert!(answer.header("vary").unwrap().to_lowercase().contains("origin"));
             assert!(answer.header("x-request-id").is_some());
         }
@@ -234,7 +239,7 @@ async fn a_denied_preflight_is_403_without_any_permission() {
 }
 
 #[tokio::test]
-async fn anybody_may_read_without_cookies_where_the_list_is_a_star() {
+async fn a_wildcard_allows_every_origin_without_cookies() {
     let t = with_cors(r#"["*"]"#).await;
     let workflow = t.workflow().echo().published().create().await;
     let body = chat::create(&workflow, "hi").to_string();
@@ -251,7 +256,7 @@ async fn anybody_may_read_without_cookies_where_the_list_is_a_star() {
 }
 
 #[tokio::test]
-async fn every_answer_varies_with_the_origin() {
+async fn every_response_varies_by_origin() {
     let t = with_cors(r#"["https://app.example.org"]"#).await;
     let workflow = t.workflow().echo().published().create().await;
     let body = chat::create(&workflow, "hi").to_string();
@@ -273,7 +278,7 @@ async fn every_answer_varies_with_the_origin() {
 }
 
 #[tokio::test]
-async fn no_origin_is_reflected_that_is_not_listed() {
+async fn only_listed_origins_are_reflected() {
     let t = with_cors(r#"["https://app.example.org", "http://localhost:5173"]"#).await;
     let mut mutated = vec!["null".to_owned(), "*".to_owned(), String::new(), "https://".to_owned()];
     for origin in [LISTED, "http://localhost:5173"] {
@@ -310,20 +315,20 @@ async fn no_origin_is_reflected_that_is_not_listed() {
     for origin in mutated {
         let preflight = [("origin", origin.as_str()), ("access-control-request-method", "POST")];
         let answer = t.send("GET", "/healthz", &preflight[..1], "").await;
-        assert_eq!(permissions(&answer), [""; 0], "{origin:?}");
+        assert_eq!(cors_headers(&answer), [""; 0], "{origin:?}");
         let answer = t.send("OPTIONS", "/api/chat", &preflight, "").await;
-        assert_eq!((answer.status, permissions(&answer)), (403, Vec::new()), "{origin:?}");
+        assert_eq!((answer.status, cors_headers(&answer)), (403, Vec::new()), "{origin:?}");
     }
 }
 
 #[tokio::test]
-async fn a_strangers_page_does_nothing_in_a_visitors_name() {
+async fn foreign_origins_cannot_use_a_visitors_cookie() {
     let t = with_cors(r#"["https://app.example.org"]"#).await;
     let workflow = t.workflow().echo().published().create().await;
     let owner = t.visitor();
     let thread = owner.say(&workflow.id, "hi").await.unwrap().thread_id;
     let cookie = cookie_of(&owner);
-    let own = format!("http://{}", t.address());
+    let own_origin = format!("http://{}", t.address());
     let body = chat::add(&workflow, &thread, "in your name").to_string();
     let evil = ("origin", "https://evil.example");
     let mut answers = Vec::new();
@@ -332,8 +337,8 @@ async fn a_strangers_page_does_nothing_in_a_visitors_name() {
         &[("origin", "null")][..],
         &[evil, evil][..],
         &[("origin", LISTED), evil][..],
-        &[("origin", own.as_str()), evil][..],
-        &[("origin", own.as_str()), ("origin", own.as_str())][..],
+        &[("origin", own_origin.as_str()), evil][..],
+        &[("origin", own_origin.as_str()), ("origin", own_origin.as_str())][..],
         &[("origin", "")][..],
     ] {
         let mut headers = vec![JSON, ("cookie", cookie.as_str())];
@@ -345,7 +350,7 @@ async fn a_strangers_page_does_nothing_in_a_visitors_name() {
     content-type: application/json
     {"detail":{"message":"This origin may not make this request.","code":"auth.origin_mismatch"}}
     "#);
-    for origin in [LISTED, own.as_str()] {
+    for origin in [LISTED, own_origin.as_str()] {
         let headers = [JSON, ("cookie", cookie.as_str()), ("origin", origin)];
         assert_eq!(t.send("POST", "/api/chat", &headers, &body).await.status, 200, "{origin}");
     }
@@ -358,16 +363,16 @@ async fn a_strangers_page_does_nothing_in_a_visitors_name() {
 }
 
 #[tokio::test]
-async fn two_origin_headers_are_nobodys() {
+async fn two_origin_headers_match_no_listed_origin() {
     let t = with_cors(r#"["https://app.example.org"]"#).await;
     let twice = [("origin", LISTED), ("origin", LISTED), ("access-control-request-method", "POST")];
-    assert_eq!(permissions(&t.send("GET", "/healthz", &twice[..2], "").await), [""; 0]);
+    assert_eq!(cors_headers(&t.send("GET", "/healthz", &twice[..2], "").await), [""; 0]);
     assert_eq!(t.send("OPTIONS", "/api/chat", &twice, "").await.status, 403);
 }
 
 /// A form needs no preflight, so on a service without authentication it would be enough.
 #[tokio::test]
-async fn a_strangers_page_changes_no_workflow() {
+async fn foreign_origins_cannot_change_workflows() {
     let t = with_cors(r#"["https://app.example.org"]"#).await;
     let workflow = t.workflow().create().await;
     let publish = format!("/api/workflows/{}/publish", workflow.id);
@@ -389,20 +394,20 @@ async fn a_strangers_page_changes_no_workflow() {
     {"detail":{"message":"This origin may not make this request.","code":"auth.origin_mismatch"}}
     "#);
     assert_eq!(t.scalar("SELECT count(*) FROM workflows WHERE is_public").await, "0");
-    let own = format!("http://{}", t.address());
-    for origin in [LISTED, own.as_str()] {
+    let own_origin = format!("http://{}", t.address());
+    for origin in [LISTED, own_origin.as_str()] {
         let answer = t.send("POST", &publish, &[("origin", origin)], "").await;
         assert!(matches!(answer.status, 200 | 201), "{origin}: {}", answer.text());
     }
     assert_eq!(t.send("GET", "/api/workflows", &[("origin", "https://evil.example")], "").await.status, 200);
-    let everybody = with_cors(r#"["*"]"#).await;
-    let workflow = everybody.workflow().create().await;
+    let wildcard = with_cors(r#"["*"]"#).await;
+    let workflow = wildcard.workflow().create().await;
     let publish = format!("/api/workflows/{}/publish", workflow.id);
-    assert_eq!(everybody.send("POST", &publish, &[("origin", LISTED)], "").await.status, 201);
+    assert_eq!(wildcard.send("POST", &publish, &[("origin", LISTED)], "").await.status, 201);
 }
 
 #[tokio::test]
-async fn a_name_that_somebody_pointed_at_loopback_does_not_reach_the_api() {
+async fn foreign_host_names_on_loopback_are_rejected() {
     let t = TestService::start().await;
     let names = [
         ("localhost", 200),
@@ -417,7 +422,7 @@ async fn a_name_that_somebody_pointed_at_loopback_does_not_reach_the_api() {
 }
 
 #[tokio::test]
-async fn what_was_read_before_a_workflow_was_closed_does_not_keep_it_open() {
+async fn a_read_from_before_unpublishing_does_not_keep_a_workflow_public() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
     // The last read is old enough, and the next one is held between the workflow and its version.
@@ -427,16 +432,16 @@ async fn what_was_read_before_a_workflow_was_closed_does_not_keep_it_open() {
                 AND wait_event_type = 'Lock' AND query LIKE '%workflow_versions%'";
     let client = t.visitor();
     let page = PageRequest::default();
-    let look = client.threads(&workflow.id, &page);
+    let read = client.threads(&workflow.id, &page);
     let close = async {
-        until("the look to be held", async || t.scalar(held).await != "0").await;
+        until("the read to be blocked", async || t.scalar(held).await != "0").await;
         let release = async {
             pause(500).await;
             hold.release().await;
         };
         tokio::join!(t.client().unpublish(&workflow.id), release).0
     };
-    let (looked, closed) = tokio::join!(look, close);
-    assert!(looked.is_ok() && closed.is_ok(), "{looked:?} {closed:?}");
+    let (read_result, closed) = tokio::join!(read, close);
+    assert!(read_result.is_ok() && closed.is_ok(), "{read_result:?} {closed:?}");
     assert_eq!(client.threads(&workflow.id, &page).await.unwrap_err().code(), Some("chat.not_published"));
 }

@@ -63,14 +63,14 @@ impl Card {
 }
 
 /// A single instance, because each instance counts its own permits.
-fn alone(model: &Endpoint) -> Builder {
+fn single_instance(model: &Endpoint) -> Builder {
     TestService::builder().alone().set("SERVICE_MODEL_BASE_URL", model.base_url())
 }
 
 #[tokio::test]
-async fn models_of_sync_actions_count_and_a_reached_limit_refuses_the_action() {
+async fn model_calls_of_sync_actions_count_and_exhausted_limits_reject_actions() {
     let model = Endpoint::quick().await;
-    let t = alone(&model).start().await;
+    let t = single_instance(&model).start().await;
     let card = Card::start(&t).await;
     let acted = card.act(&t).await;
     let text = acted.value()["updated_item"]["widget"]["children"][0]["value"].clone();
@@ -102,9 +102,9 @@ async fn models_of_sync_actions_count_and_a_reached_limit_refuses_the_action() {
 }
 
 #[tokio::test]
-async fn a_sync_action_is_refused_if_streams_have_all_permits_of_its_session() {
+async fn sync_actions_are_rejected_when_streams_hold_all_session_permits() {
     let model = Endpoint::holding().await;
-    let t = alone(&model).set("SERVICE_CHAT_MAX_STREAMS", "1").start().await;
+    let t = single_instance(&model).set("SERVICE_CHAT_MAX_STREAMS", "1").start().await;
     let card = Card::start(&t).await;
     let turn = t.open_chat(&card.request("threads.custom_action")).await;
     until("the turn asks its model", async || model.asked() == 1).await;
@@ -119,9 +119,9 @@ async fn a_sync_action_is_refused_if_streams_have_all_permits_of_its_session() {
 }
 
 #[tokio::test]
-async fn a_sync_action_has_a_stream_permit_until_its_end() {
+async fn a_sync_action_holds_a_stream_permit_until_it_ends() {
     let model = Endpoint::holding().await;
-    let t = alone(&model).set("SERVICE_CHAT_MAX_STREAMS", "1").start().await;
+    let t = single_instance(&model).set("SERVICE_CHAT_MAX_STREAMS", "1").start().await;
     let card = Card::start(&t).await;
     let others = async {
         until("the action asks its model", async || model.asked() == 1).await;
@@ -138,7 +138,7 @@ async fn a_sync_action_has_a_stream_permit_until_its_end() {
 }
 
 #[tokio::test]
-async fn a_sync_action_counts_as_a_request_of_its_session() {
+async fn sync_actions_count_towards_the_session_rate_limit() {
     let t = TestService::builder().manual_clock().set("SERVICE_CHAT_RATE_LIMIT_SESSION", "2").start().await;
     let workflow = t.workflow().echo().published().create().await;
     let began = events(&t.chat(&chat::create(&workflow, "hi")).await.text());

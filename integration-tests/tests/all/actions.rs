@@ -79,10 +79,10 @@ async fn an_action_is_a_turn_without_a_message() {
     let card = Card::start(&t).await;
     let action = json!({"type": "add", "payload": {"by": 4}});
     let answer = t.chat(&card.request("threads.custom_action", action)).await;
-    let told = events(&answer.text());
-    let kinds: Vec<&str> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let stream_events = events(&answer.text());
+    let kinds: Vec<&str> = stream_events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["stream_options", "thread.item.replaced"]);
-    assert_eq!(told[1]["item"]["id"], *card.item);
+    assert_eq!(stream_events[1]["item"]["id"], *card.item);
     assert_eq!(card.number(&t).await, "5");
     let run = t.scalar("SELECT concat_ws(' ', trigger, status) FROM runs ORDER BY id DESC LIMIT 1").await;
     assert_eq!(run, "chat succeeded");
@@ -93,16 +93,17 @@ async fn a_graph_receives_the_action_with_its_widget() {
     let t = TestService::start().await;
     let card = Card::start(&t).await;
     let action = json!({"type": "say", "payload": {"a": [null, 1]}});
-    let told = events(&t.chat(&card.request("threads.custom_action", action)).await.text());
-    let text = told.last().unwrap()["item"]["content"][0]["text"].as_str().unwrap().to_owned();
+    let stream_events = events(&t.chat(&card.request("threads.custom_action", action)).await.text());
+    let text = stream_events.last().unwrap()["item"]["content"][0]["text"].as_str().unwrap().to_owned();
     let received: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&received["type"], &received["payload"]), (&json!("say"), &json!({"a": [null, 1]})));
     assert_eq!((&received["item_id"], &received["key"]), (&json!(card.item), &json!("counter")));
     assert_eq!(received["widget"]["children"][0]["value"], "1");
     // An action of the page itself.
     let params = json!({"thread_id": card.thread, "action": {"type": "say"}});
-    let told = events(&t.chat(&chat::ask(&card.workflow, "threads.custom_action", params)).await.text());
-    let text = told.last().unwrap()["item"]["content"][0]["text"].as_str().unwrap().to_owned();
+    let stream_events =
+        events(&t.chat(&chat::ask(&card.workflow, "threads.custom_action", params)).await.text());
+    let text = stream_events.last().unwrap()["item"]["content"][0]["text"].as_str().unwrap().to_owned();
     let expected = json!({"type": "say", "payload": null, "item_id": null, "key": null, "widget": null});
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
 }
@@ -116,17 +117,17 @@ async fn a_sync_action_returns_the_changed_widget() {
     let item = answer.value()["updated_item"].clone();
     assert_eq!((&item["id"], &item["widget"]["children"][0]["value"]), (&json!(card.item), &json!("2")));
     assert_eq!(card.number(&t).await, "2");
-    let said = card.sync(&t, json!({"type": "say"})).await;
-    assert_eq!((said.status, said.value()), (200, json!({})), "a reply is not an answer");
+    let reply = card.sync(&t, json!({"type": "say"})).await;
+    assert_eq!((reply.status, reply.value()), (200, json!({})), "a reply item is not returned");
     let items = "SELECT count(*) FROM thread_items";
-    assert_eq!(t.scalar(items).await, "2", "and is not in the thread");
+    assert_eq!(t.scalar(items).await, "2", "the reply is not stored in the thread");
     let run = t.scalar("SELECT concat_ws(' ', trigger, status) FROM runs ORDER BY id DESC LIMIT 1").await;
     assert_eq!(run, "action succeeded");
     assert_eq!(t.scalar("SELECT count(*) FROM thread_items WHERE before IS NOT NULL").await, "0");
 }
 
 #[tokio::test]
-async fn sync_actions_do_not_wait_for_a_turn_and_the_last_one_counts() {
+async fn sync_actions_run_during_a_turn_and_the_last_write_wins() {
     let t = TestService::start().await;
     let card = Card::start(&t).await;
     let turn = t.open_chat(&card.request("threads.custom_action", json!({"type": "busy"}))).await;
@@ -162,14 +163,18 @@ async fn a_failed_sync_action_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_sync_action_has_thirty_seconds() {
+async fn sync_actions_time_out_after_thirty_seconds() {
     let t = TestService::with_manual_clock().await;
     let card = Card::start(&t).await;
     let answer = t.while_time_passes(card.sync(&t, json!({"type": "hang"}))).await;
     assert_eq!(answer.refusal(), "504 chat.action_timeout");
     assert_eq!(card.number(&t).await, "1");
     let answer = t.while_time_passes(card.sync(&t, json!({"type": "pause"}))).await;
-    assert_eq!((answer.status, card.number(&t).await.as_str()), (200, "2"), "a shorter wait is waited for");
+    assert_eq!(
+        (answer.status, card.number(&t).await.as_str()),
+        (200, "2"),
+        "the action completes after a shorter delay"
+    );
 }
 
 #[tokio::test]
@@ -209,12 +214,13 @@ async fn an_invalid_action_is_rejected_before_a_run_starts() {
         (sync.refusal(), sync.problems().concat()),
         ("422 chat.invalid_request".into(), "/params/item_id kind".into())
     );
-    let told = events(&t.chat(&chat::ask(&card.workflow, "threads.custom_action", params)).await.text());
+    let stream_events =
+        events(&t.chat(&chat::ask(&card.workflow, "threads.custom_action", params)).await.text());
     assert_eq!(
-        (told.len(), &told[0]["type"], &told[0]["code"]),
+        (stream_events.len(), &stream_events[0]["type"], &stream_events[0]["code"]),
         (1, &json!("error"), &json!("stream.error"))
     );
-    assert_eq!(told[0]["allow_retry"], false);
+    assert_eq!(stream_events[0]["allow_retry"], false);
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
 }
 
@@ -224,11 +230,12 @@ async fn a_graph_that_does_not_read_actions_rejects_them() {
     let workflow = t.workflow().echo().published().create().await;
     let began = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
     let params = json!({"thread_id": began[0]["thread"]["id"], "action": {"type": "add"}});
-    let told = events(&t.chat(&chat::ask(&workflow, "threads.custom_action", params.clone())).await.text());
-    assert_eq!(told.len(), 2);
-    assert_eq!(told[0]["type"], "stream_options");
+    let stream_events =
+        events(&t.chat(&chat::ask(&workflow, "threads.custom_action", params.clone())).await.text());
+    assert_eq!(stream_events.len(), 2);
+    assert_eq!(stream_events[0]["type"], "stream_options");
     assert_eq!(
-        (&told[1]["error_code"], &told[1]["allow_retry"]),
+        (&stream_events[1]["error_code"], &stream_events[1]["allow_retry"]),
         (&json!("chat.action_unhandled"), &json!(false))
     );
     let sync = t.chat(&chat::ask(&workflow, "threads.sync_custom_action", params)).await;
@@ -237,7 +244,7 @@ async fn a_graph_that_does_not_read_actions_rejects_them() {
 }
 
 #[tokio::test]
-async fn a_key_stands_for_one_action() {
+async fn an_idempotency_key_identifies_one_action() {
     let t = TestService::start().await;
     let card = Card::start(&t).await;
     let headers = [("content-type", "application/json"), ("idempotency-key", "0123456789abcdef")];
@@ -282,7 +289,7 @@ async fn a_locked_thread_accepts_no_action() {
 }
 
 #[tokio::test]
-async fn a_queued_message_is_not_yet_part_of_an_action() {
+async fn an_action_does_not_see_messages_queued_after_it() {
     let t = TestService::start().await;
     let wait = json!({"name": "wait", "type": "llm", "model": "practice/rewrite@400ms", "user": "a b c d"});
     let tell = json!({"name": "tell", "type": "reply", "text": "{{ messages | map(attribute='content') | join('|') }}"});
@@ -297,24 +304,24 @@ async fn a_queued_message_is_not_yet_part_of_an_action() {
     let mut acting = t.open_chat(&chat::ask(&workflow, "threads.custom_action", params)).await;
     let mut last = t.open_chat(&chat::add(&workflow, &thread, "three")).await;
     let unfinished = "SELECT count(*) FROM runs WHERE finished_at IS NULL";
-    assert_eq!(t.scalar(unfinished).await, "3", "all wait or execute");
+    assert_eq!(t.scalar(unfinished).await, "3", "all turns wait or execute");
     let text =
-        |told: &str| events(told).last().unwrap()["item"]["content"][0]["text"].as_str().unwrap().to_owned();
+        |body: &str| events(body).last().unwrap()["item"]["content"][0]["text"].as_str().unwrap().to_owned();
     let (two, acted, three) = (first.rest().await, acting.rest().await, last.rest().await);
     assert_eq!(text(&two), "one|one|two");
     assert_eq!(text(&acted), "one|one|two|one|one|two");
     assert_eq!(text(&three), "one|one|two|one|one|two|one|one|two|one|one|two|three");
-    until("all end", async || t.scalar(unfinished).await == "0").await;
+    until("all turns end", async || t.scalar(unfinished).await == "0").await;
 }
 
 #[tokio::test]
-async fn the_card_of_the_example_changes_itself() {
+async fn the_example_card_updates_itself() {
     let t = TestService::start().await;
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/pictures.json");
     let graph: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let workflow = t.workflow().graph(graph).published().create().await;
-    let told = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
-    let item = &told.iter().find(|event| event["item"]["type"] == "widget").unwrap()["item"];
+    let stream_events = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
+    let item = &stream_events.iter().find(|event| event["item"]["type"] == "widget").unwrap()["item"];
     let button = &item["widget"]["children"][1]["children"][0]["onClickAction"];
     let params = json!({"thread_id": item["thread_id"], "item_id": item["id"],
                         "action": {"type": button["type"], "payload": button["payload"]}});

@@ -14,7 +14,7 @@ const CHATKIT: (&str, &str) = ("chatkit-frame-instance-id", "f");
 /// Prints the model's input.
 const HISTORY: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}; {% endfor %}";
 
-pub(crate) fn again(workflow: &Workflow, thread: &str, item: &str) -> Value {
+pub(crate) fn retry_request(workflow: &Workflow, thread: &str, item: &str) -> Value {
     chat::ask(workflow, "threads.retry_after_item", json!({"thread_id": thread, "item_id": item}))
 }
 
@@ -31,20 +31,20 @@ pub(crate) async fn texts(client: &Client, workflow: &Workflow, thread: &str) ->
 /// A running turn and its thread.
 pub(crate) async fn running(t: &TestService, workflow: &Workflow, text: &str) -> (RawAnswer, String) {
     let mut first = t.open_chat(&chat::create(workflow, text)).await;
-    let begun = first.until("stream_options").await;
-    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let beginning = first.until("stream_options").await;
+    let thread = events(&beginning)[0]["thread"]["id"].as_str().unwrap().to_owned();
     (first, thread)
 }
 
 #[tokio::test]
-async fn a_retry_streams_another_answer_and_not_the_message() {
+async fn a_retry_streams_a_new_answer_without_the_message() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.anonymous();
     let thread = client.say(&workflow.id, "one").await.unwrap().thread_id;
     client.say_in(&workflow.id, &thread, "two").await.unwrap();
     let (before, _) = items(&client, &workflow, &thread).await;
-    let body = again(&workflow, &thread, &before[0]).to_string();
+    let body = retry_request(&workflow, &thread, &before[0]).to_string();
     let plain = t.open("POST", "/api/chat", &[JSON], &body).await.rest().await;
     assert_snapshot!(tidy(&plain), @r#"
     {"stream_options":{"allow_cancel":true},"type":"stream_options"}
@@ -52,9 +52,9 @@ async fn a_retry_streams_another_answer_and_not_the_message() {
     {"item_id":"msg-1","type":"thread.item.updated","update":{"part":{"text":"You said: one","type":"output_text"},"type":"content_part_added"}}
     {"item":{"content":[{"annotations":[],"text":"You said: one","type":"output_text"}],"created_at":"[time]","id":"msg-1","thread_id":"thr-1","type":"assistant_message"},"type":"thread.item.done"}
     "#);
-    let (after, said) = items(&client, &workflow, &thread).await;
-    assert_eq!((said, &after[0]), (vec!["one".to_owned(), "You said: one".to_owned()], &before[0]));
-    assert!(!before.contains(&after[1]), "another item");
+    let (after, item_texts) = items(&client, &workflow, &thread).await;
+    assert_eq!((item_texts, &after[0]), (vec!["one".to_owned(), "You said: one".to_owned()], &before[0]));
+    assert!(!before.contains(&after[1]), "a new item");
     assert_eq!(items_without_question(&t).await, "0");
     let chatkit = t.open("POST", "/api/chat", &[JSON, CHATKIT], &body).await.rest().await;
     assert_snapshot!(tidy(&chatkit), @r#"
@@ -82,7 +82,7 @@ async fn a_retry_streams_another_answer_and_not_the_message() {
 }
 
 #[tokio::test]
-async fn the_models_history_is_without_what_was_taken_out() {
+async fn the_models_history_omits_removed_items() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply(HISTORY)).published().create().await;
     let client = t.visitor();
@@ -103,7 +103,7 @@ async fn the_models_history_is_without_what_was_taken_out() {
 }
 
 #[tokio::test]
-async fn what_the_message_asked_for_is_asked_for_again() {
+async fn a_retry_keeps_the_message_options_and_takes_new_metadata() {
     let t = TestService::start().await;
     let text = "{{ inputs.message }} {{ inputs.quoted_text }} {{ inputs.inference_options.model }} \
                 {{ inputs.metadata.page }} {{ inputs.thread_id == run.thread_id }}";
@@ -115,7 +115,7 @@ async fn what_the_message_asked_for_is_asked_for_again() {
     let first = events(&t.open_chat(&body).await.rest().await);
     let (thread, item) = (&first[0]["thread"]["id"], &first[1]["item"]["id"]);
     assert_eq!(first.last().unwrap()["item"]["content"][0]["text"], "hi that m first true");
-    let mut body = again(&workflow, thread.as_str().unwrap(), item.as_str().unwrap());
+    let mut body = retry_request(&workflow, thread.as_str().unwrap(), item.as_str().unwrap());
     body["metadata"] = json!({"page": "second"});
     let second = events(&t.open_chat(&body).await.rest().await);
     assert_eq!(second.last().unwrap()["item"]["content"][0]["text"], "hi that m second true");
@@ -123,7 +123,7 @@ async fn what_the_message_asked_for_is_asked_for_again() {
 
 /// A running or waiting turn goes first; its replies follow the message and are removed with the rest.
 #[tokio::test]
-async fn a_retry_waits_for_its_turn() {
+async fn a_retry_waits_for_earlier_turns() {
     let t = TestService::with_manual_clock().await;
     let text = format!("({HISTORY})");
     let workflow = t.workflow().graph(graphs::delayed(5.0, &text)).published().create().await;
@@ -132,10 +132,14 @@ async fn a_retry_waits_for_its_turn() {
     let mut second = t.open_chat(&chat::add(&workflow, &thread, "second")).await;
     second.until("stream_options").await;
     let (ids, _) = items(&client, &workflow, &thread).await;
-    let mut retry = t.open_chat(&again(&workflow, &thread, &ids[0])).await;
+    let mut retry = t.open_chat(&retry_request(&workflow, &thread, &ids[0])).await;
     assert_eq!(retry.status, 200);
     retry.until("stream_options").await;
-    assert_eq!(texts(&client, &workflow, &thread).await, ["first"], "the second is out at once");
+    assert_eq!(
+        texts(&client, &workflow, &thread).await,
+        ["first"],
+        "the second message is removed immediately"
+    );
     let mut third = t.open_chat(&chat::add(&workflow, &thread, "third")).await;
     third.until("stream_options").await;
     assert_eq!(texts(&client, &workflow, &thread).await, ["first", "third"]);
@@ -162,13 +166,13 @@ async fn a_retry_waits_for_its_turn() {
 }
 
 #[tokio::test]
-async fn a_retry_that_is_sent_again_is_the_same_retry() {
+async fn a_repeated_retry_request_is_replayed() {
     let mut t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.anonymous();
     let thread = client.say(&workflow.id, "hi").await.unwrap().thread_id;
     let (ids, _) = items(&client, &workflow, &thread).await;
-    let body = again(&workflow, &thread, &ids[0]).to_string();
+    let body = retry_request(&workflow, &thread, &ids[0]).to_string();
     let send =
         async |t: &TestService| t.send("POST", "/api/chat", &[JSON, ("idempotency-key", "k")], &body).await;
     let first = send(&t).await;
@@ -184,7 +188,7 @@ async fn a_retry_that_is_sent_again_is_the_same_retry() {
 }
 
 #[tokio::test]
-async fn a_retry_goes_on_after_a_restart_and_can_be_resumed_and_stopped() {
+async fn a_retry_survives_a_restart_and_can_be_resumed_and_stopped() {
     let mut t = TestService::builder()
         .manual_clock()
         // No client reads during the stop.
@@ -198,7 +202,7 @@ async fn a_retry_goes_on_after_a_restart_and_can_be_resumed_and_stopped() {
     let step = std::time::Duration::from_millis(500);
     t.while_time_passes_in(step, first.rest()).await;
     let (ids, _) = items(&client, &workflow, &thread).await;
-    let mut retry = t.open_chat(&again(&workflow, &thread, &ids[0])).await;
+    let mut retry = t.open_chat(&retry_request(&workflow, &thread, &ids[0])).await;
     let stream = retry.header("x-chat-stream-id").unwrap().to_owned();
     retry.until("(user: hi; )").await;
     drop(retry);
@@ -211,15 +215,19 @@ async fn a_retry_goes_on_after_a_restart_and_can_be_resumed_and_stopped() {
     // The retry is queued after another turn at a restart, and the next process starts it.
     let mut second = t.open_chat(&chat::add(&workflow, &thread, "second")).await;
     second.until("content_part_added").await;
-    let mut retry = t.open_chat(&again(&workflow, &thread, &ids[0])).await;
+    let mut retry = t.open_chat(&retry_request(&workflow, &thread, &ids[0])).await;
     let stream = retry.header("x-chat-stream-id").unwrap().to_owned();
     retry.until("stream_options").await;
     drop((second, retry));
     t.restart().await;
     let mut resumed = t.resume(&stream, None).await;
-    let begun = t.while_time_passes_in(step, resumed.until("(user: hi; )")).await;
-    assert!(begun.contains("content_part_added"), "{begun}");
-    assert_eq!(texts(&client, &workflow, &thread).await, ["hi"], "what the second was answered is out");
+    let beginning = t.while_time_passes_in(step, resumed.until("(user: hi; )")).await;
+    assert!(beginning.contains("content_part_added"), "{beginning}");
+    assert_eq!(
+        texts(&client, &workflow, &thread).await,
+        ["hi"],
+        "the second message and its answer are removed"
+    );
     t.stop_turn(&stream).await;
     assert_eq!(texts(&client, &workflow, &thread).await, ["hi", "(user: hi; )"]);
     until("the turns to end", async || {
@@ -229,7 +237,7 @@ async fn a_retry_goes_on_after_a_restart_and_can_be_resumed_and_stopped() {
 }
 
 #[tokio::test]
-async fn only_a_users_message_of_the_callers_thread_is_answered_again() {
+async fn only_user_messages_in_the_callers_thread_can_be_retried() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let (owner, stranger) = (t.anonymous(), t.visitor());
@@ -242,14 +250,14 @@ async fn only_a_users_message_of_the_callers_thread_is_answered_again() {
     assert_eq!((error.status(), error.code()), (Some(404), Some("thread.not_found")));
     let mut refused = Vec::new();
     for item in ["", "x", "msg_00", &away[0], &ids[0].to_uppercase(), &ids[0].replace("msg_", "thr_")] {
-        refused.push(t.chat(&again(&workflow, &thread, item)).await);
+        refused.push(t.chat(&retry_request(&workflow, &thread, item)).await);
     }
     assert_snapshot!(shown_alike(&refused), @r#"
     404
     content-type: application/json
     {"detail":{"message":"Item not found in the thread.","code":"item.not_found"}}
     "#);
-    let answer = t.chat(&again(&workflow, &thread, &ids[1])).await;
+    let answer = t.chat(&retry_request(&workflow, &thread, &ids[1])).await;
     assert_eq!(
         (answer.refusal().as_str(), answer.problems()),
         ("422 chat.invalid_request", vec!["/params/item_id kind".to_owned()])
@@ -260,13 +268,13 @@ async fn only_a_users_message_of_the_callers_thread_is_answered_again() {
     t.assert_no_rows("thread_cuts").await;
     assert_eq!(texts(&owner, &workflow, &thread).await, ["hi", "You said: hi"]);
     owner.delete_thread(&workflow.id, &thread).await.unwrap();
-    let answer = t.chat(&again(&workflow, &thread, &ids[0])).await;
+    let answer = t.chat(&retry_request(&workflow, &thread, &ids[0])).await;
     assert_eq!(answer.refusal(), "404 thread.not_found");
 }
 
 /// Pages show the same thread as a whole read, from every cursor.
 #[tokio::test]
-async fn items_part_by_part_are_without_what_was_taken_out() {
+async fn pages_of_items_omit_removed_items() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.anonymous();
@@ -277,8 +285,8 @@ async fn items_part_by_part_are_without_what_was_taken_out() {
     let (before, _) = items(&client, &workflow, &thread).await;
     client.say_again(&workflow.id, &thread, &before[4]).await.unwrap();
     client.say_in(&workflow.id, &thread, "e").await.unwrap();
-    let (whole, said) = items(&client, &workflow, &thread).await;
-    assert_eq!(said.iter().step_by(2).collect::<Vec<_>>(), ["a", "b", "c", "e"]);
+    let (whole, item_texts) = items(&client, &workflow, &thread).await;
+    assert_eq!(item_texts.iter().step_by(2).collect::<Vec<_>>(), ["a", "b", "c", "e"]);
     for order in [Order::Asc, Order::Desc] {
         let mut expected = whole.clone();
         if order == Order::Desc {
@@ -298,11 +306,11 @@ async fn items_part_by_part_are_without_what_was_taken_out() {
             }
             assert_eq!(read, expected, "{order:?} {limit}");
             // The position of a removed item is still known.
-            for (gone, kept) in [(&before[5], &whole[4]), (&before[7], &whole[4])] {
+            for (gone, preceding) in [(&before[5], &whole[4]), (&before[7], &whole[4])] {
                 let after = Some(gone.clone());
                 let page = PageRequest { limit: Some(limit), order: Some(order), after };
                 let first = client.items(&workflow.id, &thread, &page).await.unwrap().data;
-                let next = expected.iter().position(|id| id == kept).unwrap();
+                let next = expected.iter().position(|id| id == preceding).unwrap();
                 let next = if order == Order::Asc { next + 1 } else { next };
                 assert_eq!(first[0].id(), expected[next], "{order:?} {limit}");
             }
@@ -311,7 +319,7 @@ async fn items_part_by_part_are_without_what_was_taken_out() {
 }
 
 #[tokio::test]
-async fn the_first_items_of_a_thread_are_twenty_and_more_is_said() {
+async fn a_thread_returns_twenty_items_and_whether_more_exist() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.anonymous();
@@ -332,16 +340,16 @@ async fn the_first_items_of_a_thread_are_twenty_and_more_is_said() {
 }
 
 #[tokio::test]
-async fn failed_and_stopped_answers_are_asked_for_again() {
+async fn failed_and_stopped_turns_can_be_retried() {
     let t = TestService::with_manual_clock().await;
     let broken = t.workflow().graph(graphs::reply("{{ inputs.nothing }}")).published().create().await;
     let client = t.anonymous();
     let failed = client.say(&broken.id, "hi").await.unwrap();
     let (ids, _) = items(&client, &broken, &failed.thread_id).await;
-    let again = client.say_again(&broken.id, &failed.thread_id, &ids[0]).await.unwrap();
-    assert_eq!(again.error, failed.error);
-    assert!(again.error.is_some());
-    assert_eq!(again.thread_id, failed.thread_id, "though no event names it");
+    let retry = client.say_again(&broken.id, &failed.thread_id, &ids[0]).await.unwrap();
+    assert_eq!(retry.error, failed.error);
+    assert!(retry.error.is_some());
+    assert_eq!(retry.thread_id, failed.thread_id, "although no event contains the thread id");
     assert_eq!(texts(&client, &broken, &failed.thread_id).await, ["hi"]);
 
     let slow = graphs::interrupted(HISTORY, 5.0, "!");
@@ -350,10 +358,10 @@ async fn failed_and_stopped_answers_are_asked_for_again() {
     first.until("user: hi").await;
     t.stop_turn(first.header("x-chat-stream-id").unwrap()).await;
     first.rest().await;
-    let (ids, said) = items(&client, &slow, &thread).await;
-    assert_eq!(said, ["hi", "user: hi; "]);
-    let again = client.say_again(&slow.id, &thread, &ids[0]);
-    let turn = t.while_time_passes_in(std::time::Duration::from_millis(100), again).await.unwrap();
-    assert_eq!(turn.text, "user: hi; !", "the model is not told of the stop either");
+    let (ids, item_texts) = items(&client, &slow, &thread).await;
+    assert_eq!(item_texts, ["hi", "user: hi; "]);
+    let retry = client.say_again(&slow.id, &thread, &ids[0]);
+    let turn = t.while_time_passes_in(std::time::Duration::from_millis(100), retry).await.unwrap();
+    assert_eq!(turn.text, "user: hi; !", "the model does not see the stop either");
     assert_eq!(texts(&client, &slow, &thread).await, ["hi", "user: hi; !"]);
 }

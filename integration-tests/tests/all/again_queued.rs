@@ -5,10 +5,10 @@ use std::time::Duration;
 use integration_tests::{AnswerExt, RawAnswer, TestService, chat, events, graphs, until};
 use serde_json::{Value, json};
 
-use crate::again::{again, items, running, texts};
+use crate::again::{items, retry_request, running, texts};
 
 /// Waits, says something, waits, says more.
-fn late(text: &str) -> Value {
+fn two_delayed_replies(text: &str) -> Value {
     let say = |name: &str, text: &str| json!({"name": name, "type": "reply", "text": text});
     graphs::chain(
         &[
@@ -21,11 +21,11 @@ fn late(text: &str) -> Value {
     )
 }
 
-fn stream_of(answer: &RawAnswer) -> String {
+fn stream_id(answer: &RawAnswer) -> String {
     answer.header("x-chat-stream-id").unwrap().to_owned()
 }
 
-fn last(body: &str) -> Value {
+fn last_event(body: &str) -> Value {
     events(body).pop().unwrap()
 }
 
@@ -35,14 +35,14 @@ async fn statuses(t: &TestService) -> String {
 
 /// The retry removes the items that existed when it was requested, and none of the later ones.
 #[tokio::test]
-async fn a_retry_that_is_stopped_while_it_waits_takes_nothing_more_out() {
+async fn a_retry_stopped_while_queued_removes_no_later_items() {
     for restarted in [false, true] {
         let mut t = TestService::with_manual_clock().await;
-        let workflow = t.workflow().graph(late("so far")).published().create().await;
+        let workflow = t.workflow().graph(two_delayed_replies("so far")).published().create().await;
         let client = t.anonymous();
         let (mut first, thread) = running(&t, &workflow, "hi").await;
         let (ids, _) = items(&client, &workflow, &thread).await;
-        let mut retry = t.open_chat(&again(&workflow, &thread, &ids[0])).await;
+        let mut retry = t.open_chat(&retry_request(&workflow, &thread, &ids[0])).await;
         retry.until("stream_options").await;
         t.while_time_passes(first.until("so far")).await;
         let step = Duration::from_secs(1);
@@ -50,15 +50,21 @@ async fn a_retry_that_is_stopped_while_it_waits_takes_nothing_more_out() {
             // The cancellation is stored, and the process ends before it is delivered.
             t.execute("UPDATE runs SET cancel_requested_at = now() WHERE status = 'queued'").await;
             t.restart().await;
-            first = t.resume(&stream_of(&first), None).await;
-            retry = t.resume(&stream_of(&retry), None).await;
-            assert_eq!(last(&t.while_time_passes_in(step, first.rest()).await)["type"], "thread.item.done");
+            first = t.resume(&stream_id(&first), None).await;
+            retry = t.resume(&stream_id(&retry), None).await;
+            assert_eq!(
+                last_event(&t.while_time_passes_in(step, first.rest()).await)["type"],
+                "thread.item.done"
+            );
         } else {
-            let stopped = t.stop_turn(&stream_of(&retry)).await;
+            let stopped = t.stop_turn(&stream_id(&retry)).await;
             assert_eq!(stopped.value(), json!({"status": "stopped"}));
-            assert_eq!(last(&t.while_time_passes_in(step, first.rest()).await)["type"], "thread.item.done");
+            assert_eq!(
+                last_event(&t.while_time_passes_in(step, first.rest()).await)["type"],
+                "thread.item.done"
+            );
         }
-        assert_eq!(last(&t.while_time_passes_in(step, retry.rest()).await)["type"], "notice");
+        assert_eq!(last_event(&t.while_time_passes_in(step, retry.rest()).await)["type"], "notice");
         assert_eq!(statuses(&t).await, "succeeded cancelled");
         assert_eq!(texts(&client, &workflow, &thread).await, ["hi", "so far done"], "restarted: {restarted}");
         let second = t.visitor();
@@ -70,7 +76,7 @@ async fn a_retry_that_is_stopped_while_it_waits_takes_nothing_more_out() {
 
 /// The retry was requested while a reply was being written; the complete reply follows the message.
 #[tokio::test]
-async fn a_stopped_retry_has_taken_out_what_stood_there_when_it_was_asked_for() {
+async fn a_stopped_retry_has_removed_the_items_that_existed_at_its_request() {
     let t = TestService::with_manual_clock().await;
     let workflow =
         t.workflow().graph(graphs::interrupted("so far", 60.0, " done")).published().create().await;
@@ -78,16 +84,16 @@ async fn a_stopped_retry_has_taken_out_what_stood_there_when_it_was_asked_for() 
     let (mut first, thread) = running(&t, &workflow, "hi").await;
     first.until("so far").await;
     let (ids, _) = items(&client, &workflow, &thread).await;
-    let mut retry = t.open_chat(&again(&workflow, &thread, &ids[0])).await;
-    t.stop_turn(&stream_of(&retry)).await;
-    assert_eq!(last(&retry.rest().await)["type"], "notice");
+    let mut retry = t.open_chat(&retry_request(&workflow, &thread, &ids[0])).await;
+    t.stop_turn(&stream_id(&retry)).await;
+    assert_eq!(last_event(&retry.rest().await)["type"], "notice");
     t.while_time_passes_in(Duration::from_secs(1), first.rest()).await;
     assert_eq!(texts(&client, &workflow, &thread).await, ["hi"]);
 }
 
 /// Its side effects would be useless, and a model would get a history with another end.
 #[tokio::test]
-async fn a_message_that_a_retry_has_taken_out_is_not_answered() {
+async fn messages_removed_by_a_retry_are_not_answered() {
     for (restarted, text) in [(false, "said"), (false, "{{ messages | length }}"), (true, "said")] {
         let mut t = TestService::with_manual_clock().await;
         let workflow = t.workflow().graph(graphs::delayed(5.0, text)).published().create().await;
@@ -96,26 +102,26 @@ async fn a_message_that_a_retry_has_taken_out_is_not_answered() {
         let mut second = t.open_chat(&chat::add(&workflow, &thread, "second")).await;
         second.until("stream_options").await;
         let (ids, _) = items(&client, &workflow, &thread).await;
-        let mut retry = t.open_chat(&again(&workflow, &thread, &ids[0])).await;
+        let mut retry = t.open_chat(&retry_request(&workflow, &thread, &ids[0])).await;
         retry.until("stream_options").await;
         let mut third = t.open_chat(&chat::add(&workflow, &thread, "third")).await;
         third.until("stream_options").await;
         if restarted {
             t.restart().await;
             for answer in [&mut first, &mut second, &mut retry, &mut third] {
-                *answer = t.resume(&stream_of(answer), None).await;
+                *answer = t.resume(&stream_id(answer), None).await;
             }
         }
         t.while_time_passes_in(Duration::from_millis(100), async {
-            assert_eq!(last(&first.rest().await)["type"], "thread.item.done");
-            assert_eq!(last(&second.rest().await)["type"], "notice");
-            assert_eq!(last(&retry.rest().await)["type"], "thread.item.done");
-            assert_eq!(last(&third.rest().await)["type"], "thread.item.done");
+            assert_eq!(last_event(&first.rest().await)["type"], "thread.item.done");
+            assert_eq!(last_event(&second.rest().await)["type"], "notice");
+            assert_eq!(last_event(&retry.rest().await)["type"], "thread.item.done");
+            assert_eq!(last_event(&third.rest().await)["type"], "thread.item.done");
         })
         .await;
         assert_eq!(statuses(&t).await, "succeeded cancelled succeeded succeeded");
         let ran = "SELECT count(DISTINCT run_id) FROM run_steps";
-        assert_eq!(t.scalar(ran).await, "3", "nothing of it ran");
+        assert_eq!(t.scalar(ran).await, "3", "no step of the removed message ran");
         assert_eq!(texts(&client, &workflow, &thread).await.len(), 4);
         until("the service to settle", async || t.load().await.threads == 0).await;
     }
@@ -126,7 +132,7 @@ const HISTORY: &str = "({% for m in messages %}{{ m.content }} {% endfor %})";
 
 /// The reply to the previous message arrived while the message waited, and follows it without being its reply.
 #[tokio::test]
-async fn a_retry_of_a_message_that_had_waited_leaves_the_answer_to_the_one_before() {
+async fn retrying_a_formerly_queued_message_keeps_the_previous_answer() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::delayed(5.0, HISTORY)).published().create().await;
     let client = t.anonymous();
@@ -136,29 +142,29 @@ async fn a_retry_of_a_message_that_had_waited_leaves_the_answer_to_the_one_befor
     second.until("stream_options").await;
     let step = Duration::from_millis(100);
     t.while_time_passes_in(step, async { (first.rest().await, second.rest().await) }).await;
-    let (ids, said) = items(&client, &workflow, &thread).await;
-    assert_eq!(said, ["one", "two", "(one )", "(one (one ) two )"]);
+    let (ids, item_texts) = items(&client, &workflow, &thread).await;
+    assert_eq!(item_texts, ["one", "two", "(one )", "(one (one ) two )"]);
     for _ in 0..2 {
-        let again = client.say_again(&workflow.id, &thread, &ids[1]);
-        let turn = t.while_time_passes_in(step, again).await.unwrap();
+        let retry = client.say_again(&workflow.id, &thread, &ids[1]);
+        let turn = t.while_time_passes_in(step, retry).await.unwrap();
         assert_eq!(turn.text, "(one (one ) two )");
         assert_eq!(texts(&client, &workflow, &thread).await, ["one", "two", "(one )", "(one (one ) two )"]);
     }
     let more = client.say_in(&workflow.id, &thread, "three");
     t.while_time_passes_in(step, more).await.unwrap();
-    let again = client.say_again(&workflow.id, &thread, &ids[1]);
-    t.while_time_passes_in(step, again).await.unwrap();
+    let retry = client.say_again(&workflow.id, &thread, &ids[1]);
+    t.while_time_passes_in(step, retry).await.unwrap();
     assert_eq!(texts(&client, &workflow, &thread).await, ["one", "two", "(one )", "(one (one ) two )"]);
-    let again = client.say_again(&workflow.id, &thread, &ids[0]);
-    t.while_time_passes_in(step, again).await.unwrap();
+    let retry = client.say_again(&workflow.id, &thread, &ids[0]);
+    t.while_time_passes_in(step, retry).await.unwrap();
     assert_eq!(texts(&client, &workflow, &thread).await, ["one", "(one )"]);
 }
 
 #[tokio::test]
-async fn a_retry_of_a_message_that_waits_still_leaves_the_answer_to_the_one_before() {
+async fn retrying_a_queued_message_keeps_the_previous_answer() {
     for stopped in [false, true] {
         let t = TestService::with_manual_clock().await;
-        let graph = late("{{ messages | length }}");
+        let graph = two_delayed_replies("{{ messages | length }}");
         let workflow = t.workflow().graph(graph).published().create().await;
         let client = t.anonymous();
         let (mut first, thread) = running(&t, &workflow, "one").await;
@@ -167,15 +173,15 @@ async fn a_retry_of_a_message_that_waits_still_leaves_the_answer_to_the_one_befo
         second.until("stream_options").await;
         t.while_time_passes(first.until("content_part_added")).await;
         if stopped {
-            t.stop_turn(&stream_of(&second)).await;
+            t.stop_turn(&stream_id(&second)).await;
         }
         let (ids, _) = items(&client, &workflow, &thread).await;
-        let mut retry = t.open_chat(&again(&workflow, &thread, &ids[1])).await;
+        let mut retry = t.open_chat(&retry_request(&workflow, &thread, &ids[1])).await;
         retry.until("stream_options").await;
         t.while_time_passes_in(Duration::from_millis(700), async {
             first.rest().await;
             second.rest().await;
-            assert_eq!(last(&retry.rest().await)["item"]["content"][0]["text"], "3 done");
+            assert_eq!(last_event(&retry.rest().await)["item"]["content"][0]["text"], "3 done");
         })
         .await;
         let all = texts(&client, &workflow, &thread).await;
@@ -185,27 +191,27 @@ async fn a_retry_of_a_message_that_waits_still_leaves_the_answer_to_the_one_befo
 
 /// Readers of the stream have seen them.
 #[tokio::test]
-async fn what_a_retry_takes_out_when_it_begins_is_told_in_its_stream() {
+async fn a_retry_streams_the_removal_of_items_when_it_starts() {
     let t = TestService::with_manual_clock().await;
-    let workflow = t.workflow().graph(late("so far")).published().create().await;
+    let workflow = t.workflow().graph(two_delayed_replies("so far")).published().create().await;
     let client = t.anonymous();
     let (mut first, thread) = running(&t, &workflow, "one").await;
     let (ids, _) = items(&client, &workflow, &thread).await;
-    let mut retry = t.open_chat(&again(&workflow, &thread, &ids[0])).await;
+    let mut retry = t.open_chat(&retry_request(&workflow, &thread, &ids[0])).await;
     let mut third = t.open_chat(&chat::add(&workflow, &thread, "three")).await;
     third.until("stream_options").await;
     t.while_time_passes(first.until("so far")).await;
-    t.stop_turn(&stream_of(&first)).await;
+    t.stop_turn(&stream_id(&first)).await;
     let answer = events(&first.rest().await).pop().unwrap()["item"]["id"].clone();
     let step = Duration::from_millis(500);
-    let told = events(&t.while_time_passes_in(step, retry.rest()).await);
-    let kinds: Vec<&str> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let stream_events = events(&t.while_time_passes_in(step, retry.rest()).await);
+    let kinds: Vec<&str> = stream_events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(
         kinds[..3],
         ["stream_options", "thread.item.removed", "thread.item.added"],
-        "and no hidden item"
+        "hidden items are not announced"
     );
-    assert_eq!(told[1]["item_id"], answer);
+    assert_eq!(stream_events[1]["item_id"], answer);
     assert_eq!(kinds.iter().filter(|kind| **kind == "thread.item.removed").count(), 1);
     t.while_time_passes_in(step, third.rest()).await;
     assert_eq!(texts(&client, &workflow, &thread).await, ["one", "three", "so far done", "so far done"]);
@@ -213,7 +219,7 @@ async fn what_a_retry_takes_out_when_it_begins_is_told_in_its_stream() {
 
 /// A retry removes the waiting message of another retry, and the first reply is not affected by the second.
 #[tokio::test]
-async fn a_retry_that_waits_is_taken_out_with_its_message() {
+async fn a_queued_retry_is_removed_with_its_message() {
     for text in ["said", "{{ messages | length }}"] {
         let t = TestService::with_manual_clock().await;
         let workflow = t.workflow().graph(graphs::delayed(5.0, text)).published().create().await;
@@ -225,9 +231,9 @@ async fn a_retry_that_waits_is_taken_out_with_its_message() {
         let mut open = Vec::new();
         for body in [
             chat::add(&workflow, &thread, "three"),
-            again(&workflow, &thread, &ids[2]),
-            again(&workflow, &thread, &ids[0]),
-            again(&workflow, &thread, &ids[0]),
+            retry_request(&workflow, &thread, &ids[2]),
+            retry_request(&workflow, &thread, &ids[0]),
+            retry_request(&workflow, &thread, &ids[0]),
         ] {
             let mut answer = t.open_chat(&body).await;
             answer.until("stream_options").await;
@@ -235,8 +241,8 @@ async fn a_retry_that_waits_is_taken_out_with_its_message() {
         }
         let mut ends = Vec::new();
         for answer in &mut open {
-            let told = t.while_time_passes_in(step, answer.rest()).await;
-            ends.push(last(&told)["type"].as_str().unwrap().to_owned());
+            let body_text = t.while_time_passes_in(step, answer.rest()).await;
+            ends.push(last_event(&body_text)["type"].as_str().unwrap().to_owned());
         }
         assert_eq!(ends, ["thread.item.done", "notice", "thread.item.done", "thread.item.done"]);
         assert_eq!(statuses(&t).await, "succeeded succeeded succeeded cancelled succeeded succeeded");

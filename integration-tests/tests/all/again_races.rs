@@ -5,7 +5,7 @@ use std::time::Duration;
 use integration_tests::{AnswerExt, RawAnswer, TestService, Workflow, chat, events, graphs, until, within};
 use serde_json::{Value, json};
 
-use crate::again::{again, items, texts};
+use crate::again::{items, retry_request, texts};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 /// Holds back requests with a key between their check and their start.
@@ -13,37 +13,37 @@ const HOLD: &str = "LOCK TABLE idempotency_keys IN EXCLUSIVE MODE";
 const HELD: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                     AND wait_event_type = 'Lock' AND query LIKE '%idempotency_keys%'";
 
-async fn keyed(t: &TestService, body: &Value, key: &str) -> RawAnswer {
+async fn send_keyed(t: &TestService, body: &Value, key: &str) -> RawAnswer {
     t.open("POST", "/api/chat", &[JSON, ("idempotency-key", key)], body.to_string()).await
 }
 
 /// Like [`keyed`], repeated until accepted: a turn's slot in its thread becomes free a moment after its end is visible.
-async fn taken(t: &TestService, body: &Value, key: &str) -> RawAnswer {
+async fn accepted(t: &TestService, body: &Value, key: &str) -> RawAnswer {
     let sending = async {
         loop {
-            let answer = keyed(t, body, key).await;
+            let answer = send_keyed(t, body, key).await;
             if answer.status != 429 {
                 return answer;
             }
         }
     };
-    within("a place in the thread", sending).await
+    within("a free slot in the thread", sending).await
 }
 
 /// Sends a request with a key, and runs something else before the request gets further than its check.
 async fn overtaken<T>(t: &TestService, body: &Value, meanwhile: impl Future<Output = T>) -> (RawAnswer, T) {
     let hold = t.hold(HOLD).await;
     let other = async {
-        until("the request to be held", async || t.scalar(HELD).await != "0").await;
+        until("the request to be blocked", async || t.scalar(HELD).await != "0").await;
         let done = meanwhile.await;
-        assert_ne!(t.scalar(HELD).await, "0", "it is still held");
+        assert_ne!(t.scalar(HELD).await, "0", "the request is still blocked");
         hold.release().await;
         done
     };
-    tokio::join!(keyed(t, body, "k"), other)
+    tokio::join!(send_keyed(t, body, "k"), other)
 }
 
-async fn talked(t: &TestService, workflow: &Workflow) -> (String, Vec<String>) {
+async fn conversation(t: &TestService, workflow: &Workflow) -> (String, Vec<String>) {
     let client = t.anonymous();
     let thread = client.say(&workflow.id, "one").await.unwrap().thread_id;
     client.say_in(&workflow.id, &thread, "two").await.unwrap();
@@ -52,14 +52,14 @@ async fn talked(t: &TestService, workflow: &Workflow) -> (String, Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_retry_whose_message_was_taken_out_on_its_way_answers_nothing() {
+async fn a_retry_of_a_concurrently_removed_message_is_rejected() {
     for text in ["You said: {{ inputs.message }}", "You said: {{ messages[-1].content }}"] {
         let t = TestService::start().await;
         let workflow = t.workflow().graph(graphs::reply(text)).published().create().await;
         let client = t.anonymous();
-        let (thread, ids) = talked(&t, &workflow).await;
+        let (thread, ids) = conversation(&t, &workflow).await;
         let first = client.say_again(&workflow.id, &thread, &ids[0]);
-        let (second, first) = overtaken(&t, &again(&workflow, &thread, &ids[2]), first).await;
+        let (second, first) = overtaken(&t, &retry_request(&workflow, &thread, &ids[2]), first).await;
         assert_eq!(first.unwrap().text, "You said: one");
         assert_eq!(second.whole().await.refusal(), "404 item.not_found");
         assert_eq!(texts(&client, &workflow, &thread).await, ["one", "You said: one"]);
@@ -67,11 +67,11 @@ async fn a_retry_whose_message_was_taken_out_on_its_way_answers_nothing() {
 }
 
 #[tokio::test]
-async fn a_message_that_a_retry_has_overtaken_stands_behind_it() {
+async fn a_message_overtaken_by_a_retry_follows_its_answer() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.anonymous();
-    let (thread, ids) = talked(&t, &workflow).await;
+    let (thread, ids) = conversation(&t, &workflow).await;
     let retry = client.say_again(&workflow.id, &thread, &ids[0]);
     let (mut message, retry) = overtaken(&t, &chat::add(&workflow, &thread, "three"), retry).await;
     retry.unwrap();
@@ -81,12 +81,12 @@ async fn a_message_that_a_retry_has_overtaken_stands_behind_it() {
 }
 
 #[tokio::test]
-async fn nothing_runs_in_a_thread_that_was_deleted_meanwhile() {
+async fn no_step_runs_in_a_concurrently_deleted_thread() {
     for text in ["said", "{{ messages | length }}"] {
         let t = TestService::with_manual_clock().await;
         let workflow = t.workflow().graph(graphs::reply(text)).published().create().await;
         let client = t.anonymous();
-        let (thread, ids) = talked(&t, &workflow).await;
+        let (thread, ids) = conversation(&t, &workflow).await;
         let ran = "SELECT count(*) FROM run_steps";
         let before = t.scalar(ran).await;
         let delete = client.delete_thread(&workflow.id, &thread);
@@ -97,16 +97,16 @@ async fn nothing_runs_in_a_thread_that_was_deleted_meanwhile() {
         assert_eq!(t.scalar(status).await, "cancelled");
         t.execute("UPDATE threads SET deleted_at = NULL; DELETE FROM idempotency_keys").await;
         let delete = client.delete_thread(&workflow.id, &thread);
-        let (late, deleted) = overtaken(&t, &again(&workflow, &thread, &ids[2]), delete).await;
+        let (late, deleted) = overtaken(&t, &retry_request(&workflow, &thread, &ids[2]), delete).await;
         deleted.unwrap();
         assert_eq!(late.whole().await.refusal(), "404 item.not_found");
-        assert_eq!(t.scalar(ran).await, before, "nothing of it ran");
+        assert_eq!(t.scalar(ran).await, before, "no step ran");
     }
 }
 
 /// Its turn is stored; the next process does not continue it after a crash.
 #[tokio::test]
-async fn a_turn_of_a_deleted_thread_does_not_go_on_after_a_restart() {
+async fn a_turn_of_a_deleted_thread_is_cancelled_after_a_restart() {
     let mut t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::interrupted("half", 60.0, "never")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -119,7 +119,7 @@ async fn a_turn_of_a_deleted_thread_does_not_go_on_after_a_restart() {
 
 /// All or nothing: otherwise the remaining turns could not be stopped.
 #[tokio::test]
-async fn a_deletion_that_fails_has_deleted_nothing() {
+async fn a_failed_deletion_deletes_nothing() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::interrupted("half", 600.0, "never")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -138,7 +138,7 @@ async fn a_deletion_that_fails_has_deleted_nothing() {
 }
 
 /// A thread with a running turn and the maximum number of waiting ones, and their streams.
-async fn full(t: &TestService, workflow: &Workflow) -> (String, Vec<String>) {
+async fn full_thread(t: &TestService, workflow: &Workflow) -> (String, Vec<String>) {
     let mut first = t.open_chat(&chat::create(workflow, "first")).await;
     let thread = events(&first.until("stream_options").await)[0]["thread"]["id"].as_str().unwrap().to_owned();
     let mut streams = Vec::new();
@@ -159,51 +159,55 @@ async fn last_two(t: &TestService, workflow: &Workflow, thread: &str) -> [String
 
 /// A rejected request leaves no trace: with its key it arrives later, and is placed where it is accepted.
 #[tokio::test]
-async fn a_message_that_a_full_thread_refused_is_sent_again_with_its_key() {
+async fn a_message_rejected_by_a_full_thread_can_be_resent_with_its_key() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::delayed(600.0, "never")).published().create().await;
     let client = t.anonymous();
-    let (thread, streams) = full(&t, &workflow).await;
+    let (thread, streams) = full_thread(&t, &workflow).await;
     let (ids, _) = items(&client, &workflow, &thread).await;
     let body = chat::add(&workflow, &thread, "late");
-    let retry = again(&workflow, &thread, &ids[19]);
+    let retry = retry_request(&workflow, &thread, &ids[19]);
     for (body, key) in [(&body, "k"), (&retry, "r"), (&body, "k")] {
-        assert_eq!(keyed(&t, body, key).await.whole().await.refusal(), "429 chat.thread_busy");
+        assert_eq!(send_keyed(&t, body, key).await.whole().await.refusal(), "429 chat.thread_busy");
     }
     t.assert_no_rows("thread_cuts").await;
     t.assert_no_rows("idempotency_keys").await;
     t.stop_turn(&streams[0]).await;
-    taken(&t, &chat::add(&workflow, &thread, "between"), "b").await.until("stream_options").await;
+    accepted(&t, &chat::add(&workflow, &thread, "between"), "b").await.until("stream_options").await;
     t.stop_turn(&streams[1]).await;
-    let mut late = taken(&t, &body, "k").await;
+    let mut late = accepted(&t, &body, "k").await;
     assert_eq!((late.status, late.header("idempotency-replayed")), (200, None));
-    let told = late.until("stream_options").await;
+    let started = late.until("stream_options").await;
     assert_eq!(last_two(&t, &workflow, &thread).await, ["late", "between"]);
     // The thread is full again; the started turn is found nevertheless.
-    let mut replayed = keyed(&t, &body, "k").await;
+    let mut replayed = send_keyed(&t, &body, "k").await;
     assert_eq!((replayed.status, replayed.header("idempotency-replayed")), (200, Some("true")));
-    assert_eq!(replayed.until("stream_options").await, told);
+    assert_eq!(replayed.until("stream_options").await, started);
     t.stop_turn(&streams[2]).await;
-    let mut retried = taken(&t, &retry, "r").await;
+    let mut retried = accepted(&t, &retry, "r").await;
     assert_eq!((retried.status, retried.header("idempotency-replayed")), (200, None));
-    let told = retried.until("stream_options").await;
-    assert_eq!(last_two(&t, &workflow, &thread).await, ["18", "17"], "what came before it is out");
-    let mut replayed = keyed(&t, &retry, "r").await;
+    let started = retried.until("stream_options").await;
+    assert_eq!(
+        last_two(&t, &workflow, &thread).await,
+        ["18", "17"],
+        "the items after the message are removed"
+    );
+    let mut replayed = send_keyed(&t, &retry, "r").await;
     assert_eq!((replayed.status, replayed.header("idempotency-replayed")), (200, Some("true")));
-    assert_eq!(replayed.until("stream_options").await, told);
+    assert_eq!(replayed.until("stream_options").await, started);
     t.while_time_passes(client.delete_thread(&workflow.id, &thread)).await.unwrap();
     t.while_time_passes_in(Duration::from_millis(100), t.settled()).await;
 }
 
 /// The first request with a key died before its start was stored, and the thread continued.
 #[tokio::test]
-async fn a_key_that_is_all_that_is_left_of_a_message_does_not_say_where_it_stands() {
+async fn a_key_whose_message_was_lost_does_not_determine_its_position() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.anonymous();
-    let (thread, _) = talked(&t, &workflow).await;
+    let (thread, _) = conversation(&t, &workflow).await;
     let body = chat::add(&workflow, &thread, "three");
-    keyed(&t, &body, "k").await.rest().await;
+    send_keyed(&t, &body, "k").await.rest().await;
     t.settled().await;
     let ids = "(SELECT id FROM runs ORDER BY id DESC LIMIT 1)";
     for sql in [
@@ -217,7 +221,7 @@ async fn a_key_that_is_all_that_is_left_of_a_message_does_not_say_where_it_stand
         t.execute(&format!("SET session_replication_role = replica; {sql}")).await;
     }
     client.say_in(&workflow.id, &thread, "four").await.unwrap();
-    let mut answer = keyed(&t, &body, "k").await;
+    let mut answer = send_keyed(&t, &body, "k").await;
     assert_eq!(answer.header("idempotency-replayed"), None);
     answer.rest().await;
     let all = texts(&client, &workflow, &thread).await;
@@ -226,36 +230,36 @@ async fn a_key_that_is_all_that_is_left_of_a_message_does_not_say_where_it_stand
 
 /// The replay is found whatever has happened to the message that the request named.
 #[tokio::test]
-async fn a_retry_that_is_sent_again_is_found_though_its_message_is_gone() {
+async fn a_repeated_retry_is_replayed_after_its_message_is_removed() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.anonymous();
-    let (thread, ids) = talked(&t, &workflow).await;
-    let body = again(&workflow, &thread, &ids[2]);
-    let first = keyed(&t, &body, "k").await.whole().await;
+    let (thread, ids) = conversation(&t, &workflow).await;
+    let body = retry_request(&workflow, &thread, &ids[2]);
+    let first = send_keyed(&t, &body, "k").await.whole().await;
     client.say_again(&workflow.id, &thread, &ids[0]).await.unwrap();
-    let replayed = keyed(&t, &body, "k").await.whole().await;
+    let replayed = send_keyed(&t, &body, "k").await.whole().await;
     assert_eq!((replayed.status, replayed.header("idempotency-replayed")), (200, Some("true")));
     assert_eq!(replayed.text(), first.text());
-    let other = keyed(&t, &again(&workflow, &thread, &ids[0]), "k").await.whole().await;
+    let other = send_keyed(&t, &retry_request(&workflow, &thread, &ids[0]), "k").await.whole().await;
     assert_eq!(other.refusal(), "422 idempotency.key_reused");
-    assert_eq!(keyed(&t, &body, "other").await.whole().await.refusal(), "404 item.not_found");
+    assert_eq!(send_keyed(&t, &body, "other").await.whole().await.refusal(), "404 item.not_found");
     client.delete_thread(&workflow.id, &thread).await.unwrap();
-    assert_eq!(keyed(&t, &body, "k").await.whole().await.refusal(), "404 thread.not_found");
+    assert_eq!(send_keyed(&t, &body, "k").await.whole().await.refusal(), "404 thread.not_found");
 }
 
 /// In any order, each visible message is followed by its reply once, and nothing else is visible.
 #[tokio::test]
-async fn retries_and_messages_at_once_leave_a_whole_thread() {
+async fn concurrent_retries_and_messages_leave_a_consistent_thread() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.anonymous();
     for round in 0..8 {
-        let (thread, ids) = talked(&t, &workflow).await;
+        let (thread, ids) = conversation(&t, &workflow).await;
         let requests = [
-            again(&workflow, &thread, &ids[0]),
-            again(&workflow, &thread, &ids[0]),
-            again(&workflow, &thread, &ids[2]),
+            retry_request(&workflow, &thread, &ids[0]),
+            retry_request(&workflow, &thread, &ids[0]),
+            retry_request(&workflow, &thread, &ids[2]),
             chat::add(&workflow, &thread, "three"),
         ];
         let all = futures_util::future::join_all(requests.iter().map(|body| t.chat(body))).await;
@@ -263,14 +267,14 @@ async fn retries_and_messages_at_once_leave_a_whole_thread() {
         assert_eq!([statuses[0], statuses[1], statuses[3]], [200, 200, 200], "{round}: {statuses:?}");
         assert!([200, 404].contains(&statuses[2]), "{round}: {statuses:?}");
         let (shown, texts) = items(&client, &workflow, &thread).await;
-        let said: Vec<&String> = texts.iter().filter(|text| !text.starts_with("You said: ")).collect();
+        let messages: Vec<&String> = texts.iter().filter(|text| !text.starts_with("You said: ")).collect();
         let mut answers: Vec<&str> =
             texts.iter().filter_map(|text| text.strip_prefix("You said: ")).collect();
         answers.sort_unstable();
-        let mut sorted = said.clone();
+        let mut sorted = messages.clone();
         sorted.sort_unstable();
         assert_eq!(answers, sorted, "{round}: {texts:?}");
-        assert_eq!((said[0].as_str(), &shown[0]), ("one", &ids[0]));
+        assert_eq!((messages[0].as_str(), &shown[0]), ("one", &ids[0]));
         assert!(!texts.contains(&"two".to_owned()), "{round}: {texts:?}");
     }
     t.settled().await;
@@ -282,7 +286,7 @@ async fn retries_and_messages_at_once_leave_a_whole_thread() {
 
 /// The retry at once sends an item with the key of an item that it removes.
 #[tokio::test]
-async fn a_retry_does_not_change_an_item_that_it_takes_out() {
+async fn a_retry_does_not_replace_items_that_it_removes() {
     let t = TestService::start().await;
     let wait = json!({"name": "wait", "type": "delay", "seconds": 0.3});
     let show = json!({"name": "show", "type": "show", "kind": "task", "key": "status",
@@ -291,22 +295,25 @@ async fn a_retry_does_not_change_an_item_that_it_takes_out() {
                        {"from": "wait", "to": "show"}]);
     let graph = json!({"format": "graph/1", "nodes": [wait, show], "edges": edges, "output": "Done."});
     let workflow = t.workflow().graph(graph).published().create().await;
-    let with = |mut body: Value, who: &str| {
-        body["metadata"] = json!({"who": who});
+    let with = |mut body: Value, sender: &str| {
+        body["metadata"] = json!({"who": sender});
         body
     };
     let mut first = t.open_chat(&with(chat::create(&workflow, "hi"), "first")).await;
-    let begun = first.until("stream_options").await;
-    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let beginning = first.until("stream_options").await;
+    let thread = events(&beginning)[0]["thread"]["id"].as_str().unwrap().to_owned();
     let client = t.anonymous();
     let question = client.thread(&workflow.id, &thread).await.unwrap().items.data[0].id.clone();
-    let mut retry = t.open_chat(&with(again(&workflow, &thread, &question), "second")).await;
+    let mut retry = t.open_chat(&with(retry_request(&workflow, &thread, &question), "second")).await;
     first.rest().await;
-    let told = events(&retry.rest().await);
-    let kinds: Vec<&str> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let stream_events = events(&retry.rest().await);
+    let kinds: Vec<&str> = stream_events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert!(!kinds.contains(&"thread.item.replaced"), "{kinds:?}");
     let items = client.thread(&workflow.id, &thread).await.unwrap().items.data;
     let shown = serde_json::to_value(&items[1]).unwrap();
     assert_eq!((items.len(), &shown["task"]["title"]), (2, &json!("second")));
-    assert!(told.iter().any(|event| event["item"]["id"] == shown["id"]), "the reader knows it");
+    assert!(
+        stream_events.iter().any(|event| event["item"]["id"] == shown["id"]),
+        "the reader has received the item"
+    );
 }

@@ -30,18 +30,18 @@ async fn ask(t: &TestService, method: &str, path: &str, headers: &[(&str, &str)]
     t.raw().await.request(method, path, headers, "").await
 }
 
-fn assert_headers(answer: &RawAnswer, over_https: bool, asked: &str) {
+fn assert_headers(answer: &RawAnswer, over_https: bool, request: &str) {
     for (name, value) in HEADERS {
         let expected = match name {
             "strict-transport-security" if over_https => Some("max-age=31536000; includeSubDomains"),
             "strict-transport-security" => None,
             _ => Some(value),
         };
-        assert_eq!(answer.header(name), expected, "{asked}: {name}");
+        assert_eq!(answer.header(name), expected, "{request}: {name}");
     }
-    assert!(answer.header("x-request-id").is_some_and(|id| id.len() == 32), "{asked}");
+    assert!(answer.header("x-request-id").is_some_and(|id| id.len() == 32), "{request}");
     for absent in ["server", "access-control-allow-origin", "set-cookie", "cross-origin-embedder-policy"] {
-        assert_eq!(answer.header(absent), None, "{asked}: {absent}");
+        assert_eq!(answer.header(absent), None, "{request}: {absent}");
     }
 }
 
@@ -54,20 +54,20 @@ fn paths() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_alias_answers_every_path_and_method_with_the_same_page_and_the_same_headers() {
+async fn an_alias_returns_the_same_page_and_headers_for_every_path_and_method() {
     let t = TestService::builder().set("SERVICE_CORS_ALLOW_ORIGINS", r#"["*"]"#).start().await;
     let alias = ("host", "notes.apps.localhost");
     let page = ask(&t, "GET", "/", &[alias]).await.whole().await.text();
     assert!(page.contains("<h1>Not found</h1>"), "{page}");
     for path in paths() {
         for method in ["GET", "POST", "OPTIONS"] {
-            let asked = format!("{method} {path}");
+            let request = format!("{method} {path}");
             let foreign =
                 [alias, ("origin", "http://notes.apps.localhost"), ("access-control-request-method", "POST")];
             let answer = ask(&t, method, &path, &foreign).await;
-            assert_eq!(answer.status, 404, "{asked}");
-            assert_headers(&answer, false, &asked);
-            assert_eq!(answer.whole().await.text(), page, "{asked}");
+            assert_eq!(answer.status, 404, "{request}");
+            assert_headers(&answer, false, &request);
+            assert_eq!(answer.whole().await.text(), page, "{request}");
         }
     }
     let answer = ask(&t, "OPTIONS", "*", &[alias]).await;
@@ -82,7 +82,7 @@ async fn an_alias_answers_every_path_and_method_with_the_same_page_and_the_same_
 }
 
 #[tokio::test]
-async fn the_host_alone_says_whether_a_request_is_for_an_alias() {
+async fn only_the_host_determines_whether_a_request_is_for_an_alias() {
     let t = TestService::start().await;
     let port = t.address().port();
     let port_of = |host: &str| format!("{host}:{port}");
@@ -100,12 +100,12 @@ async fn the_host_alone_says_whether_a_request_is_for_an_alias() {
         assert_headers(&answer, false, host);
     }
     // Other headers from a proxy or a caller change nothing.
-    let said = [("x-forwarded-host", "notes.apps.localhost"), ("forwarded", "host=notes.apps.localhost")];
-    let answer = ask(&t, "GET", "/healthz", &said).await;
+    let headers = [("x-forwarded-host", "notes.apps.localhost"), ("forwarded", "host=notes.apps.localhost")];
+    let answer = ask(&t, "GET", "/healthz", &headers).await;
     assert_eq!(answer.status, 200);
     let local = port_of("localhost");
-    let said = [("host", "notes.apps.localhost"), ("x-forwarded-host", local.as_str())];
-    assert_eq!(ask(&t, "GET", "/healthz", &said).await.status, 404);
+    let headers = [("host", "notes.apps.localhost"), ("x-forwarded-host", local.as_str())];
+    assert_eq!(ask(&t, "GET", "/healthz", &headers).await.status, 404);
     for other in ["notapps.localhost", "apps.localhost.example.org", "localhost"] {
         let answer = ask(&t, "GET", "/healthz", &[("host", other)]).await;
         assert_eq!(answer.status, 200, "{other}");
@@ -129,7 +129,7 @@ async fn the_host_alone_says_whether_a_request_is_for_an_alias() {
 }
 
 #[tokio::test]
-async fn the_central_host_has_no_path_of_an_alias() {
+async fn the_central_host_serves_no_alias_paths() {
     let t = TestService::start().await;
     for path in ["/__service/config", "/__service/client.js", "/__service/workflows/x/runs"] {
         assert_eq!(t.get(path).await.refusal(), "404 request.not_found", "{path}");
@@ -137,7 +137,7 @@ async fn the_central_host_has_no_path_of_an_alias() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_says_that_a_request_came_over_tls() {
+async fn only_trusted_proxies_can_declare_https() {
     let t = TestService::builder().set("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.0/8"]"#).start().await;
     let alias = ("host", "notes.apps.localhost");
     for (scheme, over_https) in [("https", true), ("http", false), ("HTTPS, http", false)] {
@@ -150,7 +150,7 @@ async fn a_trusted_proxy_says_that_a_request_came_over_tls() {
 }
 
 #[tokio::test]
-async fn the_service_itself_cannot_be_below_the_domain_of_apps() {
+async fn the_base_url_cannot_be_below_the_app_domain() {
     for base in
         ["https://apps.example.org", "https://desk.apps.example.org", "https://apps.example.org.:8443"]
     {

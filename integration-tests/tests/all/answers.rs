@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use integration_tests::{TestService, Workflow, chat, events, graphs, pause, until};
 use serde_json::{Value, json};
 
-async fn said(t: &TestService, workflow: &Workflow, text: &str) -> String {
+async fn send_message(t: &TestService, workflow: &Workflow, text: &str) -> String {
     let mut answer = t.open_chat(&chat::create(workflow, text)).await;
     assert_eq!(answer.status, 200);
     answer.rest().await
@@ -16,12 +16,12 @@ fn kinds(body: &str) -> Vec<String> {
     events(body).iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
 }
 
-fn last(body: &str) -> Value {
+fn last_event(body: &str) -> Value {
     events(body).pop().unwrap()
 }
 
 #[tokio::test]
-async fn what_the_user_sent_stands_in_the_item_and_is_there_for_the_graph() {
+async fn the_users_input_is_stored_in_the_item_and_passed_to_the_graph() {
     let t = TestService::start().await;
     let text = "{{ inputs.message }}|{{ inputs.quoted_text }}|{{ inputs.inference_options.model }}|\
                 {{ inputs.metadata.workflow_name }}|{{ inputs.attachments|length }}|{{ inputs.thread_id }}|\
@@ -43,12 +43,12 @@ async fn what_the_user_sent_stands_in_the_item_and_is_there_for_the_graph() {
     assert_eq!(user["quoted_text"], "earlier");
     assert_eq!(user["inference_options"], json!({"model": "small", "tool_choice": {"id": "search"}}));
     let thread = user["thread_id"].as_str().unwrap();
-    let reply = last(&answer)["item"]["content"][0]["text"].clone();
+    let reply = last_event(&answer)["item"]["content"][0]["text"].clone();
     assert_eq!(reply, format!("Ask @ada|earlier|small|Triage|0|{thread}|chat|dry"));
 }
 
 #[tokio::test]
-async fn the_history_is_the_whole_thread_with_this_turn_last() {
+async fn the_history_contains_the_whole_thread_and_ends_with_the_current_turn() {
     let t = TestService::start().await;
     let text = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
     let workflow = t.workflow().graph(graphs::reply(text)).published().create().await;
@@ -61,24 +61,24 @@ async fn the_history_is_the_whole_thread_with_this_turn_last() {
 
 /// Three messages at once: the third reply's graph knows which reply belongs to which message.
 #[tokio::test]
-async fn a_question_and_its_answer_are_adjacent_however_they_came() {
+async fn a_message_and_its_answer_are_adjacent_in_the_history() {
     let t = TestService::start().await;
     let text = "{% for m in messages %}{{ m.content }},{% endfor %}";
-    let said = json!({"name": "say", "type": "reply",
+    let say = json!({"name": "say", "type": "reply",
                       "text": format!("{{% if inputs.message == 'three' %}}{text}{{% else %}}to {{{{ inputs.message }}}}{{% endif %}}")});
     let wait = json!({"name": "wait", "type": "delay", "seconds": 0.3});
-    let graph = graphs::chain(&[wait, said], None);
+    let graph = graphs::chain(&[wait, say], None);
     let workflow = t.workflow().graph(graph).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "one")).await;
     let thread = events(&first.until("stream_options").await)[0]["thread"]["id"].as_str().unwrap().to_owned();
     let _second = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
     let mut third = t.open_chat(&chat::add(&workflow, &thread, "three")).await;
     let answer = third.rest().await;
-    assert_eq!(last(&answer)["item"]["content"][0]["text"], "one,to one,two,to two,three,");
+    assert_eq!(last_event(&answer)["item"]["content"][0]["text"], "one,to one,two,to two,three,");
 }
 
 #[tokio::test]
-async fn what_a_message_quotes_is_told_with_it_alone() {
+async fn quoted_text_is_in_the_history_of_its_own_turn_only() {
     let t = TestService::start().await;
     let text = "{% for m in messages %}{{ m.role }}: {{ m.content }}|{% endfor %}";
     let workflow = t.workflow().graph(graphs::reply(text)).published().create().await;
@@ -87,16 +87,16 @@ async fn what_a_message_quotes_is_told_with_it_alone() {
     let first = t.open_chat(&body).await.rest().await;
     let thread = events(&first)[0]["thread"]["id"].as_str().unwrap().to_owned();
     assert_eq!(
-        last(&first)["item"]["content"][0]["text"],
+        last_event(&first)["item"]["content"][0]["text"],
         "user: why?\n\nThe user is referring to this in particular:\nIt rains.|"
     );
     let second = t.open_chat(&chat::add(&workflow, &thread, "and now?")).await.rest().await;
-    let told = last(&second)["item"]["content"][0]["text"].as_str().unwrap().to_owned();
-    assert!(told.starts_with("user: why?|") && told.ends_with("user: and now?|"), "{told}");
+    let history = last_event(&second)["item"]["content"][0]["text"].as_str().unwrap().to_owned();
+    assert!(history.starts_with("user: why?|") && history.ends_with("user: and now?|"), "{history}");
 }
 
 #[tokio::test]
-async fn messages_that_wait_are_not_in_the_history_of_those_before_them() {
+async fn queued_messages_are_not_in_the_history_of_earlier_turns() {
     let t = TestService::with_manual_clock().await;
     let text = "[{% for m in messages %}{{ m.content }};{% endfor %}]";
     let workflow = t.workflow().graph(graphs::delayed(1.0, text)).published().create().await;
@@ -118,12 +118,12 @@ async fn messages_that_wait_are_not_in_the_history_of_those_before_them() {
         })
         .await;
     let texts: Vec<String> =
-        answers.iter().map(|body| last(body)["item"]["content"][0]["text"].to_string()).collect();
+        answers.iter().map(|body| last_event(body)["item"]["content"][0]["text"].to_string()).collect();
     assert_eq!(texts, [r#""[a;]""#, r#""[a;[a;];b;]""#, r#""[a;[a;];b;[a;[a;];b;];c;]""#]);
 }
 
 #[tokio::test]
-async fn the_output_is_the_reply_where_no_node_said_anything() {
+async fn the_output_is_the_reply_when_no_node_replies() {
     let t = TestService::start().await;
     let think = json!({"name": "think", "type": "template", "template": "thought of {{ inputs.message }}"});
     for output in
@@ -131,9 +131,9 @@ async fn the_output_is_the_reply_where_no_node_said_anything() {
     {
         let graph = graphs::chain(std::slice::from_ref(&think), Some(output));
         let workflow = t.workflow().graph(graph).published().create().await;
-        let body = said(&t, &workflow, "it").await;
+        let body = send_message(&t, &workflow, "it").await;
         assert_eq!(kinds(&body)[..3], ["thread.created", "thread.item.done", "stream_options"]);
-        assert_eq!(last(&body)["item"]["content"][0]["text"], "thought of it");
+        assert_eq!(last_event(&body)["item"]["content"][0]["text"], "thought of it");
     }
     // The text of a node counts, whatever the output is.
     let graph = graphs::chain(
@@ -141,11 +141,11 @@ async fn the_output_is_the_reply_where_no_node_said_anything() {
         Some(json!({"reply": "output"})),
     );
     let workflow = t.workflow().graph(graph).published().create().await;
-    assert_eq!(last(&said(&t, &workflow, "it").await)["item"]["content"][0]["text"], "said");
+    assert_eq!(last_event(&send_message(&t, &workflow, "it").await)["item"]["content"][0]["text"], "said");
 }
 
 #[tokio::test]
-async fn a_workflow_that_says_nothing_ends_with_an_error_event() {
+async fn a_workflow_without_a_reply_ends_with_an_error_event() {
     let t = TestService::start().await;
     let think = json!({"name": "think", "type": "template", "template": "x"});
     for (output, count) in
@@ -153,9 +153,9 @@ async fn a_workflow_that_says_nothing_ends_with_an_error_event() {
     {
         let graph = graphs::chain(std::slice::from_ref(&think), output);
         let workflow = t.workflow().graph(graph).published().create().await;
-        let body = said(&t, &workflow, "hi").await;
+        let body = send_message(&t, &workflow, "hi").await;
         assert_eq!(
-            last(&body),
+            last_event(&body),
             json!({"type": "error", "code": "custom", "error_code": "chat.no_reply",
             "message": "The workflow ended without a reply.", "allow_retry": false})
         );
@@ -167,11 +167,11 @@ async fn a_workflow_that_says_nothing_ends_with_an_error_event() {
 }
 
 #[tokio::test]
-async fn a_failure_that_may_pass_allows_a_retry() {
+async fn a_transient_failure_allows_a_retry() {
     let t = TestService::start().await;
     let slow = json!({"name": "slow", "type": "delay", "seconds": 60, "timeout_seconds": 0.05});
     let workflow = t.workflow().graph(graphs::chain(&[slow], None)).published().create().await;
-    let failure = last(&said(&t, &workflow, "hi").await);
+    let failure = last_event(&send_message(&t, &workflow, "hi").await);
     assert_eq!((&failure["error_code"], &failure["allow_retry"]), (&json!("node.timeout"), &json!(true)));
 }
 
@@ -184,9 +184,9 @@ async fn a_failing_node_ends_the_turn_with_an_error_event() {
         json!({"name": "never", "type": "reply", "text": "never"}),
     ];
     let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;
-    let body = said(&t, &workflow, "hi").await;
-    assert_snapshot!(last(&body), @r#"{"allow_retry":false,"code":"custom","error_code":"node.failed","message":"A step of the workflow failed.","type":"error"}"#);
-    assert!(!body.contains("undefined"), "nothing inner reaches a client: {body}");
+    let body = send_message(&t, &workflow, "hi").await;
+    assert_snapshot!(last_event(&body), @r#"{"allow_retry":false,"code":"custom","error_code":"node.failed","message":"A step of the workflow failed.","type":"error"}"#);
+    assert!(!body.contains("undefined"), "internal details do not reach a client: {body}");
     let error: Value =
         serde_json::from_str(&t.scalar("SELECT error FROM runs WHERE status = 'failed'").await).unwrap();
     assert_eq!((&error["code"], &error["node"]), (&json!("node.failed"), &json!("broken")));
@@ -195,25 +195,25 @@ async fn a_failing_node_ends_the_turn_with_an_error_event() {
     // The next message is handled as if nothing had happened.
     let thread = events(&body)[0]["thread"]["id"].as_str().unwrap().to_owned();
     let again = t.open_chat(&chat::add(&workflow, &thread, "again")).await.rest().await;
-    assert_eq!(last(&again)["error_code"], "node.failed");
+    assert_eq!(last_event(&again)["error_code"], "node.failed");
 }
 
 #[tokio::test]
-async fn a_run_that_never_ends_by_itself_is_ended() {
+async fn an_endless_loop_ends_at_the_recursion_limit() {
     let t = TestService::start().await;
     let graph = json!({"format": "graph/1",
         "nodes": [{"name": "round", "type": "template", "template": "x"}],
         "edges": [{"from": "START", "to": "round"},
                   {"from": "round", "cases": [{"when": "false", "to": "END"}], "else": "round"}]});
     let workflow = t.workflow().graph(graph).published().create().await;
-    let failure = last(&said(&t, &workflow, "hi").await);
+    let failure = last_event(&send_message(&t, &workflow, "hi").await);
     assert_eq!(failure["error_code"], "run.recursion_limit");
-    assert_eq!(failure["allow_retry"], false, "the loop ends no sooner the second time");
+    assert_eq!(failure["allow_retry"], false, "a retry would reach the same limit");
     assert_eq!(t.scalar("SELECT count(*) FROM run_steps").await, "50");
 }
 
 #[tokio::test]
-async fn a_delay_lasts_as_long_as_it_says() {
+async fn a_delay_lasts_for_its_configured_seconds() {
     let t = TestService::with_manual_clock().await;
     let workflow =
         t.workflow().graph(graphs::interrupted("before ", 9.0, "after")).published().create().await;
@@ -232,12 +232,12 @@ async fn a_delay_lasts_as_long_as_it_says() {
 }
 
 #[tokio::test]
-async fn a_turn_runs_the_version_that_was_the_latest_when_it_began() {
+async fn a_turn_runs_the_latest_version_at_its_start() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::delayed(0.2, "first")).published().create().await;
     let mut running = t.open_chat(&chat::create(&workflow, "hi")).await;
     let version = json!({"graph": graphs::reply("second")}).to_string();
     assert_eq!(t.post(&format!("/api/workflows/{}/versions", workflow.id), &version).await.status, 201);
-    assert_eq!(last(&said(&t, &workflow, "hi").await)["item"]["content"][0]["text"], "second");
-    assert_eq!(last(&running.rest().await)["item"]["content"][0]["text"], "first");
+    assert_eq!(last_event(&send_message(&t, &workflow, "hi").await)["item"]["content"][0]["text"], "second");
+    assert_eq!(last_event(&running.rest().await)["item"]["content"][0]["text"], "first");
 }

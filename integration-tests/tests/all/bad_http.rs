@@ -7,7 +7,7 @@ use integration_tests::{AnswerExt, TestService, chat, pause, shown, shown_alike}
 use kernel::Clock;
 
 #[tokio::test]
-async fn unknown_paths_are_404_and_wrong_verbs_405() {
+async fn unknown_paths_are_404_and_wrong_methods_405() {
     let t = TestService::start().await;
     let mut unknown = Vec::new();
     for path in [
@@ -75,7 +75,7 @@ async fn unknown_paths_are_404_and_wrong_verbs_405() {
 }
 
 #[tokio::test]
-async fn head_answers_as_get_without_a_body() {
+async fn head_responds_like_get_without_a_body() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().create().await;
     let paths = [
@@ -103,7 +103,7 @@ async fn head_answers_as_get_without_a_body() {
 }
 
 #[tokio::test]
-async fn bad_queries_are_refused_in_our_own_shape() {
+async fn invalid_queries_are_rejected_in_the_services_error_format() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
@@ -136,7 +136,7 @@ async fn bad_queries_are_refused_in_our_own_shape() {
 }
 
 #[tokio::test]
-async fn odd_path_segments_name_nothing() {
+async fn odd_path_segments_are_not_found() {
     let t = TestService::start().await;
     for name in [
         "%00",
@@ -174,7 +174,7 @@ async fn odd_path_segments_name_nothing() {
 }
 
 #[tokio::test]
-async fn the_content_type_counts_where_a_cookie_does() {
+async fn the_content_type_is_checked_where_cookies_authenticate() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.visitor();
@@ -212,7 +212,7 @@ async fn the_content_type_counts_where_a_cookie_does() {
 }
 
 #[tokio::test]
-async fn broken_http_is_refused_and_harms_nobody() {
+async fn broken_http_is_rejected_without_side_effects() {
     let t = TestService::start().await;
     let requests: [&[u8]; 10] = [
         b"GET /\xc3\xa9 HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -261,7 +261,7 @@ async fn broken_http_is_refused_and_harms_nobody() {
 /// Requests that a front proxy might read as one and the service as two. Each is rejected and the connection closed, so
 /// that nothing after it is read as a request.
 #[tokio::test]
-async fn requests_that_could_be_smuggled_are_refused_and_the_connection_closed() {
+async fn smuggling_attempts_are_rejected_and_close_the_connection() {
     let t = TestService::start().await;
     let requests: [(&str, &str); 8] = [
         ("two lengths and an encoding", "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
@@ -332,7 +332,7 @@ async fn a_bare_lf_and_a_long_chunk_line_are_400_and_close() {
 }
 
 #[tokio::test]
-async fn every_answer_forbids_to_guess_its_type() {
+async fn every_response_forbids_content_type_sniffing() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let chat_page = format!("/chat/{}", workflow.id);
@@ -364,21 +364,21 @@ async fn every_answer_forbids_to_guess_its_type() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_arrive_is_408() {
+async fn a_missing_body_is_408() {
     let t = TestService::with_manual_clock().await;
     let mut raw = t.raw().await;
     raw.write("POST /api/chat HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 10\r\n\r\n{").await;
-    let begun = t.clock().monotonic();
+    let started = t.clock().monotonic();
     let answer =
         t.while_time_passes_in(Duration::from_secs(1), async { raw.answer().await.whole().await }).await;
     assert_eq!(answer.refusal(), "408 request.timeout");
-    assert!(t.clock().monotonic() - begun >= Duration::from_secs(30));
+    assert!(t.clock().monotonic() - started >= Duration::from_secs(30));
     t.assert_healthy().await;
 }
 
 /// A large body may take longer if it keeps arriving.
 #[tokio::test]
-async fn a_large_body_has_the_time_of_an_upload_at_its_rate() {
+async fn a_large_body_may_take_as_long_as_its_size_requires() {
     const CHUNK: usize = 64 << 10;
     const CHUNKS: usize = 8;
     let t = TestService::with_manual_clock().await;
@@ -404,12 +404,12 @@ async fn a_large_body_has_the_time_of_an_upload_at_its_rate() {
         if is_whole {
             raw.write(rest).await;
         }
-        let begun = t.clock().monotonic();
+        let started = t.clock().monotonic();
         let read = async { raw.answer().await.whole().await };
         let answer = t.while_time_passes_in(Duration::from_secs(1), read).await;
-        let told = if is_whole { answer.status.to_string() } else { answer.refusal() };
-        assert_eq!(told, expected, "{}", answer.text());
-        let waited = t.clock().monotonic() - begun;
+        let outcome = if is_whole { answer.status.to_string() } else { answer.refusal() };
+        assert_eq!(outcome, expected, "{}", answer.text());
+        let waited = t.clock().monotonic() - started;
         assert!(waited < Duration::from_secs(30), "a client that sends nothing is cut off soon: {waited:?}");
     }
 }

@@ -18,7 +18,7 @@ async fn stored_text(t: &TestService, thread: &str, index: usize) -> String {
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_400_and_says_where() {
+async fn invalid_json_is_400_with_its_position() {
     let t = TestService::start().await;
     let bodies: [&[u8]; 9] = [
         b"{",
@@ -58,7 +58,7 @@ async fn what_is_not_json_is_400_and_says_where() {
 }
 
 #[tokio::test]
-async fn json_may_be_128_levels_deep_and_no_deeper() {
+async fn json_is_limited_to_128_levels() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().create().await;
     let nested = |levels: usize| {
@@ -77,7 +77,7 @@ async fn json_may_be_128_levels_deep_and_no_deeper() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_413_however_it_is_announced() {
+async fn a_body_over_the_limit_is_413_with_or_without_a_declared_length() {
     let t = TestService::start().await;
     let large = vec![b' '; 10 << 20];
     let declared = t.send("POST", "/api/chat", &[JSON], &large).await;
@@ -111,13 +111,13 @@ async fn a_body_over_the_limit_is_413_however_it_is_announced() {
 }
 
 #[tokio::test]
-async fn a_body_of_exactly_one_mebibyte_is_taken() {
+async fn a_body_of_exactly_one_mebibyte_is_accepted() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(integration_tests::graphs::reply("ok")).published().create().await;
     let empty = chat::create(&workflow, "").to_string().len();
-    for (over, status) in [(0, 200), (1, 413)] {
-        let body = chat::create(&workflow, &"x".repeat((1 << 20) - empty + over)).to_string();
-        assert_eq!(body.len(), (1 << 20) + over);
+    for (excess, status) in [(0, 200), (1, 413)] {
+        let body = chat::create(&workflow, &"x".repeat((1 << 20) - empty + excess)).to_string();
+        assert_eq!(body.len(), (1 << 20) + excess);
         assert_eq!(t.post("/api/chat", &body).await.status, status);
     }
     let stored = "SELECT max(length(content)) FROM thread_items";
@@ -134,7 +134,7 @@ async fn wrong_types_everywhere_are_422_and_never_500() {
                   "attachments": [], "quoted_text": "q",
                   "inference_options": {"model": "m", "tool_choice": {"id": "t"}}}}});
     let mut places = Vec::new();
-    places_of(&whole, String::new(), &mut places);
+    pointers_in(&whole, String::new(), &mut places);
     assert!(places.len() > 15);
     for place in places {
         for wrong in
@@ -151,7 +151,7 @@ async fn wrong_types_everywhere_are_422_and_never_500() {
 }
 
 #[tokio::test]
-async fn a_small_request_makes_no_large_answer() {
+async fn small_requests_never_cause_large_responses() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().create().await;
     let versions = format!("/api/workflows/{}/versions", workflow.id);
@@ -186,7 +186,7 @@ async fn a_small_request_makes_no_large_answer() {
 }
 
 #[tokio::test]
-async fn a_compressed_body_is_refused_as_such() {
+async fn compressed_bodies_are_rejected() {
     let t = TestService::start().await;
     let mut refused = Vec::new();
     for path in ["/api/chat", "/api/workflows"] {
@@ -207,16 +207,16 @@ async fn a_compressed_body_is_refused_as_such() {
     assert_eq!(answer.refusal(), "415 request.unsupported_media_type");
 }
 
-fn places_of(value: &Value, at: String, places: &mut Vec<String>) {
+fn pointers_in(value: &Value, at: String, places: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
-                places_of(member, format!("{at}/{name}"), places);
+                pointers_in(member, format!("{at}/{name}"), places);
             }
         }
         Value::Array(entries) => {
             for (index, entry) in entries.iter().enumerate() {
-                places_of(entry, format!("{at}/{index}"), places);
+                pointers_in(entry, format!("{at}/{index}"), places);
             }
         }
         _ => {}
@@ -227,7 +227,7 @@ fn places_of(value: &Value, at: String, places: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn any_text_that_json_can_say_is_stored_and_said_back() {
+async fn any_json_text_is_stored_and_returned_unchanged() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let texts = [
@@ -252,7 +252,7 @@ async fn any_text_that_json_can_say_is_stored_and_said_back() {
 }
 
 #[tokio::test]
-async fn escaped_surrogate_pairs_and_repeated_members_are_read_as_json_says() {
+async fn surrogate_pairs_and_repeated_members_are_parsed_as_json() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let body = chat::create(&workflow, "PLACE").to_string().replace("PLACE", "\\ud83d\\ude00");
@@ -285,7 +285,7 @@ async fn unknown_members_are_ignored_in_chat() {
 }
 
 #[tokio::test]
-async fn a_nul_in_a_workflow_is_refused_or_kept_but_never_500() {
+async fn a_nul_in_a_workflow_is_rejected_or_stored_but_never_500() {
     let t = TestService::start().await;
     for (member, pointer) in [("name", "/name"), ("description", "/description"), ("handle", "/handle")] {
         let mut body = json!({"name": "x"});
@@ -300,12 +300,12 @@ async fn a_nul_in_a_workflow_is_refused_or_kept_but_never_500() {
     let workflow = t.workflow().without_version().create().await;
     let versions = format!("/api/workflows/{}/versions", workflow.id);
     let graph = integration_tests::graphs::reply("a\0b");
-    let kept = json!({"graph": graph, "runnable_config": {"a\0": "\0"}, "metadata": {"b": "\0"}});
-    let saved = t.post(&versions, &kept.to_string()).await;
+    let version = json!({"graph": graph, "runnable_config": {"a\0": "\0"}, "metadata": {"b": "\0"}});
+    let saved = t.post(&versions, &version.to_string()).await;
     assert_eq!(saved.status, 201, "{}", saved.text());
     let read = t.get(&format!("{versions}/1")).await.value();
     for member in ["graph", "runnable_config", "metadata"] {
-        assert_eq!(read[member], kept[member], "{member}");
+        assert_eq!(read[member], version[member], "{member}");
     }
     let notes = t.post(&versions, &json!({"graph": graph, "notes": "a\0b"}).to_string()).await;
     assert_eq!(notes.refusal(), "422 request.invalid", "{}", notes.text());

@@ -22,7 +22,7 @@ async fn unfinished(t: &TestService, token: &str) -> Raw {
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[tokio::test]
-async fn unfinished_bodies_of_a_caller_take_at_most_32_mib() {
+async fn unfinished_bodies_per_caller_are_limited_to_32_mib() {
     let t = TestService::builder().alone().with_bootstrap_token().start().await;
     let other = t.root().token(&["workflows:read"], &["default"]).await;
     let mut open = Vec::new();
@@ -30,7 +30,7 @@ async fn unfinished_bodies_of_a_caller_take_at_most_32_mib() {
         open.push(unfinished(&t, BOOTSTRAP).await);
     }
     let answers = open.into_iter().map(|raw| Box::pin(raw.answer()));
-    let (refused, _, _rest) = within("a refusal", select_all(answers)).await;
+    let (refused, _, _rest) = within("a rejection", select_all(answers)).await;
     assert_eq!(refused.whole().await.refusal(), "503 service.overloaded");
     // Another caller has a separate budget.
     let body = format!("{}{{}}", " ".repeat(MIB));
@@ -39,7 +39,7 @@ async fn unfinished_bodies_of_a_caller_take_at_most_32_mib() {
 }
 
 #[tokio::test]
-async fn unfinished_messages_of_a_caller_take_at_most_32_mib() {
+async fn unfinished_messages_per_caller_are_limited_to_32_mib() {
     let t = TestService::builder().alone().with_bootstrap_token().start().await;
     let workflow = t.workflow().echo().create().await;
     let token = format!("Bearer {BOOTSTRAP}");
@@ -51,12 +51,12 @@ async fn unfinished_messages_of_a_caller_take_at_most_32_mib() {
         open.push(socket);
     }
     let closed = open.iter_mut().map(|socket| Box::pin(socket.try_next()));
-    let (closed, _, _rest) = within("a refusal", select_all(closed)).await;
+    let (closed, _, _rest) = within("a rejection", select_all(closed)).await;
     assert_eq!(closed.unwrap_err(), "1013 service.overloaded");
 }
 
 #[tokio::test]
-async fn announced_bodies_take_no_room_from_others() {
+async fn announced_bodies_do_not_use_the_budget() {
     let t = TestService::builder().alone().start().await;
     let workflow = t.workflow().echo().published().create().await;
     let head = format!(

@@ -15,9 +15,9 @@ async fn service(model: &Endpoint) -> TestService {
 }
 
 /// A chat whose turns call a model once.
-async fn limited(t: &TestService, limits: Value) -> Workflow {
-    let said = json!({"name": "said", "type": "llm", "model": "openai/x", "user": "hi", "max_tokens": 5, "stream": true});
-    let workflow = t.workflow().graph(graphs::chain(&[said], None)).published().create().await;
+async fn limited_workflow(t: &TestService, limits: Value) -> Workflow {
+    let llm = json!({"name": "said", "type": "llm", "model": "openai/x", "user": "hi", "max_tokens": 5, "stream": true});
+    let workflow = t.workflow().graph(graphs::chain(&[llm], None)).published().create().await;
     let body = json!({"chat": {"limits": limits}}).to_string();
     let path = format!("/api/workflows/{}", workflow.id);
     assert_eq!(t.send("PUT", &path, &[("content-type", "application/json")], body).await.status, 200);
@@ -53,7 +53,7 @@ async fn a_reached_limit_returns_the_seconds_until_midnight() {
     ] {
         let model = Endpoint::quick().await;
         let t = service(&model).await;
-        let workflow = limited(&t, json!({limit: CALL})).await;
+        let workflow = limited_workflow(&t, json!({limit: CALL})).await;
         advance_before_midnight(&t, TimeDelta::hours(12));
         let cookie = spend(&t, &workflow).await;
         // Half a second less than two hours.
@@ -74,7 +74,7 @@ async fn a_reached_limit_returns_the_seconds_until_midnight() {
 async fn usage_is_kept_for_thirty_five_days() {
     let model = Endpoint::quick().await;
     let mut t = service(&model).await;
-    let workflow = limited(&t, json!({})).await;
+    let workflow = limited_workflow(&t, json!({})).await;
     // No day ends during a retention round.
     advance_before_midnight(&t, TimeDelta::hours(12));
     spend(&t, &workflow).await;
@@ -91,9 +91,13 @@ async fn usage_is_kept_for_thirty_five_days() {
     let rows = "SELECT count(*) FROM chat_usage";
     t.advance(Duration::from_secs(35 * 86_400));
     t.restart().await;
-    until("the day before is deleted", async || t.scalar(rows).await == "1").await;
-    let kept = t.get(&usage).await.value();
-    assert_eq!((&kept["data"][0]["day"], &kept["data"][0]["calls"]), (&json!(day), &json!(1)), "{kept}");
+    until("the previous day is deleted", async || t.scalar(rows).await == "1").await;
+    let remaining = t.get(&usage).await.value();
+    assert_eq!(
+        (&remaining["data"][0]["day"], &remaining["data"][0]["calls"]),
+        (&json!(day), &json!(1)),
+        "{remaining}"
+    );
     t.advance(Duration::from_secs(86_400));
     t.restart().await;
     until("the day is deleted", async || t.scalar(rows).await == "0").await;

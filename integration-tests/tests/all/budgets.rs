@@ -6,20 +6,20 @@ use futures_util::future::join_all;
 use integration_tests::{Answer, AnswerExt, Endpoint, TestService, Workflow, chat, events, graphs, until};
 use serde_json::{Value, json};
 
-use crate::questions::Asked;
+use crate::questions::PendingQuestion;
 
 /// Tokens that the endpoint reports per call.
 const CALL: u64 = 7;
 
 /// Calls a priced model once per message.
-fn desk() -> Value {
+fn model_graph() -> Value {
     let nodes = [
         json!({"name": "said", "type": "llm", "model": "openai/gpt-4.1-mini", "user": "hi", "max_tokens": 5, "stream": true}),
     ];
     graphs::chain(&nodes, None)
 }
 
-async fn limited(t: &TestService, graph: Value, limits: Value) -> Workflow {
+async fn limited_workflow(t: &TestService, graph: Value, limits: Value) -> Workflow {
     let workflow = t.workflow().graph(graph).published().create().await;
     let changed = limit(t, &workflow, limits).await;
     assert_eq!(changed.status, 200, "{}", changed.text());
@@ -37,7 +37,7 @@ async fn service(model: &Endpoint) -> TestService {
 }
 
 /// A single instance: another one learns the usage within a second, but not the reservations.
-async fn alone(model: &Endpoint) -> TestService {
+async fn single_instance(model: &Endpoint) -> TestService {
     TestService::builder().alone().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
 }
 
@@ -63,10 +63,10 @@ async fn usage(t: &TestService, workflow: &Workflow) -> Value {
 }
 
 #[tokio::test]
-async fn a_session_has_its_tokens_and_other_sessions_have_theirs() {
+async fn token_limits_apply_per_session() {
     let model = Endpoint::quick().await;
-    let t = alone(&model).await;
-    let workflow = limited(&t, desk(), json!({"session_tokens_per_day": 2 * CALL + 3})).await;
+    let t = single_instance(&model).await;
+    let workflow = limited_workflow(&t, model_graph(), json!({"session_tokens_per_day": 2 * CALL + 3})).await;
     let (first, cookie) = say(&t, &workflow, None).await;
     assert_eq!(failure(&first), None);
     let cookie = cookie.unwrap();
@@ -77,14 +77,14 @@ async fn a_session_has_its_tokens_and_other_sessions_have_theirs() {
     assert!(third.text().contains("The limit for today is reached."), "{}", third.text());
     assert_eq!(model.asked(), 2, "the call that would exceed it was not made");
     let (other, _) = say(&t, &workflow, None).await;
-    assert_eq!(failure(&other), None, "another visitor");
+    assert_eq!(failure(&other), None, "another visitor is not limited");
     // The limit is reached: no turn starts.
     assert_eq!(limit(&t, &workflow, json!({"session_tokens_per_day": 2 * CALL})).await.status, 200);
     let (refused, _) = say(&t, &workflow, Some(&cookie)).await;
     assert_eq!(refused.refusal(), "429 chat.budget.session");
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=86_400).contains(&wait), "{wait}");
-    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "4", "a refused message is not stored");
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "4", "a rejected message is not stored");
     // Without limits, messages get replies again.
     assert_eq!(limit(&t, &workflow, json!(null)).await.status, 200);
     assert_eq!(failure(&say(&t, &workflow, Some(&cookie)).await.0), None);
@@ -97,27 +97,27 @@ async fn a_session_has_its_tokens_and_other_sessions_have_theirs() {
 }
 
 #[tokio::test]
-async fn a_workflow_has_a_limit_in_money() {
+async fn a_workflow_can_have_a_cost_limit() {
     let model = Endpoint::quick().await;
     let t = service(&model).await;
-    let workflow = limited(&t, desk(), json!({"usd_per_day": 0.00001})).await;
+    let workflow = limited_workflow(&t, model_graph(), json!({"usd_per_day": 0.00001})).await;
     let (first, _) = say(&t, &workflow, None).await;
     assert_eq!(failure(&first).as_deref(), None);
     let (second, _) = say(&t, &workflow, None).await;
     assert_eq!(failure(&second).as_deref(), Some("chat.budget.workflow"), "{}", second.text());
     // Models without a price have no known cost.
-    let mut free = desk();
+    let mut free = model_graph();
     free["nodes"][0]["model"] = json!("openai/unpriced");
-    let workflow = limited(&t, free, json!({"usd_per_day": 0.000_000_001})).await;
+    let workflow = limited_workflow(&t, free, json!({"usd_per_day": 0.000_000_001})).await;
     assert_eq!(failure(&say(&t, &workflow, None).await.0), None);
 }
 
 #[tokio::test]
-async fn calls_at_the_same_time_do_not_exceed_a_limit_together() {
+async fn concurrent_calls_do_not_exceed_a_limit_together() {
     let model = Endpoint::holding().await;
-    let t = alone(&model).await;
+    let t = single_instance(&model).await;
     // Each call reserves 5 tokens and its input.
-    let workflow = limited(&t, desk(), json!({"tokens_per_day": 24})).await;
+    let workflow = limited_workflow(&t, model_graph(), json!({"tokens_per_day": 24})).await;
     let all = join_all((0..10).map(|_| say(&t, &workflow, None)));
     let release = async {
         until("calls are made", async || model.asked() >= 4).await;
@@ -130,11 +130,11 @@ async fn calls_at_the_same_time_do_not_exceed_a_limit_together() {
 }
 
 #[tokio::test]
-async fn what_was_used_survives_a_restart_and_ends_with_the_day() {
+async fn usage_survives_a_restart_and_resets_daily() {
     let model = Endpoint::quick().await;
     let mut t =
         TestService::builder().manual_clock().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
-    let workflow = limited(&t, desk(), json!({"tokens_per_day": CALL})).await;
+    let workflow = limited_workflow(&t, model_graph(), json!({"tokens_per_day": CALL})).await;
     let first = t.while_time_passes(say(&t, &workflow, None)).await.0;
     assert_eq!(failure(&first), None);
     t.restart().await;
@@ -158,12 +158,16 @@ async fn agents_failed_turns_and_transcriptions_count() {
     let agent = json!({"name": "help", "type": "agent", "model": "openai/gpt-4.1-mini", "user": "hi", "max_tokens": 5, "tools": [
         {"type": "node", "name": "add", "description": "Adds.", "parameters": {"type": "object"}, "node": {"type": "set", "values": {"a": 1}}}]});
     let no = json!({"name": "no", "type": "assert", "when": "false", "message": "no"});
-    let workflow = limited(&t, graphs::chain(&[agent, no], None), json!({})).await;
+    let workflow = limited_workflow(&t, graphs::chain(&[agent, no], None), json!({})).await;
     model.calls("add", &json!({})).await;
     let (answer, _) = say(&t, &workflow, None).await;
     assert!(failure(&answer).is_some());
     let used = usage(&t, &workflow).await;
-    assert_eq!((&used[0]["calls"], &used[0]["turns"]), (&json!(2), &json!(1)), "each call once: {used}");
+    assert_eq!(
+        (&used[0]["calls"], &used[0]["turns"]),
+        (&json!(2), &json!(1)),
+        "each call is counted once: {used}"
+    );
     let body = json!({"chat": {"transcription": {"model": "practice/transcribe"}, "limits": {"tokens_per_day": 2 * CALL + 1}}});
     let headers = [("content-type", "application/json")];
     let path = format!("/api/workflows/{}", workflow.id);
@@ -172,12 +176,12 @@ async fn agents_failed_turns_and_transcriptions_count() {
     let request = chat::ask(&workflow, "input.transcribe", audio);
     assert_eq!(t.chat(&request).await.value(), json!({"text": "hi"}));
     assert_eq!(usage(&t, &workflow).await[0]["calls"], 3);
-    until("the sum is read again", async || t.chat(&request).await.refusal() == "429 chat.budget.workflow")
+    until("the sum to be refreshed", async || t.chat(&request).await.refusal() == "429 chat.budget.workflow")
         .await;
 }
 
 #[tokio::test]
-async fn limits_are_checked_and_usage_is_for_readers_of_the_workflow() {
+async fn limits_are_validated_and_usage_requires_read_access() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     for (limits, place) in [
@@ -200,36 +204,36 @@ async fn limits_are_checked_and_usage_is_for_readers_of_the_workflow() {
 }
 
 #[tokio::test]
-async fn a_turn_that_continues_counts_no_call_again() {
+async fn a_continued_turn_does_not_count_its_calls_again() {
     let model = Endpoint::quick().await;
     let t = service(&model).await;
     let ask = json!({"name": "sure", "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "Sure?"}]});
-    let mut graph = desk();
+    let mut graph = model_graph();
     graph["nodes"].as_array_mut().unwrap().push(ask);
     graph["nodes"].as_array_mut().unwrap().push(json!({"name": "end", "type": "reply", "text": "Done."}));
     let graph = graphs::chain(graph["nodes"].as_array().unwrap(), None);
-    let asked = Asked::of(&t, graph).await;
+    let question = PendingQuestion::start(&t, graph).await;
     let input = json!({"answers": {"q": {"values": ["yes"]}}});
-    let answered = t.chat(&asked.submission(input)).await;
+    let answered = t.chat(&question.submission(input)).await;
     assert!(answered.text().contains("Done."), "{}", answered.text());
-    let used = usage(&t, &asked.workflow).await;
+    let used = usage(&t, &question.workflow).await;
     assert_eq!((model.asked(), &used[0]["calls"], &used[0]["turns"]), (1, &json!(1), &json!(2)), "{used}");
 }
 
 #[tokio::test]
-async fn a_turn_that_is_stopped_or_interrupted_counts_with_its_calls() {
+async fn stopped_and_interrupted_turns_count_with_their_calls() {
     let model = Endpoint::holding().await;
     let mut t = service(&model).await;
-    let mut graph = desk();
+    let mut graph = model_graph();
     let slow = json!({"name": "slow", "type": "reply", "text": "one two three", "pieces": "words", "pause_ms": 2_000});
     graph["nodes"].as_array_mut().unwrap().push(slow);
     let graph = graphs::chain(graph["nodes"].as_array().unwrap(), None);
-    let workflow = limited(&t, graph, json!({})).await;
+    let workflow = limited_workflow(&t, graph, json!({})).await;
     let stopped = t.open_chat(&chat::create(&workflow, "hi")).await;
     until("the call is made", async || model.asked() == 1).await;
     t.stop_turn(stopped.header("x-chat-stream-id").unwrap()).await;
     until("the turn is counted", async || usage(&t, &workflow).await[0]["turns"] == 1).await;
-    assert_eq!(usage(&t, &workflow).await[0]["calls"], 1, "a call that was given up");
+    assert_eq!(usage(&t, &workflow).await[0]["calls"], 1, "an abandoned call is counted");
     let interrupted = t.open_chat(&chat::create(&workflow, "hi")).await;
     until("the call is made", async || model.asked() == 2).await;
     model.release();
@@ -241,19 +245,19 @@ async fn a_turn_that_is_stopped_or_interrupted_counts_with_its_calls() {
 }
 
 #[tokio::test]
-async fn a_model_without_a_price_under_a_limit_in_money_is_a_warning() {
+async fn a_cost_limit_with_an_unpriced_model_causes_a_warning() {
     let t = TestService::start().await;
-    let mut graph = desk();
+    let mut graph = model_graph();
     graph["nodes"][0]["model"] = json!("openai/unpriced");
-    let workflow = limited(&t, graph, json!({"usd_per_day": 1.0})).await;
+    let workflow = limited_workflow(&t, graph, json!({"usd_per_day": 1.0})).await;
     let readiness = async |workflow: &Workflow| {
         t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["readiness"].clone()
     };
-    let told = readiness(&workflow).await;
-    assert_eq!(told["ready"], true, "{told}");
-    assert!(told["warnings"][0].as_str().unwrap().contains("openai/unpriced"), "{told}");
+    let report = readiness(&workflow).await;
+    assert_eq!(report["ready"], true, "{report}");
+    assert!(report["warnings"][0].as_str().unwrap().contains("openai/unpriced"), "{report}");
     assert_eq!(limit(&t, &workflow, json!({"tokens_per_day": 100})).await.status, 200);
     assert_eq!(readiness(&workflow).await, json!(null), "a limit in tokens counts every model");
-    let priced = limited(&t, desk(), json!({"usd_per_day": 1.0})).await;
+    let priced = limited_workflow(&t, model_graph(), json!({"usd_per_day": 1.0})).await;
     assert_eq!(readiness(&priced).await, json!(null));
 }

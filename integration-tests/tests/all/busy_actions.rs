@@ -3,7 +3,7 @@
 use integration_tests::{AnswerExt, Endpoint, RawAnswer, TestService, Workflow, chat, events, until};
 use serde_json::{Value, json};
 
-use crate::again::again;
+use crate::again::retry_request;
 
 /// Calls a model for the message `slow`; responds to actions and other messages at once.
 fn graph() -> Value {
@@ -40,16 +40,16 @@ impl ExecutingTurn {
         let began = events(&t.chat(&chat::create(&workflow, "one")).await.text());
         let message = began.iter().find(|event| event["item"]["type"] == "user_message").unwrap();
         let text = |name: &str| message["item"][name].as_str().unwrap().to_owned();
-        let (thread, message, asked) = (text("thread_id"), text("id"), model.asked());
+        let (thread, message, asked_before) = (text("thread_id"), text("id"), model.asked());
         let turn = t.open_chat(&chat::add(&workflow, &thread, "slow")).await;
-        until("the turn asks its model", async || model.asked() > asked).await;
+        until("the turn to call its model", async || model.asked() > asked_before).await;
         Self { workflow, thread, message, turn }
     }
 
     /// An action and a retry, with their expected replies.
     fn requests(&self) -> [(Value, &'static str); 2] {
         let action = self.action("threads.custom_action");
-        [(action, "Acted."), (again(&self.workflow, &self.thread, &self.message), "Answered one.")]
+        [(action, "Acted."), (retry_request(&self.workflow, &self.thread, &self.message), "Answered one.")]
     }
 
     fn action(&self, kind: &str) -> Value {
@@ -72,7 +72,7 @@ async fn a_busy_thread_may_reject_actions_and_retries() {
     }
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "2", "no other run has started");
     let sync = t.chat(&busy.action("threads.sync_custom_action")).await;
-    assert_eq!((sync.status, sync.value()), (200, json!({})), "it is outside the thread order");
+    assert_eq!((sync.status, sync.value()), (200, json!({})), "sync actions are outside the thread order");
     model.release();
     assert!(busy.turn.rest().await.contains("You said: hi"), "the turn ends as usual");
     for (request, expected) in busy.requests() {

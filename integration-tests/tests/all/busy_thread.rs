@@ -16,9 +16,9 @@ async fn with_policy(t: &TestService, busy: &str) -> Workflow {
 }
 
 /// Starts a turn that takes a while; returns its response and the thread.
-async fn slow(t: &TestService, workflow: &Workflow) -> (integration_tests::RawAnswer, String) {
+async fn start_slow_turn(t: &TestService, workflow: &Workflow) -> (integration_tests::RawAnswer, String) {
     let open = t.open_chat(&chat::create(workflow, "one")).await;
-    until("it is said", async || {
+    until("the first words to be sent", async || {
         t.scalar("SELECT count(*)::text FROM run_steps WHERE finished_at IS NOT NULL").await == "1"
     })
     .await;
@@ -27,25 +27,25 @@ async fn slow(t: &TestService, workflow: &Workflow) -> (integration_tests::RawAn
 }
 
 #[tokio::test]
-async fn a_second_message_may_be_refused() {
+async fn a_second_message_may_be_rejected() {
     let t = TestService::with_manual_clock().await;
     let workflow = with_policy(&t, "reject").await;
-    let (mut open, thread) = slow(&t, &workflow).await;
+    let (mut open, thread) = start_slow_turn(&t, &workflow).await;
     let refused = t.chat(&chat::add(&workflow, &thread, "two")).await;
     assert_eq!((refused.status, refused.code().as_str()), (409, "chat.turn_running"), "{}", refused.text());
     assert_eq!(t.scalar("SELECT count(*)::text FROM runs").await, "1");
     let step = Duration::from_secs(1);
     assert!(t.while_time_passes_in(step, open.rest()).await.contains("second"));
-    let mut taken = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
-    assert_eq!(taken.status, 200, "when the answer is there it is taken");
+    let mut accepted = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
+    assert_eq!(accepted.status, 200, "accepted as soon as the reply is complete");
     let run = t.scalar("SELECT id::text FROM runs ORDER BY id DESC LIMIT 1").await;
     let cancel = format!("/api/runs/{run}/cancel");
     t.while_time_passes(t.post(&cancel, "")).await;
-    t.while_time_passes(taken.rest()).await;
+    t.while_time_passes(accepted.rest()).await;
 }
 
 #[tokio::test]
-async fn who_has_read_a_reply_to_its_end_is_not_refused() {
+async fn a_message_after_a_complete_reply_is_never_rejected() {
     let t = TestService::start().await;
     let workflow = with_policy(&t, "reject").await;
     let echo = json!({"graph": graphs::reply("You said: {{ inputs.message }}")});
@@ -61,10 +61,10 @@ async fn who_has_read_a_reply_to_its_end_is_not_refused() {
 
 /// The first one is accepted, and no others.
 #[tokio::test]
-async fn of_messages_sent_at_once_one_is_taken() {
+async fn only_one_of_concurrent_messages_is_accepted() {
     let t = TestService::with_manual_clock().await;
     let workflow = with_policy(&t, "reject").await;
-    let (mut open, thread) = slow(&t, &workflow).await;
+    let (mut open, thread) = start_slow_turn(&t, &workflow).await;
     t.while_time_passes_in(Duration::from_secs(1), open.rest()).await;
     let sending = (0..8).map(async |n: u8| t.open_chat(&chat::add(&workflow, &thread, &n.to_string())).await);
     let sent = futures_util::future::join_all(sending).await;
@@ -72,15 +72,15 @@ async fn of_messages_sent_at_once_one_is_taken() {
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409, 409, 409, 409, 409, 409, 409]);
     assert_eq!(t.scalar("SELECT count(*)::text FROM runs").await, "2");
-    let mut taken = sent.into_iter().find(|answer| answer.status == 200).unwrap();
-    t.while_time_passes_in(Duration::from_secs(1), taken.rest()).await;
+    let mut accepted = sent.into_iter().find(|answer| answer.status == 200).unwrap();
+    t.while_time_passes_in(Duration::from_secs(1), accepted.rest()).await;
 }
 
 #[tokio::test]
 async fn a_second_message_may_interrupt_the_first() {
     let t = TestService::with_manual_clock().await;
     let workflow = with_policy(&t, "interrupt").await;
-    let (mut open, thread) = slow(&t, &workflow).await;
+    let (mut open, thread) = start_slow_turn(&t, &workflow).await;
     let mut second = t.while_time_passes(t.open_chat(&chat::add(&workflow, &thread, "two"))).await;
     assert_eq!(second.status, 200);
     let first = t.while_time_passes(open.rest()).await;
@@ -91,7 +91,7 @@ async fn a_second_message_may_interrupt_the_first() {
 }
 
 #[tokio::test]
-async fn an_unknown_policy_is_told() {
+async fn an_unknown_policy_is_reported() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
     let headers = [("content-type", "application/json")];

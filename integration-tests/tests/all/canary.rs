@@ -58,7 +58,7 @@ async fn rate(client: &Client, workflow: &Workflow, thread: &str, kind: Feedback
 }
 
 #[tokio::test]
-async fn a_thread_uses_the_canary_for_its_whole_life_and_other_runs_do_not() {
+async fn a_thread_keeps_its_canary_and_other_runs_use_the_live_version() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("one")).published().create().await;
     let client = t.visitor();
@@ -126,8 +126,8 @@ async fn negative_feedback_rolls_a_canary_back_once_on_every_instance() {
     // The next turn, on any instance, has the whole thread and the live version.
     let same = other.visitor();
     same.set_cookie("callboard_visitor", &client.cookie("callboard_visitor").unwrap());
-    let elsewhere = same.say_in(&workflow.id, &of_canary, "next").await.unwrap();
-    assert_eq!(elsewhere.text, "one");
+    let on_other_instance = same.say_in(&workflow.id, &of_canary, "next").await.unwrap();
+    assert_eq!(on_other_instance.text, "one");
     assert_eq!(client.say_in(&workflow.id, &of_canary, "next").await.unwrap().text, "one");
     let all = PageRequest { limit: Some(100), ..PageRequest::default() };
     let items = client.items(&workflow.id, &of_canary, &all).await.unwrap().data;

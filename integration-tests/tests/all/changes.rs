@@ -12,13 +12,13 @@ async fn put(t: &TestService, workflow: &str, body: &Value) -> Answer {
 }
 
 /// A record without the time of its last change.
-fn timeless(mut record: Value) -> Value {
+fn without_update_time(mut record: Value) -> Value {
     record.as_object_mut().unwrap().remove("updated_at");
     record
 }
 
 #[tokio::test]
-async fn each_member_is_changed_by_itself() {
+async fn each_field_can_be_changed_independently() {
     let t = TestService::start().await;
     let new = json!({"name": "Desk", "description": "Sorts.", "tags": ["a"]});
     let made = t.post("/api/workflows", &new.to_string()).await.value();
@@ -40,7 +40,11 @@ async fn each_member_is_changed_by_itself() {
         let before = t.get(&format!("/api/workflows/{id}")).await.value();
         let answer = put(&t, id, &change).await;
         *expected.pointer_mut(pointer).unwrap() = value;
-        assert_eq!((answer.status, timeless(answer.value())), (200, timeless(expected.clone())), "{change}");
+        assert_eq!(
+            (answer.status, without_update_time(answer.value())),
+            (200, without_update_time(expected.clone())),
+            "{change}"
+        );
         assert_eq!(t.get(&format!("/api/workflows/{id}")).await.value(), answer.value());
         let at = |record: &Value| record["updated_at"].as_str().unwrap().to_owned();
         assert!(at(&answer.value()) > at(&before), "{change}");
@@ -48,7 +52,7 @@ async fn each_member_is_changed_by_itself() {
 }
 
 #[tokio::test]
-async fn what_changes_nothing_leaves_the_record_as_it_is() {
+async fn a_change_without_effect_leaves_the_record_unchanged() {
     let t = TestService::start().await;
     let new = json!({"name": "Desk", "description": "Sorts.", "tags": ["a"]});
     let made = t.post("/api/workflows", &new.to_string()).await.value();
@@ -66,7 +70,7 @@ async fn what_changes_nothing_leaves_the_record_as_it_is() {
 }
 
 #[tokio::test]
-async fn all_that_is_wrong_with_a_change_is_said_at_once_and_nothing_is_changed() {
+async fn all_problems_of_a_change_are_reported_and_nothing_is_changed() {
     let t = TestService::start().await;
     let made = t.post("/api/workflows", r#"{"name": "Desk"}"#).await.value();
     let wrong = json!({"name": "", "handle": "No", "description": 7, "tags": ["ok", ""], "is_public": true,
@@ -92,27 +96,31 @@ async fn all_that_is_wrong_with_a_change_is_said_at_once_and_nothing_is_changed(
     assert_eq!(
         t.send("PUT", "/api/workflows/desk", &json, "").await.refusal(),
         "400 request.invalid_json",
-        "a change says something"
+        "a change has content"
     );
     assert_eq!(t.get("/api/workflows/desk").await.value(), made);
 }
 
 #[tokio::test]
-async fn a_handle_can_be_changed_to_one_that_is_free() {
+async fn a_handle_can_be_changed_to_a_free_one() {
     let t = TestService::start().await;
     for handle in ["one", "two", "gone"] {
         t.post("/api/workflows", &json!({"name": "x", "handle": handle}).to_string()).await;
     }
     t.client().archive("gone").await.unwrap();
-    let taken = put(&t, "one", &json!({"name": "y", "handle": "two"})).await;
-    assert_eq!(taken.refusal(), "409 workflow.handle_taken");
-    assert_eq!(t.get("/api/workflows/one").await.value()["name"], "x", "nothing of it was done");
+    let conflict = put(&t, "one", &json!({"name": "y", "handle": "two"})).await;
+    assert_eq!(conflict.refusal(), "409 workflow.handle_taken");
+    assert_eq!(t.get("/api/workflows/one").await.value()["name"], "x", "no part of the change was applied");
     let archived = put(&t, "one", &json!({"handle": "gone"})).await;
     assert_eq!(archived.refusal(), "409 workflow.handle_taken");
     assert_eq!(archived.message(), "An archived workflow has this handle.");
     assert_eq!(put(&t, "one", &json!({"handle": "three"})).await.status, 200);
     assert_eq!(t.get("/api/workflows/one").await.refusal(), "404 workflow.not_found");
-    assert_eq!(put(&t, "two", &json!({"handle": "one"})).await.status, 200, "the old one is free at once");
+    assert_eq!(
+        put(&t, "two", &json!({"handle": "one"})).await.status,
+        200,
+        "the previous handle is free immediately"
+    );
     // Of several concurrent requests for one handle, one gets it.
     let wanting = ["one", "three"].map(|workflow| {
         let t = &t;
@@ -124,7 +132,7 @@ async fn a_handle_can_be_changed_to_one_that_is_free() {
 }
 
 #[tokio::test]
-async fn changes_at_once_are_all_kept() {
+async fn concurrent_changes_are_all_stored() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
     let changes = [
@@ -144,7 +152,7 @@ async fn changes_at_once_are_all_kept() {
 }
 
 #[tokio::test]
-async fn the_typed_client_says_what_is_to_change() {
+async fn the_typed_client_sends_only_changed_fields() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
     t.advance(Duration::from_secs(1));

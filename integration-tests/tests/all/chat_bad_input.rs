@@ -102,7 +102,7 @@ fn common() -> Vec<String> {
 }
 
 /// A new thread's id and its item ids.
-async fn thread(t: &TestService, workflow: &Workflow, text: &str) -> (String, Vec<String>) {
+async fn start_thread(t: &TestService, workflow: &Workflow, text: &str) -> (String, Vec<String>) {
     let answer = within("the turn ends", t.chat(&chat::create(workflow, text))).await;
     let events = events(&answer.text());
     let of = |kind: &str, path: &str| -> Vec<String> {
@@ -114,15 +114,15 @@ async fn thread(t: &TestService, workflow: &Workflow, text: &str) -> (String, Ve
 
 async fn ids(t: &TestService, workflow: &Workflow) -> BTreeMap<&'static str, String> {
     let other = t.workflow().graph(graph()).published().create().await;
-    let (first, items) = thread(t, workflow, "hello").await;
-    let (asked, of_asked) = thread(t, workflow, "ask").await;
-    let (calling, _) = thread(t, workflow, "where").await;
-    let (foreign, of_foreign) = thread(t, &other, "hello").await;
+    let (first, items) = start_thread(t, workflow, "hello").await;
+    let (question_thread, of_asked) = start_thread(t, workflow, "ask").await;
+    let (calling, _) = start_thread(t, workflow, "where").await;
+    let (foreign, of_foreign) = start_thread(t, &other, "hello").await;
     BTreeMap::from([
         ("$thread", first),
         ("$message", items[0].clone()),
         ("$reply", items[1].clone()),
-        ("$asked", asked),
+        ("$asked", question_thread),
         ("$question", of_asked.last().unwrap().clone()),
         ("$calling", calling),
         ("$foreign", foreign),
@@ -132,7 +132,7 @@ async fn ids(t: &TestService, workflow: &Workflow) -> BTreeMap<&'static str, Str
     ])
 }
 
-fn filled(value: &mut Value, ids: &BTreeMap<&str, String>) {
+fn fill_ids(value: &mut Value, ids: &BTreeMap<&str, String>) {
     match value {
         Value::String(text) => {
             if let Some(id) = ids.get(text.as_str()) {
@@ -141,8 +141,8 @@ fn filled(value: &mut Value, ids: &BTreeMap<&str, String>) {
                 *text = "x".repeat(count);
             }
         }
-        Value::Array(entries) => entries.iter_mut().for_each(|entry| filled(entry, ids)),
-        Value::Object(members) => members.values_mut().for_each(|member| filled(member, ids)),
+        Value::Array(entries) => entries.iter_mut().for_each(|entry| fill_ids(entry, ids)),
+        Value::Object(members) => members.values_mut().for_each(|member| fill_ids(member, ids)),
         _ => {}
     }
 }
@@ -166,7 +166,7 @@ fn outcome(answer: &Answer) -> String {
     parts.collect::<Vec<_>>().join(" | ")
 }
 
-async fn stored(t: &TestService) -> String {
+async fn row_counts(t: &TestService) -> String {
     let mut digests = Vec::new();
     for table in STORED {
         let rows =
@@ -177,11 +177,11 @@ async fn stored(t: &TestService) -> String {
 }
 
 #[tokio::test]
-async fn each_is_refused_with_its_code_and_stores_nothing() {
+async fn invalid_requests_are_rejected_with_their_code_and_store_nothing() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graph()).published().create().await;
     let ids = ids(&t, &workflow).await;
-    let before = stored(&t).await;
+    let before = row_counts(&t).await;
     let common = common();
     let lines: Vec<&str> = common.iter().map(String::as_str).chain(TABLE.lines()).collect();
     assert!(lines.len() >= 300, "{}", lines.len());
@@ -190,7 +190,7 @@ async fn each_is_refused_with_its_code_and_stores_nothing() {
         let mut parts = line.splitn(4, " | ");
         let [kind, pointer, value, expected] = std::array::from_fn(|_| parts.next().expect(line));
         let mut body = request(&workflow, [kind, pointer, value]);
-        filled(&mut body, &ids);
+        fill_ids(&mut body, &ids);
         let answer = t.chat(&body).await;
         assert!(!answer.message().is_empty(), "{line}");
         let outcome = outcome(&answer);
@@ -199,7 +199,7 @@ async fn each_is_refused_with_its_code_and_stores_nothing() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(stored(&t).await, before);
+    assert_eq!(row_counts(&t).await, before);
     // The requests that the table modifies are accepted unmodified by a chat with these resources.
     let mut rest = well_formed();
     rest.retain(|(kind, _)| !NOT_HERE.contains(kind));
@@ -208,7 +208,7 @@ async fn each_is_refused_with_its_code_and_stores_nothing() {
     });
     for (kind, params) in rest {
         let mut body = chat::ask(&workflow, kind, params);
-        filled(&mut body, &ids);
+        fill_ids(&mut body, &ids);
         let answer = within(kind, t.chat(&body)).await;
         assert_eq!(answer.status, 200, "{kind}: {}", answer.text());
     }

@@ -14,27 +14,31 @@ async fn keep_for(t: &TestService, workflow: &Workflow, days: Value) -> Answer {
 }
 
 #[tokio::test]
-async fn a_workflow_keeps_threads_for_days_after_their_last_item() {
+async fn threads_are_kept_for_the_configured_days_after_their_last_item() {
     let t = TestService::with_manual_clock().await;
     let workflow = published(&t).await;
     let forever = published(&t).await;
     assert_eq!(keep_for(&t, &workflow, json!(3)).await.status, 200);
-    let old = Visitor::of(&t, &workflow, CANARY).await;
-    let used = Visitor::of(&t, &workflow, "used").await;
-    let kept = Visitor::of(&t, &forever, "kept").await;
+    let old = Visitor::start(&t, &workflow, CANARY).await;
+    let used = Visitor::start(&t, &workflow, "used").await;
+    let retained = Visitor::start(&t, &forever, "kept").await;
     t.advance(Duration::from_secs(2 * 86_400));
     let more = json!({"thread_id": used.thread, "input": chat::input("more")});
     assert_eq!(used.ask("threads.add_user_message", more).await.status, 200);
     t.advance(Duration::from_secs(86_400 + 7_200));
     let step = Duration::from_secs(600);
-    let gone = until("it is deleted", async || {
+    let deleted = until("the thread to be deleted", async || {
         let id = old.thread.strip_prefix("thr_").unwrap();
         t.scalar(&format!("SELECT deleted_at IS NOT NULL FROM threads WHERE id = '{id}'")).await == "true"
     });
-    t.while_time_passes_in(step, gone).await;
-    assert_eq!((used.items().await.len(), kept.items().await.len()), (4, 2));
+    t.while_time_passes_in(step, deleted).await;
+    assert_eq!((used.items().await.len(), retained.items().await.len()), (4, 2));
     t.advance(Duration::from_secs(86_400));
-    t.while_time_passes_in(step, until("it is erased", async || found_in(&t, CANARY).await.is_empty())).await;
+    t.while_time_passes_in(
+        step,
+        until("the content to be erased", async || found_in(&t, CANARY).await.is_empty()),
+    )
+    .await;
     for (days, problem) in
         [(json!(-1), "range"), (json!(3_651), "range"), (json!("3"), "type"), (json!(1.5), "type")]
     {
@@ -45,16 +49,16 @@ async fn a_workflow_keeps_threads_for_days_after_their_last_item() {
 }
 
 #[tokio::test]
-async fn a_workflow_without_retention_stores_no_content_an_hour_after_its_use() {
+async fn a_workflow_without_retention_deletes_content_an_hour_after_use() {
     let t = TestService::with_manual_clock().await;
     let workflow = published(&t).await;
     assert_eq!(keep_for(&t, &workflow, json!(0)).await.value()["chat"]["retention_days"], 0);
-    let visitor = Visitor::of(&t, &workflow, CANARY).await;
+    let visitor = Visitor::start(&t, &workflow, CANARY).await;
     leave_everything(&visitor).await;
     let comments = "SELECT count(*) FROM item_feedback WHERE comment IS NOT NULL OR kind <> 'negative'";
     assert_eq!(t.scalar(comments).await, "0", "only the kind is stored");
     assert_eq!(t.scalar("SELECT count(*) FROM feedback_turns").await, "0");
-    assert!(visitor.items().await.len() > 4, "it is there while it is used");
+    assert!(visitor.items().await.len() > 4, "the content is readable while it is used");
     let runs = t.scalar("SELECT count(*) FROM runs").await;
     // Files without a message and bytes without a use are kept for a day.
     t.advance(Duration::from_secs(2 * 3_600));
@@ -82,7 +86,7 @@ async fn a_workflow_without_retention_stores_no_content_an_hour_after_its_use() 
 }
 
 #[tokio::test]
-async fn a_run_whose_content_is_erased_keeps_its_usage() {
+async fn a_run_with_erased_content_keeps_its_usage() {
     let t = TestService::with_manual_clock().await;
     let ask =
         json!({"name": "said", "type": "llm", "model": "practice/assistant", "user": "{{ inputs.message }}"});
@@ -98,23 +102,23 @@ async fn a_run_whose_content_is_erased_keeps_its_usage() {
     let erased = "SELECT count(*) FROM run_steps";
     t.while_time_passes_in(
         Duration::from_secs(600),
-        until("it is erased", async || t.scalar(erased).await == "0"),
+        until("the content to be erased", async || t.scalar(erased).await == "0"),
     )
     .await;
     assert_eq!(usage().await, used, "{thread}");
 }
 
 #[tokio::test]
-async fn a_failed_run_whose_content_is_erased_keeps_the_code_of_its_error() {
+async fn a_failed_run_with_erased_content_keeps_its_error_code() {
     let t = TestService::with_manual_clock().await;
     let fail = json!({"name": "check", "type": "assert", "when": "false", "message": "\"code\":\"no\" {{ inputs.message }}"});
     let workflow = t.workflow().graph(graphs::chain(&[fail], None)).published().create().await;
     assert_eq!(keep_for(&t, &workflow, json!(0)).await.status, 200);
-    let said = t.while_time_passes(t.chat(&chat::create(&workflow, "canary\0"))).await;
-    assert_eq!(said.status, 200, "{}", said.text());
+    let answer = t.while_time_passes(t.chat(&chat::create(&workflow, "canary\0"))).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
     t.advance(Duration::from_secs(2 * 3_600));
     let erased = async || t.scalar("SELECT count(*) FROM thread_items").await == "0";
-    t.while_time_passes_in(Duration::from_secs(600), until("it is erased", erased)).await;
+    t.while_time_passes_in(Duration::from_secs(600), until("the content to be erased", erased)).await;
     let run = t.scalar("SELECT id FROM runs").await;
     let error = t.get(&format!("/api/runs/{run}")).await.value()["error"].clone();
     assert_eq!(

@@ -13,7 +13,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 const STEP: Duration = Duration::from_secs(600);
 
 /// Waits for a person, waits ten days, or speaks for long, as the message says; otherwise the turn ends.
-fn desk() -> Value {
+fn turn_graph() -> Value {
     let case = |word: &str| json!({"when": format!("inputs.message == '{word}'"), "to": word});
     let cases = ["person", "days", "slow"].map(case);
     json!({"format": "graph/1", "nodes": [
@@ -28,8 +28,8 @@ fn desk() -> Value {
         {"from": "slow", "to": "END"}]})
 }
 
-async fn keeping_for(t: &TestService, days: u32) -> Workflow {
-    let workflow = t.workflow().graph(desk()).published().create().await;
+async fn with_retention_days(t: &TestService, days: u32) -> Workflow {
+    let workflow = t.workflow().graph(turn_graph()).published().create().await;
     let body = json!({"chat": {"retention_days": days}}).to_string();
     let headers = [("content-type", "application/json")];
     let set = t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, body).await;
@@ -38,7 +38,7 @@ async fn keeping_for(t: &TestService, days: u32) -> Workflow {
 }
 
 /// Starts a thread with the message as its title; reads its stream up to this text.
-async fn begun(t: &TestService, workflow: &Workflow, message: &str, text: &str) -> RawAnswer {
+async fn start_turn(t: &TestService, workflow: &Workflow, message: &str, text: &str) -> RawAnswer {
     let mut open = t.while_time_passes(t.open_chat(&chat::create(workflow, message))).await;
     t.while_time_passes(open.until(text)).await;
     open
@@ -48,18 +48,18 @@ async fn begun(t: &TestService, workflow: &Workflow, message: &str, text: &str) 
 /// Returns the second one's stream.
 async fn three_threads(t: &TestService, workflow: &Workflow) -> RawAnswer {
     t.while_time_passes(t.chat(&chat::create(workflow, "ended"))).await;
-    begun(t, workflow, "person", "\"clock\"").await;
-    begun(t, workflow, "slow", "word").await
+    start_turn(t, workflow, "person", "\"clock\"").await;
+    start_turn(t, workflow, "slow", "word").await
 }
 
 /// Waits until this many turns are parked.
-async fn waiting(t: &TestService, turns: &str) {
+async fn wait_for_parked(t: &TestService, turns: &str) {
     let parked = async || t.scalar("SELECT count(*) FROM runs WHERE status = 'waiting'").await == turns;
     t.while_time_passes(until("the turn is parked", parked)).await;
 }
 
 /// The titles of the undeleted threads.
-async fn kept(t: &TestService) -> String {
+async fn remaining_titles(t: &TestService) -> String {
     t.scalar(
         "SELECT coalesce(string_agg(title, ' ' ORDER BY title), '') FROM threads WHERE deleted_at IS NULL",
     )
@@ -67,8 +67,8 @@ async fn kept(t: &TestService) -> String {
 }
 
 /// Waits until retention has deleted the thread with the ended turn.
-async fn ended_is_deleted(t: &TestService) {
-    let deleted = async || !kept(t).await.contains("ended");
+async fn wait_for_deletion(t: &TestService) {
+    let deleted = async || !remaining_titles(t).await.contains("ended");
     t.while_time_passes_in(STEP, until("the thread is deleted", deleted)).await;
 }
 
@@ -79,10 +79,10 @@ async fn end_turns(t: &TestService, slow: RawAnswer) {
         .scalar("SELECT r.id FROM runs r JOIN threads t ON t.id = r.thread_id WHERE t.title = 'person'")
         .await;
     assert_eq!(answer(t, &json!({"id": run}), "person", json!(1)).await.status, 202);
-    are_ended(t, &["person", "slow"]).await;
+    wait_for_end(t, &["person", "slow"]).await;
 }
 
-async fn are_ended(t: &TestService, titles: &[&str]) {
+async fn wait_for_end(t: &TestService, titles: &[&str]) {
     let open = format!(
         "SELECT count(*) FROM runs r JOIN threads t ON t.id = r.thread_id
          WHERE r.finished_at IS NULL AND t.title IN ('{}')",
@@ -92,7 +92,7 @@ async fn are_ended(t: &TestService, titles: &[&str]) {
 }
 
 /// Restarts the service, which starts a retention round, and waits for its end, where it deletes unused blobs.
-async fn round(t: &mut TestService) {
+async fn run_retention_round(t: &mut TestService) {
     // A round in progress must not delete the mark.
     t.stop().await;
     t.execute("INSERT INTO blobs (digest, size, created_at) VALUES (sha256('round'), 5, '2020-01-01')").await;
@@ -102,61 +102,67 @@ async fn round(t: &mut TestService) {
 }
 
 #[tokio::test]
-async fn threads_with_an_executing_or_a_parked_turn_are_kept_until_it_has_ended() {
+async fn threads_are_kept_until_their_running_or_parked_turn_has_ended() {
     let mut t = TestService::with_manual_clock().await;
-    let workflow = keeping_for(&t, 1).await;
-    begun(&t, &workflow, "days", "\"clock\"").await;
+    let workflow = with_retention_days(&t, 1).await;
+    start_turn(&t, &workflow, "days", "\"clock\"").await;
     let slow = three_threads(&t, &workflow).await;
-    waiting(&t, "2").await;
+    wait_for_parked(&t, "2").await;
     t.advance(DAY + 2 * HOUR);
-    ended_is_deleted(&t).await;
-    assert_eq!(kept(&t).await, "days person slow");
+    wait_for_deletion(&t).await;
+    assert_eq!(remaining_titles(&t).await, "days person slow");
     assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await, "3");
 
     // Their last items are new.
     end_turns(&t, slow).await;
-    round(&mut t).await;
-    assert_eq!(kept(&t).await, "days person slow");
+    run_retention_round(&mut t).await;
+    assert_eq!(remaining_titles(&t).await, "days person slow");
     t.advance(DAY + HOUR);
-    round(&mut t).await;
-    assert_eq!(kept(&t).await, "days");
+    run_retention_round(&mut t).await;
+    assert_eq!(remaining_titles(&t).await, "days");
 
     t.advance(9 * DAY);
-    are_ended(&t, &["days"]).await;
-    round(&mut t).await;
-    assert_eq!(kept(&t).await, "days");
+    wait_for_end(&t, &["days"]).await;
+    run_retention_round(&mut t).await;
+    assert_eq!(remaining_titles(&t).await, "days");
     t.advance(DAY + HOUR);
-    round(&mut t).await;
-    assert_eq!(kept(&t).await, "");
+    run_retention_round(&mut t).await;
+    assert_eq!(remaining_titles(&t).await, "");
 
     // A day later, their content is deleted.
     t.advance(DAY + HOUR);
-    round(&mut t).await;
+    run_retention_round(&mut t).await;
     for table in ["thread_items", "runs", "run_steps", "run_questions", "streams"] {
         t.assert_no_rows(table).await;
     }
 }
 
 #[tokio::test]
-async fn without_retention_content_is_kept_until_an_hour_after_the_end_of_the_turn() {
+async fn without_retention_content_is_deleted_an_hour_after_the_turn_ends() {
     let mut t = TestService::with_manual_clock().await;
-    let workflow = keeping_for(&t, 0).await;
+    let workflow = with_retention_days(&t, 0).await;
     let slow = three_threads(&t, &workflow).await;
-    waiting(&t, "1").await;
+    wait_for_parked(&t, "1").await;
     t.advance(2 * HOUR);
-    ended_is_deleted(&t).await;
+    wait_for_deletion(&t).await;
     let contents = "SELECT count(*) FROM runs WHERE inputs <> '{}'";
-    assert_eq!((kept(&t).await.as_str(), t.scalar(contents).await.as_str()), ("person slow", "2"));
+    assert_eq!(
+        (remaining_titles(&t).await.as_str(), t.scalar(contents).await.as_str()),
+        ("person slow", "2")
+    );
     let messages = "SELECT count(*) FROM thread_items WHERE content LIKE '%\"user_message\"%'";
     assert_eq!(t.scalar(messages).await, "2");
 
     end_turns(&t, slow).await;
     t.advance(HOUR / 2);
-    round(&mut t).await;
-    assert_eq!((kept(&t).await.as_str(), t.scalar(contents).await.as_str()), ("person slow", "2"));
+    run_retention_round(&mut t).await;
+    assert_eq!(
+        (remaining_titles(&t).await.as_str(), t.scalar(contents).await.as_str()),
+        ("person slow", "2")
+    );
     t.advance(HOUR);
-    round(&mut t).await;
-    assert_eq!((kept(&t).await.as_str(), t.scalar(contents).await.as_str()), ("", "0"));
+    run_retention_round(&mut t).await;
+    assert_eq!((remaining_titles(&t).await.as_str(), t.scalar(contents).await.as_str()), ("", "0"));
     t.assert_no_rows("thread_items").await;
-    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "3", "their times and their status stay");
+    assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "3", "their times and status are kept");
 }

@@ -79,9 +79,9 @@ fn gallery() -> Vec<Value> {
 }
 
 /// Asserts that the models accept all lines, and lose no member.
-fn read(lines: &[Value]) {
+fn assert_parsed_by_models(lines: &[Value]) {
     if let Ok(line) = std::env::var("CALLBOARD_MISSING_CHATKIT") {
-        panic!("openai-chatkit is not there: run `{line}`");
+        panic!("openai-chatkit is not installed: run `{line}`");
     }
     let folder =
         std::env::var("CALLBOARD_CHATKIT").expect("CALLBOARD_CHATKIT is set: run `cargo xtask test`");
@@ -100,7 +100,7 @@ fn read(lines: &[Value]) {
 }
 
 #[tokio::test]
-async fn every_event_and_every_answer_fits_the_public_models() {
+async fn every_event_and_response_fits_the_public_models() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::chain(&gallery(), None)).published().create().await;
     let failing = json!({"name": "a", "type": "assert", "when": "false", "message": "no"});
@@ -126,7 +126,7 @@ async fn every_event_and_every_answer_fits_the_public_models() {
         event.pointer("/update/type").or(event.get("type")).and_then(Value::as_str).unwrap().to_owned()
     };
     let kinds: BTreeSet<String> = lines.iter().map(kind).collect();
-    for wanted in [
+    for expected_kind in [
         "assistant_message.content_part.added",
         "assistant_message.content_part.annotation_added",
         "assistant_message.content_part.done",
@@ -148,7 +148,7 @@ async fn every_event_and_every_answer_fits_the_public_models() {
         "widget.streaming_text.value_delta",
         "workflow.task.added",
     ] {
-        assert!(kinds.contains(wanted), "{wanted} is not among {kinds:?}");
+        assert!(kinds.contains(expected_kind), "{expected_kind} is not among {kinds:?}");
     }
     for (kind, operation, params) in [
         ("thread", "threads.get_by_id", json!({"thread_id": thread})),
@@ -162,7 +162,7 @@ async fn every_event_and_every_answer_fits_the_public_models() {
         assert_eq!(answer.status, 200, "{}", answer.text());
         lines.push(json!({"kind": kind, "value": answer.json().unwrap()}));
     }
-    read(&lines);
+    assert_parsed_by_models(&lines);
 }
 
 /// A card that an action changes; otherwise a reply.
@@ -214,8 +214,11 @@ async fn requests_of_the_public_models_are_served() {
                        "inference_options": {"tool_choice": {"id": "t"}, "model": "m"}});
     let mut plain = input.clone();
     plain["attachments"] = json!([]);
-    let told = integration_tests::events(&ask("threads.create", json!({"input": input})).await.text());
-    let item = |kind: &str| told.iter().find(|event| event["item"]["type"] == kind).unwrap()["item"].clone();
+    let stream_events =
+        integration_tests::events(&ask("threads.create", json!({"input": input})).await.text());
+    let item = |kind: &str| {
+        stream_events.iter().find(|event| event["item"]["type"] == kind).unwrap()["item"].clone()
+    };
     let (message, card) = (item("user_message"), item("widget"));
     let (thread, widget) = (message["thread_id"].clone(), card["id"].clone());
     let added = ask("threads.add_user_message", json!({"thread_id": thread, "input": plain})).await;
@@ -251,12 +254,12 @@ async fn requests_of_the_public_models_are_served() {
     ] {
         lines.push(json!({"kind": kind, "value": value}));
     }
-    lines.extend(asked(&t, &headers).await);
-    read(&lines);
+    lines.extend(question_lines(&t, &headers).await);
+    assert_parsed_by_models(&lines);
 }
 
 /// Questions and a page tool: their requests and events.
-async fn asked(t: &TestService, headers: &[(&str, &str)]) -> Vec<Value> {
+async fn question_lines(t: &TestService, headers: &[(&str, &str)]) -> Vec<Value> {
     let questions = json!([
         {"id": "ok", "type": "multiple_choice", "question": "Go?", "options": [{"value": "yes"}], "multiple": true},
         {"id": "why", "type": "freeform", "question": "Why?", "description": "d"}]);
@@ -273,21 +276,21 @@ async fn asked(t: &TestService, headers: &[(&str, &str)]) -> Vec<Value> {
         headers.push(("accept", "text/event-stream;dialect=chatkit"));
         let answer = t.send("POST", "/api/chat", &headers, &body.to_string()).await;
         assert_eq!(answer.status, 200, "{kind}: {}", answer.text());
-        let told = integration_tests::events(&answer.text());
+        let stream_events = integration_tests::events(&answer.text());
         lines.push(json!({"kind": "request", "value": {"type": kind, "params": params, "metadata": {}}}));
-        lines.extend(told.iter().map(|event| json!({"kind": "event", "value": event})));
-        told.last().unwrap()["item"].clone()
+        lines.extend(stream_events.iter().map(|event| json!({"kind": "event", "value": event})));
+        stream_events.last().unwrap()["item"].clone()
     };
     let input = json!({"content": [{"type": "input_text", "text": "hi"}], "attachments": [], "inference_options": {}});
-    let asked = ask("threads.create", json!({"input": input})).await;
+    let question = ask("threads.create", json!({"input": input})).await;
     let (thread, answers) =
-        (asked["thread_id"].clone(), json!({"ok": {"values": ["yes", "own"], "skipped": false}}));
+        (question["thread_id"].clone(), json!({"ok": {"values": ["yes", "own"], "skipped": false}}));
     let input = json!({"status": "answered", "answers": answers});
-    let params = json!({"thread_id": thread, "item_id": asked["id"], "input": input});
+    let params = json!({"thread_id": thread, "item_id": question["id"], "input": input});
     let call = ask("threads.add_structured_input", params).await;
     assert_eq!(call["type"], "client_tool_call");
-    let said =
+    let reply =
         ask("threads.add_client_tool_output", json!({"thread_id": thread, "result": {"city": null}})).await;
-    assert_eq!(said["content"][0]["text"], r#"{"city": null}"#);
+    assert_eq!(reply["content"][0]["text"], r#"{"city": null}"#);
     lines
 }

@@ -8,7 +8,7 @@ use integration_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::questions::{Asked, SUCCEEDED};
+use crate::questions::{PendingQuestion, SUCCEEDED};
 use crate::waiting_runs::{answer, becomes, begin};
 
 /// A node that calls a page tool, with additional members.
@@ -23,8 +23,8 @@ fn silent() -> Value {
     graphs::chain(&[call(&json!({}))], Some(json!({"got": "{{ results.where }}"})))
 }
 
-async fn calls(asked: &Asked, t: &TestService) -> Vec<Value> {
-    asked.items(t).await.into_iter().filter(|item| item["type"] == "client_tool_call").collect()
+async fn calls(pending: &PendingQuestion, t: &TestService) -> Vec<Value> {
+    pending.items(t).await.into_iter().filter(|item| item["type"] == "client_tool_call").collect()
 }
 
 /// A workflow that calls a page tool. The action `note` adds `count` hidden items; the message `plain` gets a text
@@ -48,8 +48,12 @@ async fn with_notes(t: &TestService, count: usize) -> Workflow {
 async fn add_notes(t: &TestService, workflow: &Workflow, thread: &str) {
     let params = json!({"thread_id": thread, "action": {"type": "note"}});
     let acted = t.chat(&chat::ask(workflow, "threads.custom_action", params)).await;
-    let told = events(&acted.text());
-    assert_eq!((told.len(), &told[0]["type"]), (1, &json!("stream_options")), "{told:#?}");
+    let stream_events = events(&acted.text());
+    assert_eq!(
+        (stream_events.len(), &stream_events[0]["type"]),
+        (1, &json!("stream_options")),
+        "{stream_events:#?}"
+    );
     let id = thread.trim_start_matches("thr_");
     let last = format!(
         "SELECT content::json->>'type' FROM thread_items WHERE thread_id = '{id}' ORDER BY id DESC LIMIT 1"
@@ -58,25 +62,25 @@ async fn add_notes(t: &TestService, workflow: &Workflow, thread: &str) {
 }
 
 #[tokio::test]
-async fn only_one_of_many_outputs_continues_the_turn_and_the_others_return_its_stream() {
+async fn only_one_output_continues_the_turn_and_others_get_its_stream_id() {
     let t = TestService::start().await;
-    let asked = Asked::of(&t, silent()).await;
+    let pending = PendingQuestion::start(&t, silent()).await;
     let sending = (0..20).map(|n| {
-        let (t, body) = (&t, asked.output(json!(n)));
+        let (t, body) = (&t, pending.output(json!(n)));
         async move { (n, t.chat(&body).await) }
     });
     let answers: Vec<(i32, Answer)> = within("the outputs", join_all(sending)).await;
-    let (taken, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|(_, answer)| answer.status == 200);
-    assert_eq!(taken.len(), 1, "{answers:?}");
-    let (output, taken) = taken[0];
-    let stream = taken.header("x-chat-stream-id").unwrap();
+    let (accepted, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|(_, answer)| answer.status == 200);
+    assert_eq!(accepted.len(), 1, "{answers:?}");
+    let (output, accepted) = accepted[0];
+    let stream = accepted.header("x-chat-stream-id").unwrap();
     // After the continuing turn has ended, the call is still the last item.
-    let late = t.chat(&asked.output(json!("late"))).await;
+    let late = t.chat(&pending.output(json!("late"))).await;
     for refused in refused.iter().map(|(_, answer)| answer).chain([&late]) {
         assert_eq!(refused.refusal(), "409 item.not_pending");
         assert_eq!(refused.value()["detail"]["stream_id"], stream, "{}", refused.text());
     }
-    assert_eq!(calls(&asked, &t).await[0]["output"], json!(output));
+    assert_eq!(calls(&pending, &t).await[0]["output"], json!(output));
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "2");
 }
 
@@ -84,14 +88,14 @@ async fn only_one_of_many_outputs_continues_the_turn_and_the_others_return_its_s
 async fn hidden_items_after_a_call_are_ignored() {
     let t = TestService::start().await;
     let workflow = with_notes(&t, 1).await;
-    let asked = Asked::in_thread_of(&t, workflow.clone(), "where am I?").await;
-    add_notes(&t, &workflow, &asked.thread).await;
-    let answered = t.chat(&asked.output(json!({"city": "Paris"}))).await;
+    let pending = PendingQuestion::start_with(&t, workflow.clone(), "where am I?").await;
+    add_notes(&t, &workflow, &pending.thread).await;
+    let answered = t.chat(&pending.output(json!({"city": "Paris"}))).await;
     assert!(answered.text().contains("You are in Paris."), "{}", answered.text());
     // They are ignored after a message, too: that thread does not end with a call.
     let plain = events(&t.chat(&chat::create(&workflow, "plain")).await.text());
     let plain = plain[0]["thread"]["id"].as_str().unwrap();
-    for thread in [asked.thread.as_str(), plain] {
+    for thread in [pending.thread.as_str(), plain] {
         add_notes(&t, &workflow, thread).await;
         let params = json!({"thread_id": thread, "result": 1});
         let refused = t.chat(&chat::ask(&workflow, "threads.add_client_tool_output", params)).await;
@@ -104,15 +108,15 @@ async fn hidden_items_after_a_call_are_ignored() {
 async fn a_call_is_found_before_any_number_of_hidden_items() {
     let t = TestService::start().await;
     let workflow = with_notes(&t, 120).await;
-    let asked = Asked::in_thread_of(&t, workflow.clone(), "where am I?").await;
-    add_notes(&t, &workflow, &asked.thread).await;
-    let answered = t.chat(&asked.output(json!({"city": "Paris"}))).await;
+    let pending = PendingQuestion::start_with(&t, workflow.clone(), "where am I?").await;
+    add_notes(&t, &workflow, &pending.thread).await;
+    let answered = t.chat(&pending.output(json!({"city": "Paris"}))).await;
     assert_eq!(answered.status, 200, "{}", answered.text());
     assert!(answered.text().contains("You are in Paris."), "{}", answered.text());
 }
 
 #[tokio::test]
-async fn any_json_is_an_output_and_its_nulls_are_kept() {
+async fn any_json_output_is_accepted_with_its_nulls() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(silent()).published().create().await;
     for result in [
@@ -123,37 +127,37 @@ async fn any_json_is_an_output_and_its_nulls_are_kept() {
         json!(0.5),
         json!(null),
     ] {
-        let asked = Asked::in_thread_of(&t, workflow.clone(), "m").await;
-        let answered = within("the output", t.chat(&asked.output(result.clone()))).await;
+        let pending = PendingQuestion::start_with(&t, workflow.clone(), "m").await;
+        let answered = within("the output", t.chat(&pending.output(result.clone()))).await;
         assert_eq!(answered.status, 200, "{}", answered.text());
         let run = t.scalar("SELECT id FROM runs ORDER BY id DESC LIMIT 1").await;
         let run = t.get(&format!("/api/runs/{run}")).await.value();
         assert_eq!(run["output"], json!({"got": {"output": result}}), "{run:#}");
-        let call = &calls(&asked, &t).await[0];
+        let call = &calls(&pending, &t).await[0];
         assert_eq!((&call["status"], &call["output"]), (&json!("completed"), &result));
     }
 }
 
 #[tokio::test]
-async fn an_expired_call_stays_pending_and_its_output_is_refused() {
+async fn an_expired_call_stays_pending_and_rejects_its_output() {
     let t = TestService::with_manual_clock().await;
     let expiring = call(&json!({"expires_seconds": 5}));
-    let ended = Asked::timed(&t, graphs::chain(&[expiring], None)).await;
+    let ended = PendingQuestion::start_timed(&t, graphs::chain(&[expiring], None)).await;
     let expiring = call(&json!({"expires_seconds": 5, "on_error": "continue"}));
     let code = "{{ results.where.error.code if results.where.error is defined else 'none' }}";
     let read = json!({"name": "read", "type": "set", "values": {"code": code}});
     let output = Some(json!("{{ results.read }}"));
-    let continued = Asked::timed(&t, graphs::chain(&[expiring, read], output)).await;
+    let continued = PendingQuestion::start_timed(&t, graphs::chain(&[expiring, read], output)).await;
     t.advance(Duration::from_secs(6));
-    for asked in [&ended, &continued] {
-        assert_eq!(t.chat(&asked.output(json!(1))).await.refusal(), "409 item.not_pending");
+    for call_thread in [&ended, &continued] {
+        assert_eq!(t.chat(&call_thread.output(json!(1))).await.refusal(), "409 item.not_pending");
     }
     let expired = "SELECT count(*) FROM run_questions WHERE item IS NULL";
     t.while_time_passes(until("both calls have expired", async || t.scalar(expired).await == "2")).await;
     t.while_time_passes(until("one turn has continued", async || t.scalar(SUCCEEDED).await == "3")).await;
-    for asked in [&ended, &continued] {
-        assert_eq!(t.chat(&asked.output(json!(1))).await.refusal(), "409 item.not_pending");
-        let call = &calls(asked, &t).await[0];
+    for call_thread in [&ended, &continued] {
+        assert_eq!(t.chat(&call_thread.output(json!(1))).await.refusal(), "409 item.not_pending");
+        let call = &calls(call_thread, &t).await[0];
         assert_eq!((&call["status"], call.get("output")), (&json!("pending"), None));
     }
     let last = t.scalar("SELECT output FROM runs ORDER BY id DESC LIMIT 1").await;
@@ -162,7 +166,7 @@ async fn an_expired_call_stays_pending_and_its_output_is_refused() {
 }
 
 #[tokio::test]
-async fn a_tool_of_an_agent_waits_under_its_own_key_without_a_thread() {
+async fn an_agents_tool_waits_under_its_own_key_without_a_thread() {
     let model = Endpoint::quick().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
     let tool = json!({"type": "client", "name": "get_location", "description": "Where the user is.", "parameters": {"type": "object"}});
@@ -195,11 +199,11 @@ async fn a_tool_of_an_agent_waits_under_its_own_key_without_a_thread() {
 }
 
 #[tokio::test]
-async fn the_field_key_names_the_answer_without_a_thread() {
+async fn the_key_field_identifies_the_answer_without_a_thread() {
     let t = TestService::start().await;
     let question = json!([{"id": "q", "type": "freeform", "question": "Why?"}]);
     let ask = json!({"name": "confirm", "type": "ask", "inputs": question});
-    for (mut node, given) in
+    for (mut node, value) in
         [(ask, json!({"answers": {"q": {"values": ["so"]}}})), (call(&json!({})), json!({"city": "Rome"}))]
     {
         node["key"] = json!("ok-{{ inputs.n }}");
@@ -207,8 +211,8 @@ async fn the_field_key_names_the_answer_without_a_thread() {
         let run = within("the run waits", begin(&t, &workflow, "?wait=60", json!({"n": 7}))).await;
         assert_eq!(run["waits_for"][0]["key"], "ok-7", "{run:#}");
         let name = node["name"].as_str().unwrap();
-        assert_eq!(answer(&t, &run, name, given.clone()).await.refusal(), "409 run.not_waiting");
-        assert_eq!(answer(&t, &run, "ok-7", given).await.status, 202);
+        assert_eq!(answer(&t, &run, name, value.clone()).await.refusal(), "409 run.not_waiting");
+        assert_eq!(answer(&t, &run, "ok-7", value).await.status, 202);
         becomes(&t, &run, "succeeded").await;
     }
 }

@@ -11,7 +11,7 @@ use crate::waiting_runs::{becomes, begin, record};
 
 const DAYS: [i64; 2] = [10, -10];
 
-async fn chats(t: &TestService, workflow: &str, text: &str) {
+async fn assert_chat_works(t: &TestService, workflow: &str, text: &str) {
     let client = t.visitor();
     let turn = t.while_time_passes(client.say(workflow, text)).await.unwrap();
     assert!(turn.text.contains(text), "{:?}", turn.events);
@@ -19,15 +19,15 @@ async fn chats(t: &TestService, workflow: &str, text: &str) {
 
 /// Streams on a day whose table was not created in advance.
 #[tokio::test]
-async fn a_chat_and_a_run_go_on_however_the_clock_leaps() {
+async fn chats_and_runs_continue_after_any_clock_jump() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
     let graph = graphs::chain(&[json!({"name": "t", "type": "template", "template": "done"})], None);
     let plain = t.workflow().graph(graph).create().await;
-    chats(&t, &workflow.id, "before").await;
+    assert_chat_works(&t, &workflow.id, "before").await;
     for days in [10, -20, -3, 40, -10] {
         t.clock().leap(TimeDelta::days(days));
-        chats(&t, &workflow.id, "behind").await;
+        assert_chat_works(&t, &workflow.id, "behind").await;
         let run = begin(&t, &plain, "", json!({})).await;
         t.while_time_passes(becomes(&t, &run, "succeeded")).await;
         t.assert_healthy().await;
@@ -35,28 +35,28 @@ async fn a_chat_and_a_run_go_on_however_the_clock_leaps() {
 }
 
 #[tokio::test]
-async fn a_service_that_was_started_in_the_past_goes_on_in_the_present() {
+async fn a_service_started_with_a_past_clock_continues_after_its_correction() {
     let mut t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
     t.clock().leap(TimeDelta::days(-10));
     t.stop().await;
     t.start_again().await;
-    chats(&t, &workflow.id, "in the past").await;
+    assert_chat_works(&t, &workflow.id, "in the past").await;
     t.clock().leap(TimeDelta::days(20));
-    chats(&t, &workflow.id, "in the present").await;
+    assert_chat_works(&t, &workflow.id, "in the present").await;
     t.assert_healthy().await;
 }
 
 /// A delay keeps its length, even if the clock was ahead when it began.
 #[tokio::test]
-async fn what_waits_is_not_days_late_when_the_clock_was_ahead() {
+async fn waits_keep_their_length_when_the_clock_was_ahead() {
     for restarted in [false, true] {
         let mut t = TestService::with_manual_clock().await;
         let delay = graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 3600})], None);
         let delayed = t.workflow().graph(delay).create().await;
         let ask = json!({"name": "q", "type": "wait_for_input", "expires_seconds": 3600});
-        let asking = t.workflow().graph(graphs::chain(&[ask], None)).create().await;
-        let runs = [begin(&t, &delayed, "", json!({})).await, begin(&t, &asking, "", json!({})).await];
+        let question = t.workflow().graph(graphs::chain(&[ask], None)).create().await;
+        let runs = [begin(&t, &delayed, "", json!({})).await, begin(&t, &question, "", json!({})).await];
         for run in &runs {
             t.while_time_passes(becomes(&t, run, "waiting")).await;
         }
@@ -74,7 +74,7 @@ async fn what_waits_is_not_days_late_when_the_clock_was_ahead() {
             let due = format!("SELECT count(*) FROM run_queue WHERE due_at BETWEEN '{from}' AND '{to}'");
             t.scalar(&due).await == "2"
         };
-        t.while_time_passes(until("both to be due by the clock of now", reckoned)).await;
+        t.while_time_passes(until("both to be due by the corrected clock", reckoned)).await;
         for run in &runs {
             assert_eq!(record(&t, run).await["status"], "waiting");
         }
@@ -89,7 +89,7 @@ async fn what_waits_is_not_days_late_when_the_clock_was_ahead() {
 }
 
 #[tokio::test]
-async fn a_trigger_fires_at_its_next_time_by_the_clock_of_now() {
+async fn a_trigger_fires_at_its_next_time_by_the_corrected_clock() {
     for days in DAYS {
         let t = TestService::with_manual_clock().await;
         let graph = graphs::chain(&[json!({"name": "t", "type": "template", "template": "x"})], None);
@@ -106,17 +106,17 @@ async fn a_trigger_fires_at_its_next_time_by_the_clock_of_now() {
             let ahead = next().await - t.clock().now();
             ahead > TimeDelta::zero() && ahead <= TimeDelta::minutes(5)
         };
-        t.while_time_passes(until("a time within five minutes", near)).await;
+        t.while_time_passes(until("the next time to be within five minutes", near)).await;
         let fired = async || t.scalar("SELECT count(*) FROM runs WHERE trigger = 'cron'").await;
         let before = fired().await;
         t.advance((next().await - t.clock().now()).to_std().unwrap());
-        t.while_time_passes(until("a run", async || fired().await > before)).await;
+        t.while_time_passes(until("a run to start", async || fired().await > before)).await;
     }
 }
 
 /// Failures dated in the future lock no caller out.
 #[tokio::test]
-async fn a_limit_ends_when_the_clock_is_set_back() {
+async fn a_sign_in_limit_ends_when_the_clock_is_set_back() {
     let t = TestService::builder()
         .manual_clock()
         .with_bootstrap_token()
@@ -130,7 +130,7 @@ async fn a_limit_ends_when_the_clock_is_set_back() {
     t.advance(Duration::from_secs(2));
     assert_eq!(t.root().get(list).await.refusal(), "429 auth.rate_limited");
     t.clock().leap(TimeDelta::days(-10));
-    let open = until("the address to be let in", async || {
+    let open = until("the address to be unblocked", async || {
         t.advance(Duration::from_secs(1));
         t.root().get(list).await.status == 200
     });

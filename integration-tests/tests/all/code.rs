@@ -25,7 +25,7 @@ fn graph() -> Value {
 }
 
 #[tokio::test]
-async fn modules_are_saved_and_run_and_bad_ones_refused_with_their_line() {
+async fn modules_are_saved_and_run_and_invalid_ones_rejected_with_their_line() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graph()).create().await;
     let runs = format!("/api/workflows/{}/runs?wait=30", workflow.id);
@@ -41,16 +41,16 @@ async fn modules_are_saved_and_run_and_bad_ones_refused_with_their_line() {
     let checked = t.post("/api/workflows/check", &json!({"graph": bad}).to_string()).await.value();
     assert_eq!(checked["valid"], json!(false));
     for errors in [&refused.value()["detail"]["errors"], &checked["errors"]] {
-        let told: Vec<&str> =
+        let pointers: Vec<&str> =
             errors.as_array().unwrap().iter().map(|error| error["pointer"].as_str().unwrap()).collect();
-        assert_eq!(told, ["/modules/metrics.py", "/nodes/1/function"], "{errors}");
+        assert_eq!(pointers, ["/modules/metrics.py", "/nodes/1/function"], "{errors}");
         assert!(errors[0]["message"].as_str().unwrap().ends_with("(line 2, column 18)"), "{errors}");
         assert_eq!(errors[1]["suggestion"], json!("did you mean 'tidy'?"));
     }
 }
 
 #[tokio::test]
-async fn code_without_an_end_fails_its_run_alone() {
+async fn an_endless_loop_fails_only_its_own_run() {
     let t = TestService::builder().set("SERVICE_SANDBOX_WORKERS", "2").start().await;
     let endless = |seconds: f64| {
         json!({
@@ -63,23 +63,23 @@ async fn code_without_an_end_fails_its_run_alone() {
     let workflow = t.workflow().graph(endless(10.0)).create().await;
     let echo = t.workflow().echo().published().create().await;
     let runs = format!("/api/workflows/{}/runs", workflow.id);
-    let mut begun = Vec::new();
+    let mut started = Vec::new();
     for _ in 0..2 {
-        begun.push(t.post(&runs, r#"{"inputs": {}}"#).await.value()["id"].as_str().unwrap().to_owned());
+        started.push(t.post(&runs, r#"{"inputs": {}}"#).await.value()["id"].as_str().unwrap().to_owned());
     }
     let record = async |run: &str| t.get(&format!("/api/runs/{run}")).await.value();
-    until("both spin", async || {
-        record(&begun[0]).await["status"] == "running" && record(&begun[1]).await["status"] == "running"
+    until("both runs to spin", async || {
+        record(&started[0]).await["status"] == "running" && record(&started[1]).await["status"] == "running"
     })
     .await;
-    within("others go on meanwhile", async {
+    within("other runs continue meanwhile", async {
         t.assert_healthy().await;
         let answer = t.chat(&chat::create(&echo, "hi")).await;
         assert_eq!(answer.status, 200);
     })
     .await;
-    for run in &begun {
-        until("it fails", async || record(run).await["status"] == "failed").await;
+    for run in &started {
+        until("the run to fail", async || record(run).await["status"] == "failed").await;
         let error = record(run).await["error"].clone();
         assert_eq!((&error["code"], &error["node"]), (&json!("code.timeout"), &json!("spin")));
     }
@@ -89,9 +89,9 @@ async fn code_without_an_end_fails_its_run_alone() {
     for _ in 0..2 {
         let run = t.post(&format!("/api/workflows/{}/runs", long.id), r#"{"inputs": {}}"#).await.value();
         let run = run["id"].as_str().unwrap().to_owned();
-        until("it spins", async || record(&run).await["status"] == "running").await;
+        until("the run to spin", async || record(&run).await["status"] == "running").await;
         assert!(t.post(&format!("/api/runs/{run}/cancel"), "").await.status < 300);
-        until("it is stopped", async || record(&run).await["status"] == "cancelled").await;
+        until("the run to be cancelled", async || record(&run).await["status"] == "cancelled").await;
     }
     let quick = t.workflow().graph(graph()).create().await;
     let runs = format!("/api/workflows/{}/runs?wait=30", quick.id);

@@ -3,7 +3,7 @@
 use integration_tests::{Answer, Endpoint, TestService, chat, events, until};
 use serde_json::{Value, json};
 
-use crate::questions::{Asked, SUCCEEDED};
+use crate::questions::{PendingQuestion, SUCCEEDED};
 use crate::waiting_runs::answer;
 
 const CHATKIT: &str = "chatkit";
@@ -20,12 +20,12 @@ fn graph() -> Value {
         {"from": "sure", "to": "said"}, {"from": ["slow", "said"], "to": "END"}]})
 }
 
-fn yes() -> Value {
+fn positive_answer() -> Value {
     json!({"answers": {"q": {"values": ["yes"]}}})
 }
 
 #[tokio::test]
-async fn a_continuing_turn_waits_for_the_executing_turn_whatever_busy_is() {
+async fn a_continuing_turn_waits_for_the_running_turn_under_every_policy() {
     let model = Endpoint::holding().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
     let mut threads = Vec::new();
@@ -34,14 +34,14 @@ async fn a_continuing_turn_waits_for_the_executing_turn_whatever_busy_is() {
         let body = json!({"chat": {"busy": busy}}).to_string();
         let path = format!("/api/workflows/{}", workflow.id);
         assert_eq!(t.send("PUT", &path, &[("content-type", "application/json")], body).await.status, 200);
-        let asked = Asked::in_thread_of(&t, workflow, "order 7").await;
-        let slow = t.open_chat(&chat::add(&asked.workflow, &asked.thread, "slow")).await;
-        until("the turn asks its model", async || model.asked() == threads.len() + 1).await;
-        let continuing = t.open_chat(&asked.submission(yes())).await;
+        let question = PendingQuestion::start_with(&t, workflow, "order 7").await;
+        let slow = t.open_chat(&chat::add(&question.workflow, &question.thread, "slow")).await;
+        until("the turn to call its model", async || model.asked() == threads.len() + 1).await;
+        let continuing = t.open_chat(&question.submission(positive_answer())).await;
         assert_eq!(continuing.status, 200, "{busy}");
         threads.push((busy, slow, continuing));
     }
-    until("the threads have the turns", async || t.scalar("SELECT count(*) FROM run_queue").await == "0")
+    until("the threads to take the turns", async || t.scalar("SELECT count(*) FROM run_queue").await == "0")
         .await;
     model.release();
     for (busy, mut slow, mut continuing) in threads {
@@ -77,7 +77,7 @@ fn dialect_of(body: &str) -> &'static str {
 }
 
 #[tokio::test]
-async fn a_continuing_turn_has_the_dialect_of_the_answer_or_of_the_ended_turn() {
+async fn a_continuing_turn_uses_the_dialect_of_the_answer_or_the_ended_turn() {
     let t = TestService::start().await;
     for (ended, request, expected) in [
         (CHATKIT, Some(INTERFACE), INTERFACE),
@@ -87,9 +87,9 @@ async fn a_continuing_turn_has_the_dialect_of_the_answer_or_of_the_ended_turn() 
         (INTERFACE, None, INTERFACE),
     ] {
         let workflow = t.workflow().graph(graph()).published().create().await;
-        let asked = events(&send(&t, ended, &chat::create(&workflow, "order 7")).await.text());
-        let item = &asked.last().unwrap()["item"];
-        assert_eq!(item["status"], "pending", "{asked:#?}");
+        let question_events = events(&send(&t, ended, &chat::create(&workflow, "order 7")).await.text());
+        let item = &question_events.last().unwrap()["item"];
+        assert_eq!(item["status"], "pending", "{question_events:#?}");
         let of = |column: &str, which: &str| {
             format!(
                 "SELECT {column} FROM runs WHERE workflow_id = '{}' AND continues IS {which}",
@@ -97,11 +97,12 @@ async fn a_continuing_turn_has_the_dialect_of_the_answer_or_of_the_ended_turn() 
             )
         };
         if let Some(dialect) = request {
-            let params = json!({"thread_id": item["thread_id"], "item_id": item["id"], "input": yes()});
+            let params =
+                json!({"thread_id": item["thread_id"], "item_id": item["id"], "input": positive_answer()});
             send(&t, dialect, &chat::ask(&workflow, "threads.add_structured_input", params)).await;
         } else {
             let run = json!({"id": t.scalar(&of("id", "NULL")).await});
-            assert_eq!(answer(&t, &run, "sure", yes()).await.status, 202);
+            assert_eq!(answer(&t, &run, "sure", positive_answer()).await.status, 202);
         }
         let stream = t.scalar(&of("stream_id", "NOT NULL")).await;
         let body = t.resume(&stream, None).await.rest().await;

@@ -6,7 +6,7 @@ const CUT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                    WHERE datname = current_database() AND pid <> pg_backend_pid()";
 
 #[tokio::test]
-async fn connections_that_die_amid_the_traffic_lose_nothing() {
+async fn connections_lost_under_load_lose_no_messages() {
     let t = TestService::start().await;
     let text = "{{ inputs.message }} is what you said";
     let workflow = t.workflow().graph(graphs::words(text, 10)).published().create().await;
@@ -14,15 +14,15 @@ async fn connections_that_die_amid_the_traffic_lose_nothing() {
         let (client, workflow) = (t.visitor(), workflow.id.clone());
         tokio::spawn(async move {
             for round in 0..4 {
-                let said = format!("number {n} round {round}");
+                let message = format!("number {n} round {round}");
                 // A message that is rejected now is sent again.
                 let turn = loop {
-                    match client.say(&workflow, &said).await {
+                    match client.say(&workflow, &message).await {
                         Err(error) if error.is_passing() => pause(20).await,
                         other => break other.unwrap(),
                     }
                 };
-                assert_eq!((turn.error, turn.text), (None, format!("{said} is what you said")));
+                assert_eq!((turn.error, turn.text), (None, format!("{message} is what you said")));
             }
         })
     });
@@ -32,7 +32,7 @@ async fn connections_that_die_amid_the_traffic_lose_nothing() {
         t.execute(CUT).await;
     }
     for one in talking {
-        within("all to have talked", one).await.unwrap();
+        within("all visitors to have chatted", one).await.unwrap();
     }
     let unfinished = "SELECT count(*) FROM runs WHERE finished_at IS NULL";
     until("every turn to end", async || t.scalar(unfinished).await == "0").await;
@@ -41,7 +41,7 @@ async fn connections_that_die_amid_the_traffic_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_running_stream_goes_on_over_lost_connections() {
+async fn a_running_stream_continues_after_lost_connections() {
     let t = TestService::start().await;
     let text = "some words ".repeat(50);
     let workflow = t.workflow().graph(graphs::words(&text, 10)).published().create().await;
@@ -58,7 +58,7 @@ async fn a_running_stream_goes_on_over_lost_connections() {
 }
 
 #[tokio::test]
-async fn readiness_is_red_while_the_database_refuses() {
+async fn readiness_fails_while_the_database_refuses_connections() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let database = t.scalar("SELECT current_database()").await;
@@ -66,16 +66,20 @@ async fn readiness_is_red_while_the_database_refuses() {
     owner.execute(&format!("ALTER DATABASE \"{database}\" ALLOW_CONNECTIONS false")).await.unwrap();
     let cut = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'");
     owner.execute(&cut).await.unwrap();
-    until("readiness to go red", async || t.get("/readyz").await.status == 503).await;
+    until("readiness to fail", async || t.get("/readyz").await.status == 503).await;
     let red = t.get("/readyz").await;
     assert_eq!(red.header("retry-after"), Some("1"));
     assert!(red.text().contains("the database does not respond"), "{}", red.text());
-    assert_eq!(t.get("/healthz").await.status, 200, "the process lives");
+    assert_eq!(t.get("/healthz").await.status, 200, "the process is alive");
     let refused = t.chat(&chat::create(&workflow, "hi")).await;
     assert_eq!(refused.status, 503, "{}", refused.text());
     assert_eq!(refused.header("retry-after"), Some("1"));
-    assert!(!refused.text().contains(&database), "nothing inner reaches a client: {}", refused.text());
+    assert!(
+        !refused.text().contains(&database),
+        "internal details do not reach a client: {}",
+        refused.text()
+    );
     owner.execute(&format!("ALTER DATABASE \"{database}\" ALLOW_CONNECTIONS true")).await.unwrap();
-    until("readiness to come back", async || t.get("/readyz").await.status == 200).await;
+    until("readiness to recover", async || t.get("/readyz").await.status == 200).await;
     assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.status, 200);
 }

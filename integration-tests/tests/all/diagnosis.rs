@@ -3,20 +3,20 @@
 use integration_tests::{TestService, shown};
 
 #[tokio::test]
-async fn numbered_events_come_at_their_pace_and_nothing_is_stored() {
+async fn numbered_events_arrive_at_their_pace_and_are_not_stored() {
     let t = TestService::with_manual_clock().await;
     let mut answer = t.open("GET", "/api/system/stream?events=3", &[], "").await;
     assert_eq!((answer.status, answer.header("x-accel-buffering")), (200, Some("no")));
     let first = answer.until("\n\n").await;
     assert_eq!(first, "data: {\"event\":1,\"of\":3}\n\n");
-    assert!(answer.is_silent_for(100).await, "time stands still");
+    assert!(answer.is_silent_for(100).await, "the clock is stopped");
     let rest = t.while_time_passes(answer.rest()).await;
     assert_eq!(rest, "data: {\"event\":2,\"of\":3}\n\ndata: {\"event\":3,\"of\":3}\n\n");
     t.assert_no_rows("streams").await;
 }
 
 #[tokio::test]
-async fn a_caller_cannot_have_a_long_one_or_very_many() {
+async fn long_and_excessive_streams_are_rejected() {
     let t = TestService::with_manual_clock().await;
     for query in ["events=0", "events=21", "events=x", "pause=1"] {
         let answer = t.get(&format!("/api/system/stream?{query}")).await;
@@ -37,7 +37,7 @@ async fn a_caller_cannot_have_a_long_one_or_very_many() {
 }
 
 #[tokio::test]
-async fn a_shutdown_does_not_wait_for_it() {
+async fn a_shutdown_does_not_wait_for_a_diagnostic_stream() {
     let mut t = TestService::with_manual_clock().await;
     let mut answer = t.open("GET", "/api/system/stream?events=20", &[], "").await;
     answer.until("\n\n").await;

@@ -4,7 +4,7 @@ use integration_tests::{AnswerExt, TestService, graphs};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_version_is_drawn_and_drawn_again_only_when_it_differs() {
+async fn a_version_diagram_is_rendered_again_only_after_a_change() {
     let t = TestService::start().await;
     let workflow = t.workflow().named("Desk <b>&").graph(graphs::interrupted("a", 1.0, "b")).create().await;
     let path = format!("/api/workflows/{}/versions/1/diagram", workflow.handle);
@@ -27,8 +27,8 @@ async fn a_version_is_drawn_and_drawn_again_only_when_it_differs() {
 
     for (ending, answer) in [("svg", &svg), ("mmd", &mermaid)] {
         let tag = answer.header("etag").unwrap();
-        for known in [tag.to_owned(), format!("\"x\", W/{tag}"), "*".to_owned()] {
-            let again = t.send("GET", &format!("{path}.{ending}"), &[("if-none-match", &known)], "").await;
+        for tags in [tag.to_owned(), format!("\"x\", W/{tag}"), "*".to_owned()] {
+            let again = t.send("GET", &format!("{path}.{ending}"), &[("if-none-match", &tags)], "").await;
             assert_eq!((again.status, again.header("etag"), again.text().as_str()), (304, Some(tag), ""));
         }
         let other = t.send("GET", &format!("{path}.{ending}"), &[("if-none-match", "\"x\"")], "").await;
@@ -45,7 +45,7 @@ async fn a_version_is_drawn_and_drawn_again_only_when_it_differs() {
 }
 
 #[tokio::test]
-async fn a_graph_that_nobody_could_read_is_not_drawn_but_written() {
+async fn oversized_graphs_are_available_as_text_only() {
     let t = TestService::start().await;
     let nodes: Vec<Value> =
         (0..700).map(|n| json!({"name": format!("n{n}"), "type": "template", "template": "x"})).collect();

@@ -41,7 +41,7 @@ async fn a_recording_becomes_text() {
 }
 
 #[tokio::test]
-async fn bad_recordings_are_refused() {
+async fn invalid_recordings_are_rejected() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     set(&t, &workflow, json!({"model": "practice/transcribe"})).await;
@@ -82,7 +82,11 @@ async fn a_model_failure_returns_an_error() {
     let workflow = t.workflow().echo().published().create().await;
     set(&t, &workflow, json!({"model": "openai/whisper-1"})).await;
     let answer = t.chat(&recording(&workflow, b"x", "audio/webm")).await;
-    assert_eq!(answer.refusal(), "502 chat.transcription_failed", "the endpoint answers in another form");
+    assert_eq!(
+        answer.refusal(),
+        "502 chat.transcription_failed",
+        "the endpoint returns an unexpected format"
+    );
     set(&t, &workflow, json!({"model": "openai/whisper-1", "credential": "none"})).await;
     let answer = t.chat(&recording(&workflow, b"x", "audio/webm")).await;
     assert_eq!(answer.refusal(), "502 chat.transcription_failed");

@@ -41,7 +41,7 @@ async fn a_body_without_workflow_id_is_400() {
 }
 
 #[tokio::test]
-async fn a_workflow_id_that_is_no_uuid_is_400() {
+async fn a_malformed_workflow_id_is_400() {
     let t = TestService::start().await;
     let mut answers = Vec::new();
     for id in
@@ -58,7 +58,7 @@ async fn a_workflow_id_that_is_no_uuid_is_400() {
 }
 
 #[tokio::test]
-async fn any_text_form_of_a_uuid_will_do() {
+async fn every_text_form_of_a_uuid_is_accepted() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     for id in [workflow.id.to_uppercase(), workflow.id.replace('-', ""), format!("{{{}}}", workflow.id)] {
@@ -107,7 +107,7 @@ async fn login_required_without_a_session_is_401() {
 }
 
 #[tokio::test]
-async fn a_bearer_is_judged_alone() {
+async fn an_invalid_bearer_token_is_401_for_every_workflow() {
     let t = TestService::start().await;
     let published = t.workflow().published().create().await;
     let private = t.workflow().create().await;
@@ -131,7 +131,7 @@ async fn a_bearer_is_judged_alone() {
 }
 
 #[tokio::test]
-async fn a_request_that_does_not_validate_is_422_with_every_problem() {
+async fn an_invalid_request_is_422_with_every_problem() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().create().await;
     let body = json!({"type": "threads.add_user_message", "workflow_id": workflow.id, "metadata": 7, "params": {
@@ -160,7 +160,7 @@ async fn a_request_that_does_not_validate_is_422_with_every_problem() {
 }
 
 #[tokio::test]
-async fn a_message_that_says_nothing_is_422() {
+async fn an_empty_message_is_422() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().create().await;
     for content in [
@@ -176,13 +176,13 @@ async fn a_message_that_says_nothing_is_422() {
 }
 
 #[tokio::test]
-async fn what_a_message_names_must_be_there() {
+async fn unknown_threads_and_attachments_are_404() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().create().await;
     let other = t.workflow().published().create().await;
-    let elsewhere = t.visitor().say(&other.id, "hi").await.unwrap().thread_id;
+    let foreign_thread = t.visitor().say(&other.id, "hi").await.unwrap().thread_id;
     for thread in
-        ["", "x", "thr_", "msg_0123456789abcdefghijkl", "thr_0000000000000000000000", &elsewhere, "\0"]
+        ["", "x", "thr_", "msg_0123456789abcdefghijkl", "thr_0000000000000000000000", &foreign_thread, "\0"]
     {
         let answer = t.chat(&chat::add(&workflow, thread, "hi")).await;
         assert_eq!(answer.refusal(), "404 thread.not_found", "{thread:?}");
@@ -210,7 +210,7 @@ async fn a_turn_without_a_version_is_409() {
 
 /// Each body has all the faults that are checked later, and one fault less than the previous body.
 #[tokio::test]
-async fn the_checks_come_in_their_order() {
+async fn checks_run_in_order() {
     let t = TestService::start().await;
     let private = t.workflow().create().await;
     let login = t.workflow().published().require_login().create().await;
@@ -247,7 +247,7 @@ async fn the_checks_come_in_their_order() {
 }
 
 #[tokio::test]
-async fn streams_that_are_not_there_are_404() {
+async fn unknown_streams_are_404() {
     let t = TestService::start().await;
     for id in [NOWHERE, "x", "%00", "0190b0a0", "..%2fx"] {
         assert_eq!(t.get(&format!("/api/chat/streams/{id}")).await.refusal(), "404 stream.not_found", "{id}");
@@ -257,7 +257,7 @@ async fn streams_that_are_not_there_are_404() {
 }
 
 #[tokio::test]
-async fn every_error_body_has_the_one_shape() {
+async fn every_error_body_has_the_same_shape() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
     let answers = [

@@ -45,13 +45,13 @@ async fn run(t: &TestService, workflow: &Workflow, inputs: Value) -> Value {
 }
 
 /// Bodies of requests with this prefix.
-fn sent(others: &Echo, begin: &str) -> Vec<String> {
+fn request_bodies(others: &Echo, begin: &str) -> Vec<String> {
     let requests = others.requests().into_iter().filter(|request| request.starts_with(begin));
     requests.map(|request| request.split_once("\r\n\r\n").unwrap().1.to_owned()).collect()
 }
 
 #[tokio::test]
-async fn the_support_desk_looks_up_pays_back_and_calls_a_colleague() {
+async fn the_support_desk_looks_up_orders_refunds_and_escalates() {
     let order = json!({"state": "delivered", "total": 42.5, "days": 3});
     let old = json!({"state": "delivered", "total": 42.5, "days": 90});
     let shop = Echo::start()
@@ -67,9 +67,9 @@ async fn the_support_desk_looks_up_pays_back_and_calls_a_colleague() {
     let refund = refund.config(config.clone()).create().await;
     assert_eq!(refund.handle, "support-desk-refund");
     let desk = example(&t, "support-desk/workflow.json", config).await;
-    let known = json!({"number": "10017", "email": "ana@example.com"});
-    model.calls("order", &known).await;
-    model.calls("refund", &known).await;
+    let lookup = json!({"number": "10017", "email": "ana@example.com"});
+    model.calls("order", &lookup).await;
+    model.calls("refund", &lookup).await;
     // Too old, and not a number: both are reported to the model, and nothing is paid.
     model.calls("refund", &json!({"number": "10018", "email": "ana@example.com"})).await;
     model.calls("order", &json!({"number": "../admin", "email": "ana@example.com"})).await;
@@ -78,21 +78,27 @@ async fn the_support_desk_looks_up_pays_back_and_calls_a_colleague() {
     let done = run(&t, &desk, json!({"message": "10017 and 10018 came broken. I want my money back."})).await;
     assert_eq!(done["output"]["reply"], "42.50 are on their way; a colleague writes today.");
     assert_eq!(done["output"]["tools"], json!(["order", "refund", "refund", "order", "colleague"]));
-    assert_eq!(sent(&shop, "POST /orders"), [r#"{"amount":42.5}"#]);
+    assert_eq!(request_bodies(&shop, "POST /orders"), [r#"{"amount":42.5}"#]);
     let paid = shop.requests().into_iter().find(|request| request.starts_with("POST /orders")).unwrap();
     assert!(paid.to_lowercase().contains("idempotency-key: refund-10017"), "{paid}");
-    assert!(sent(&shop, "POST /slack")[0].contains("A customer waits: wants 10018 back too"));
+    assert!(request_bodies(&shop, "POST /slack")[0].contains("A customer waits: wants 10018 back too"));
     assert!(shop.requests()[0].contains("Bearer token-of-the-shop"));
-    let asked = model.requests().await;
-    let told = |n: usize| asked[n]["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
-    assert!(told(1).contains("delivered") && told(2).contains("42.5"), "{} {}", told(1), told(2));
-    assert!(!told(1).contains("headers"), "headers say nothing to a model: {}", told(1));
-    assert!(told(3).contains("rules do not allow"), "{}", told(3));
-    assert!(!json!(asked).to_string().contains("token-of-the-shop"));
+    let calls = model.requests().await;
+    let tool_result =
+        |n: usize| calls[n]["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    assert!(
+        tool_result(1).contains("delivered") && tool_result(2).contains("42.5"),
+        "{} {}",
+        tool_result(1),
+        tool_result(2)
+    );
+    assert!(!tool_result(1).contains("headers"), "headers are not sent to a model: {}", tool_result(1));
+    assert!(tool_result(3).contains("rules do not allow"), "{}", tool_result(3));
+    assert!(!json!(calls).to_string().contains("token-of-the-shop"));
 }
 
 #[tokio::test]
-async fn documents_are_learned_and_questions_answered_from_them() {
+async fn documents_are_indexed_and_questions_answered_from_them() {
     let handbook =
         "Leave\n\nEverybody has thirty days of leave.\n\nTravel\n\nTrains are paid, planes are not.";
     let web = Echo::start().await.with_page("GET /handbook.md", json!(handbook));
@@ -117,13 +123,13 @@ async fn documents_are_learned_and_questions_answered_from_them() {
     }
     let answered = run(&t, &ask, json!({"message": "How many days of leave?"})).await;
     assert_eq!(answered["output"], json!({"reply": "Nobody asks me", "sources": [document["url"]]}));
-    let asked = model.requests().await;
-    let system = asked.last().unwrap()["messages"][0]["content"].as_str().unwrap();
+    let calls = model.requests().await;
+    let system = calls.last().unwrap()["messages"][0]["content"].as_str().unwrap();
     assert!(system.contains("[1] The handbook\n") && system.contains("thirty days of leave"), "{system}");
 }
 
 #[tokio::test]
-async fn a_release_waits_for_an_administrator_whatever_becomes_of_the_service() {
+async fn a_release_waits_for_an_administrator_across_restarts() {
     let others = Echo::start().await;
     let model = Endpoint::quick().await;
     let mut t = service(&others, &model, None).await;
@@ -144,12 +150,12 @@ async fn a_release_waits_for_an_administrator_whatever_becomes_of_the_service() 
     let call = async |t: &TestService, version: &str| {
         let headers = [("content-type", "application/json"), ("x-token", "of-the-ci-0123456789")];
         let body = json!({"service": "shop", "version": version, "by": "Ana"}).to_string();
-        let begun = t.send("POST", &hook, &headers, body).await;
-        assert_eq!(begun.status, 202, "{}", begun.text());
-        begun.value()["run_id"].as_str().unwrap().to_owned()
+        let hook_answer = t.send("POST", &hook, &headers, body).await;
+        assert_eq!(hook_answer.status, 202, "{}", hook_answer.text());
+        hook_answer.value()["run_id"].as_str().unwrap().to_owned()
     };
     let waits = async |t: &TestService, run: &str| {
-        until("it waits for somebody", async || {
+        until("the run to wait for an answer", async || {
             t.root().get(&format!("/api/runs/{run}")).await.value()["status"] == "waiting"
         })
         .await;
@@ -160,9 +166,9 @@ async fn a_release_waits_for_an_administrator_whatever_becomes_of_the_service() 
     t.restart().await;
     let answer = async |t: &TestService, run: &str, answer: Value| {
         let path = format!("/api/runs/{run}/inputs/release");
-        let taken = t.root().post(&path, &answer).await;
-        assert!(taken.status < 300, "{}", taken.text());
-        until("it has ended", async || {
+        let accepted = t.root().post(&path, &answer).await;
+        assert!(accepted.status < 300, "{}", accepted.text());
+        until("the run to end", async || {
             t.root().get(&format!("/api/runs/{run}")).await.value()["status"] == "succeeded"
         })
         .await;
@@ -170,24 +176,24 @@ async fn a_release_waits_for_an_administrator_whatever_becomes_of_the_service() 
     };
     assert_eq!(answer(&t, &good, json!({"approved": true})).await, "released");
     assert_eq!(answer(&t, &bad, json!({"approved": false, "reason": "Not on a Friday."})).await, "refused");
-    until("the deployer is told", async || sent(&others, "POST /deploy").len() == 1).await;
-    let told: Value = serde_json::from_str(&sent(&others, "POST /deploy")[0]).unwrap();
-    assert_eq!((&told["service"], &told["version"]), (&json!("shop"), &json!("1.8.2")));
+    until("the deployer to be notified", async || request_bodies(&others, "POST /deploy").len() == 1).await;
+    let deployment: Value = serde_json::from_str(&request_bodies(&others, "POST /deploy")[0]).unwrap();
+    assert_eq!((&deployment["service"], &deployment["version"]), (&json!("shop"), &json!("1.8.2")));
     let deploy = others.requests().into_iter().find(|request| request.starts_with("POST /deploy")).unwrap();
     assert!(deploy.to_lowercase().contains("x-signature: sha256="), "{deploy}");
-    let said = sent(&others, "POST /slack").join("\n");
+    let messages = request_bodies(&others, "POST /slack").join("\n");
     for part in [
         "Ana wants to release shop 1.8.2",
         &format!("callboard answer {good} "),
         "1.8.2 is handed to the deployer",
         "1.8.3 stays: Not on a Friday.",
     ] {
-        assert!(said.contains(part), "{part} is not in {said}");
+        assert!(messages.contains(part), "{part} is missing from {messages}");
     }
 }
 
 #[tokio::test]
-async fn the_report_of_the_night_is_counted_written_and_mailed() {
+async fn the_nightly_report_is_computed_written_and_mailed() {
     let orders = json!({"orders": [
         {"state": "paid", "total": 30.0, "lines": [{"product": "Tea", "count": 2}, {"product": "Cup", "count": 1}]},
         {"state": "paid", "total": 10.5, "lines": [{"product": "Tea", "count": 1}]},
@@ -224,7 +230,7 @@ async fn the_report_of_the_night_is_counted_written_and_mailed() {
 }
 
 #[tokio::test]
-async fn an_invoice_is_read_checked_and_read_again() {
+async fn an_invoice_is_read_checked_and_reread_until_valid() {
     let others = Echo::start().await;
     let model = Endpoint::quick().await;
     let t = service(&others, &model, None).await;
@@ -240,8 +246,8 @@ async fn an_invoice_is_read_checked_and_read_again() {
     let done = run(&t, &workflow, json!({"text": "Invoice 2026-118 …"})).await;
     let sound = json!({"invoice": invoice(8), "sound": true, "problems": [], "tries": 2});
     assert_eq!(done["output"], sound);
-    let asked = model.requests().await;
-    assert!(asked[2]["messages"].to_string().contains("the lines come to 87.5"), "{}", asked[2]["messages"]);
+    let calls = model.requests().await;
+    assert!(calls[2]["messages"].to_string().contains("the lines come to 87.5"), "{}", calls[2]["messages"]);
     for _ in 0..2 {
         model.says(&invoice(7).to_string()).await;
     }
@@ -251,7 +257,7 @@ async fn an_invoice_is_read_checked_and_read_again() {
 }
 
 #[tokio::test]
-async fn the_gallery_shows_one_of_each() {
+async fn the_gallery_shows_every_item_kind() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graph("gallery.json")).published().create().await;
     let client = t.visitor();
@@ -277,9 +283,9 @@ async fn the_refund_asks_before_it_acts() {
         ("No, keep it", "Nothing changes. Enjoy the tea."),
     ] {
         let workflow = t.workflow().graph(graph("refund.json")).published().create().await;
-        let asked = crate::questions::Asked::in_thread_of(&t, workflow, "order 7").await;
+        let question = crate::questions::PendingQuestion::start_with(&t, workflow, "order 7").await;
         let answers = json!({"answers": {"ok": {"values": [choice]}}});
-        let answered = t.chat(&asked.submission(answers)).await;
+        let answered = t.chat(&question.submission(answers)).await;
         assert!(answered.text().contains(expected), "{}", answered.text());
     }
 }

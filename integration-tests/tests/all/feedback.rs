@@ -4,10 +4,10 @@ use integration_tests::{AnswerExt, TestService, Workflow, chat, graphs};
 use serde_json::{Value, json};
 use wire::chat::FeedbackKind::{Negative, Positive};
 
-use crate::questions::{Asked, desk};
+use crate::questions::{PendingQuestion, desk};
 
 /// A workflow's feedback list for this query.
-async fn listed(t: &TestService, workflow: &Workflow, query: &str) -> Value {
+async fn list_feedback(t: &TestService, workflow: &Workflow, query: &str) -> Value {
     let answer = t.get(&format!("/api/workflows/{}/feedback{query}", workflow.id)).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.value()
@@ -21,7 +21,7 @@ async fn cases(t: &TestService, workflow: &Workflow, query: &str) -> Vec<Value> 
 }
 
 #[tokio::test]
-async fn feedback_outlives_its_run_with_what_the_turn_read_and_wrote() {
+async fn feedback_outlives_its_run_with_the_turns_input_and_output() {
     let t = TestService::start().await;
     let hidden = json!({"name": "note", "type": "hidden", "content": "not for visitors"});
     let say = json!({"name": "say", "type": "reply", "text": "You said: {{ inputs.message }}"});
@@ -35,13 +35,13 @@ async fn feedback_outlives_its_run_with_what_the_turn_read_and_wrote() {
     let items = client.thread(&workflow.id, &thread).await.unwrap().items.data;
     let ids: Vec<String> = items.iter().map(|item| item.id().to_owned()).collect();
     client.feedback(&workflow.id, &thread, &ids[1..2], Positive, None).await.unwrap();
-    let nul = listed(&t, &workflow, "").await["data"][0]["output_text"].clone();
+    let nul = list_feedback(&t, &workflow, "").await["data"][0]["output_text"].clone();
     assert_eq!(nul, "You said: one", "PostgreSQL stores no NUL in a text");
     t.execute("DELETE FROM item_feedback").await;
     let second = &ids[3..4];
     client.feedback(&workflow.id, &thread, second, Negative, Some("  It was order 8.\n")).await.unwrap();
     t.execute("DELETE FROM runs").await;
-    let list = listed(&t, &workflow, "").await;
+    let list = list_feedback(&t, &workflow, "").await;
     let entry = &list["data"][0];
     let shown = |name: &str| entry[name].clone();
     assert_eq!(
@@ -57,7 +57,7 @@ async fn feedback_outlives_its_run_with_what_the_turn_read_and_wrote() {
             {"role": "assistant", "content": "You said: o\0ne"},
             {"role": "user", "content": "two"},
         ]),
-        "what the turn read, without hidden items and what came later"
+        "the turn's history, without hidden and later items"
     );
     assert_eq!((shown("output"), shown("output_text")), (json!({"said": "two"}), json!("You said: two")));
     assert!(!list.to_string().contains("not for visitors"));
@@ -72,15 +72,15 @@ async fn feedback_outlives_its_run_with_what_the_turn_read_and_wrote() {
     // The same words again are the same feedback; other words replace it.
     let id = shown("id");
     client.feedback(&workflow.id, &thread, second, Negative, Some("It was order 8.")).await.unwrap();
-    assert_eq!(listed(&t, &workflow, "").await["data"][0]["id"], id);
+    assert_eq!(list_feedback(&t, &workflow, "").await["data"][0]["id"], id);
     client.feedback(&workflow.id, &thread, second, Positive, None).await.unwrap();
-    let list = listed(&t, &workflow, "").await;
+    let list = list_feedback(&t, &workflow, "").await;
     assert_eq!(list["data"].as_array().unwrap().len(), 1);
     assert!(list["data"][0]["id"] != id && list["data"][0]["comment"].is_null());
-    assert_eq!(list["data"][0]["output_text"], "You said: two", "the copy stays");
+    assert_eq!(list["data"][0]["output_text"], "You said: two", "the copy is kept");
     assert_eq!(cases(&t, &workflow, "").await[0]["expected_output"], "You said: two");
     client.delete_thread(&workflow.id, &thread).await.unwrap();
-    assert_eq!(listed(&t, &workflow, "").await["data"], json!([]), "a deleted thread has none");
+    assert_eq!(list_feedback(&t, &workflow, "").await["data"], json!([]), "a deleted thread has no feedback");
 }
 
 #[tokio::test]
@@ -95,22 +95,22 @@ async fn lists_are_filtered_and_paged() {
         let kind = if number == 2 { Negative } else { Positive };
         client.feedback(&workflow.id, &thread, &answer, kind, None).await.unwrap();
     }
-    let said = |list: &Value| -> Vec<Value> {
+    let comments = |list: &Value| -> Vec<Value> {
         list["data"].as_array().unwrap().iter().map(|entry| entry["inputs"]["message"].clone()).collect()
     };
     let (mut all, mut query) = (Vec::new(), "?limit=2".to_owned());
     loop {
-        let page = listed(&t, &workflow, &query).await;
-        all.extend(said(&page));
+        let page = list_feedback(&t, &workflow, &query).await;
+        all.extend(comments(&page));
         let Some(next) = page["next_cursor"].as_str() else { break };
         query = format!("?limit=2&cursor={next}");
     }
     assert_eq!(all, ["hi 4", "hi 3", "hi 2", "hi 1", "hi 0"]);
-    assert_eq!(said(&listed(&t, &workflow, "?kind=negative").await), ["hi 2"]);
-    assert_eq!(said(&listed(&t, &workflow, "?version=2").await), [""; 0]);
-    assert_eq!(said(&listed(&t, &workflow, "?version=1").await).len(), 5);
-    assert_eq!(said(&listed(&t, &workflow, "?to=2020-01-01T00:00:00Z").await), [""; 0]);
-    assert_eq!(said(&listed(&t, &workflow, "?from=2020-01-01T00:00:00Z").await).len(), 5);
+    assert_eq!(comments(&list_feedback(&t, &workflow, "?kind=negative").await), ["hi 2"]);
+    assert_eq!(comments(&list_feedback(&t, &workflow, "?version=2").await), [""; 0]);
+    assert_eq!(comments(&list_feedback(&t, &workflow, "?version=1").await).len(), 5);
+    assert_eq!(comments(&list_feedback(&t, &workflow, "?to=2020-01-01T00:00:00Z").await), [""; 0]);
+    assert_eq!(comments(&list_feedback(&t, &workflow, "?from=2020-01-01T00:00:00Z").await).len(), 5);
     assert_eq!(cases(&t, &workflow, "&kind=positive").await.len(), 4);
     for (query, problem) in [
         ("kind=good", "/kind choice"),
@@ -130,7 +130,7 @@ async fn lists_are_filtered_and_paged() {
 }
 
 #[tokio::test]
-async fn pages_of_large_copies_are_short_and_cases_are_all_there() {
+async fn pages_of_large_copies_are_short_and_exports_are_complete() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.visitor();
@@ -144,10 +144,10 @@ async fn pages_of_large_copies_are_short_and_cases_are_all_there() {
          FROM item_feedback, generate_series(0, 3) n WHERE right(id::text, 1) <> n::text",
     )
     .await;
-    let page = listed(&t, &workflow, "").await;
+    let page = list_feedback(&t, &workflow, "").await;
     assert_eq!(page["data"].as_array().unwrap().len(), 1);
     let next = page["next_cursor"].as_str().unwrap();
-    let page = listed(&t, &workflow, &format!("?cursor={next}")).await;
+    let page = list_feedback(&t, &workflow, &format!("?cursor={next}")).await;
     assert_eq!(page["data"].as_array().unwrap().len(), 1);
     let distinct: std::collections::BTreeSet<String> =
         cases(&t, &workflow, "").await.iter().map(|case| case["id"].to_string()).collect();
@@ -172,19 +172,19 @@ async fn a_comment_has_at_most_two_thousand_characters() {
 }
 
 #[tokio::test]
-async fn a_turn_that_continued_is_copied_with_what_it_has_read() {
+async fn a_continued_turn_is_copied_with_its_own_history() {
     let t = TestService::start().await;
-    let asked = Asked::of(&t, desk()).await;
-    let workflow = &asked.workflow;
-    let between = json!({"thread_id": asked.thread, "input": chat::input("no order, only a greeting")});
+    let question = PendingQuestion::start(&t, desk()).await;
+    let workflow = &question.workflow;
+    let between = json!({"thread_id": question.thread, "input": chat::input("no order, only a greeting")});
     let yes = json!({"answers": {"ok": {"values": ["yes"]}, "why": {"values": ["broken"]}}});
-    assert_eq!(t.chat(&asked.submission(yes)).await.status, 200);
+    assert_eq!(t.chat(&question.submission(yes)).await.status, 200);
     assert_eq!(t.chat(&chat::ask(workflow, "threads.add_user_message", between)).await.status, 200);
-    let items = asked.items(&t).await;
+    let items = question.items(&t).await;
     let done = items.iter().find(|item| item["content"][0]["text"] == "Refunded: broken.").unwrap();
-    let params = json!({"thread_id": asked.thread, "item_ids": [done["id"]], "kind": "negative"});
+    let params = json!({"thread_id": question.thread, "item_ids": [done["id"]], "kind": "negative"});
     assert_eq!(t.chat(&chat::ask(workflow, "items.feedback", params)).await.status, 200);
-    let messages = listed(&t, workflow, "").await["data"][0]["messages"].clone();
+    let messages = list_feedback(&t, workflow, "").await["data"][0]["messages"].clone();
     let contents: Vec<&str> =
         messages.as_array().unwrap().iter().map(|one| one["content"].as_str().unwrap()).collect();
     assert_eq!(contents[..2], ["order 7", "Checking order 7. "], "{messages}");

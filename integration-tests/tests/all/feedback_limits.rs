@@ -24,7 +24,7 @@ async fn visitor(t: &TestService) -> (Client, Workflow, String) {
 }
 
 #[tokio::test]
-async fn a_comment_of_two_thousand_characters_is_stored_whole() {
+async fn a_comment_of_two_thousand_characters_is_stored_completely() {
     let t = TestService::start().await;
     let (client, workflow, thread) = visitor(&t).await;
     let items = items(&t, &thread).await;

@@ -23,7 +23,7 @@ const FORGED: [&str; 12] = [
 ];
 
 #[tokio::test]
-async fn a_forged_host_is_refused_and_no_mail_is_sent() {
+async fn a_forged_host_is_rejected_and_no_mail_is_sent() {
     let mail = MailServer::start().await;
     let t = TestService::builder().set("SERVICE_SMTP_URL", mail.url()).start().await;
     let workflow = t.workflow().published().create().await;
@@ -56,7 +56,7 @@ async fn a_forged_host_is_refused_and_no_mail_is_sent() {
 
 /// A request's own host is used in a mail only if the request comes from this machine.
 #[tokio::test]
-async fn a_mail_has_a_link_only_where_the_request_cannot_choose_its_host() {
+async fn a_mail_contains_a_link_only_if_the_host_cannot_be_forged() {
     let mail = MailServer::start().await;
     let t = TestService::builder().set("SERVICE_SMTP_URL", mail.url()).start().await;
     let port = t.address().port();
@@ -87,7 +87,7 @@ async fn a_mail_has_a_link_only_where_the_request_cannot_choose_its_host() {
 }
 
 #[tokio::test]
-async fn a_configured_base_is_the_only_one() {
+async fn a_configured_base_url_is_the_only_origin() {
     let mail = MailServer::start().await;
     let t = TestService::builder()
         .set("SERVICE_SMTP_URL", mail.url())
@@ -113,7 +113,7 @@ async fn a_configured_base_is_the_only_one() {
 
 /// A user may write `127.0.0.1` where the base has `localhost`.
 #[tokio::test]
-async fn a_base_of_this_machine_has_its_other_names_besides() {
+async fn a_loopback_base_url_accepts_other_loopback_names() {
     let t = TestService::builder().set("SERVICE_PUBLIC_BASE_URL", "http://localhost:8000").start().await;
     let from = async |host: &str, origin: &str| {
         let headers = [JSON, ("host", host), ("origin", origin)];
@@ -135,11 +135,11 @@ async fn a_base_of_this_machine_has_its_other_names_besides() {
     let t = TestService::builder().set("SERVICE_PUBLIC_BASE_URL", "https://desk.example.org").start().await;
     let headers = [JSON, ("host", "127.0.0.1:8000"), ("origin", "http://127.0.0.1:8000")];
     let made = t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await;
-    assert_eq!(made.refusal(), "403 auth.origin_mismatch", "the base of another machine is the only one");
+    assert_eq!(made.refusal(), "403 auth.origin_mismatch", "a remote base URL is the only origin");
 }
 
 #[tokio::test]
-async fn names_below_localhost_are_not_ours() {
+async fn names_below_localhost_are_foreign() {
     let t = TestService::start().await;
     let port = t.address().port();
     for host in ["evil.apps.localhost", "apps.localhost", "evil.localhost", "desk.example.org", "10.0.0.1"] {
@@ -153,12 +153,12 @@ async fn names_below_localhost_are_not_ours() {
             let listed = t.send("GET", "/api/workflows", &headers[..2], "").await;
             assert_eq!(listed.refusal(), "403 auth.host_mismatch", "{host}");
             // Chat and sign-in have separate access modes, but the same rule for the service's own pages.
-            let asked = t.send("POST", START, &headers, r#"{"email":"a@b.org"}"#).await;
-            assert_eq!(asked.refusal(), "403 auth.origin_mismatch", "{host}");
+            let sign_in = t.send("POST", START, &headers, r#"{"email":"a@b.org"}"#).await;
+            assert_eq!(sign_in.refusal(), "403 auth.origin_mismatch", "{host}");
         }
         // A page there, for a service under another host name.
-        let own = format!("localhost:{port}");
-        let headers = [JSON, ("host", own.as_str()), ("origin", origin.as_str())];
+        let own_host = format!("localhost:{port}");
+        let headers = [JSON, ("host", own_host.as_str()), ("origin", origin.as_str())];
         let made = t.send("POST", "/api/workflows", &headers, r#"{"name":"x"}"#).await;
         assert_eq!(made.refusal(), "403 auth.origin_mismatch", "{host}");
     }
@@ -170,7 +170,7 @@ async fn names_below_localhost_are_not_ours() {
 }
 
 #[tokio::test]
-async fn the_scheme_is_that_of_a_trusted_proxy() {
+async fn the_scheme_is_accepted_from_trusted_proxies_only() {
     let share = async |t: &TestService, proto: &[&str]| {
         let mut headers = vec![JSON, ("host", "localhost:1")];
         headers.extend(proto.iter().map(|proto| ("x-forwarded-proto", *proto)));
@@ -187,15 +187,19 @@ async fn the_scheme_is_that_of_a_trusted_proxy() {
         (&["https", "https"], "http://localhost:1"),
         (&["javascript"], "http://localhost:1"),
     ];
-    for (given, base) in rows {
-        assert_eq!(share(&trusting, given).await, base, "{given:?}");
+    for (schemes, base) in rows {
+        assert_eq!(share(&trusting, schemes).await, base, "{schemes:?}");
     }
     let t = TestService::start().await;
-    assert_eq!(share(&t, &["https"]).await, "http://localhost:1", "said by a peer that is not trusted");
+    assert_eq!(
+        share(&t, &["https"]).await,
+        "http://localhost:1",
+        "the header of an untrusted peer is ignored"
+    );
 }
 
 #[tokio::test]
-async fn where_others_can_ask_links_need_a_configured_base() {
+async fn links_require_a_base_url_unless_the_service_is_local() {
     let oidc = [
         ("SERVICE_OIDC_ISSUER", "https://id.example.org"),
         ("SERVICE_OIDC_CLIENT_ID", "desk"),
@@ -218,7 +222,7 @@ async fn where_others_can_ask_links_need_a_configured_base() {
     }
     // Without a mail server, codes would go to the log: nothing to reject, and sign-in by mail is off.
     let t = start(&[]).await.unwrap();
-    let asked = t.send("POST", START, &[JSON], r#"{"email":"a@b.org"}"#).await;
-    assert_eq!(asked.refusal(), "404 auth.email_sign_in_off");
+    let sign_in = t.send("POST", START, &[JSON], r#"{"email":"a@b.org"}"#).await;
+    assert_eq!(sign_in.refusal(), "404 auth.email_sign_in_off");
     t.assert_healthy().await;
 }

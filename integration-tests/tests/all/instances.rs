@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use crate::waiting_runs::{answer, becomes, begin, record};
 
 /// Starts another instance. Its start waits until the first one knows it.
-async fn beside(t: &TestService) -> TestService {
+async fn start_second_instance(t: &TestService) -> TestService {
     TestService::builder().set("SERVICE_POSTGRES_DSN", &t.variables()["SERVICE_POSTGRES_DSN"]).start().await
 }
 
 #[tokio::test]
-async fn a_run_is_stopped_over_another_instance_within_a_second() {
+async fn a_run_is_stopped_through_another_instance_within_a_second() {
     let t = TestService::start().await;
-    let other = beside(&t).await;
+    let other = start_second_instance(&t).await;
     let workflow = t
         .workflow()
         .graph(graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 9})], None))
@@ -35,9 +35,9 @@ async fn a_run_is_stopped_over_another_instance_within_a_second() {
 }
 
 #[tokio::test]
-async fn answers_and_turns_go_to_whoever_is_there() {
+async fn answers_and_turns_reach_the_instance_that_runs_them() {
     let t = TestService::start().await;
-    let other = beside(&t).await;
+    let other = start_second_instance(&t).await;
     let workflow = t
         .workflow()
         .graph(graphs::chain(&[json!({"name": "ok", "type": "wait_for_input"})], None))
@@ -60,7 +60,7 @@ async fn answers_and_turns_go_to_whoever_is_there() {
     let turn = t.chat(&message);
     let helper = async {
         let open = "SELECT coalesce(max(run_id::text), '') FROM run_questions WHERE answered_at IS NULL";
-        until("it asks", async || !t.scalar(open).await.is_empty()).await;
+        until("the turn to ask", async || !t.scalar(open).await.is_empty()).await;
         let run = json!({"id": t.scalar(open).await});
         assert_eq!(answer(&other, &run, "ok", json!(1)).await.status, 202);
     };
@@ -69,9 +69,9 @@ async fn answers_and_turns_go_to_whoever_is_there() {
 }
 
 #[tokio::test]
-async fn what_waits_is_taken_by_the_instance_that_is_left() {
+async fn waiting_runs_are_taken_over_by_the_remaining_instance() {
     let mut t = TestService::start().await;
-    let other = beside(&t).await;
+    let other = start_second_instance(&t).await;
     let workflow = t
         .workflow()
         .graph(graphs::chain(&[json!({"name": "ok", "type": "wait_for_input"})], None))
@@ -85,20 +85,21 @@ async fn what_waits_is_taken_by_the_instance_that_is_left() {
 }
 
 #[tokio::test]
-async fn turns_of_a_thread_come_in_order_over_two_instances() {
+async fn turns_of_a_thread_run_in_order_across_two_instances() {
     let t = TestService::start().await;
-    let other = beside(&t).await;
+    let other = start_second_instance(&t).await;
     let graph = graphs::interrupted("one", 2.0, "two");
     let workflow = t.workflow().graph(graph).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "a")).await;
-    until("it is said", async || t.scalar("SELECT count(*)::text FROM run_steps").await != "0").await;
+    until("the first step to start", async || t.scalar("SELECT count(*)::text FROM run_steps").await != "0")
+        .await;
     let thread = t.scalar("SELECT 'thr_' || replace(id::text, '-', '') FROM threads").await;
     let mut second = other.open_chat(&chat::add(&workflow, &thread, "b")).await;
     let (first, second) =
-        within("both end", async { futures_util::join!(first.rest(), second.rest()) }).await;
+        within("both turns to end", async { futures_util::join!(first.rest(), second.rest()) }).await;
     assert!(first.contains("two") && second.contains("two"));
     let overlap = "SELECT (max(started_at) >= min(finished_at))::text FROM runs";
-    assert_eq!(t.scalar(overlap).await, "true", "the second began behind the end of the first");
+    assert_eq!(t.scalar(overlap).await, "true", "the second started after the end of the first");
 }
 
 /// The last item, as models and pages read it.
@@ -110,9 +111,9 @@ async fn last_item(t: &TestService, workflow: &str, thread: &str) -> Value {
 
 /// A client that only reads on another instance counts as a reader.
 #[tokio::test]
-async fn a_reader_on_another_instance_keeps_a_turn_alive_and_none_ends_it() {
+async fn a_turn_continues_while_any_instance_has_a_reader() {
     let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "2").start().await;
-    let other = beside(&t).await;
+    let other = start_second_instance(&t).await;
     let graph = graphs::interrupted("First. ", 8.0, "Second.");
     let workflow = t.workflow().graph(graph).published().create().await;
     let mut here = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -131,10 +132,10 @@ async fn a_reader_on_another_instance_keeps_a_turn_alive_and_none_ends_it() {
     // Without readers, the turn is abandoned, and every read shows it.
     let workflow =
         t.workflow().graph(graphs::interrupted("First. ", 60.0, "Never.")).published().create().await;
-    let mut alone = t.open_chat(&chat::create(&workflow, "again")).await;
-    let first = alone.until("First.").await;
+    let mut unread = t.open_chat(&chat::create(&workflow, "again")).await;
+    let first = unread.until("First.").await;
     let thread = first.split("\"thr_").nth(1).map(|rest| format!("thr_{}", &rest[..32])).unwrap();
-    drop(alone);
+    drop(unread);
     until("the turn to be abandoned", async || {
         last_item(&t, &workflow.id, &thread).await["reason"] == "abandoned"
     })
@@ -145,9 +146,9 @@ async fn a_reader_on_another_instance_keeps_a_turn_alive_and_none_ends_it() {
 
 /// A stop waits for the stream's end on its own instance, and readers there lose nothing.
 #[tokio::test]
-async fn a_stop_on_the_instance_of_a_reader_loses_no_event() {
+async fn a_stop_on_a_readers_instance_loses_no_event() {
     let t = TestService::start().await;
-    let other = beside(&t).await;
+    let other = start_second_instance(&t).await;
     let pieces = json!({"name": "say", "type": "reply", "pieces": "words", "pause_ms": 50,
                         "text": (0..400).map(|n| n.to_string()).collect::<Vec<_>>().join(" ")});
     let workflow = t.workflow().graph(graphs::chain(&[pieces], None)).published().create().await;
@@ -160,8 +161,8 @@ async fn a_stop_on_the_instance_of_a_reader_loses_no_event() {
         let mut late = other.resume(&stream, None).await;
         late.until("10 ").await;
         assert_eq!(other.stop_turn(&stream).await.status, 200);
-        read.push_str(&within("the end there", there.rest()).await);
-        let whole = within("the end here", here.rest()).await;
+        read.push_str(&within("the stream to end on the other instance", there.rest()).await);
+        let whole = within("the stream to end on this instance", here.rest()).await;
         let data = |text: &str| -> Vec<String> {
             let lines = text.lines().filter(|line| line.starts_with("data: "));
             lines.filter(|line| !line.contains("stream.live")).map(str::to_owned).collect()
@@ -178,8 +179,8 @@ async fn turns_of_a_thread_never_overlap_while_an_instance_joins() {
     let graph = graphs::interrupted("one", 0.4, "two");
     let workflow = t.workflow().graph(graph).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "a")).await;
-    let begun = first.until("one").await;
-    let thread = begun.split("\"thr_").nth(1).map(|rest| format!("thr_{}", &rest[..32])).unwrap();
+    let beginning = first.until("one").await;
+    let thread = beginning.split("\"thr_").nth(1).map(|rest| format!("thr_{}", &rest[..32])).unwrap();
     let sending = |service: &TestService, n: usize| {
         let body = chat::add(&workflow, &thread, &n.to_string());
         let client = service.visitor();
@@ -189,7 +190,7 @@ async fn turns_of_a_thread_never_overlap_while_an_instance_joins() {
     };
     // The first instance continues working while the second one joins.
     let mut sent: Vec<_> = (0..6).map(|n| tokio::spawn(sending(&t, n))).collect();
-    let other = beside(&t).await;
+    let other = start_second_instance(&t).await;
     for n in 6..14 {
         sent.push(tokio::spawn(sending(if n % 2 == 0 { &other } else { &t }, n)));
     }
@@ -206,7 +207,7 @@ async fn turns_of_a_thread_never_overlap_while_an_instance_joins() {
 
 /// A reader on a killed instance counts for six more seconds; then the grace period begins.
 #[tokio::test]
-async fn presence_ends_with_its_instance() {
+async fn the_presence_of_readers_ends_with_their_instance() {
     let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "1").start().await;
     let workflow =
         t.workflow().graph(graphs::interrupted("First. ", 60.0, "Never.")).published().create().await;
@@ -229,9 +230,9 @@ async fn presence_ends_with_its_instance() {
 
 /// One statement serves all readers of another instance's streams.
 #[tokio::test]
-async fn events_of_another_instance_come_soon_and_with_one_statement_for_all() {
+async fn events_of_another_instance_arrive_soon_through_one_statement() {
     let t = TestService::start().await;
-    let other = beside(&t).await;
+    let other = start_second_instance(&t).await;
     let pieces = json!({"name": "say", "type": "reply", "pieces": "words", "pause_ms": 100,
                         "text": "one two three four five six seven eight nine ten"});
     let workflow = t.workflow().graph(graphs::chain(&[pieces], None)).published().create().await;
@@ -241,9 +242,9 @@ async fn events_of_another_instance_come_soon_and_with_one_statement_for_all() {
     for _ in 0..20 {
         readers.push(other.resume(&stream, None).await);
     }
-    let whole = within("the end here", here.rest()).await;
+    let whole = within("the stream to end on this instance", here.rest()).await;
     for mut reader in readers {
-        let read = within("the end there", reader.rest()).await;
+        let read = within("the stream to end on the other instance", reader.rest()).await;
         let data = |text: &str| -> Vec<String> {
             text.lines().filter(|line| line.starts_with("data: ")).map(str::to_owned).collect()
         };

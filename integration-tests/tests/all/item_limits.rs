@@ -17,23 +17,23 @@ async fn an_item_over_one_mebibyte_fails_its_node_and_is_not_stored() {
     let graph = graphs::chain(&[before.clone(), large(&json!({}))], None);
     let workflow = t.workflow().graph(graph).published().create().await;
     let turn = t.chat(&chat::create(&workflow, "hi")).await;
-    let told = events(&turn.text());
-    let last = told.last().unwrap();
+    let stream_events = events(&turn.text());
+    let last = stream_events.last().unwrap();
     assert_eq!((&last["type"], &last["error_code"]), (&json!("error"), &json!("node.result_too_large")));
-    assert_eq!(last["allow_retry"], false, "the item is as large the second time");
+    assert_eq!(last["allow_retry"], false, "a retry would send the same large item");
     let error: Value = serde_json::from_str(&t.scalar("SELECT error FROM runs").await).unwrap();
     assert_eq!((&error["code"], &error["node"]), (&json!("node.result_too_large"), &json!("large")));
-    let params = json!({"thread_id": told[0]["thread"]["id"], "order": "asc"});
+    let params = json!({"thread_id": stream_events[0]["thread"]["id"], "order": "asc"});
     let items = t.chat(&chat::ask(&workflow, "items.list", params)).await.value();
     let texts: Vec<&Value> =
         items["data"].as_array().unwrap().iter().map(|item| &item["content"][0]["text"]).collect();
     assert_eq!(texts, [&json!("hi"), &json!("Before.")]);
     assert_eq!(t.scalar("SELECT max(length(content)) < 10000 FROM thread_items").await, "true");
     // The graph may continue without the item.
-    let said = json!({"name": "said", "type": "reply", "text": "{{ results.large.error.code if results.large.error is defined else 'sent' }}"});
-    let graph = graphs::chain(&[before, large(&json!({"on_error": "continue"})), said], None);
+    let reply = json!({"name": "said", "type": "reply", "text": "{{ results.large.error.code if results.large.error is defined else 'sent' }}"});
+    let graph = graphs::chain(&[before, large(&json!({"on_error": "continue"})), reply], None);
     let workflow = t.workflow().graph(graph).published().create().await;
-    let told = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
-    let text = &told.last().unwrap()["item"]["content"][0]["text"];
-    assert!(text.as_str().is_some_and(|text| text.ends_with("node.result_too_large")), "{told:#?}");
+    let stream_events = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
+    let text = &stream_events.last().unwrap()["item"]["content"][0]["text"];
+    assert!(text.as_str().is_some_and(|text| text.ends_with("node.result_too_large")), "{stream_events:#?}");
 }

@@ -8,7 +8,7 @@ use store::testing::TestDatabase;
 use crate::crash::service::Service;
 
 #[tokio::test]
-async fn callers_cause_one_warning_a_minute_for_each_code_and_no_error() {
+async fn callers_cause_at_most_one_warning_per_code_and_minute_and_no_errors() {
     let database = TestDatabase::create().await;
     let folder = tempfile::tempdir().unwrap();
     let mut service = Service::new(folder.path(), Some(database.dsn()));
@@ -22,7 +22,7 @@ async fn callers_cause_one_warning_a_minute_for_each_code_and_no_error() {
     let secret = json!({"name": "key", "secret": "value"}).to_string();
     for _ in 0..3 {
         let answer = client.send("POST", "/api/credentials", &headers, secret.clone()).await.unwrap();
-        assert_eq!(answer.status, 503, "no key of a vault is configured");
+        assert_eq!(answer.status, 503, "no vault key is configured");
     }
     let log = json!({"name": "note", "type": "log", "message": "said by a caller", "level": "error"});
     let graph = graphs::chain(&[log], None);
@@ -35,7 +35,7 @@ async fn callers_cause_one_warning_a_minute_for_each_code_and_no_error() {
         assert!(matches!(answer.status, 201 | 202), "{path}: {}", answer.text());
     }
     let mut lines = String::new();
-    until("the line of the run", async || {
+    until("the log line of the run", async || {
         lines = service.logged();
         lines.contains("said by a caller")
     })

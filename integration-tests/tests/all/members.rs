@@ -31,7 +31,7 @@ fn member(record: &Value) -> String {
 }
 
 /// Address, role and status of all members.
-async fn everybody(t: &TestService) -> Vec<[String; 3]> {
+async fn member_rows(t: &TestService) -> Vec<[String; 3]> {
     let list = t.root().get(MEMBERS).await.value();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let row = |found: &Value| ["email", "role", "status"].map(|name| text(&found[name]));
@@ -43,7 +43,7 @@ fn row(email: &str, role: &str, status: &str) -> [String; 3] {
 }
 
 #[tokio::test]
-async fn an_invitation_is_taken_up_by_the_first_sign_in() {
+async fn an_invitation_is_accepted_by_the_first_sign_in() {
     let (t, mail) = service(&[("SERVICE_SIGNUP", "members")]).await;
     let invited = invite(&t.root(), BOB, "editor").await;
     assert_eq!((&invited["role"], &invited["status"]), (&json!("editor"), &json!("invited")));
@@ -52,15 +52,15 @@ async fn an_invitation_is_taken_up_by_the_first_sign_in() {
     assert!(letter.header("subject").unwrap().starts_with("Invitation to \"Default\" on "));
     assert_eq!(letter.link(), Some(format!("{}/login", t.client().base().trim_end_matches('/'))));
     assert!(letter.data.contains("as editor"), "{}", letter.data);
-    assert_eq!(everybody(&t).await, [row(BOB, "editor", "invited")]);
+    assert_eq!(member_rows(&t).await, [row(BOB, "editor", "invited")]);
     let bob = sign_in(&t, &mail, BOB).await;
-    assert_eq!(everybody(&t).await, [row(BOB, "editor", "active")]);
+    assert_eq!(member_rows(&t).await, [row(BOB, "editor", "active")]);
     let bob = t.bearer(&bob);
     assert_eq!(bob.get("/api/auth/me").await.value()["workspaces"][0]["role"], "editor");
     assert_eq!(bob.post("/api/workflows", &json!({"name": "Desk"})).await.status, 201);
     assert_eq!(bob.get(MEMBERS).await.status, 200);
     let refused = bob.post(MEMBERS, &json!({"email": ADA, "role": "viewer"})).await;
-    assert_eq!(refused.refusal(), "403 auth.missing_scope", "an editor invites nobody");
+    assert_eq!(refused.refusal(), "403 auth.missing_scope", "editors cannot invite");
     // A user with an account becomes a member without accepting an invitation.
     t.root().post("/api/workspaces", &json!({"slug": "other"})).await;
     let body = json!({"email": BOB, "role": "viewer"});
@@ -73,7 +73,7 @@ async fn an_invitation_is_taken_up_by_the_first_sign_in() {
 }
 
 #[tokio::test]
-async fn an_invitation_ends_and_is_renewed() {
+async fn an_invitation_expires_and_is_renewed() {
     let (t, mail) = service(&[("SERVICE_SIGNUP", "members")]).await;
     let root = t.root();
     let body = json!({"email": BOB, "role": "editor"});
@@ -86,35 +86,35 @@ async fn an_invitation_ends_and_is_renewed() {
     let other = root.post(MEMBERS, &json!({"email": BOB, "role": "viewer"})).await;
     assert_eq!(other.refusal(), "409 workspace.member_has_other_role");
     t.advance(TimeDelta::days(7).to_std().unwrap());
-    assert_eq!(everybody(&t).await, [row(BOB, "editor", "expired")]);
+    assert_eq!(member_rows(&t).await, [row(BOB, "editor", "expired")]);
     // The invitation is withdrawn, so no mail lets them in.
     let started = t.post("/api/auth/email/start", &json!({"email": BOB}).to_string()).await;
     assert_eq!(started.status, 202);
     assert_eq!(root.post(MEMBERS, &json!({"email": ADA, "role": "viewer"})).await.status, 201);
-    assert_eq!(mail.mail(3).await.to, [ADA], "bob was sent nothing");
+    assert_eq!(mail.mail(3).await.to, [ADA], "bob was sent no mail");
     let renewed = root.post(MEMBERS, &json!({"email": BOB, "role": "viewer"})).await;
     assert_eq!((renewed.status, &renewed.value()["role"]), (201, &json!("viewer")));
     mail.mail(4).await;
     sign_in(&t, &mail, BOB).await;
-    assert_eq!(everybody(&t).await, [row(BOB, "viewer", "active"), row(ADA, "viewer", "invited")]);
-    let known = root.post(MEMBERS, &json!({"email": BOB, "role": "viewer"})).await;
-    assert_eq!(known.status, 200);
+    assert_eq!(member_rows(&t).await, [row(BOB, "viewer", "active"), row(ADA, "viewer", "invited")]);
+    let repeated = root.post(MEMBERS, &json!({"email": BOB, "role": "viewer"})).await;
+    assert_eq!(repeated.status, 200);
     assert_eq!(mail.mails().len(), 5, "a member is not invited");
 }
 
 #[tokio::test]
-async fn an_expired_invitation_gives_nothing() {
+async fn an_expired_invitation_grants_no_access() {
     let (t, mail) = service(&[]).await;
     invite(&t.root(), BOB, "owner").await;
     mail.mail(1).await;
     t.advance(TimeDelta::days(8).to_std().unwrap());
     let bob = sign_in(&t, &mail, BOB).await;
     assert_eq!(t.bearer(&bob).get("/api/auth/me").await.value()["workspaces"], json!([]));
-    assert_eq!(everybody(&t).await, [[""; 3]; 0]);
+    assert_eq!(member_rows(&t).await, [[""; 3]; 0]);
 }
 
 #[tokio::test]
-async fn nobody_gives_or_takes_a_role_above_their_own() {
+async fn roles_above_the_callers_cannot_be_granted_or_removed() {
     let (t, mail) = service(&[("SERVICE_OWNER_EMAIL", ADA)]).await;
     let ada = sign_in(&t, &mail, ADA).await;
     let ada = t.bearer(&ada);
@@ -153,7 +153,7 @@ async fn nobody_gives_or_takes_a_role_above_their_own() {
 }
 
 #[tokio::test]
-async fn a_role_counts_from_the_next_request_and_an_owner_stays() {
+async fn role_changes_apply_to_the_next_request_and_one_owner_stays() {
     let (t, mail) = service(&[("SERVICE_OWNER_EMAIL", ADA)]).await;
     let ada = sign_in(&t, &mail, ADA).await;
     let ada = t.bearer(&ada);
@@ -164,21 +164,21 @@ async fn a_role_counts_from_the_next_request_and_an_owner_stays() {
     let bob = invite(&ada, BOB, "owner").await;
     mail.mail(2).await;
     let still = ada.json("DELETE", &member(&owner), &json!({})).await;
-    assert_eq!(still.refusal(), "409 workspace.last_owner", "nobody has taken that up yet");
+    assert_eq!(still.refusal(), "409 workspace.last_owner", "the invitation is not accepted yet");
     let token = sign_in(&t, &mail, BOB).await;
     let as_bob = t.bearer(&token);
     assert_eq!(as_bob.json("PATCH", &member(&owner), &json!({"role": "viewer"})).await.status, 200);
     assert_eq!(ada.post("/api/workflows", &json!({"name": "x"})).await.refusal(), "403 auth.missing_scope");
     assert_eq!(ada.get("/api/workflows").await.status, 200);
     assert_eq!(as_bob.json("DELETE", &member(&owner), &json!({})).await.status, 204);
-    assert_eq!(ada.get("/api/workflows").await.refusal(), "403 auth.missing_scope", "belongs nowhere");
-    assert_eq!(ada.get("/api/auth/me").await.status, 200, "the account stays");
+    assert_eq!(ada.get("/api/workflows").await.refusal(), "403 auth.missing_scope", "no longer a member");
+    assert_eq!(ada.get("/api/auth/me").await.status, 200, "the account is kept");
     assert_eq!(as_bob.json("DELETE", &member(&bob), &json!({})).await.refusal(), "409 workspace.last_owner");
 }
 
 /// Two owners remove each other concurrently: one stays.
 #[tokio::test]
-async fn of_two_owners_who_remove_each_other_one_stays() {
+async fn one_owner_stays_when_two_owners_remove_each_other() {
     let (t, mail) = service(&[("SERVICE_OWNER_EMAIL", ADA)]).await;
     for round in 0..8 {
         // Invitation mails per recipient and hour are limited.
@@ -205,7 +205,7 @@ async fn of_two_owners_who_remove_each_other_one_stays() {
 }
 
 #[tokio::test]
-async fn a_workspace_sends_so_many_invitations_and_no_more() {
+async fn invitations_per_workspace_are_limited() {
     let (t, _mail) = service(&[]).await;
     let root = t.root();
     for n in 0..100 {
@@ -225,17 +225,17 @@ async fn a_workspace_sends_so_many_invitations_and_no_more() {
 }
 
 #[tokio::test]
-async fn bad_requests_about_members_change_nothing() {
+async fn invalid_member_requests_change_nothing() {
     let (t, _mail) = service(&[]).await;
     let root = t.root();
     for body in [json!({}), json!({"email": "x", "role": "viewer"}), json!({"email": BOB, "role": "root"})] {
         assert_eq!(root.post(MEMBERS, &body).await.refusal(), "422 request.invalid", "{body}");
     }
-    let nobody = format!("{MEMBERS}/00000000-0000-7000-8000-000000000000");
-    for path in [nobody.as_str(), "/api/workspaces/default/members/bob"] {
+    let unknown_member = format!("{MEMBERS}/00000000-0000-7000-8000-000000000000");
+    for path in [unknown_member.as_str(), "/api/workspaces/default/members/bob"] {
         let refused = root.json("PATCH", path, &json!({"role": "viewer"})).await;
         assert_eq!(refused.refusal(), "404 workspace.member_not_found", "{path}");
     }
     assert_eq!(root.get("/api/workspaces/gone/members").await.refusal(), "404 workspace.not_found");
-    assert_eq!(everybody(&t).await, [[""; 3]; 0]);
+    assert_eq!(member_rows(&t).await, [[""; 3]; 0]);
 }

@@ -9,25 +9,25 @@ async fn with(endpoint: &Endpoint) -> TestService {
     service.set("SERVICE_MODEL_API_KEY", "sk-test").start().await
 }
 
-fn asking(model: &str) -> Value {
+fn model_graph(model: &str) -> Value {
     let ask = json!({"name": "answer", "type": "llm", "model": model, "system": "Be brief.", "messages": "{{ messages }}",
                      "stream": true});
     graphs::chain(&[ask], None)
 }
 
 /// The joined text of the chat's pieces.
-fn told(body: &str) -> String {
+fn streamed_text(body: &str) -> String {
     let piece = |event: &Value| event["update"]["part"]["text"].as_str().map(str::to_owned);
     events(body).iter().filter_map(piece).collect()
 }
 
 #[tokio::test]
-async fn a_chat_streams_what_the_endpoint_says() {
+async fn a_chat_streams_the_endpoints_reply() {
     let endpoint = Endpoint::quick().await;
     let t = with(&endpoint).await;
-    let workflow = t.workflow().graph(asking("openai/test")).published().create().await;
+    let workflow = t.workflow().graph(model_graph("openai/test")).published().create().await;
     let body = t.chat(&chat::create(&workflow, "good morning")).await.text();
-    assert_eq!(told(&body), "You said: good morning");
+    assert_eq!(streamed_text(&body), "You said: good morning");
     let last = events(&body).pop().unwrap();
     assert_eq!(last["type"], "thread.item.done");
     let request = endpoint.requests().await.pop().unwrap();
@@ -37,10 +37,10 @@ async fn a_chat_streams_what_the_endpoint_says() {
 }
 
 #[tokio::test]
-async fn readers_learn_that_a_model_declined_or_said_nothing() {
+async fn readers_are_notified_of_declined_and_empty_replies() {
     let endpoint = Endpoint::quick().await;
     let t = with(&endpoint).await;
-    let workflow = t.workflow().graph(asking("openai/test")).published().create().await;
+    let workflow = t.workflow().graph(model_graph("openai/test")).published().create().await;
     let notices = async || {
         let body = t.chat(&chat::create(&workflow, "hi")).await.text();
         let is_notice = |event: &Value| event["type"] == "notice";
@@ -56,22 +56,22 @@ async fn readers_learn_that_a_model_declined_or_said_nothing() {
 }
 
 #[tokio::test]
-async fn a_thread_is_sent_as_the_model_knows_it() {
+async fn a_thread_is_sent_in_the_models_message_format() {
     let endpoint = Endpoint::quick().await;
     let t = with(&endpoint).await;
-    let workflow = t.workflow().graph(asking("openai/test")).published().create().await;
+    let workflow = t.workflow().graph(model_graph("openai/test")).published().create().await;
     let first = t.chat(&chat::create(&workflow, "one")).await.text();
     let thread = events(&first)[0]["thread"]["id"].as_str().unwrap().to_owned();
     t.chat(&chat::add(&workflow, &thread, "two")).await;
     let messages = endpoint.requests().await.pop().unwrap()["messages"].clone();
-    let said: Vec<(&str, &str)> = messages
+    let sent: Vec<(&str, &str)> = messages
         .as_array()
         .unwrap()
         .iter()
         .map(|message| (message["role"].as_str().unwrap(), message["content"].as_str().unwrap()))
         .collect();
     assert_eq!(
-        said,
+        sent,
         [("system", "Be brief."), ("user", "one"), ("assistant", "You said: one"), ("user", "two")]
     );
 }
@@ -80,17 +80,17 @@ async fn a_thread_is_sent_as_the_model_knows_it() {
 async fn a_stop_reaches_the_call_in_progress() {
     let endpoint = Endpoint::holding().await;
     let t = with(&endpoint).await;
-    let workflow = t.workflow().graph(asking("openai/test")).published().create().await;
+    let workflow = t.workflow().graph(model_graph("openai/test")).published().create().await;
     let answer = t.open_chat(&chat::create(&workflow, "hi")).await;
     let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
-    until("the endpoint is asked", async || endpoint.asked() == 1).await;
+    until("the endpoint to be called", async || endpoint.asked() == 1).await;
     assert_eq!(t.stop_turn(&stream).await.value()["status"], "stopped");
     until("the connection is closed", async || endpoint.gone() == 1).await;
-    assert_eq!(endpoint.asked(), 1, "a stopped call is not made again");
+    assert_eq!(endpoint.asked(), 1, "a stopped call is not repeated");
 }
 
 #[tokio::test]
-async fn a_call_that_a_shutdown_cut_is_made_again_under_the_same_key() {
+async fn a_call_interrupted_by_a_shutdown_is_repeated_with_the_same_key() {
     let endpoint = Endpoint::holding().await;
     let mut t = with(&endpoint).await;
     let ask = json!({"name": "answer", "type": "llm", "model": "openai/test", "user": "{{ inputs.q }}"});
@@ -98,9 +98,9 @@ async fn a_call_that_a_shutdown_cut_is_made_again_under_the_same_key() {
         t.workflow().graph(graphs::chain(&[ask], Some(json!("{{ results.answer.text }}")))).create().await;
     let run = t.post(&format!("/api/workflows/{}/runs", workflow.id), r#"{"inputs":{"q":"why"}}"#).await;
     let run = format!("/api/runs/{}", run.value()["id"].as_str().unwrap());
-    until("the endpoint is asked", async || endpoint.asked() == 1).await;
+    until("the endpoint to be called", async || endpoint.asked() == 1).await;
     t.restart().await;
-    until("the endpoint is asked again", async || endpoint.asked() == 2).await;
+    until("the endpoint to be called again", async || endpoint.asked() == 2).await;
     endpoint.release();
     until("the run ends", async || t.get(&run).await.value()["status"] == "succeeded").await;
     assert_eq!(t.get(&run).await.value()["output"], "You said: why");
@@ -125,13 +125,13 @@ async fn a_thousand_runs_wait_on_a_slow_model_with_four_connections() {
     let workflow = t.workflow().graph(graphs::chain(&[before, ask], Some(output))).create().await;
     let path = format!("/api/workflows/{}/runs", workflow.id);
     for batch in 0..RUNS / 50 {
-        let begun = (0..50).map(|n| {
+        let starts = (0..50).map(|n| {
             let body = json!({"inputs": {"n": batch * 50 + n}}).to_string();
             let path = &path;
             let t = &t;
             async move { t.post(path, &body).await.status }
         });
-        assert!(join_all(begun).await.iter().all(|status| *status == 202));
+        assert!(join_all(starts).await.iter().all(|status| *status == 202));
     }
     within("all of them ask the model", async {
         while endpoint.asked() < RUNS {
@@ -146,7 +146,7 @@ async fn a_thousand_runs_wait_on_a_slow_model_with_four_connections() {
     assert!(open <= 4 + 1, "{open} connections, the test's own included");
     t.assert_healthy().await;
     let echo = t.workflow().echo().published().create().await;
-    let answer = within("a chat beside them", t.chat(&chat::create(&echo, "hi"))).await;
+    let answer = within("a chat in addition", t.chat(&chat::create(&echo, "hi"))).await;
     assert!(answer.text().contains("thread.item.done"));
     endpoint.release();
     let done = "SELECT count(*) FROM runs WHERE status = 'succeeded' AND trigger = 'api'";
@@ -154,11 +154,11 @@ async fn a_thousand_runs_wait_on_a_slow_model_with_four_connections() {
     let wrong = "SELECT count(*) FROM runs WHERE trigger = 'api' AND output <> \
                  '\"You said: ' || (inputs::json ->> 'n') || '\"'";
     assert_eq!(t.scalar(wrong).await, "0");
-    assert_eq!(endpoint.asked(), RUNS, "each was asked for once");
+    assert_eq!(endpoint.asked(), RUNS, "each call was made once");
 }
 
 #[tokio::test]
-async fn what_is_not_configured_says_so_and_the_practice_model_needs_nothing() {
+async fn unconfigured_models_fail_clearly_and_the_practice_model_works() {
     let t = TestService::start().await;
     let ask = |model: &str| {
         let ask = json!({"name": "answer", "type": "llm", "model": model, "user": "hello"});

@@ -4,7 +4,7 @@ use integration_tests::{AnswerExt, TestService};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_catalogue_is_listed_and_each_type_is_there_by_its_name() {
+async fn the_catalogue_lists_every_type_and_returns_it_by_name() {
     let t = TestService::start().await;
     let listed = t.get("/api/nodes").await.value();
     assert_eq!(listed["next_cursor"], Value::Null);
@@ -32,7 +32,7 @@ async fn the_catalogue_is_listed_and_each_type_is_there_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_type_that_is_not_there_is_answered_with_the_near_one() {
+async fn an_unknown_type_is_404_with_a_suggestion() {
     let t = TestService::start().await;
     for (name, message) in [
         ("replay", "Unknown node type 'replay'; did you mean 'reply'?"),

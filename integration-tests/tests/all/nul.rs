@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const MESSAGE: &str = "7\0";
 
 /// The events of a turn with this node.
-async fn turn(t: &TestService, node: Value) -> Vec<Value> {
+async fn run_turn(t: &TestService, node: Value) -> Vec<Value> {
     let say = json!({"name": "say", "type": "reply", "text": "Done."});
     let workflow = t.workflow().graph(graphs::chain(&[node, say], None)).published().create().await;
     let answer = within("the turn ends", t.chat(&chat::create(&workflow, MESSAGE))).await;
@@ -26,8 +26,8 @@ async fn a_key_with_a_control_character_fails_its_node() {
         json!({"name": "n", "type": "show", "kind": "task", "key": "{{ inputs.message }}", "task": {"type": "custom", "title": "t"}}),
         json!({"name": "n", "type": "reply", "key": "{{ inputs.message }}", "text": "hi"}),
     ] {
-        let told = turn(&t, node.clone()).await;
-        assert_eq!(told.last().unwrap()["type"], "error", "{node}");
+        let stream_events = run_turn(&t, node.clone()).await;
+        assert_eq!(stream_events.last().unwrap()["type"], "error", "{node}");
         let error: Value = serde_json::from_str(&failure(&t).await).unwrap();
         assert_eq!(error["code"], "node.failed", "{node}");
         assert!(error["message"].as_str().unwrap().contains("/key: "), "{error}");
@@ -35,21 +35,21 @@ async fn a_key_with_a_control_character_fails_its_node() {
 }
 
 #[tokio::test]
-async fn titles_reasons_and_questions_lose_it() {
+async fn nul_is_removed_from_titles_reasons_and_questions() {
     let t = TestService::start().await;
     let thread = json!({"name": "n", "type": "thread", "title": "Order {{ inputs.message }}", "status": "locked", "reason": "Wait, {{ inputs.message }}!"});
-    let told = turn(&t, thread).await;
-    let changed = told.iter().rfind(|event| event["type"] == "thread.updated").unwrap();
+    let stream_events = run_turn(&t, thread).await;
+    let changed = stream_events.iter().rfind(|event| event["type"] == "thread.updated").unwrap();
     assert_eq!(changed["thread"]["title"], "Order 7");
     assert_eq!(changed["thread"]["status"], json!({"type": "locked", "reason": "Wait, 7 !"}));
-    assert_eq!(told.last().unwrap()["item"]["content"][0]["text"], "Done.");
+    assert_eq!(stream_events.last().unwrap()["item"]["content"][0]["text"], "Done.");
     let ask = json!({"name": "n", "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "Which, {{ inputs.message }}?"}]});
-    let told = turn(&t, ask).await;
-    assert_eq!(told.last().unwrap()["item"]["status"], "pending", "{told:#?}");
+    let stream_events = run_turn(&t, ask).await;
+    assert_eq!(stream_events.last().unwrap()["item"]["status"], "pending", "{stream_events:#?}");
 }
 
 #[tokio::test]
-async fn the_content_of_a_failed_turn_is_erased() {
+async fn failed_turns_with_nul_can_be_erased() {
     let t = TestService::start().await;
     let fail =
         json!({"name": "n", "type": "assert", "when": "false", "message": "No order {{ inputs.message }}"});

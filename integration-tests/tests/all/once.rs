@@ -22,12 +22,12 @@ fn replayed(answer: &Answer) -> bool {
 }
 
 /// The parts of a response that a client can compare.
-fn told(answer: &Answer) -> (u16, Option<&str>, String) {
+fn comparable_parts(answer: &Answer) -> (u16, Option<&str>, String) {
     (answer.status, answer.header("content-type"), answer.text())
 }
 
 #[tokio::test]
-async fn every_change_is_made_once_and_answered_the_same_again() {
+async fn every_change_is_made_once_and_its_response_replayed() {
     let mut t = TestService::start().await;
     let slow = t.workflow().graph(graphs::delayed(60.0, "late")).create().await;
     let run = t.post(&format!("/api/workflows/{}/runs", slow.id), "{}").await.value();
@@ -53,11 +53,15 @@ async fn every_change_is_made_once_and_answered_the_same_again() {
     for _ in 0..2 {
         for ((method, path, body, _), first) in requests.iter().zip(&first) {
             let again = send(&t, method, path, "k", body).await;
-            assert_eq!((told(&again), replayed(&again)), (told(first), true), "{method} {path}");
+            assert_eq!(
+                (comparable_parts(&again), replayed(&again)),
+                (comparable_parts(first), true),
+                "{method} {path}"
+            );
         }
         t.restart().await;
     }
-    assert_eq!(t.get("/api/workflows/front").await.value(), record, "nothing was changed again");
+    assert_eq!(t.get("/api/workflows/front").await.value(), record, "no change was repeated");
     assert_eq!(t.scalar("SELECT count(*) FROM workflows").await, "2");
     assert_eq!(t.scalar("SELECT count(*) FROM workflow_versions").await, "2");
     // Without a key, or with another one, it is a different request.
@@ -66,7 +70,7 @@ async fn every_change_is_made_once_and_answered_the_same_again() {
 }
 
 #[tokio::test]
-async fn a_key_stands_for_one_body_of_one_caller_on_one_path() {
+async fn a_key_identifies_one_body_of_one_caller_on_one_path() {
     let t = TestService::builder().alone().start().await;
     let first = make(&t, "k", &json!({"name": "Desk"})).await;
     let other = make(&t, "k", &json!({"name": "Desk 2"})).await;
@@ -97,7 +101,7 @@ async fn a_key_stands_for_one_body_of_one_caller_on_one_path() {
 }
 
 #[tokio::test]
-async fn equal_requests_at_once_change_something_once() {
+async fn concurrent_equal_requests_change_once() {
     let t = TestService::start().await;
     for round in 1..=5 {
         let (key, body) = (format!("k{round}"), json!({"name": "Same"}));
@@ -110,7 +114,7 @@ async fn equal_requests_at_once_change_something_once() {
                 *answer = make(&t, &key, &body).await;
             }
         }
-        assert!(answers.iter().all(|answer| told(answer) == told(&answers[0])));
+        assert!(answers.iter().all(|answer| comparable_parts(answer) == comparable_parts(&answers[0])));
         assert_eq!(t.scalar("SELECT count(*) FROM workflows").await, round.to_string());
     }
 }
@@ -121,11 +125,11 @@ const HOLD: &str = "BEGIN; SELECT FROM workflows FOR UPDATE;
 const WAITING: &str = "FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
 /// Calls `then` in the middle of a change.
-async fn amid_a_change<T>(t: &TestService, change: impl Future<Output = T>, then: impl AsyncFnOnce()) -> T {
+async fn during_change<T>(t: &TestService, change: impl Future<Output = T>, then: impl AsyncFnOnce()) -> T {
     let hold = t.execute(HOLD);
     let rest = async {
         let locked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
-        until("the rows to be held", async || t.scalar(locked).await == "1").await;
+        until("the rows to be locked", async || t.scalar(locked).await == "1").await;
         let waits = async {
             until("the change to wait", async || {
                 t.scalar(&format!("SELECT count(*) {WAITING}")).await == "1"
@@ -140,11 +144,11 @@ async fn amid_a_change<T>(t: &TestService, change: impl Future<Output = T>, then
 }
 
 #[tokio::test]
-async fn while_the_first_is_at_work_the_second_is_told_so() {
+async fn a_request_during_the_first_is_409_in_progress() {
     let t = TestService::start().await;
     t.post("/api/workflows", r#"{"name": "Desk"}"#).await;
     let put = async |body: &'static str| send(&t, "PUT", "/api/workflows/desk", "k", body).await;
-    let first = amid_a_change(&t, put(r#"{"name": "New"}"#), async || {
+    let first = during_change(&t, put(r#"{"name": "New"}"#), async || {
         let second = put(r#"{"name": "New"}"#).await;
         assert_snapshot!(shown(&second), @r#"
         409
@@ -156,16 +160,16 @@ async fn while_the_first_is_at_work_the_second_is_told_so() {
     .await;
     assert_eq!((first.status, replayed(&first)), (200, false));
     let again = put(r#"{"name": "New"}"#).await;
-    assert_eq!((told(&again), replayed(&again)), (told(&first), true));
+    assert_eq!((comparable_parts(&again), replayed(&again)), (comparable_parts(&first), true));
     assert_eq!(put(r#"{"name": "Newer"}"#).await.refusal(), "422 idempotency.key_reused");
 }
 
 #[tokio::test]
-async fn a_request_that_dies_amid_its_work_has_done_nothing_and_is_done_again() {
+async fn an_interrupted_request_changes_nothing_and_can_be_repeated() {
     let t = TestService::start().await;
     t.post("/api/workflows", r#"{"name": "Desk"}"#).await;
     let put = async || send(&t, "PUT", "/api/workflows/desk", "k", r#"{"name": "New"}"#).await;
-    let died = amid_a_change(&t, put(), async || {
+    let died = during_change(&t, put(), async || {
         t.execute(&format!("SELECT pg_terminate_backend(pid) {WAITING}")).await;
         pause(200).await;
     })
@@ -179,7 +183,7 @@ async fn a_request_that_dies_amid_its_work_has_done_nothing_and_is_done_again() 
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_amid_its_request_finds_it_done_once() {
+async fn a_request_completes_once_after_its_caller_disconnects() {
     let t = TestService::start().await;
     t.post("/api/workflows", r#"{"name": "Desk"}"#).await;
     let (path, body) = ("/api/workflows/desk/versions", json!({"graph": graphs::reply("x")}).to_string());
@@ -192,23 +196,24 @@ async fn a_caller_who_leaves_amid_its_request_finds_it_done_once() {
             body.len()
         );
         raw.write(request).await;
-        until("it to wait", async || t.scalar(&format!("SELECT count(*) {WAITING}")).await == "1").await;
+        until("the request to wait", async || t.scalar(&format!("SELECT count(*) {WAITING}")).await == "1")
+            .await;
         pause(100).await;
         drop(raw);
     };
-    amid_a_change(&t, leaves, async || pause(400).await).await;
+    during_change(&t, leaves, async || pause(400).await).await;
     let mut answer = send(&t, "POST", path, "k", &body).await;
     while answer.status == 409 {
         pause(20).await;
         answer = send(&t, "POST", path, "k", &body).await;
     }
     assert_eq!((answer.status, &answer.value()["version"]), (201, &json!(1)));
-    assert_eq!(told(&send(&t, "POST", path, "k", &body).await), told(&answer));
+    assert_eq!(comparable_parts(&send(&t, "POST", path, "k", &body).await), comparable_parts(&answer));
     assert_eq!(t.scalar("SELECT count(*) FROM workflow_versions").await, "1");
 }
 
 #[tokio::test]
-async fn a_refusal_is_not_kept() {
+async fn rejections_are_not_stored() {
     let t = TestService::start().await;
     t.post("/api/workflows", r#"{"name": "Taken"}"#).await;
     for (body, refusal) in [
@@ -228,7 +233,7 @@ async fn a_refusal_is_not_kept() {
 }
 
 #[tokio::test]
-async fn an_answer_is_kept_for_a_day() {
+async fn responses_are_stored_for_a_day() {
     let t = TestService::start().await;
     let first = make(&t, "k", &json!({"name": "Desk"})).await;
     let age = |by: &str| format!("UPDATE idempotency_keys SET created_at = created_at - interval '{by}'");

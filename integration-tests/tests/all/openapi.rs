@@ -4,7 +4,7 @@ use integration_tests::{AnswerExt, TestService, misfits};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_description_needs_no_credential_and_is_read_once() {
+async fn the_description_needs_no_credential_and_is_cacheable() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let answer = t.get("/openapi.json").await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
@@ -27,7 +27,7 @@ async fn the_description_needs_no_credential_and_is_read_once() {
 }
 
 #[test]
-fn an_answer_that_is_not_described_is_found() {
+fn undescribed_responses_are_detected() {
     let node = json!({"name": "reply", "group": "chat", "summary": "", "effect": "speaks", "schema": {}, "result": "",
         "example": {}});
     let with = |name: &str, value: Value| {

@@ -9,8 +9,8 @@ use serde_json::Value;
 /// A running turn and its thread.
 async fn running(t: &TestService, workflow: &Workflow) -> (RawAnswer, String) {
     let mut first = t.open_chat(&chat::create(workflow, "first")).await;
-    let begun = first.until("stream_options").await;
-    (first, events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned())
+    let beginning = first.until("stream_options").await;
+    (first, events(&beginning)[0]["thread"]["id"].as_str().unwrap().to_owned())
 }
 
 fn reply(body: &str) -> Value {
@@ -25,9 +25,9 @@ async fn a_message_in_a_busy_thread_waits_with_its_stream_open() {
     let (mut first, thread) = running(&t, &workflow).await;
     let mut second = t.open_chat(&chat::add(&workflow, &thread, "second")).await;
     assert_eq!(second.status, 200);
-    let begun = events(&second.until("stream_options").await);
-    assert_eq!(begun[0]["item"]["content"][0]["text"], "second", "its user item comes at once");
-    assert_eq!(begun.len(), 2);
+    let first_events = events(&second.until("stream_options").await);
+    assert_eq!(first_events[0]["item"]["content"][0]["text"], "second", "its user item is sent immediately");
+    assert_eq!(first_events.len(), 2);
     assert!(second.is_silent_for(200).await);
     until("the first to run", async || {
         t.scalar("SELECT string_agg(status, ' ' ORDER BY id) FROM runs").await == "running queued"
@@ -88,7 +88,7 @@ async fn thirty_two_messages_wait_and_the_next_is_429() {
 }
 
 #[tokio::test]
-async fn different_threads_run_at_once() {
+async fn different_threads_run_concurrently() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::delayed(5.0, "done")).published().create().await;
     let mut open = Vec::new();
@@ -106,7 +106,7 @@ async fn different_threads_run_at_once() {
 }
 
 #[tokio::test]
-async fn messages_sent_at_once_are_answered_each_and_one_after_the_other() {
+async fn concurrent_messages_are_answered_one_after_another() {
     let t = TestService::start().await;
     let workflow =
         t.workflow().graph(graphs::words("{{ inputs.message }} is answered", 2)).published().create().await;

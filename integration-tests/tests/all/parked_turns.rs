@@ -62,21 +62,21 @@ pub(crate) async fn items_without_question(t: &TestService) -> String {
 }
 
 #[tokio::test]
-async fn a_turn_that_waits_for_a_person_survives_its_reader_and_the_service() {
+async fn a_parked_turn_survives_its_reader_and_a_restart() {
     let mut t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "1").start().await;
     let workflow = with_desk(&t, "enqueue").await;
     let mut open = t.open_chat(&chat::create(&workflow, "refund")).await;
     let stream = open.header("x-chat-stream-id").unwrap().to_owned();
     let begun = open.until("\"clock\"").await;
-    let told = events(&begun);
-    let progress = told.iter().find(|event| event["type"] == "progress_update").unwrap();
+    let received = events(&begun);
+    let progress = received.iter().find(|event| event["type"] == "progress_update").unwrap();
     assert_eq!((&progress["text"], &progress["icon"]), (&json!("Refund 40?"), &json!("clock")));
-    let thread = told[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = received[0]["thread"]["id"].as_str().unwrap().to_owned();
     drop(open);
     // Three times the grace period.
     pause(3_000).await;
     assert_eq!(t.scalar("SELECT status FROM runs").await, "waiting");
-    until("nothing of it is in memory", async || t.load().await.streams == 0).await;
+    until("the turn leaves memory", async || t.load().await.streams == 0).await;
     // Later messages get replies meanwhile, and those do not mention it.
     let other = t.chat(&chat::add(&workflow, &thread, "hello")).await;
     assert!(other.text().contains("You said: hello"), "{}", other.text());
@@ -99,18 +99,18 @@ async fn a_turn_that_waits_for_a_person_survives_its_reader_and_the_service() {
 }
 
 #[tokio::test]
-async fn an_answer_without_any_reader_is_worked_off_to_the_end() {
+async fn a_parked_turn_without_a_reader_completes_after_its_answer() {
     let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "0").start().await;
     let workflow = with_desk(&t, "enqueue").await;
     let (open, _, thread) = parked(&t, &workflow, "refund").await;
     drop(open);
     assert_eq!(answer(&t, &run_of(&t).await, "ok", json!("no")).await.status, 202);
-    until("its end", async || t.scalar("SELECT status FROM runs").await == "succeeded").await;
+    until("the run ends", async || t.scalar("SELECT status FROM runs").await == "succeeded").await;
     assert_eq!(texts(&t, &workflow, &thread).await, ["refund", "Checking. Decided: no."]);
 }
 
 #[tokio::test]
-async fn a_parked_turn_does_not_hold_up_later_messages() {
+async fn a_parked_turn_does_not_block_later_messages() {
     // Another message is not rejected, and does not end it.
     for busy in ["reject", "interrupt"] {
         let t = TestService::start().await;
@@ -138,19 +138,19 @@ async fn a_parked_turn_is_stopped_at_once() {
 }
 
 #[tokio::test]
-async fn the_end_of_its_thread_ends_a_parked_turn() {
+async fn deleting_its_thread_cancels_a_parked_turn() {
     let t = TestService::start().await;
     let workflow = with_desk(&t, "enqueue").await;
     let (open, _, thread) = parked(&t, &workflow, "refund").await;
     let deleted = t.chat(&chat::ask(&workflow, "threads.delete", json!({"thread_id": thread}))).await;
     assert_eq!(deleted.status, 200, "{}", deleted.text());
     drop(open);
-    until("its end", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
+    until("the run ends", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
     assert_eq!(t.scalar("SELECT count(*) FROM run_queue").await, "0");
 }
 
 #[tokio::test]
-async fn a_day_is_waited_for_in_the_queue() {
+async fn a_long_delay_parks_the_turn_in_the_queue() {
     let t = TestService::with_manual_clock().await;
     let workflow = with_desk(&t, "enqueue").await;
     let mut open = t.open_chat(&chat::create(&workflow, "tomorrow")).await;

@@ -38,7 +38,7 @@ fn response<'a>(bytes: &mut &'a str, kind: Kind) -> (&'a str, &'a str) {
 }
 
 #[tokio::test]
-async fn each_response_belongs_to_its_request_in_every_order() {
+async fn pipelined_responses_follow_the_order_of_their_requests() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let path = format!("/api/workflows/{}", workflow.id);
@@ -82,7 +82,7 @@ fn cpu_time() -> u64 {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn requests_after_an_open_stream_cost_nothing_until_it_ends() {
+async fn requests_pipelined_after_an_open_stream_use_no_cpu_until_it_ends() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::delayed(3_600.0, "late")).published().create().await;
     let next = request("GET", "/healthz", "");

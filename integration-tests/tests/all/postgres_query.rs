@@ -28,7 +28,7 @@ async fn run(t: &TestService, node: Value, inputs: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_statement_is_done_in_the_database_of_a_credential() {
+async fn a_statement_executes_in_the_database_of_a_credential() {
     let database = TestDatabase::create().await;
     let (dsn, at) = database.over_network().await;
     let t = service(&[at.to_string()]).await;
@@ -88,16 +88,16 @@ async fn a_statement_is_done_in_the_database_of_a_credential() {
         assert_eq!(failed["error"]["code"], code, "{query}: {failed}");
     }
     // The password is redacted from results, as is the address.
-    let told = json!({"query": "SELECT $1::text AS told", "parameters": [format!("it is {PASSWORD}")]});
-    let told = run(&t, told, json!({})).await;
-    assert_eq!(told["output"]["rows"][0]["told"], "it is [redacted]");
+    let echo = json!({"query": "SELECT $1::text AS told", "parameters": [format!("it is {PASSWORD}")]});
+    let echoed = run(&t, echo, json!({})).await;
+    assert_eq!(echoed["output"]["rows"][0]["told"], "it is [redacted]");
     assert_eq!(database.scalar("SELECT count(*) FROM orders").await, "3");
-    let kept = t.scalar("SELECT string_agg(s::text, ' ') FROM run_steps s").await;
-    assert!(!kept.contains(&at.to_string()), "{kept}");
+    let stored = t.scalar("SELECT string_agg(s::text, ' ') FROM run_steps s").await;
+    assert!(!stored.contains(&at.to_string()), "{stored}");
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_public_is_not_called() {
+async fn a_private_database_address_is_refused() {
     let database = TestDatabase::create().await;
     let (dsn, _) = database.over_network().await;
     let t = service(&[]).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use integration_tests::{AnswerExt, TestService, chat, events, graphs, until};
 use serde_json::{Value, json};
 
-use crate::questions::{Asked, SUCCEEDED, both, desk, run_at, yes};
+use crate::questions::{PendingQuestion, SUCCEEDED, both, desk, run_at, yes};
 use crate::waiting_runs::answer;
 
 fn expiring(on_error: Value) -> Value {
@@ -20,37 +20,40 @@ fn expiring(on_error: Value) -> Value {
 }
 
 #[tokio::test]
-async fn other_waits_of_an_ended_turn_continue_it() {
+async fn a_later_answer_continues_an_ended_turn() {
     let t = TestService::start().await;
-    let asked = Asked::of(&t, both(json!({"name": "right", "type": "wait_for_input"}))).await;
+    let question = PendingQuestion::start(&t, both(json!({"name": "right", "type": "wait_for_input"}))).await;
     let run = run_at(&t, 0).await;
     assert_eq!(run["waits_for"].as_array().unwrap().len(), 2, "{run:#}");
     assert_eq!(answer(&t, &run, "right", json!(5)).await.status, 202);
-    until("it has continued", async || t.scalar(SUCCEEDED).await == "2").await;
+    until("the turn has continued", async || t.scalar(SUCCEEDED).await == "2").await;
     // The id of the first run now refers to the run that continues it.
     let body = json!({"answers": {"q": {"values": ["here"]}}});
     assert_eq!(answer(&t, &run, "left", json!("no object")).await.refusal(), "422 run.input_invalid");
     assert_eq!(answer(&t, &run, "left", body.clone()).await.status, 202);
-    until("the rest", async || asked.shown(&t).await.iter().any(|text| text.contains("Left: here."))).await;
+    until("the rest", async || question.shown(&t).await.iter().any(|text| text.contains("Left: here.")))
+        .await;
     assert_eq!(answer(&t, &run, "left", body).await.refusal(), "409 run.not_waiting");
-    assert_eq!(asked.shown(&t).await[1], "structured_input answered");
-    assert_eq!(t.chat(&asked.submission(yes())).await.refusal(), "409 item.not_pending");
+    assert_eq!(question.shown(&t).await[1], "structured_input answered");
+    assert_eq!(t.chat(&question.submission(yes())).await.refusal(), "409 item.not_pending");
 }
 
 #[tokio::test]
-async fn the_end_of_a_delay_continues_a_turn() {
+async fn a_finished_delay_continues_a_turn() {
     let t = TestService::with_manual_clock().await;
-    let asked = Asked::timed(&t, both(json!({"name": "right", "type": "delay", "seconds": 3600}))).await;
+    let question =
+        PendingQuestion::start_timed(&t, both(json!({"name": "right", "type": "delay", "seconds": 3600})))
+            .await;
     t.advance(Duration::from_secs(3_601));
-    t.while_time_passes(until("it has continued", async || t.scalar(SUCCEEDED).await == "2")).await;
-    assert_eq!(asked.shown(&t).await[1], "structured_input pending");
+    t.while_time_passes(until("the turn has continued", async || t.scalar(SUCCEEDED).await == "2")).await;
+    assert_eq!(question.shown(&t).await[1], "structured_input pending");
     let input = json!({"answers": {"q": {"values": ["late"]}}});
-    let answered = t.while_time_passes(t.chat(&asked.submission(input))).await;
+    let answered = t.while_time_passes(t.chat(&question.submission(input))).await;
     assert!(answered.text().contains("Left: late."), "{}", answered.text());
 }
 
 #[tokio::test]
-async fn a_continuation_that_waits_keeps_no_other_turn_of_the_thread_waiting() {
+async fn a_parked_continuation_does_not_block_other_turns_of_its_thread() {
     let mut t = TestService::with_manual_clock().await;
     t.leave_work();
     let ask = |name: &str| json!({"name": name, "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "?"}]});
@@ -63,12 +66,13 @@ async fn a_continuation_that_waits_keeps_no_other_turn_of_the_thread_waiting() {
       "edges": [{"from": "START", "cases": [first], "else": "later"}, {"from": "START", "cases": [also], "else": "END"},
         {"from": "later", "to": "long"}, {"from": "long", "to": "END"}, {"from": "left", "to": "END"},
         {"from": "short", "to": "said"}, {"from": "said", "to": "END"}]});
-    let asked = Asked::timed(&t, graph).await;
-    let other = t.while_time_passes(t.chat(&chat::add(&asked.workflow, &asked.thread, "another"))).await;
+    let question = PendingQuestion::start_timed(&t, graph).await;
+    let other =
+        t.while_time_passes(t.chat(&chat::add(&question.workflow, &question.thread, "another"))).await;
     let item = events(&other.text()).last().unwrap()["item"]["id"].clone();
     let input = json!({"answers": {"q": {"values": ["x"]}}});
-    let params = json!({"thread_id": asked.thread, "item_id": item, "input": input});
-    let submission = chat::ask(&asked.workflow, "threads.add_structured_input", params);
+    let params = json!({"thread_id": question.thread, "item_id": item, "input": input});
+    let submission = chat::ask(&question.workflow, "threads.add_structured_input", params);
     let continued = t.while_time_passes(t.open_chat(&submission)).await;
     let waits = "SELECT count(*) FROM runs WHERE status = 'waiting'";
     t.while_time_passes(until("the other turn waits", async || t.scalar(waits).await == "1")).await;
@@ -76,32 +80,32 @@ async fn a_continuation_that_waits_keeps_no_other_turn_of_the_thread_waiting() {
     t.advance(Duration::from_secs(3_601));
     t.while_time_passes(until("the delay is over", async || t.scalar(SUCCEEDED).await == "3")).await;
     assert_eq!(t.scalar(waits).await, "1");
-    let left = asked.submission(json!({"answers": {"q": {"values": ["x"]}}}));
+    let left = question.submission(json!({"answers": {"q": {"values": ["x"]}}}));
     let answered = t.while_time_passes(t.chat(&left)).await;
     assert!(answered.text().contains("The delay is over."), "{}", answered.text());
 }
 
 #[tokio::test]
-async fn a_question_expires_with_and_without_a_way_to_continue() {
+async fn an_expired_question_is_skipped_and_may_continue_its_turn() {
     let t = TestService::with_manual_clock().await;
-    let quiet = Asked::timed(&t, expiring(json!(null))).await;
-    let goes_on = Asked::timed(&t, expiring(json!("continue"))).await;
+    let quiet = PendingQuestion::start_timed(&t, expiring(json!(null))).await;
+    let continuing = PendingQuestion::start_timed(&t, expiring(json!("continue"))).await;
     // The turn ends with the question, however soon it expires.
     t.advance(Duration::from_secs(6));
     t.while_time_passes(until("both are skipped", async || {
-        quiet.shown(&t).await[1] == "structured_input skipped" && goes_on.shown(&t).await.len() == 3
+        quiet.shown(&t).await[1] == "structured_input skipped" && continuing.shown(&t).await.len() == 3
     }))
     .await;
-    assert_eq!(goes_on.shown(&t).await[1..], ["structured_input skipped", "After: node.input_expired"]);
+    assert_eq!(continuing.shown(&t).await[1..], ["structured_input skipped", "After: node.input_expired"]);
     assert_eq!(quiet.shown(&t).await.len(), 2);
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "3");
-    for asked in [&quiet, &goes_on] {
-        assert_eq!(t.chat(&asked.submission(json!({}))).await.refusal(), "409 item.not_pending");
+    for question in [&quiet, &continuing] {
+        assert_eq!(t.chat(&question.submission(json!({}))).await.refusal(), "409 item.not_pending");
     }
 }
 
 #[tokio::test]
-async fn the_outer_node_decides_what_follows_an_expired_question_inside_it() {
+async fn the_outer_node_handles_an_expired_inner_question() {
     let t = TestService::with_manual_clock().await;
     let ask = json!({"type": "ask", "expires_seconds": 5,
         "inputs": [{"id": "q", "type": "freeform", "question": "Well?"}]});
@@ -120,22 +124,23 @@ async fn the_outer_node_decides_what_follows_an_expired_question_inside_it() {
         graphs::chain(&[node, say], None)
     };
     let quiet = [
-        Asked::timed(&t, graphs::chain(&[named(&workflow)], None)).await,
-        Asked::timed(&t, graphs::chain(&[named(&each)], None)).await,
+        PendingQuestion::start_timed(&t, graphs::chain(&[named(&workflow)], None)).await,
+        PendingQuestion::start_timed(&t, graphs::chain(&[named(&each)], None)).await,
     ];
     let continued = [
-        Asked::timed(&t, with(&workflow, "on_error")).await,
-        Asked::timed(&t, with(&each, "on_error")).await,
-        Asked::timed(&t, with(&each, "on_item_error")).await,
+        PendingQuestion::start_timed(&t, with(&workflow, "on_error")).await,
+        PendingQuestion::start_timed(&t, with(&each, "on_error")).await,
+        PendingQuestion::start_timed(&t, with(&each, "on_item_error")).await,
     ];
     t.advance(Duration::from_secs(6));
-    for asked in &continued {
-        t.while_time_passes(until("it has continued", async || asked.shown(&t).await.len() == 3)).await;
-        assert_eq!(asked.shown(&t).await[1..], ["structured_input skipped", "After."]);
+    for question in &continued {
+        t.while_time_passes(until("the turn has continued", async || question.shown(&t).await.len() == 3))
+            .await;
+        assert_eq!(question.shown(&t).await[1..], ["structured_input skipped", "After."]);
     }
-    for asked in &quiet {
-        t.while_time_passes(until("it is skipped", async || {
-            asked.shown(&t).await[1] == "structured_input skipped"
+    for question in &quiet {
+        t.while_time_passes(until("the question is skipped", async || {
+            question.shown(&t).await[1] == "structured_input skipped"
         }))
         .await;
     }
@@ -144,12 +149,12 @@ async fn the_outer_node_decides_what_follows_an_expired_question_inside_it() {
 }
 
 #[tokio::test]
-async fn an_answer_in_time_counts_however_late_the_turn_continues() {
+async fn a_timely_answer_counts_even_if_the_turn_continues_after_the_deadline() {
     let t = TestService::with_manual_clock().await;
-    let asked = Asked::timed(&t, expiring(json!("continue"))).await;
+    let question = PendingQuestion::start_timed(&t, expiring(json!("continue"))).await;
     let held = t.hold("LOCK TABLE run_queue IN ACCESS EXCLUSIVE MODE").await;
     let input = json!({"answers": {"q": {"values": ["in time"]}}});
-    let (body, sent) = (asked.submission(input), std::sync::atomic::AtomicBool::new(false));
+    let (body, sent) = (question.submission(input), std::sync::atomic::AtomicBool::new(false));
     let (answered, ()) = futures_util::join!(t.while_time_passes(t.chat(&body)), async {
         t.waiting_for_locks(1).await;
         sent.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -161,27 +166,27 @@ async fn an_answer_in_time_counts_however_late_the_turn_continues() {
 }
 
 #[tokio::test]
-async fn a_retry_removes_the_question_and_its_end_continues_nothing() {
+async fn a_retry_removes_the_question_and_its_expiry_continues_nothing() {
     let t = TestService::with_manual_clock().await;
-    let asked = Asked::timed(&t, expiring(json!("continue"))).await;
-    let message = asked.items(&t).await[0]["id"].clone();
+    let question = PendingQuestion::start_timed(&t, expiring(json!("continue"))).await;
+    let message = question.items(&t).await[0]["id"].clone();
     let retry = chat::ask(
-        &asked.workflow,
+        &question.workflow,
         "threads.retry_after_item",
-        json!({"thread_id": asked.thread, "item_id": message}),
+        json!({"thread_id": question.thread, "item_id": message}),
     );
     let again = t.while_time_passes(t.chat(&retry)).await;
     assert_eq!(again.status, 200, "{}", again.text());
-    assert_eq!(t.chat(&asked.submission(json!({}))).await.refusal(), "404 item.not_found");
+    assert_eq!(t.chat(&question.submission(json!({}))).await.refusal(), "404 item.not_found");
     let first = t.scalar("SELECT id FROM runs ORDER BY id LIMIT 1").await;
     assert_eq!(t.get(&format!("/api/runs/{first}")).await.value()["waits_for"], json!([]));
     let listed = t.get("/api/runs").await.value();
     let waits: Vec<&Value> = listed["data"].as_array().unwrap().iter().map(|run| &run["waits"]).collect();
     assert_eq!(waits, [&json!(true), &json!(false)], "{listed}");
     t.advance(Duration::from_secs(7));
-    t.while_time_passes(until("the new question is skipped", async || asked.shown(&t).await.len() == 3))
+    t.while_time_passes(until("the new question is skipped", async || question.shown(&t).await.len() == 3))
         .await;
-    let shown = asked.shown(&t).await;
+    let shown = question.shown(&t).await;
     assert_eq!(shown[1..], ["structured_input skipped", "After: node.input_expired"], "{shown:?}");
     assert_eq!(t.scalar("SELECT count(*) FROM thread_items WHERE content LIKE '%After: %'").await, "1");
 }
@@ -192,30 +197,33 @@ async fn a_failed_continuation_leaves_no_question_open() {
     let ask = json!({"name": "inner", "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "inner?"}]});
     let no = json!({"name": "no", "type": "assert", "when": "false", "message": "no"});
     let inner = t.workflow().graph(graphs::chain(&[ask, no], None)).create().await;
-    let asked =
-        Asked::of(&t, both(json!({"name": "right", "type": "sub_workflow", "workflow": inner.id}))).await;
-    let items = asked.items(&t).await;
+    let pending = PendingQuestion::start(
+        &t,
+        both(json!({"name": "right", "type": "sub_workflow", "workflow": inner.id})),
+    )
+    .await;
+    let items = pending.items(&t).await;
     let place =
         |question: &str| (1..3).find(|place| items[*place]["inputs"][0]["question"] == question).unwrap();
     let (left, inner) = (place("left?"), place("inner?"));
     let submit = |place: usize| {
-        let params = json!({"thread_id": asked.thread, "item_id": items[place]["id"], "input": {}});
-        chat::ask(&asked.workflow, "threads.add_structured_input", params)
+        let params = json!({"thread_id": pending.thread, "item_id": items[place]["id"], "input": {}});
+        chat::ask(&pending.workflow, "threads.add_structured_input", params)
     };
     let failed = t.chat(&submit(inner)).await;
     assert_eq!(events(&failed.text()).last().unwrap()["type"], "error", "{}", failed.text());
-    until("the other is skipped", async || asked.shown(&t).await[left] == "structured_input skipped").await;
+    until("the other is skipped", async || pending.shown(&t).await[left] == "structured_input skipped").await;
     assert_eq!(t.chat(&submit(left)).await.refusal(), "409 item.not_pending");
 }
 
 #[tokio::test]
-async fn a_question_of_a_deleted_thread_is_not_answered() {
+async fn questions_of_a_deleted_thread_cannot_be_answered() {
     let t = TestService::start().await;
-    let asked = Asked::of(&t, desk()).await;
+    let question = PendingQuestion::start(&t, desk()).await;
     let deleted =
-        t.chat(&chat::ask(&asked.workflow, "threads.delete", json!({"thread_id": asked.thread}))).await;
+        t.chat(&chat::ask(&question.workflow, "threads.delete", json!({"thread_id": question.thread}))).await;
     assert_eq!(deleted.status, 200);
-    assert_eq!(t.chat(&asked.submission(yes())).await.refusal(), "404 thread.not_found");
+    assert_eq!(t.chat(&question.submission(yes())).await.refusal(), "404 thread.not_found");
     let run = run_at(&t, 0).await;
     assert_eq!(answer(&t, &run, "confirm", yes()).await.refusal(), "409 run.not_waiting");
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
@@ -224,7 +232,7 @@ async fn a_question_of_a_deleted_thread_is_not_answered() {
 #[tokio::test]
 async fn a_turn_that_waits_for_an_answer_outlives_the_retention_of_runs() {
     let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "3").start().await;
-    let asked = Asked::timed(&t, desk()).await;
+    let question = PendingQuestion::start_timed(&t, desk()).await;
     let other = t.workflow().echo().published().create().await;
     t.while_time_passes(t.chat(&chat::create(&other, "hello"))).await;
     t.advance(Duration::from_secs(5 * 86_400));
@@ -234,16 +242,16 @@ async fn a_turn_that_waits_for_an_answer_outlives_the_retention_of_runs() {
         until("old runs are deleted", async || t.scalar(&echoes).await == "0"),
     )
     .await;
-    let answered = t.while_time_passes(t.chat(&asked.submission(yes()))).await;
+    let answered = t.while_time_passes(t.chat(&question.submission(yes()))).await;
     assert!(answered.text().contains("Refunded: broken."), "{}", answered.text());
 }
 
 #[tokio::test]
-async fn a_question_that_a_retry_has_removed_keeps_no_run() {
+async fn a_question_removed_by_a_retry_does_not_retain_its_run() {
     let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "3").start().await;
-    let asked = Asked::timed(&t, desk()).await;
-    let params = json!({"thread_id": asked.thread, "item_id": asked.items(&t).await[0]["id"]});
-    let retry = chat::ask(&asked.workflow, "threads.retry_after_item", params);
+    let question = PendingQuestion::start_timed(&t, desk()).await;
+    let params = json!({"thread_id": question.thread, "item_id": question.items(&t).await[0]["id"]});
+    let retry = chat::ask(&question.workflow, "threads.retry_after_item", params);
     assert_eq!(t.while_time_passes(t.chat(&retry)).await.status, 200);
     t.advance(Duration::from_secs(5 * 86_400));
     let runs = "SELECT count(*) FROM runs";
@@ -252,10 +260,10 @@ async fn a_question_that_a_retry_has_removed_keeps_no_run() {
         until("the first run is deleted", async || t.scalar(runs).await == "1"),
     )
     .await;
-    let items = asked.items(&t).await;
+    let items = question.items(&t).await;
     let item = items.iter().rfind(|item| item["type"] == "structured_input").unwrap();
-    let params = json!({"thread_id": asked.thread, "item_id": item["id"], "input": yes()});
-    let answered = chat::ask(&asked.workflow, "threads.add_structured_input", params);
+    let params = json!({"thread_id": question.thread, "item_id": item["id"], "input": yes()});
+    let answered = chat::ask(&question.workflow, "threads.add_structured_input", params);
     let answered = t.while_time_passes(t.chat(&answered)).await;
     assert!(answered.text().contains("Refunded: broken."), "{}", answered.text());
 }

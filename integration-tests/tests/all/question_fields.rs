@@ -14,7 +14,7 @@ fn call(tool: &str) -> Value {
 }
 
 #[tokio::test]
-async fn literal_values_are_refused_when_the_graph_is_saved() {
+async fn invalid_literal_values_are_rejected_when_the_graph_is_saved() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
     let path = format!("/api/workflows/{}/versions", workflow.id);
@@ -30,7 +30,7 @@ async fn literal_values_are_refused_when_the_graph_is_saved() {
 }
 
 #[tokio::test]
-async fn values_of_templates_fail_the_turn_without_an_item() {
+async fn invalid_template_values_fail_the_turn_without_an_item() {
     let t = TestService::start().await;
     for (node, pointer) in [
         (ask(&json!("{{ inputs.attachments }}")), "/inputs/0/options: "),
@@ -39,8 +39,8 @@ async fn values_of_templates_fail_the_turn_without_an_item() {
     ] {
         let name = node["name"].clone();
         let workflow = t.workflow().graph(graphs::chain(&[node], None)).published().create().await;
-        let told = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
-        let last = told.last().unwrap();
+        let received = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
+        let last = received.last().unwrap();
         assert_eq!((&last["type"], &last["error_code"]), (&json!("error"), &json!("node.failed")));
         let error = t.scalar("SELECT error FROM runs ORDER BY id DESC LIMIT 1").await;
         let error: Value = serde_json::from_str(&error).unwrap();

@@ -39,37 +39,37 @@ fn place() -> Value {
 }
 
 /// A turn that has ended with a question.
-pub(crate) struct Asked {
+pub(crate) struct PendingQuestion {
     pub(crate) workflow: Workflow,
     pub(crate) thread: String,
     item: Value,
 }
 
-impl Asked {
-    pub(crate) async fn of(t: &TestService, graph: Value) -> Self {
+impl PendingQuestion {
+    pub(crate) async fn start(t: &TestService, graph: Value) -> Self {
         let workflow = t.workflow().graph(graph).published().create().await;
-        Self::in_thread_of(t, workflow, "order 7").await
+        Self::start_with(t, workflow, "order 7").await
     }
 
-    pub(crate) async fn in_thread_of(t: &TestService, workflow: Workflow, text: &str) -> Self {
+    pub(crate) async fn start_with(t: &TestService, workflow: Workflow, text: &str) -> Self {
         let answer = within("the turn ends", t.chat(&chat::create(&workflow, text))).await;
         Self::from(workflow, answer)
     }
 
-    /// Like [`Self::of`], with a manual clock.
-    pub(crate) async fn timed(t: &TestService, graph: Value) -> Self {
+    /// Like [`Self::start`], with a manual clock.
+    pub(crate) async fn start_timed(t: &TestService, graph: Value) -> Self {
         let workflow = t.workflow().graph(graph).published().create().await;
         let answer = t.while_time_passes(t.chat(&chat::create(&workflow, "order 7"))).await;
         Self::from(workflow, answer)
     }
 
     fn from(workflow: Workflow, answer: Answer) -> Self {
-        let told = events(&answer.text());
-        let last = told.last().unwrap();
+        let received = events(&answer.text());
+        let last = received.last().unwrap();
         assert_eq!(
             (&last["type"], &last["item"]["status"]),
             (&json!("thread.item.done"), &json!("pending")),
-            "{told:#?}"
+            "{received:#?}"
         );
         let thread = last["item"]["thread_id"].as_str().unwrap().to_owned();
         Self { workflow, thread, item: last["item"].clone() }
@@ -93,11 +93,11 @@ impl Asked {
 
     /// The item types, with their text or status.
     pub(crate) async fn shown(&self, t: &TestService) -> Vec<String> {
-        let said = |item: &Value| match item["type"].as_str().unwrap() {
+        let label = |item: &Value| match item["type"].as_str().unwrap() {
             "user_message" | "assistant_message" => item["content"][0]["text"].as_str().unwrap().to_owned(),
             kind => format!("{kind} {}", item["status"].as_str().unwrap()),
         };
-        self.items(t).await.iter().map(said).collect()
+        self.items(t).await.iter().map(label).collect()
     }
 }
 
@@ -118,13 +118,13 @@ fn kinds(answer: &Answer) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_answers_continue_the_turn_that_has_asked() {
+async fn answers_continue_the_turn_that_asked() {
     let t = TestService::start().await;
-    let asked = Asked::of(&t, desk()).await;
-    assert_eq!(asked.shown(&t).await, ["order 7", "Checking order 7. ", "structured_input pending"]);
+    let question = PendingQuestion::start(&t, desk()).await;
+    assert_eq!(question.shown(&t).await, ["order 7", "Checking order 7. ", "structured_input pending"]);
     let first = run_at(&t, 0).await;
     let waits =
-        json!({"key": "confirm", "kind": "ask", "item_id": asked.item["id"], "message": "Send it back?"});
+        json!({"key": "confirm", "kind": "ask", "item_id": question.item["id"], "message": "Send it back?"});
     for (name, expected) in waits.as_object().unwrap() {
         assert_eq!(first["waits_for"][0][name], *expected, "{first:#}");
     }
@@ -133,19 +133,19 @@ async fn the_answers_continue_the_turn_that_has_asked() {
         (&json!("succeeded"), &json!(null), &json!(null))
     );
 
-    let answered = within("the answer", t.chat(&asked.submission(yes()))).await;
-    let told = events(&answered.text());
-    assert_eq!(told[0]["type"], "stream_options");
-    let replaced = &told[1];
+    let answered = within("the answer", t.chat(&question.submission(yes()))).await;
+    let received = events(&answered.text());
+    assert_eq!(received[0]["type"], "stream_options");
+    let replaced = &received[1];
     assert_eq!(
         (&replaced["type"], &replaced["item"]["id"]),
-        (&json!("thread.item.replaced"), &asked.item["id"])
+        (&json!("thread.item.replaced"), &question.item["id"])
     );
     assert_eq!(replaced["item"]["status"], "answered");
     assert_eq!(replaced["item"]["inputs"][1]["answer"], json!({"values": ["broken"], "skipped": false}));
-    assert!(!answered.text().contains("Checking"), "what was sent is not sent again: {}", answered.text());
+    assert!(!answered.text().contains("Checking"), "sent text is not repeated: {}", answered.text());
     assert_eq!(
-        asked.shown(&t).await,
+        question.shown(&t).await,
         ["order 7", "Checking order 7. ", "structured_input answered", "Refunded: broken."]
     );
     let (first, second) = (run_at(&t, 0).await, run_at(&t, 1).await);
@@ -154,7 +154,7 @@ async fn the_answers_continue_the_turn_that_has_asked() {
     assert_eq!((&second["inputs"], &second["status"]), (&first["inputs"], &json!("succeeded")), "{second:#}");
     // The answer is part of the messages, after the earlier ones.
     let read = &second["output"]["read"];
-    let said: Vec<(&str, &str)> = read["messages"]
+    let history: Vec<(&str, &str)> = read["messages"]
         .as_array()
         .unwrap()
         .iter()
@@ -165,7 +165,7 @@ async fn the_answers_continue_the_turn_that_has_asked() {
         ("assistant", "Checking order 7. "),
         ("user", "Send it back?: yes\nWhy?: broken"),
     ];
-    assert_eq!(said, expected);
+    assert_eq!(history, expected);
     assert_eq!(read["by"], json!(null), "a caller without a cookie has no name");
     // Each step was executed once: the second run has copies of the first run's steps.
     let trace = t.get(&format!("/api/runs/{}/trace", second["id"].as_str().unwrap())).await.value();
@@ -180,24 +180,24 @@ async fn the_answers_continue_the_turn_that_has_asked() {
 }
 
 #[tokio::test]
-async fn an_answer_comes_the_next_day_after_a_restart() {
+async fn a_turn_continues_after_a_restart_and_a_day() {
     let mut t = TestService::with_manual_clock().await;
-    let asked = Asked::timed(&t, desk()).await;
+    let question = PendingQuestion::start_timed(&t, desk()).await;
     t.advance(Duration::from_secs(30 * 3_600));
     t.restart().await;
-    let answered = t.while_time_passes(t.chat(&asked.submission(json!({"status": "skipped"})))).await;
-    let told = events(&answered.text());
-    assert_eq!(told[1]["item"]["status"], "skipped", "{}", answered.text());
-    assert_eq!(asked.shown(&t).await.last().unwrap(), "Kept.", "{}", answered.text());
+    let answered = t.while_time_passes(t.chat(&question.submission(json!({"status": "skipped"})))).await;
+    let received = events(&answered.text());
+    assert_eq!(received[1]["item"]["status"], "skipped", "{}", answered.text());
+    assert_eq!(question.shown(&t).await.last().unwrap(), "Kept.", "{}", answered.text());
 }
 
 #[tokio::test]
-async fn of_many_answers_at_once_one_continues_the_turn() {
+async fn one_of_many_concurrent_answers_continues_the_turn() {
     let t = TestService::start().await;
     let dsn = &t.variables()["SERVICE_POSTGRES_DSN"];
     let other = TestService::builder().set("SERVICE_POSTGRES_DSN", dsn).start().await;
-    let asked = Asked::of(&t, desk()).await;
-    let body = asked.submission(yes());
+    let question = PendingQuestion::start(&t, desk()).await;
+    let body = question.submission(yes());
     let send = |number: usize| {
         let (body, t) = (body.clone(), if number.is_multiple_of(2) { &t } else { &other });
         async move { t.chat(&body).await }
@@ -220,42 +220,43 @@ async fn of_many_answers_at_once_one_continues_the_turn() {
 #[tokio::test]
 async fn a_repeated_answer_with_a_key_returns_the_stream() {
     let t = TestService::start().await;
-    let asked = Asked::of(&t, desk()).await;
+    let question = PendingQuestion::start(&t, desk()).await;
     let headers = [("content-type", "application/json"), ("idempotency-key", "an-answer-of-mine-1")];
     let mut streams = BTreeSet::new();
     for _ in 0..3 {
-        let answer = t.send("POST", "/api/chat", &headers, asked.submission(yes()).to_string()).await;
+        let answer = t.send("POST", "/api/chat", &headers, question.submission(yes()).to_string()).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         assert!(answer.text().contains("Refunded"));
         streams.insert(answer.header("x-chat-stream-id").unwrap().to_owned());
     }
     assert_eq!(streams.len(), 1);
-    let other = t.send("POST", "/api/chat", &headers, asked.submission(json!({})).to_string()).await;
+    let other = t.send("POST", "/api/chat", &headers, question.submission(json!({})).to_string()).await;
     assert_eq!(other.refusal(), "422 idempotency.key_reused");
 }
 
 #[tokio::test]
-async fn a_tool_of_the_page_continues_the_turn_with_its_output() {
+async fn a_client_tool_output_continues_the_turn() {
     let t = TestService::start().await;
-    let asked = Asked::of(&t, place()).await;
-    let call = &asked.item;
+    let question = PendingQuestion::start(&t, place()).await;
+    let call = &question.item;
     assert_eq!((&call["type"], &call["name"]), (&json!("client_tool_call"), &json!("get_location")));
     assert_eq!(call["arguments"], json!({"for": "order 7"}));
     assert_eq!(run_at(&t, 0).await["waits_for"][0]["kind"], "client_tool");
-    let answered = within("the output", t.chat(&asked.output(json!({"city": "Paris", "none": null})))).await;
+    let answered =
+        within("the output", t.chat(&question.output(json!({"city": "Paris", "none": null})))).await;
     assert!(answered.text().contains("You are in Paris."), "{}", answered.text());
-    let items = asked.items(&t).await;
+    let items = question.items(&t).await;
     assert_eq!(
         (&items[1]["status"], &items[1]["output"]),
         (&json!("completed"), &json!({"city": "Paris", "none": null}))
     );
     // It is not the last item any more.
-    let again = t.chat(&asked.output(json!(1))).await;
+    let again = t.chat(&question.output(json!(1))).await;
     assert_eq!(again.problems(), ["/params/thread_id state"], "{}", again.text());
 }
 
 #[tokio::test]
-async fn an_agent_calls_tools_of_the_page() {
+async fn an_agent_calls_client_tools() {
     let model = Endpoint::quick().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
     let graph = graphs::chain(
@@ -267,14 +268,14 @@ async fn an_agent_calls_tools_of_the_page() {
         None,
     );
     model.calls("get_location", &json!({"precise": true})).await;
-    let asked = Asked::of(&t, graph).await;
-    assert_eq!(asked.item["arguments"], json!({"precise": true}));
+    let question = PendingQuestion::start(&t, graph).await;
+    assert_eq!(question.item["arguments"], json!({"precise": true}));
     model.calls("get_location", &json!({"precise": false})).await;
-    let answered = within("the output", t.chat(&asked.output(json!({"city": "Paris"})))).await;
-    let told = events(&answered.text());
-    assert_eq!(told.last().unwrap()["item"]["arguments"], json!({"precise": false}), "it asks again");
+    let answered = within("the output", t.chat(&question.output(json!({"city": "Paris"})))).await;
+    let received = events(&answered.text());
+    assert_eq!(received.last().unwrap()["item"]["arguments"], json!({"precise": false}), "it asks again");
     model.says("Paris it is.").await;
-    let ended = within("the end", t.chat(&asked.output(json!("here")))).await;
+    let ended = within("the end", t.chat(&question.output(json!("here")))).await;
     assert!(ended.text().contains("Paris it is."), "{}", ended.text());
     // Each model call was made once, and read the earlier calls once.
     let requests = model.requests().await;
@@ -284,7 +285,7 @@ async fn an_agent_calls_tools_of_the_page() {
     assert_eq!(roles, ["user", "assistant", "tool", "assistant", "tool"]);
     assert_eq!(requests[2]["messages"][2]["content"], r#"{"city":"Paris"}"#);
     // A later turn reads the calls with their outputs.
-    let later = t.chat(&chat::add(&asked.workflow, &asked.thread, "thanks")).await;
+    let later = t.chat(&chat::add(&question.workflow, &question.thread, "thanks")).await;
     assert_eq!(later.status, 200);
     let requests = model.requests().await;
     let messages = requests[3]["messages"].as_array().unwrap();
@@ -296,27 +297,27 @@ async fn an_agent_calls_tools_of_the_page() {
 /// Two questions at once, in parallel branches.
 pub(crate) fn both(second: Value) -> Value {
     let ask = |name: &str| json!({"name": name, "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": format!("{name}?")}]});
-    let said = "{{ results.%.answers.q['values'] | join }}. ";
+    let text = "{{ results.%.answers.q['values'] | join }}. ";
     json!({"format": "graph/1", "nodes": [
         ask("left"), second,
-        {"name": "said_left", "type": "reply", "text": format!("Left: {}", said.replace('%', "left"))},
+        {"name": "said_left", "type": "reply", "text": format!("Left: {}", text.replace('%', "left"))},
         {"name": "said_right", "type": "reply", "text": "Right: {{ (results.right is defined) | string | lower }}."}],
       "edges": [{"from": "START", "to": "left"}, {"from": "START", "to": "right"}, {"from": "left", "to": "said_left"}, {"from": "right", "to": "said_right"},
                 {"from": ["said_left", "said_right"], "to": "END"}]})
 }
 
 #[tokio::test]
-async fn each_answer_continues_what_it_can() {
+async fn each_answer_continues_its_branch() {
     let t = TestService::start().await;
     let right = json!({"name": "right", "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "right?"}]});
-    let asked = Asked::of(&t, both(right)).await;
+    let question = PendingQuestion::start(&t, both(right)).await;
     let (pending, answered) = ("structured_input pending", "structured_input answered");
-    assert_eq!(asked.shown(&t).await, ["order 7", pending, pending]);
-    let items = asked.items(&t).await;
+    assert_eq!(question.shown(&t).await, ["order 7", pending, pending]);
+    let items = question.items(&t).await;
     let of = |item: &Value, text: &str| {
         let input = json!({"answers": {"q": {"values": [text]}}});
-        let params = json!({"thread_id": asked.thread, "item_id": item["id"], "input": input});
-        chat::ask(&asked.workflow, "threads.add_structured_input", params)
+        let params = json!({"thread_id": question.thread, "item_id": item["id"], "input": input});
+        chat::ask(&question.workflow, "threads.add_structured_input", params)
     };
     let (left, right) = match items[1]["inputs"][0]["question"] == "left?" {
         true => (&items[1], &items[2]),
@@ -328,22 +329,22 @@ async fn each_answer_continues_what_it_can() {
     assert_eq!(run_at(&t, 1).await["waits_for"][0]["item_id"], right["id"], "the other question moves");
     let second = within("the second", t.chat(&of(right, "two"))).await;
     assert!(second.text().contains("Left: one. "), "{}", second.text());
-    assert_eq!(asked.shown(&t).await, ["order 7", answered, answered, "Left: one. Right: true."]);
+    assert_eq!(question.shown(&t).await, ["order 7", answered, answered, "Left: one. Right: true."]);
     assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE status = 'succeeded'").await, "3");
 }
 
 #[tokio::test]
-async fn requests_that_answer_nothing_are_refused() {
+async fn answers_without_a_pending_question_are_rejected() {
     let t = TestService::start().await;
-    let asked = Asked::of(&t, desk()).await;
+    let question = PendingQuestion::start(&t, desk()).await;
     let ask = |kind: &str, params: Value| {
-        let body = chat::ask(&asked.workflow, kind, params);
+        let body = chat::ask(&question.workflow, kind, params);
         let t = &t;
         async move { t.chat(&body).await }
     };
     let (submit, output) = ("threads.add_structured_input", "threads.add_client_tool_output");
-    let (thread, item) = (&asked.thread, &asked.item["id"]);
-    let message = asked.items(&t).await[0]["id"].clone();
+    let (thread, item) = (&question.thread, &question.item["id"]);
+    let message = question.items(&t).await[0]["id"].clone();
     let unknown = format!("msg_{}", "0".repeat(48));
     for (params, expected) in [
         (json!({"thread_id": thread, "item_id": unknown, "input": {}}), "404 item.not_found"),
@@ -376,7 +377,7 @@ async fn requests_that_answer_nothing_are_refused() {
     }
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "1");
     assert_eq!(t.scalar("SELECT count(*) FROM run_questions WHERE answer IS NOT NULL").await, "0");
-    assert_eq!(asked.shown(&t).await[2], "structured_input pending");
+    assert_eq!(question.shown(&t).await[2], "structured_input pending");
     // A locked thread may wait for an approval; a closed one cannot.
     let status = |status: &str| format!("UPDATE threads SET status = '{status}'");
     t.execute(&status("closed")).await;
@@ -390,22 +391,22 @@ async fn requests_that_answer_nothing_are_refused() {
 }
 
 #[tokio::test]
-async fn a_message_instead_of_an_answer_leaves_the_question() {
+async fn a_message_instead_of_an_answer_keeps_the_question_pending() {
     let t = TestService::start().await;
-    let asked = Asked::of(&t, desk()).await;
-    let later = t.chat(&chat::add(&asked.workflow, &asked.thread, "order 8")).await;
+    let question = PendingQuestion::start(&t, desk()).await;
+    let later = t.chat(&chat::add(&question.workflow, &question.thread, "order 8")).await;
     assert_eq!(kinds(&later).last().unwrap(), "thread.item.done");
-    assert_eq!(asked.shown(&t).await[2], "structured_input pending");
-    let answered = t.chat(&asked.submission(yes())).await;
+    assert_eq!(question.shown(&t).await[2], "structured_input pending");
+    let answered = t.chat(&question.submission(yes())).await;
     assert!(answered.text().contains("Refunded: broken."), "{}", answered.text());
     // The continuing turn first reads the conversation since then, and its own part last.
     let read = run_at(&t, 2).await["output"]["read"]["messages"].clone();
-    let said: Vec<&str> =
+    let contents: Vec<&str> =
         read.as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect();
-    assert_eq!(said[..3], ["order 8", "Checking order 8. ", "order 7"], "{said:?}");
-    assert!(said.last().unwrap().starts_with("Send it back?: yes"));
+    assert_eq!(contents[..3], ["order 8", "Checking order 8. ", "order 7"], "{contents:?}");
+    assert!(contents.last().unwrap().starts_with("Send it back?: yes"));
     // A client tool call that is not the last item cannot be answered any more.
-    let call = Asked::of(&t, place()).await;
+    let call = PendingQuestion::start(&t, place()).await;
     t.chat(&chat::add(&call.workflow, &call.thread, "hello")).await;
     let items = call.items(&t).await;
     assert_eq!(
@@ -415,7 +416,7 @@ async fn a_message_instead_of_an_answer_leaves_the_question() {
 }
 
 #[tokio::test]
-async fn without_a_thread_both_nodes_wait_like_inputs() {
+async fn runs_without_a_thread_answer_questions_as_inputs() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(desk()).create().await;
     let run = t
@@ -425,7 +426,7 @@ async fn without_a_thread_both_nodes_wait_like_inputs() {
     assert_eq!((&run["status"], &run["waits_for"][0]["kind"]), (&json!("waiting"), &json!("ask")), "{run:#}");
     assert_eq!(answer(&t, &run, "confirm", json!({"answers": 1})).await.refusal(), "422 run.input_invalid");
     assert_eq!(answer(&t, &run, "confirm", yes()).await.status, 202);
-    until("it ends", async || run_at(&t, 0).await["status"] == "succeeded").await;
+    until("the run ends", async || run_at(&t, 0).await["status"] == "succeeded").await;
     let workflow = t.workflow().graph(place()).create().await;
     let run = t
         .post(&format!("/api/workflows/{}/runs?wait=30", workflow.id), r#"{"inputs": {"message": "m"}}"#)
@@ -433,5 +434,5 @@ async fn without_a_thread_both_nodes_wait_like_inputs() {
         .value();
     assert_eq!(run["waits_for"][0]["kind"], "client_tool");
     assert_eq!(answer(&t, &run, "where", json!({"city": "Rome"})).await.status, 202);
-    until("it ends", async || run_at(&t, 1).await["status"] == "succeeded").await;
+    until("the run ends", async || run_at(&t, 1).await["status"] == "succeeded").await;
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const LIMIT: &str = "300000";
 
 #[tokio::test]
-async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
+async fn a_full_workspace_rejects_new_data_until_it_stores_less() {
     let mut t = TestService::builder()
         .with_bootstrap_token()
         .set("SERVICE_WORKSPACE_STORAGE_BYTES", LIMIT)
@@ -22,7 +22,7 @@ async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
     assert_eq!(root.post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
     let waiting = root.post(&format!("/api/workflows/{}/runs", waits.id), &json!({})).await.value();
     let waiting = format!("/api/runs/{}", waiting["id"].as_str().unwrap());
-    until("it waits", async || t.root().get(&waiting).await.value()["status"] == "waiting").await;
+    until("the run waits", async || t.root().get(&waiting).await.value()["status"] == "waiting").await;
 
     let path = format!("/api/workflows/{}/runs?wait=20", echo.id);
     let body = json!({"inputs": {"message": noise(150_000)}});
@@ -34,7 +34,7 @@ async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
     assert_eq!(first["status"], "succeeded", "{:.200}", first);
     t.measure().await;
     integration_tests::pause(700).await;
-    assert_eq!(t.chat(&chat::create(&echo, "hi")).await.status, 200, "once is not enough");
+    assert_eq!(t.chat(&chat::create(&echo, "hi")).await.status, 200, "one measurement is not enough");
     t.measure().await;
     until("the workspace is full", async || t.chat(&chat::create(&echo, "hi")).await.status == 507).await;
 
@@ -49,7 +49,7 @@ async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
     t.root()
         .send("POST", &format!("{waiting}/inputs/go"), &[("content-type", "application/json")], "\"yes\"")
         .await;
-    until("it ends", async || t.root().get(&waiting).await.value()["status"] == "failed").await;
+    until("the run ends", async || t.root().get(&waiting).await.value()["status"] == "failed").await;
     let ended = t.root().get(&waiting).await.value();
     assert_eq!(
         (&ended["error"]["code"], &ended["error"]["node"]),
@@ -78,12 +78,12 @@ async fn a_full_workspace_begins_nothing_more_until_it_keeps_less() {
     .await;
     t.execute("DELETE FROM stream_events").await;
     t.measure().await;
-    until("it has room", async || t.chat(&chat::create(&echo, "hi")).await.status == 200).await;
+    until("the workspace has room", async || t.chat(&chat::create(&echo, "hi")).await.status == 200).await;
     assert_eq!(begin(&t, "second").await.value()["status"], "succeeded");
 }
 
 #[tokio::test]
-async fn without_a_limit_it_is_only_measured() {
+async fn storage_is_measured_without_a_limit() {
     let mut t = TestService::builder().with_bootstrap_token().start().await;
     t.measured().await;
     let echo = t.workflow().echo().create().await;

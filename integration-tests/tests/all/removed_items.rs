@@ -21,9 +21,9 @@ struct Thread<'a> {
 }
 
 impl<'a> Thread<'a> {
-    async fn of(t: &'a TestService, workflow: Workflow, text: &str) -> Self {
-        let told = events(&t.chat(&chat::create(&workflow, text)).await.text());
-        let id = told[0]["thread"]["id"].as_str().unwrap().to_owned();
+    async fn start(t: &'a TestService, workflow: Workflow, text: &str) -> Self {
+        let received = events(&t.chat(&chat::create(&workflow, text)).await.text());
+        let id = received[0]["thread"]["id"].as_str().unwrap().to_owned();
         Self { t, workflow, id }
     }
 
@@ -43,17 +43,17 @@ impl<'a> Thread<'a> {
 }
 
 #[tokio::test]
-async fn the_last_item_of_a_page_stays_a_cursor_after_it_was_removed() {
+async fn a_page_cursor_stays_valid_after_its_item_is_removed() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(tasks()).published().create().await;
-    let thread = Thread::of(&t, workflow, "fill").await;
+    let thread = Thread::start(&t, workflow, "fill").await;
     let first = thread.page("threads.get_by_id", json!({})).await["items"].clone();
     let (cursor, last) = (&first["after"], &first["data"][19]);
     assert_eq!((&first["has_more"], cursor), (&json!(true), &last["id"]));
     let key = last["task"]["title"].as_str().unwrap();
     let turn = t.chat(&chat::add(&thread.workflow, &thread.id, key)).await;
-    let told = events(&turn.text());
-    let removed = told.iter().find(|event| event["type"] == "thread.item.removed").unwrap();
+    let received = events(&turn.text());
+    let removed = received.iter().find(|event| event["type"] == "thread.item.removed").unwrap();
     assert_eq!(removed["item_id"], *cursor);
     let all = thread.ids("asc", None).await;
     // The first message and its reply were 26 items; the second message and its reply are two more.
@@ -66,10 +66,10 @@ async fn the_last_item_of_a_page_stays_a_cursor_after_it_was_removed() {
 }
 
 #[tokio::test]
-async fn the_id_of_an_item_that_a_retry_removed_stays_a_cursor() {
+async fn a_page_cursor_stays_valid_after_a_retry_removes_its_item() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
-    let thread = Thread::of(&t, workflow, "hi").await;
+    let thread = Thread::start(&t, workflow, "hi").await;
     let first = thread.ids("asc", None).await;
     let params = json!({"thread_id": thread.id, "item_id": first[0]});
     assert_eq!(t.chat(&chat::ask(&thread.workflow, "threads.retry_after_item", params)).await.status, 200);

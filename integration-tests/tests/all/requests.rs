@@ -5,7 +5,7 @@ use integration_tests::{Answer, AnswerExt, TestService, chat, graphs};
 use serde_json::{Value, json};
 
 /// Pointer, code, message and suggestion of every problem.
-fn told(answer: &Answer) -> String {
+fn problem_lines(answer: &Answer) -> String {
     let body = answer.value();
     let errors = body["detail"]["errors"].as_array().cloned().unwrap_or_default();
     let text = |error: &Value, member: &str| error[member].as_str().unwrap_or("-").to_owned();
@@ -18,13 +18,13 @@ fn told(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn a_body_is_judged_as_a_whole() {
+async fn all_problems_of_a_body_are_reported() {
     let t = TestService::start().await;
     let wrong = json!({"name": "", "handle": "My Desk", "description": 7, "tags": ["ok", 3, ""], "nmae": "Desk",
                        "owner": "me", "a/b": 1});
     let answer = t.post("/api/workflows", &wrong.to_string()).await;
     assert_eq!(answer.refusal(), "422 request.invalid");
-    assert_snapshot!(told(&answer), @r"
+    assert_snapshot!(problem_lines(&answer), @r"
     /name | length | must have 1 to 200 characters; it has 0 | -
     /handle | format | is not a valid handle | for example 'my-desk'; use at most 64 lowercase letters, digits and single hyphens; not a UUID
     /description | type | must be a string | -
@@ -37,7 +37,7 @@ async fn a_body_is_judged_as_a_whole() {
     let workflow = t.workflow().without_version().create().await;
     let path = format!("/api/workflows/{}", workflow.id);
     let wrong = json!({"grpah": graphs::reply("x"), "runnable_config": "x", "metadata": [], "notes": 1});
-    assert_snapshot!(told(&t.post(&format!("{path}/versions"), &wrong.to_string()).await), @r"
+    assert_snapshot!(problem_lines(&t.post(&format!("{path}/versions"), &wrong.to_string()).await), @r"
     /graph | required | is required | -
     /runnable_config | type | must be an object | -
     /metadata | type | must be an object | -
@@ -45,27 +45,27 @@ async fn a_body_is_judged_as_a_whole() {
     /grpah | unknown_field | unknown field 'grpah' | did you mean 'graph'?
     ");
     let wrong = json!({"requireLogin": true, "require_login": "yes"});
-    assert_snapshot!(told(&t.post(&format!("{path}/publish"), &wrong.to_string()).await), @r"
+    assert_snapshot!(problem_lines(&t.post(&format!("{path}/publish"), &wrong.to_string()).await), @r"
     /require_login | type | must be true or false | -
     /requireLogin | unknown_field | unknown field 'requireLogin' | did you mean 'require_login'?
     ");
-    assert_snapshot!(told(&t.post("/api/workflows/check", r#"{"graph": 1, "config": {}, "runnable_config": 1}"#).await), @r"
+    assert_snapshot!(problem_lines(&t.post("/api/workflows/check", r#"{"graph": 1, "config": {}, "runnable_config": 1}"#).await), @r"
     /runnable_config | type | must be an object | -
     /config | unknown_field | unknown field 'config' | allowed: graph, runnable_config
     ");
-    assert_snapshot!(told(&t.post(&format!("{path}/publish/revoke"), r#"{"reason": "x"}"#).await), @"/reason | unknown_field | unknown field 'reason' | omit it; none is allowed here");
+    assert_snapshot!(problem_lines(&t.post(&format!("{path}/publish/revoke"), r#"{"reason": "x"}"#).await), @"/reason | unknown_field | unknown field 'reason' | omit it; none is allowed here");
     assert_eq!(t.get(&path).await.value()["is_public"], false);
     t.assert_no_rows("workflow_versions").await;
 }
 
 #[tokio::test]
-async fn a_query_is_judged_as_a_whole_and_with_the_body() {
+async fn all_problems_of_a_query_and_its_body_are_reported() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().create().await;
     let path = format!("/api/workflows/{}", workflow.id);
     let answer = t.get("/api/workflows?include_archived=yes&include_archive=true&page=2").await;
     assert_eq!(answer.refusal(), "422 request.invalid");
-    assert_snapshot!(told(&answer), @r"
+    assert_snapshot!(problem_lines(&answer), @r"
     /include_archived | type | must be true or false | -
     /include_archive | unknown_parameter | unknown query parameter 'include_archive' | did you mean 'include_archived'?
     /page | unknown_parameter | unknown query parameter 'page' | allowed: include_archived, limit, cursor
@@ -73,7 +73,7 @@ async fn a_query_is_judged_as_a_whole_and_with_the_body() {
     // A login requirement in the wrong place must not be ignored.
     let open = t.workflow().create().await;
     let publish = format!("/api/workflows/{}/publish?require_login=true", open.id);
-    assert_snapshot!(told(&t.post(&publish, r#"{"require_login": 1}"#).await), @r"
+    assert_snapshot!(problem_lines(&t.post(&publish, r#"{"require_login": 1}"#).await), @r"
     /require_login | unknown_parameter | unknown query parameter 'require_login' | omit it; none is allowed here
     /require_login | type | must be true or false | -
     ");
@@ -91,7 +91,7 @@ async fn a_query_is_judged_as_a_whole_and_with_the_body() {
 }
 
 #[tokio::test]
-async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
+async fn an_unknown_chat_request_type_gets_a_suggestion() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().create().await;
     let mut lines = Vec::new();
@@ -102,7 +102,7 @@ async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
         body["type"] = json!(kind);
         let answer = t.chat(&body).await;
         assert_eq!(answer.refusal(), "422 chat.invalid_request");
-        lines.push(format!("{kind}: {}", told(&answer)));
+        lines.push(format!("{kind}: {}", problem_lines(&answer)));
     }
     assert_snapshot!(lines.join("\n"), @r"
     thread.create: /type | unknown | is not a chat request type | did you mean `threads.create`?
@@ -114,7 +114,7 @@ async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
     ");
     let mut body = chat::create(&workflow, "hi");
     body["params"]["input"]["content"] = json!([{"text": "hi"}, {"type": 1, "text": "hi"}, {"type": "text"}]);
-    assert_snapshot!(told(&t.chat(&body).await), @r"
+    assert_snapshot!(problem_lines(&t.chat(&body).await), @r"
     /params/input/content/0/type | required | is required | `input_text` or `input_tag`
     /params/input/content/1/type | type | must be a string | -
     /params/input/content/2/type | unknown | is not a type of message content | `input_text` or `input_tag`
@@ -123,7 +123,7 @@ async fn a_chat_request_of_an_unknown_type_is_told_the_near_one() {
 
 /// A request from someone who has read half of the protocol.
 #[tokio::test]
-async fn a_chat_request_that_lacks_something_is_told_what_to_send() {
+async fn an_incomplete_chat_request_gets_the_missing_fields() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().create().await;
     let id = &workflow.id;
@@ -140,7 +140,7 @@ async fn a_chat_request_that_lacks_something_is_told_what_to_send() {
     ] {
         let answer = t.chat(&body).await;
         assert_eq!(answer.refusal(), "422 chat.invalid_request");
-        lines.push(told(&answer));
+        lines.push(problem_lines(&answer));
     }
     assert_snapshot!(lines.join("\n"), @r#"
     /type | required | is required | `threads.create` or `threads.add_user_message`
@@ -155,20 +155,20 @@ async fn a_chat_request_that_lacks_something_is_told_what_to_send() {
 }
 
 #[tokio::test]
-async fn a_graph_that_was_sent_bare_is_told_where_it_goes() {
+async fn a_bare_graph_is_rejected_with_the_expected_member() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
     let bare = graphs::reply("x").to_string();
     for path in [format!("/api/workflows/{}/versions", workflow.id), "/api/workflows/check".to_owned()] {
         let expected =
             r#"/graph | required | is required | put the graph inside: {"graph": {"format": "graph/1", …}}"#;
-        assert_eq!(told(&t.post(&path, &bare).await), expected, "{path}");
+        assert_eq!(problem_lines(&t.post(&path, &bare).await), expected, "{path}");
     }
 }
 
 /// `curl -X POST` sends no body and no type; some clients send a type nevertheless, some an empty object.
 #[tokio::test]
-async fn where_a_body_is_optional_none_is_as_good_as_an_empty_object() {
+async fn a_missing_optional_body_equals_an_empty_object() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
     let publish = format!("/api/workflows/{}/publish", workflow.id);
@@ -209,7 +209,7 @@ async fn where_a_body_is_optional_none_is_as_good_as_an_empty_object() {
 
 /// A stop must not fail because of its body.
 #[tokio::test]
-async fn a_stop_takes_any_body_and_looks_at_none() {
+async fn a_stop_ignores_its_body() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;

@@ -16,7 +16,7 @@ fn counting() -> Value {
 }
 
 #[tokio::test]
-async fn a_run_is_repeated_from_a_step_on_with_changed_state() {
+async fn a_rerun_starts_at_a_step_with_patched_state() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(counting()).create().await;
     let first = begin(&t, &workflow, "?wait=60", json!({"x": 1})).await;
@@ -64,7 +64,7 @@ async fn a_run_is_repeated_from_a_step_on_with_changed_state() {
 
 /// By default a run is repeated from its first failed step, or from the first step if none failed.
 #[tokio::test]
-async fn the_first_failed_step_is_the_default() {
+async fn a_rerun_starts_at_the_first_failed_step_by_default() {
     let t = TestService::start().await;
     let mut graph = counting();
     let check = json!({"name": "check", "type": "assert", "when": "state.n > 5", "message": "too small"});
@@ -100,7 +100,7 @@ async fn the_first_failed_step_is_the_default() {
 
 /// With other inputs or another version every step is executed.
 #[tokio::test]
-async fn a_run_is_repeated_with_other_inputs_and_another_version() {
+async fn a_rerun_accepts_other_inputs_and_another_version() {
     let t = TestService::start().await;
     let say = |text: &str| {
         let node = json!({"name": "say", "type": "template", "template": text});
@@ -136,7 +136,7 @@ async fn a_run_is_repeated_with_other_inputs_and_another_version() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_repeated_is_told() {
+async fn an_impossible_rerun_is_rejected_with_the_reason() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(counting()).published().create().await;
     let run = begin(&t, &workflow, "?wait=60", json!({})).await;

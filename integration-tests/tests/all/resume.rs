@@ -15,7 +15,7 @@ fn last_id(part: &str) -> Option<&str> {
 }
 
 #[tokio::test]
-async fn a_stream_cut_after_any_byte_goes_on_exactly() {
+async fn a_stream_cut_after_any_byte_resumes_exactly() {
     let t = TestService::start().await;
     let text = "Ein Satz – mit \u{1F600} – und noch einer.\n\n".repeat(8);
     let workflow = t.workflow().graph(graphs::words(&text, 8)).published().create().await;
@@ -38,14 +38,14 @@ async fn a_stream_cut_after_any_byte_goes_on_exactly() {
             let rest = t.resume(&stream, after).await.whole().await;
             // A reader that has to wait gets a comment that the stream is live.
             let events = rest.text().replace(": live\n\n", "");
-            assert_eq!(events, body[*end..], "behind {after:?}");
+            assert_eq!(events, body[*end..], "after {after:?}");
             assert_eq!(rest.status, if *end == body.len() { 204 } else { 200 });
         }
     }
 }
 
 #[tokio::test]
-async fn a_connection_cut_inside_an_event_is_resumed_behind_the_last_whole_one() {
+async fn a_connection_cut_inside_an_event_resumes_after_the_last_complete_one() {
     let t = TestService::start().await;
     let text = "one two three four five six seven eight nine ten ".repeat(3);
     let workflow = t.workflow().graph(graphs::words(&text, 20)).published().create().await;
@@ -64,16 +64,16 @@ async fn a_connection_cut_inside_an_event_is_resumed_behind_the_last_whole_one()
         drop(answer);
         let seen = String::from_utf8_lossy(&seen).into_owned();
         let after = last_id(&seen).map(str::to_owned);
-        let kept = seen.rfind("\n\n").map_or("", |at| &seen[..at + 2]).to_owned();
+        let complete = seen.rfind("\n\n").map_or("", |at| &seen[..at + 2]).to_owned();
         let rest = t.resume(&stream, after.as_deref()).await.rest().await;
         let all = t.resume(&stream, None).await.rest().await;
-        assert_eq!(kept + &without_mark(&rest), without_mark(&all), "cut after {cut} bytes");
+        assert_eq!(complete + &without_mark(&rest), without_mark(&all), "cut after {cut} bytes");
         assert!(all.contains("\"thread.item.done\",\"item\":{\"type\":\"assistant_message\""), "{all}");
     }
 }
 
 #[tokio::test]
-async fn the_clients_follow_over_many_cuts_hears_each_event_once() {
+async fn the_client_receives_each_event_once_over_many_cuts() {
     let t = TestService::start().await;
     let text = "a few words that take their time ".repeat(6);
     let workflow = t.workflow().graph(graphs::words(&text, 10)).published().create().await;
@@ -95,7 +95,7 @@ async fn the_clients_follow_over_many_cuts_hears_each_event_once() {
 }
 
 #[tokio::test]
-async fn the_place_is_named_by_header_or_query() {
+async fn a_header_or_query_selects_the_stream_position() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
@@ -139,7 +139,7 @@ async fn the_place_is_named_by_header_or_query() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_once_all_was_seen() {
+async fn a_completed_stream_has_no_content_after_its_last_event() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
@@ -154,7 +154,7 @@ async fn nothing_is_left_once_all_was_seen() {
 
 /// A reader that claims a position beyond the stream would wait for the end and miss everything until then.
 #[tokio::test]
-async fn a_place_that_a_running_turn_has_not_reached_is_refused_and_harms_nobody() {
+async fn a_position_beyond_a_running_stream_is_rejected() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::interrupted("so far", 5.0, " done")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -196,7 +196,7 @@ async fn every_reader_gets_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn a_stream_keeps_its_dialect_whoever_resumes_it() {
+async fn a_resumed_stream_keeps_its_dialect() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
@@ -207,7 +207,7 @@ async fn a_stream_keeps_its_dialect_whoever_resumes_it() {
 }
 
 #[tokio::test]
-async fn a_stream_is_the_same_after_an_orderly_restart() {
+async fn a_stream_is_the_same_after_a_restart() {
     let mut t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::words("before the restart", 5)).published().create().await;
     let client = t.visitor();
@@ -228,7 +228,7 @@ async fn a_stream_is_the_same_after_an_orderly_restart() {
 }
 
 #[tokio::test]
-async fn a_replay_marks_once_where_live_events_begin() {
+async fn a_replay_marks_the_start_of_live_events_once() {
     let t = TestService::start().await;
     let workflow =
         t.workflow().graph(graphs::words("one two three four five six ", 150)).published().create().await;
@@ -254,7 +254,7 @@ async fn a_replay_marks_once_where_live_events_begin() {
             let (replayed, live) = read.split_once(mark).unwrap();
             assert!(replayed.contains("two") && live.contains("six"), "{read}");
         }
-        assert_eq!(t.resume(&stream, None).await.rest().await.matches(mark).count(), 0, "it has ended");
+        assert_eq!(t.resume(&stream, None).await.rest().await.matches(mark).count(), 0, "the turn has ended");
         t.execute("DELETE FROM idempotency_keys").await;
     }
 }

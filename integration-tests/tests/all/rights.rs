@@ -27,8 +27,8 @@ async fn service(role: &str) -> (TestService, MailServer, String, String) {
 }
 
 async fn make_token(by: &Bearer<'_>, scopes: &[&str], workspaces: &[&str]) -> (String, String) {
-    let wanted = json!({"scopes": scopes, "workspaces": workspaces});
-    let made = by.post("/api/admin/service-tokens", &wanted).await;
+    let request = json!({"scopes": scopes, "workspaces": workspaces});
+    let made = by.post("/api/admin/service-tokens", &request).await;
     assert_eq!(made.status, 201, "{}", made.text());
     let text = |name: &str| made.value()[name].as_str().unwrap().to_owned();
     (text("id"), text("secret"))
@@ -57,7 +57,7 @@ async fn tokens_do_not_outlive_the_rights_of_their_maker() {
         assert_eq!(list(gone, "default").await, "401 auth.invalid_token");
     }
     assert_eq!(list(&elsewhere, "other").await, "200", "nothing has changed there");
-    assert_eq!(list(&others, "default").await, "200", "somebody else has made it");
+    assert_eq!(list(&others, "default").await, "200", "made by another user");
     let shown = root.get(&format!("/api/admin/service-tokens/{id}")).await.value();
     assert_eq!(
         (&shown["status"], &shown["revoked_reason"]),
@@ -75,7 +75,7 @@ async fn tokens_do_not_outlive_the_rights_of_their_maker() {
 /// A token's token, a secret obtained by rotating another maker's token, and tokens created with that: all of them end
 /// with the first member, and no others do.
 #[tokio::test]
-async fn what_a_members_tokens_have_made_ends_with_the_member() {
+async fn tokens_made_by_a_members_tokens_end_with_the_member() {
     for removed in [true, false] {
         let (t, _mail, bob, path) = service("admin").await;
         let root = t.root();
@@ -85,7 +85,7 @@ async fn what_a_members_tokens_have_made_ends_with_the_member() {
         let (third_id, third) = make_token(&t.bearer(&second), &["workflows:read"], &["default"]).await;
         // A revoked link in the middle does not break the chain.
         let (middle_id, middle) = make_token(&t.bearer(&second), &all, &["default"]).await;
-        let (_, behind) = make_token(&t.bearer(&middle), &["workflows:read"], &["default"]).await;
+        let (_, after_middle) = make_token(&t.bearer(&middle), &["workflows:read"], &["default"]).await;
         let revoke = format!("/api/admin/service-tokens/{middle_id}/revoke");
         assert_eq!(root.post(&revoke, &json!({"reason": "lost"})).await.status, 200);
         // Another maker's token, which one of Bob's rotates; its own holder keeps their rights.
@@ -98,7 +98,8 @@ async fn what_a_members_tokens_have_made_ends_with_the_member() {
         let again = t.bearer(&stolen).post(&rotate, &json!({"overlap_seconds": 3600})).await.value();
         let stolen_again = again["secret"].as_str().unwrap().to_owned();
         let list = async |token: &str| t.bearer(token).get("/api/workflows").await.refusal();
-        for good in [&first, &second, &third, &behind, &others, &before, &stolen, &with_stolen, &stolen_again]
+        for good in
+            [&first, &second, &third, &after_middle, &others, &before, &stolen, &with_stolen, &stolen_again]
         {
             assert_eq!(list(good).await, "200");
         }
@@ -108,7 +109,7 @@ async fn what_a_members_tokens_have_made_ends_with_the_member() {
             root.json("PATCH", &path, &json!({"role": "viewer"})).await.status
         };
         assert!(ended < 300);
-        for gone in [&first, &second, &third, &behind, &with_stolen] {
+        for gone in [&first, &second, &third, &after_middle, &with_stolen] {
             assert_eq!(list(gone).await, "401 auth.invalid_token");
         }
         for over in [&stolen, &stolen_again] {
@@ -127,14 +128,14 @@ async fn what_a_members_tokens_have_made_ends_with_the_member() {
 
 /// The member's request is in progress when their rights end.
 #[tokio::test]
-async fn a_token_that_is_being_made_does_not_escape() {
+async fn removing_a_member_ends_tokens_that_are_being_created() {
     let (t, _mail, bob, path) = service("admin").await;
     let all = ["workflows:read", "admin:tokens:write"];
     let (id, first) = make_token(&t.bearer(&bob), &all, &["default"]).await;
     let hold = t.hold(&format!("SELECT 1 FROM service_tokens WHERE id = '{id}' FOR UPDATE")).await;
-    let wanted = json!({"scopes": ["workflows:read"], "workspaces": ["default"]});
+    let request = json!({"scopes": ["workflows:read"], "workspaces": ["default"]});
     let (by_token, root) = (t.bearer(&first), t.root());
-    let (nothing, made) = (json!({}), by_token.post("/api/admin/service-tokens", &wanted));
+    let (nothing, made) = (json!({}), by_token.post("/api/admin/service-tokens", &request));
     let removed = async {
         t.waiting_for_locks(1).await;
         let removal = root.json("DELETE", &path, &nothing);
@@ -156,7 +157,7 @@ async fn a_token_that_is_being_made_does_not_escape() {
 
 /// The removal succeeds however fast their tokens rotate each other.
 #[tokio::test]
-async fn a_member_cannot_hold_up_their_removal() {
+async fn rotating_tokens_does_not_delay_the_removal_of_a_member() {
     let (t, _mail, bob, path) = service("admin").await;
     let all = ["workflows:read", "admin:tokens:write"];
     let mut tokens = Vec::new();
@@ -191,12 +192,16 @@ async fn a_member_cannot_hold_up_their_removal() {
 }
 
 #[tokio::test]
-async fn anybody_may_leave_and_nobody_may_be_left_without_an_owner() {
+async fn every_member_may_leave_but_the_last_owner() {
     let (t, _mail, bob, path) = service("viewer").await;
     let bob = t.bearer(&bob);
     let eve = t.root().post(MEMBERS, &json!({"email": "eve@example.org", "role": "viewer"})).await.value();
     let eve = format!("{MEMBERS}/{}", eve["user_id"].as_str().unwrap());
-    assert_eq!(bob.json("DELETE", &eve, &json!({})).await.refusal(), "403 auth.missing_scope", "not others");
+    assert_eq!(
+        bob.json("DELETE", &eve, &json!({})).await.refusal(),
+        "403 auth.missing_scope",
+        "only oneself"
+    );
     assert_eq!(bob.json("DELETE", &path, &json!({})).await.status, 204);
     assert_eq!(bob.get("/api/workflows").await.refusal(), "403 auth.missing_scope");
     let removed = t.root().get("/api/admin/audit?action=member.removed").await.value();
@@ -208,7 +213,7 @@ async fn anybody_may_leave_and_nobody_may_be_left_without_an_owner() {
 }
 
 #[tokio::test]
-async fn an_open_socket_and_an_open_stream_end_within_five_seconds() {
+async fn lost_rights_close_sockets_and_streams_within_five_seconds() {
     let (t, _mail, bob, path) = service("editor").await;
     let workflow = t.workflow().graph(graphs::delayed(600.0, "late")).create().await;
     let authorization = format!("Bearer {bob}");
@@ -234,7 +239,7 @@ async fn an_open_socket_and_an_open_stream_end_within_five_seconds() {
 
 /// A sender who delays a body's last byte is checked again when it arrives.
 #[tokio::test]
-async fn a_body_that_takes_its_time_is_judged_when_it_is_there() {
+async fn rights_are_checked_again_after_a_slow_body() {
     let (t, _mail, bob, path) = service("admin").await;
     let body = json!({"email": "sock@example.org", "role": "admin"}).to_string();
     let (first, last) = body.split_at(body.len() - 1);
@@ -259,7 +264,7 @@ async fn a_body_that_takes_its_time_is_judged_when_it_is_there() {
 
 /// An editor by now can neither grant nor revoke anything, however little.
 #[tokio::test]
-async fn who_was_an_admin_when_they_asked_is_none_when_it_is_done() {
+async fn changes_of_a_former_admin_are_rejected() {
     let (t, _mail, bob, _) = service("admin").await;
     let eve = t.root().post(MEMBERS, &json!({"email": "eve@example.org", "role": "viewer"})).await.value();
     let of_eve = format!("{MEMBERS}/{}", eve["user_id"].as_str().unwrap());
@@ -268,7 +273,7 @@ async fn who_was_an_admin_when_they_asked_is_none_when_it_is_done() {
                  UPDATE workspace_members SET role = 'editor' WHERE role = 'admin'";
     let hold = t.hold(holds).await;
     let bob = t.bearer(&bob);
-    let asks = async {
+    let changes = async {
         let new = json!({"email": "new@example.org", "role": "viewer"});
         let (nothing, viewer) = (json!({}), json!({"role": "viewer"}));
         tokio::join!(
@@ -281,7 +286,7 @@ async fn who_was_an_admin_when_they_asked_is_none_when_it_is_done() {
         t.waiting_for_locks(3).await;
         hold.release().await;
     };
-    let ((), (added, removed, changed)) = tokio::join!(released, asks);
+    let ((), (added, removed, changed)) = tokio::join!(released, changes);
     for answer in [added, removed, changed] {
         assert_eq!(answer.refusal(), "403 auth.missing_scope", "{}", answer.text());
     }
@@ -291,7 +296,7 @@ async fn who_was_an_admin_when_they_asked_is_none_when_it_is_done() {
 
 /// Two admins demote each other concurrently: the second is not an admin any more.
 #[tokio::test]
-async fn of_two_admins_who_demote_each_other_one_stays() {
+async fn one_of_two_admins_who_demote_each_other_stays() {
     let (t, mail, bob, path) = service("admin").await;
     let ada = t.root().post(MEMBERS, &json!({"email": "ada@example.org", "role": "admin"})).await.value();
     let of_ada = format!("{MEMBERS}/{}", ada["user_id"].as_str().unwrap());
@@ -313,7 +318,7 @@ async fn of_two_admins_who_demote_each_other_one_stays() {
 
 /// A key identifies a request in one workspace.
 #[tokio::test]
-async fn a_key_is_another_one_in_another_workspace() {
+async fn idempotency_keys_are_scoped_to_a_workspace() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     assert_eq!(t.root().post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
     let make = async |slug: &str| -> Value {
@@ -335,7 +340,7 @@ async fn a_key_is_another_one_in_another_workspace() {
 }
 
 #[tokio::test]
-async fn invitations_and_their_accounts_are_forgotten_in_the_end() {
+async fn expired_invitations_and_their_accounts_are_deleted() {
     let (t, _mail, _bob, _path) = service("editor").await;
     let eve = json!({"email": "eve@example.org", "role": "viewer"});
     assert_eq!(t.root().post(MEMBERS, &eve).await.status, 201);
@@ -351,7 +356,7 @@ async fn invitations_and_their_accounts_are_forgotten_in_the_end() {
 
 /// Visitor data is for admins and owners; an editor may change workflows but not read chats.
 #[tokio::test]
-async fn the_data_of_visitors_is_for_admins() {
+async fn visitor_data_requires_an_admin() {
     let (t, _mail, bob, path) = service("editor").await;
     let workflow = t.workflow().graph(graphs::reply("hi")).published().create().await;
     let chat = format!("/api/workflows/{}/chat", workflow.id);
@@ -380,7 +385,7 @@ async fn the_data_of_visitors_is_for_admins() {
 }
 
 #[tokio::test]
-async fn how_versions_become_live_is_for_publishers() {
+async fn changing_a_rollout_requires_an_admin() {
     let (t, _mail, bob, path) = service("editor").await;
     let workflow = t.workflow().graph(graphs::reply("one")).create().await;
     let at = format!("/api/workflows/{}", workflow.id);

@@ -16,7 +16,7 @@ async fn limited(t: &TestService, graph: Value, most: Value) -> Workflow {
 }
 
 #[tokio::test]
-async fn no_more_runs_are_under_way_than_may_be_and_all_end() {
+async fn concurrent_runs_stay_within_the_limit_and_all_end() {
     let t = TestService::with_manual_clock().await;
     let workflow =
         limited(&t, graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 1})], None), json!(2))
@@ -36,10 +36,8 @@ async fn no_more_runs_are_under_way_than_may_be_and_all_end() {
     let overlaps = "SELECT coalesce(max(n), 0)::text FROM (SELECT count(*) AS n FROM runs a JOIN runs b
                     ON b.started_at <= a.started_at AND b.finished_at > a.started_at GROUP BY a.id) t";
     assert_eq!(t.scalar(overlaps).await, "2");
-    until("the places are given back", async || {
-        t.scalar("SELECT count(*)::text FROM run_places").await == "0"
-    })
-    .await;
+    until("the slots are released", async || t.scalar("SELECT count(*)::text FROM run_places").await == "0")
+        .await;
     // In the order of their requests, except for the two that run concurrently.
     let out_of_order = "SELECT count(*)::text FROM (SELECT started_at, lag(started_at, 2) OVER (ORDER BY id) AS before FROM runs) t
                         WHERE started_at < before";
@@ -47,7 +45,7 @@ async fn no_more_runs_are_under_way_than_may_be_and_all_end() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_gives_its_place_to_another() {
+async fn a_waiting_run_frees_its_slot() {
     let t = TestService::start().await;
     let wait = json!({"name": "ok", "type": "wait_for_input"});
     let workflow = limited(&t, graphs::chain(&[wait], None), json!(1)).await;
@@ -62,7 +60,7 @@ async fn a_run_that_waits_gives_its_place_to_another() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_its_turn_is_stopped_and_outlives_a_restart() {
+async fn queued_runs_are_cancelled_and_outlive_a_restart() {
     let endpoint = Endpoint::holding().await;
     let mut t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
     let ask = json!({"name": "ask", "type": "llm", "model": "openai/test", "user": "why"});
@@ -75,18 +73,16 @@ async fn a_run_that_waits_for_its_turn_is_stopped_and_outlives_a_restart() {
     assert_eq!(t.post(&cancel(&second), "").await.value()["status"], "cancelled");
     assert_eq!(record(&t, &third).await["status"], "queued");
     t.restart().await;
-    assert_eq!(record(&t, &third).await["status"], "queued", "the first one goes on and keeps its place");
+    assert_eq!(record(&t, &third).await["status"], "queued", "the first run continues and keeps its slot");
     assert_eq!(t.post(&cancel(&first), "").await.value()["status"], "cancelled");
     becomes(&t, &third, "running").await;
     t.post(&cancel(&third), "").await;
-    until("the places are given back", async || {
-        t.scalar("SELECT count(*)::text FROM run_places").await == "0"
-    })
-    .await;
+    until("the slots are released", async || t.scalar("SELECT count(*)::text FROM run_places").await == "0")
+        .await;
 }
 
 #[tokio::test]
-async fn the_limit_may_be_taken_away_and_is_checked() {
+async fn the_limit_is_validated_and_can_be_removed() {
     let t = TestService::start().await;
     let workflow =
         limited(&t, graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 60})], None), json!(1))
@@ -109,7 +105,7 @@ async fn the_limit_may_be_taken_away_and_is_checked() {
 
 /// Limits of single nodes multiply; a run's limits do not.
 #[tokio::test]
-async fn a_workflow_that_calls_itself_three_times_starves_nobody() {
+async fn a_recursive_workflow_ends_and_does_not_starve_others() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
     let again = json!({"type": "sub_workflow", "workflow": workflow.handle});

@@ -47,7 +47,7 @@ async fn runs_of_all_workflows_are_listed_and_filtered() {
     assert_eq!((&shown["error"]["node"], shown.get("inputs")), (&json!("no"), None));
     assert_eq!((&all["data"][1]["waits"], &all["data"][3]["waits"]), (&json!(true), &json!(false)));
     let thread = all["data"][0]["thread_id"].as_str().unwrap().to_owned();
-    for (query, wanted) in [
+    for (query, expected) in [
         ("?status=failed", vec![id(&second)]),
         ("?status=failed,waiting", vec![id(&third), id(&second)]),
         ("?workflow=good", vec![turn.clone(), id(&first)]),
@@ -59,7 +59,7 @@ async fn runs_of_all_workflows_are_listed_and_filtered() {
         ("?to=2020-01-01T00:00:00Z", vec![]),
         (&format!("?thread={thread}"), vec![turn.clone()]),
     ] {
-        assert_eq!(ids(&list(&t, query).await), wanted, "{query}");
+        assert_eq!(ids(&list(&t, query).await), expected, "{query}");
     }
     // All pages together have each run once.
     let mut seen = Vec::new();
@@ -103,7 +103,7 @@ async fn an_unchanged_page_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn another_workspace_sees_nothing_of_them() {
+async fn other_workspaces_do_not_list_the_runs() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("hi")).create().await;
     begin(&t, &workflow, "?wait=60", json!({"message": "a"})).await;
@@ -114,7 +114,7 @@ async fn another_workspace_sees_nothing_of_them() {
 
 /// Few of many runs match: the pages are short, and together they have all of them.
 #[tokio::test]
-async fn a_rare_run_is_found_behind_many() {
+async fn a_rare_match_is_found_among_many_runs() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("hi")).create().await;
     let rare = begin(&t, &workflow, "?wait=60", json!({"message": "a"})).await;
@@ -143,7 +143,7 @@ async fn a_rare_run_is_found_behind_many() {
 }
 
 #[tokio::test]
-async fn a_run_says_until_when_it_waits() {
+async fn a_waiting_run_shows_when_it_resumes() {
     let t = TestService::with_manual_clock().await;
     let delay = json!({"name": "wait", "type": "delay", "seconds": 3_600});
     let workflow = t.workflow().graph(graphs::chain(&[delay], None)).create().await;
@@ -154,6 +154,6 @@ async fn a_run_says_until_when_it_waits() {
     t.advance(Duration::from_secs(3_600));
     let ended = async || record(&t, &run).await["status"] == "succeeded";
     // The next check for due runs may begin its wait only after the jump.
-    t.while_time_passes(until("its end", ended)).await;
+    t.while_time_passes(until("the run ends", ended)).await;
     assert_eq!(record(&t, &run).await["resumes_at"], Value::Null);
 }

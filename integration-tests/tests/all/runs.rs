@@ -81,7 +81,7 @@ async fn a_run_is_accepted_at_once_and_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn who_waits_gets_the_result() {
+async fn a_request_with_wait_returns_the_result() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(sum()).create().await;
     let inputs = json!({"a": 1.5, "b": 2});
@@ -97,7 +97,7 @@ async fn who_waits_gets_the_result() {
 }
 
 #[tokio::test]
-async fn inputs_that_do_not_fit_begin_no_run() {
+async fn invalid_inputs_start_no_run() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(sum()).create().await;
     let refused = begin(&t, &workflow, "", json!({"inputs": {"a": "1", "c": 2}})).await;
@@ -128,7 +128,7 @@ async fn inputs_that_do_not_fit_begin_no_run() {
 }
 
 #[tokio::test]
-async fn a_run_that_fails_says_where_and_why() {
+async fn a_failed_run_has_its_node_and_error() {
     let t = TestService::start().await;
     let nodes = [
         json!({"name": "look", "type": "assert", "when": "inputs.n > 1", "message": "{{ inputs.n }} is too small"}),
@@ -146,7 +146,7 @@ async fn a_run_that_fails_says_where_and_why() {
 }
 
 #[tokio::test]
-async fn events_tell_all_that_happens_and_go_on_behind_any_of_them() {
+async fn events_report_every_step_and_resume_after_any_event() {
     let t = TestService::start().await;
     let graph = json!({
         "format": "graph/1",
@@ -173,12 +173,12 @@ async fn events_tell_all_that_happens_and_go_on_behind_any_of_them() {
     for kind in ["step_completed", "progress", "notice"] {
         assert!(kinds.contains(&kind), "{kinds:?}");
     }
-    let said: String = all
+    let text: String = all
         .iter()
         .filter(|event| event["type"] == "output_delta")
         .map(|event| event["payload"]["text"].as_str().unwrap())
         .collect();
-    assert_eq!(said, "one two three");
+    assert_eq!(text, "one two three");
     // The live events equal the stored ones, and each event is a valid resume position.
     let stored = t.open("GET", &format!("/api/runs/{run}/events"), &[], "").await.rest().await;
     assert_eq!(body, stored);
@@ -214,7 +214,7 @@ async fn a_retry_with_the_same_key_begins_no_second_run() {
 
 /// The first response counts, even if the same run could not be started any more.
 #[tokio::test]
-async fn a_retry_is_answered_whatever_has_become_of_the_workflow() {
+async fn a_retry_is_replayed_after_the_workflow_changed() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("hi")).create().await;
     let path = format!("/api/workflows/{}/runs", workflow.handle);
@@ -252,7 +252,7 @@ async fn a_retry_is_answered_whatever_has_become_of_the_workflow() {
 }
 
 #[tokio::test]
-async fn a_place_in_the_events_is_judged_with_the_whole_query() {
+async fn the_event_position_is_validated_with_the_whole_query() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("hi")).create().await;
     let run = id(&begin(&t, &workflow, "?wait=10", json!({})).await);
@@ -262,11 +262,15 @@ async fn a_place_in_the_events_is_judged_with_the_whole_query() {
         ["/aftr unknown_parameter", "/after format"]
     );
     let head = t.open("HEAD", &path, &[], "").await;
-    assert_eq!((head.status, head.header("allow")), (405, Some("GET")), "nothing of a stream is known ahead");
+    assert_eq!(
+        (head.status, head.header("allow")),
+        (405, Some("GET")),
+        "a stream has no known headers in advance"
+    );
 }
 
 #[tokio::test]
-async fn every_list_takes_the_same_bounds_and_says_where_it_goes_on() {
+async fn every_list_has_the_same_limits_and_a_cursor() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("a")).create().await;
     for text in ["b", "c"] {
@@ -319,7 +323,7 @@ async fn a_list_shows_the_newest_first_and_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_stop_is_durable_and_as_often_as_one_likes() {
+async fn a_cancellation_is_durable_and_idempotent() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::delayed(60.0, "late")).create().await;
     let run = id(&begin(&t, &workflow, "", json!({})).await);
@@ -335,7 +339,7 @@ async fn a_stop_is_durable_and_as_often_as_one_likes() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_after_a_restart_without_repeating_what_it_has_done() {
+async fn a_run_continues_after_a_restart_without_repeating_steps() {
     let mut t = TestService::start().await;
     let graph = json!({
         "format": "graph/1",

@@ -63,7 +63,7 @@ fn near(hit: &Value, score: f64) -> bool {
 const STORY: &str = "A quick brown fox\n\nxof nworb kciuq a\n\nZebras doze, zzz";
 
 #[tokio::test]
-async fn what_one_workflow_keeps_another_finds_by_words_by_vectors_and_by_both() {
+async fn documents_are_found_by_text_by_vectors_and_by_both() {
     let endpoint = Endpoint::quick().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
     let keep = t.workflow().graph(keeping()).create().await;
@@ -73,11 +73,11 @@ async fn what_one_workflow_keeps_another_finds_by_words_by_vectors_and_by_both()
         (&nothing["error"]["code"], &nothing["error"]["node"]),
         (&json!("index.not_found"), &json!("text"))
     );
-    let kept = run(&t, &keep, json!({"document": "a.md", "text": STORY})).await;
+    let stored = run(&t, &keep, json!({"document": "a.md", "text": STORY})).await;
     assert_eq!(
-        kept["output"],
+        stored["output"],
         json!({"index": "stories", "document": "a.md", "chunks": 3, "replaced": 0}),
-        "{kept}"
+        "{stored}"
     );
     let german = json!({"document": "b.md", "text": "Der quick brown fox", "language": "de"});
     assert_eq!(run(&t, &keep, german).await["output"]["chunks"], 1);
@@ -98,8 +98,8 @@ async fn what_one_workflow_keeps_another_finds_by_words_by_vectors_and_by_both()
 
     // Indexing the same document again gives the same index, and a shorter one leaves no old chunks.
     let before = t.scalar(FIGURES).await;
-    let (tables, told) = before.split_once(" = ").unwrap();
-    assert!(tables.starts_with("2 4 4 ") && tables.ends_with(&told[2..]), "{before}");
+    let (tables, figures) = before.split_once(" = ").unwrap();
+    assert!(tables.starts_with("2 4 4 ") && tables.ends_with(&figures[2..]), "{before}");
     for replaced in [3, 3] {
         let again = run(&t, &keep, json!({"document": "a.md", "text": STORY})).await;
         assert_eq!(again["output"]["replaced"], replaced);
@@ -112,7 +112,7 @@ async fn what_one_workflow_keeps_another_finds_by_words_by_vectors_and_by_both()
 }
 
 #[tokio::test]
-async fn an_index_says_what_it_does_not_take_and_stays_as_it_was() {
+async fn an_index_rejects_invalid_chunks_without_a_change() {
     let endpoint = Endpoint::quick().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
     let keep = t.workflow().graph(keeping()).create().await;
@@ -128,8 +128,8 @@ async fn an_index_says_what_it_does_not_take_and_stays_as_it_was() {
         let workflow = t.workflow().graph(graph).create().await;
         let ended = run(&t, &workflow, inputs).await;
         assert_eq!(ended["status"], "failed", "{ended}");
-        let said = |member: &str| ended["error"][member].as_str().unwrap().to_owned();
-        (said("code"), said("message"))
+        let error = |member: &str| ended["error"][member].as_str().unwrap().to_owned();
+        (error("code"), error("message"))
     };
     let (code, message) =
         failing(plain(json!({})), json!({"chunks": [{"text": "a", "vector": [1, 2]}]})).await;
@@ -160,7 +160,7 @@ async fn an_index_says_what_it_does_not_take_and_stays_as_it_was() {
 }
 
 #[tokio::test]
-async fn another_workspace_has_indexes_of_its_own() {
+async fn indexes_are_separate_in_each_workspace() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
     assert_eq!(root.post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
@@ -179,12 +179,12 @@ async fn another_workspace_has_indexes_of_its_own() {
     let theirs = t.workflow().by(elsewhere.clone()).graph(find).create().await;
     assert_eq!(go(&theirs, "").await["error"]["code"], "index.not_found");
     let keeps = t.workflow().by(elsewhere).graph(keep).create().await;
-    assert_eq!(go(&keeps, "their word").await["output"], 0, "nothing of ours is replaced");
+    assert_eq!(go(&keeps, "their word").await["output"], 0, "indexes of other workspaces are not replaced");
     assert_eq!(go(&theirs, "").await["output"], json!([]));
 }
 
 #[tokio::test]
-async fn kills_double_nothing_and_leave_no_half_document() {
+async fn kills_leave_neither_duplicate_nor_partial_documents() {
     let database = TestDatabase::create().await;
     let folder = tempfile::tempdir().unwrap();
     let mut service = Service::new(folder.path(), Some(database.dsn()));
@@ -199,7 +199,7 @@ async fn kills_double_nothing_and_leave_no_half_document() {
         ],
         Some(json!("{{ results.keep.chunks }}")),
     );
-    until("the service is there", async || client.workflows().await.is_ok()).await;
+    until("the service is ready", async || client.workflows().await.is_ok()).await;
     let workflow = client.create_workflow(&new).await.unwrap().id;
     let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
     client.save_version(&workflow, &version).await.unwrap();
@@ -213,10 +213,10 @@ async fn kills_double_nothing_and_leave_no_half_document() {
         integration_tests::pause(40 * kill).await;
         service.kill();
         service.start();
-        until("the service is there", async || client.workflows().await.is_ok()).await;
+        until("the service is ready", async || client.workflows().await.is_ok()).await;
     }
     let left = "SELECT count(*)::text FROM runs WHERE status <> 'succeeded'";
-    until("every run ends well", async || database.scalar(left).await == "0").await;
+    until("every run succeeds", async || database.scalar(left).await == "0").await;
     let chunks = database.scalar("SELECT DISTINCT output FROM runs").await;
     let chunks: u32 = chunks.parse().unwrap();
     assert!(chunks > 90, "{chunks}");
@@ -226,14 +226,14 @@ async fn kills_double_nothing_and_leave_no_half_document() {
 }
 
 #[tokio::test]
-async fn indexes_are_listed_and_deleted_with_all_that_they_hold() {
+async fn indexes_are_listed_and_deleted_with_their_documents() {
     let mut t = TestService::start().await;
     let keep = json!({"name": "keep", "type": "index_upsert", "index": "{{ inputs.index }}", "document": "{{ inputs.document }}",
                       "chunks": ["some words", "other words"]});
     let keep = t.workflow().graph(graphs::chain(&[keep], None)).create().await;
     for (index, document) in [("stories", "a"), ("stories", "b"), ("a name/with ö", "a")] {
-        let kept = run(&t, &keep, json!({"index": index, "document": document})).await;
-        assert_eq!(kept["status"], "succeeded", "{kept}");
+        let stored = run(&t, &keep, json!({"index": index, "document": document})).await;
+        assert_eq!(stored["status"], "succeeded", "{stored}");
     }
     let list = t.get("/api/indexes").await.value();
     assert_eq!(

@@ -6,7 +6,7 @@ use integration_tests::{AnswerExt, TestService, chat, events, graphs, pause, unt
 use kernel::Clock;
 
 #[tokio::test]
-async fn a_short_reply_comes_to_its_end_before_the_stop() {
+async fn a_short_reply_completes_before_the_shutdown() {
     let mut t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::words(&"word ".repeat(40), 30)).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -21,7 +21,7 @@ async fn a_short_reply_comes_to_its_end_before_the_stop() {
 }
 
 #[tokio::test]
-async fn a_long_reply_is_handed_over_and_its_reader_told_to_come_back() {
+async fn a_long_reply_is_released_and_its_reader_gets_a_retry() {
     let mut t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::parked("before ", 600.0, "after")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -56,7 +56,7 @@ async fn a_long_reply_is_handed_over_and_its_reader_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_reply_cut_by_the_stop_goes_on_with_the_same_text() {
+async fn a_reply_interrupted_by_the_shutdown_continues_with_the_same_text() {
     let mut t = TestService::builder()
         .manual_clock()
         // No client reads during the shutdown.
@@ -90,7 +90,7 @@ async fn a_reply_cut_by_the_stop_goes_on_with_the_same_text() {
 }
 
 #[tokio::test]
-async fn messages_that_waited_are_answered_after_the_next_start() {
+async fn queued_messages_are_answered_after_the_next_start() {
     let mut t = TestService::with_manual_clock().await;
     let workflow =
         t.workflow().graph(graphs::delayed(5.0, "{{ inputs.message }}")).published().create().await;
@@ -128,7 +128,7 @@ async fn messages_that_waited_are_answered_after_the_next_start() {
 }
 
 #[tokio::test]
-async fn nobody_is_let_in_and_no_turn_begun_while_it_stops() {
+async fn a_stopping_service_accepts_no_connection_and_starts_no_turn() {
     let mut t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::delayed(5.0, "done")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -155,7 +155,7 @@ async fn nobody_is_let_in_and_no_turn_begun_while_it_stops() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_does_not_hold_the_stop_up() {
+async fn an_idle_connection_does_not_delay_the_shutdown() {
     let mut t = TestService::start().await;
     let client = t.visitor();
     client.health().await.unwrap();
@@ -170,7 +170,7 @@ async fn an_idle_connection_does_not_hold_the_stop_up() {
 }
 
 #[tokio::test]
-async fn nothing_that_was_acknowledged_is_lost_by_stops_amid_the_traffic() {
+async fn shutdowns_under_load_lose_no_acknowledged_message() {
     let mut t = TestService::start().await;
     let workflow = t
         .workflow()
@@ -218,7 +218,7 @@ async fn nothing_that_was_acknowledged_is_lost_by_stops_amid_the_traffic() {
 }
 
 #[tokio::test]
-async fn the_deepest_request_is_taken_up_again_after_a_restart() {
+async fn the_deepest_request_is_resumed_after_a_restart() {
     let mut t = TestService::builder()
         .manual_clock()
         // No client reads during the shutdown.

@@ -85,7 +85,7 @@ async fn a_second_signal_ends_the_process_at_once() {
 }
 
 #[tokio::test]
-async fn the_watchdog_ends_a_stop_that_does_not_end() {
+async fn the_watchdog_ends_a_stuck_shutdown() {
     let folder = tempfile::tempdir().unwrap();
     let mut service = Service::new(folder.path(), None);
     service.start();

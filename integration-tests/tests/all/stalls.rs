@@ -23,7 +23,7 @@ async fn service() -> (TestService, Cable) {
 }
 
 #[tokio::test]
-async fn requests_are_answered_in_time_while_the_database_is_stalled() {
+async fn requests_are_answered_in_time_while_the_database_stalls() {
     let (t, cable) = service().await;
     let workflow = t.workflow().graph(graphs::words("done", 0)).create().await;
     let path = format!("/api/workflows/{}/runs", workflow.id);

@@ -5,13 +5,13 @@ use integration_tests::{Builder, TestService, chat};
 
 async fn refusal(builder: Builder) -> String {
     match builder.try_start().await {
-        Ok(_) => panic!("it started"),
+        Ok(_) => panic!("the service started"),
         Err(text) => text,
     }
 }
 
 #[tokio::test]
-async fn an_address_that_others_can_reach_needs_protection() {
+async fn a_reachable_address_requires_protection() {
     for host in ["0.0.0.0", "::"] {
         for mode in [None, Some("optional"), Some("disabled")] {
             let mut builder = TestService::builder().set("SERVICE_HOST", host);
@@ -27,11 +27,11 @@ async fn an_address_that_others_can_reach_needs_protection() {
         .set("SERVICE_HOST", "0.0.0.0")
         .set("SERVICE_AUTH_MODE", "disabled")
         .set("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", "0123456789abcdef0123456789abcdef");
-    assert!(refusal(disabled).await.starts_with("SERVICE_AUTH_MODE=disabled"), "a token nobody looks at");
+    assert!(refusal(disabled).await.starts_with("SERVICE_AUTH_MODE=disabled"), "an ignored token");
 }
 
 #[tokio::test]
-async fn whatever_protects_it_may_be_reached() {
+async fn a_protected_service_may_listen_on_all_addresses() {
     let protections = [
         ("SERVICE_AUTH_MODE", "required"),
         ("SERVICE_AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef"),
@@ -65,7 +65,7 @@ async fn authentication_may_be_disabled_on_loopback() {
 }
 
 #[tokio::test]
-async fn bad_settings_are_all_named_at_once() {
+async fn all_bad_settings_are_reported_at_once() {
     let bad = TestService::builder()
         .set("SERVICE_CHAT_DISCONNECT_GRACE", "soon")
         .set("SERVICE_CORS_ALLOW_ORIGINS", "*")
@@ -106,7 +106,7 @@ async fn a_second_service_on_the_same_folder_or_port_is_refused() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_of_this_machine_is_named() {
+async fn an_address_of_another_machine_is_reported() {
     let elsewhere = TestService::builder()
         .set("SERVICE_HOST", "192.0.2.1")
         .set("SERVICE_AUTH_MODE", "disabled")
@@ -117,7 +117,7 @@ async fn an_address_that_is_none_of_this_machine_is_named() {
 }
 
 #[tokio::test]
-async fn a_data_folder_that_is_a_file_is_named() {
+async fn a_data_folder_that_is_a_file_is_reported() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().display().to_string();
     let text = refusal(TestService::builder().set("SERVICE_DATA_DIR", &path)).await;
@@ -151,7 +151,7 @@ const OTHER: &str = r#"{"active": "red", "keys": {"red": "AAECAwQFBgcICQoLDA0ODx
 const BOTH: &str = r#"{"active": "red", "keys": {"red": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "blue": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}}"#;
 
 #[tokio::test]
-async fn a_vault_key_that_is_missing_is_named() {
+async fn a_missing_vault_key_is_reported() {
     let t = TestService::builder().set("SERVICE_VAULT_KEYS", KEYS).start().await;
     let dsn = &t.variables()["SERVICE_POSTGRES_DSN"];
     assert_eq!(t.scalar("SELECT sealed_under FROM service_keys WHERE name = 'visitor'").await, "blue");
@@ -167,7 +167,7 @@ async fn a_vault_key_that_is_missing_is_named() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_there_is_named_without_its_password() {
+async fn a_missing_database_is_reported_without_its_password() {
     let dsn = "host=127.0.0.1 port=1 user=x password=hunter2 dbname=x connect_timeout=2";
     let text = refusal(TestService::builder().set("SERVICE_POSTGRES_DSN", dsn)).await;
     assert!(text.contains("database cannot be reached"), "{text}");

@@ -10,12 +10,12 @@ async fn status(t: &TestService) -> String {
     t.scalar("SELECT status FROM runs ORDER BY id DESC LIMIT 1").await
 }
 
-async fn has_status(t: &TestService, wanted: &str) {
-    until(wanted, async || status(t).await == wanted).await;
+async fn has_status(t: &TestService, expected: &str) {
+    until(expected, async || status(t).await == expected).await;
 }
 
 #[tokio::test]
-async fn a_stopped_reply_keeps_what_was_said() {
+async fn a_stopped_reply_keeps_its_text() {
     for headers in [&[][..], &[("chatkit-frame-instance-id", "f")][..]] {
         let t = TestService::with_manual_clock().await;
         let workflow =
@@ -34,7 +34,7 @@ async fn a_stopped_reply_keeps_what_was_said() {
             (&done["item"]["status"], &done["item"]["reason"]),
             (&json!("incomplete"), &json!("stopped"))
         );
-        assert!(!seen.contains("user stopped"), "what the model is told is not sent: {seen}");
+        assert!(!seen.contains("user stopped"), "the instruction to the model is not sent: {seen}");
         let items = "SELECT string_agg(content::json->>'type', ' ' ORDER BY id) FROM thread_items";
         assert_eq!(t.scalar(items).await, "user_message assistant_message sdk_hidden_context");
         let run = "SELECT status || ' ' || (error::json->>'code') || ' ' || (cancel_requested_at IS NOT NULL) FROM runs";
@@ -44,7 +44,7 @@ async fn a_stopped_reply_keeps_what_was_said() {
 }
 
 #[tokio::test]
-async fn the_model_is_told_that_the_answer_before_was_stopped() {
+async fn the_model_learns_that_the_previous_answer_was_stopped() {
     let t = TestService::with_manual_clock().await;
     let text = "{% for m in messages %}{{ m.role }}: {{ m.content }}|{% endfor %}";
     let graph = json!({"format": "graph/1", "nodes": [
@@ -64,7 +64,7 @@ async fn the_model_is_told_that_the_answer_before_was_stopped() {
 }
 
 #[tokio::test]
-async fn a_turn_stopped_before_it_said_anything_ends_with_a_notice() {
+async fn a_turn_stopped_before_any_text_ends_with_a_notice() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::delayed(60.0, "never")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -100,7 +100,7 @@ async fn a_waiting_turn_is_stopped_without_running() {
 }
 
 #[tokio::test]
-async fn stopping_is_idempotent_and_says_how_the_turn_stands() {
+async fn stopping_is_idempotent_and_returns_the_turn_status() {
     let t = TestService::start().await;
     let slow = t.workflow().graph(graphs::delayed(600.0, "never")).published().create().await;
     let echo = t.workflow().echo().published().create().await;
@@ -155,7 +155,7 @@ async fn status_of(t: &TestService, workflow: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_turn_whose_last_reader_has_gone_is_stopped_after_the_grace() {
+async fn a_turn_without_readers_is_stopped_after_the_grace_period() {
     let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "30").manual_clock().start().await;
     let workflow =
         t.workflow().graph(graphs::interrupted("so far", 600.0, "never")).published().create().await;
@@ -206,7 +206,7 @@ async fn a_reader_that_closes_a_silent_stream_is_noticed_at_once() {
 }
 
 #[tokio::test]
-async fn a_reader_who_comes_back_in_time_ends_the_countdown() {
+async fn a_returning_reader_cancels_the_countdown() {
     let t = TestService::with_manual_clock().await;
     let workflow =
         t.workflow().graph(graphs::interrupted("so far", 600.0, " and on")).published().create().await;
@@ -229,7 +229,7 @@ async fn a_reader_who_comes_back_in_time_ends_the_countdown() {
 }
 
 #[tokio::test]
-async fn without_any_grace_a_turn_ends_with_its_reader() {
+async fn a_turn_ends_with_its_reader_without_a_grace_period() {
     let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "0").start().await;
     let workflow = t.workflow().graph(graphs::words(&"word ".repeat(1000), 10)).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -240,7 +240,7 @@ async fn without_any_grace_a_turn_ends_with_its_reader() {
 }
 
 #[tokio::test]
-async fn with_an_endless_grace_a_turn_needs_no_reader() {
+async fn an_endless_grace_period_needs_no_reader() {
     let t =
         TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "forever").manual_clock().start().await;
     let workflow = t.workflow().graph(graphs::delayed(1_000.0, "at last")).published().create().await;
@@ -275,7 +275,7 @@ async fn the_countdown_of_a_waiting_turn_begins_with_the_turn() {
 
 /// Nothing of it is stored, so readers drop it as well.
 #[tokio::test]
-async fn a_stopped_reply_without_words_is_taken_back() {
+async fn a_stopped_reply_without_text_is_removed() {
     for headers in [&[][..], &[("chatkit-frame-instance-id", "f")][..]] {
         let t = TestService::with_manual_clock().await;
         let workflow =

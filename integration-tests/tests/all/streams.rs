@@ -44,7 +44,7 @@ async fn a_waiting_turns_stream_pings_too() {
 
 /// A client reads two million bytes byte by byte, while others chat.
 #[tokio::test]
-async fn a_slow_reader_gets_everything_and_harms_nobody() {
+async fn a_slow_reader_gets_every_event_and_does_not_affect_others() {
     let t = TestService::start().await;
     let text = "{% for i in range(40) %}{{ inputs.message }}{% endfor %}";
     let workflow = t.workflow().graph(graphs::words(text, 0)).published().create().await;
@@ -99,7 +99,7 @@ async fn a_reply_in_one_piece_of_six_megabytes_arrives() {
 }
 
 #[tokio::test]
-async fn several_nodes_write_one_message_in_the_order_of_the_file() {
+async fn several_nodes_write_one_message_in_graph_order() {
     let t = TestService::start().await;
     let graph = json!({"format": "graph/1", "nodes": [
         {"name": "a", "type": "reply", "text": "slow and first ", "pieces": "words", "pause_ms": 30},
@@ -114,7 +114,7 @@ async fn several_nodes_write_one_message_in_the_order_of_the_file() {
 }
 
 #[tokio::test]
-async fn many_connections_that_come_and_go_leave_nothing_behind() {
+async fn short_connections_leave_nothing_behind() {
     let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "0").start().await;
     let workflow = t.workflow().graph(graphs::words(&"word ".repeat(50), 2)).published().create().await;
     for round in 0..60 {
@@ -139,7 +139,7 @@ async fn many_connections_that_come_and_go_leave_nothing_behind() {
 
 /// A run's stream has its own address, and its own rules.
 #[tokio::test]
-async fn the_stream_of_a_run_is_none_of_the_chats() {
+async fn run_streams_are_not_chat_streams() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::delayed(5.0, "done")).published().create().await;
     let begun = t.post(&format!("/api/workflows/{}/runs", workflow.id), r#"{"inputs": {}}"#).await;
@@ -157,7 +157,7 @@ async fn the_stream_of_a_run_is_none_of_the_chats() {
 
 /// A client that gets "stream not found" does not come back.
 #[tokio::test]
-async fn a_database_that_refuses_is_no_missing_stream() {
+async fn a_database_error_is_not_reported_as_a_missing_stream() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let stream = t.anonymous().say(&workflow.id, "hi").await.unwrap().stream_id;
@@ -173,7 +173,7 @@ async fn a_database_that_refuses_is_no_missing_stream() {
 
 /// The remains of lost connections do not lock a visitor out.
 #[tokio::test]
-async fn who_resumes_a_stream_has_the_place_of_an_old_reader_of_it() {
+async fn a_resumed_stream_replaces_an_old_reader() {
     let t = TestService::builder().alone().set("SERVICE_CHAT_MAX_STREAMS", "2").start().await;
     let workflow =
         t.workflow().graph(graphs::interrupted("First. ", 60.0, "Never.")).published().create().await;

@@ -17,16 +17,19 @@ async fn refused(client: &Client, workflow: &Workflow, thread: &str) -> Option<S
 }
 
 #[tokio::test]
-async fn a_thread_is_called_after_its_first_message_until_it_is_renamed() {
+async fn a_thread_has_the_title_of_its_first_message_until_it_is_renamed() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.visitor();
     let long = format!("\n  Where is {}\nIt is number 7.", "my order ".repeat(20));
     let title = "Where is my order my order my order my order my order my";
     let turn = client.say(&workflow.id, &long).await.unwrap();
-    let told: Vec<Value> = turn.events.iter().map(|e| serde_json::to_value(&e.event).unwrap()).collect();
-    assert_eq!(told[3]["type"], "thread.updated", "behind the user's message and the options");
-    assert_eq!((&told[3]["thread"]["title"], &told[0]["thread"]["title"]), (&json!(title), &json!(null)));
+    let received: Vec<Value> = turn.events.iter().map(|e| serde_json::to_value(&e.event).unwrap()).collect();
+    assert_eq!(received[3]["type"], "thread.updated", "after the user's message and the options");
+    assert_eq!(
+        (&received[3]["thread"]["title"], &received[0]["thread"]["title"]),
+        (&json!(title), &json!(null))
+    );
     client.say_in(&workflow.id, &turn.thread_id, "Another line").await.unwrap();
     assert_eq!(titles(&client, &workflow).await, [Some(title.to_owned())]);
     let renamed = client.rename_thread(&workflow.id, &turn.thread_id, "  My\norder\u{0} ").await.unwrap();
@@ -38,7 +41,7 @@ async fn a_thread_is_called_after_its_first_message_until_it_is_renamed() {
 }
 
 #[tokio::test]
-async fn a_deleted_thread_is_gone_for_everybody() {
+async fn a_deleted_thread_is_not_found_by_any_caller() {
     let mut t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.visitor();
@@ -110,7 +113,7 @@ async fn the_turns_of_a_deleted_thread_are_stopped() {
 }
 
 #[tokio::test]
-async fn feedback_is_kept_for_each_item_and_the_last_word_counts() {
+async fn the_last_feedback_on_each_item_is_kept() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.visitor();

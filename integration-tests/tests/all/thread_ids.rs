@@ -5,7 +5,7 @@ use serde_json::json;
 use wire::chat::FeedbackKind::Positive;
 
 /// A chat whose trace, output and text contain the thread's id.
-fn telling() -> serde_json::Value {
+fn revealing_graph() -> serde_json::Value {
     let nodes = [
         json!({"name": "note", "type": "set", "values": {"thread_id": "{{ inputs.thread_id }}"}}),
         json!({"name": "say", "type": "reply", "text": "Your conversation is {{ inputs.thread_id }}."}),
@@ -14,7 +14,7 @@ fn telling() -> serde_json::Value {
 }
 
 /// A turn with feedback, and a dataset made from it.
-struct Told<'a> {
+struct RatedTurn<'a> {
     workflow: Workflow,
     thread: String,
     stream: String,
@@ -23,9 +23,9 @@ struct Told<'a> {
     viewer: Bearer<'a>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> RatedTurn<'a> {
     async fn new(t: &'a TestService) -> Self {
-        let workflow = t.workflow().graph(telling()).published().create().await;
+        let workflow = t.workflow().graph(revealing_graph()).published().create().await;
         let visitor = t.visitor();
         let turn = visitor.say(&workflow.id, "hi").await.unwrap();
         let items = visitor.thread(&workflow.id, &turn.thread_id).await.unwrap().items.data;
@@ -73,50 +73,53 @@ fn read(answer: Answer, address: &str) -> String {
 }
 
 #[tokio::test]
-async fn thread_ids_are_hidden_from_callers_who_may_not_read_threads() {
+async fn thread_ids_are_hidden_from_callers_without_access_to_threads() {
     let t = TestService::builder().with_bootstrap_token().start().await;
-    let told = Told::new(&t).await;
-    for address in told.addresses().await {
-        let full = shown(&told.owner, &address).await;
-        assert!(full.contains(&told.thread), "{address}: {full}");
-        let hidden = shown(&told.viewer, &address).await;
-        assert!(!hidden.contains(&told.thread), "{address}: {hidden}");
-        assert!(!hidden.contains(&told.stream), "the stream's id gives access, too: {address}: {hidden}");
+    let setup = RatedTurn::new(&t).await;
+    for address in setup.addresses().await {
+        let full = shown(&setup.owner, &address).await;
+        assert!(full.contains(&setup.thread), "{address}: {full}");
+        let hidden = shown(&setup.viewer, &address).await;
+        assert!(!hidden.contains(&setup.thread), "{address}: {hidden}");
+        assert!(!hidden.contains(&setup.stream), "the stream's id gives access, too: {address}: {hidden}");
         assert!(
             hidden.contains("thr_hidden") || hidden.contains(r#""thread_id":null"#),
             "{address}: {hidden}"
         );
     }
-    let record = told.viewer.get(&format!("/api/runs/{}", told.run)).await.value();
+    let record = setup.viewer.get(&format!("/api/runs/{}", setup.run)).await.value();
     assert_eq!(record["inputs"]["thread_id"], json!(null));
     assert_eq!(record["output"]["reply"], "Your conversation is thr_hidden.");
-    let listed = told.viewer.get("/api/runs").await.value();
+    let listed = setup.viewer.get("/api/runs").await.value();
     assert_eq!(listed["data"][0]["thread_id"], json!(null));
 }
 
 #[tokio::test]
-async fn events_without_the_streams_id_resume_by_the_runs() {
+async fn masked_events_resume_by_the_run_id() {
     let t = TestService::builder().with_bootstrap_token().start().await;
-    let told = Told::new(&t).await;
-    let address = format!("/api/runs/{}/events", told.run);
-    let all = told.viewer.stream(&address, &[]).await;
+    let setup = RatedTurn::new(&t).await;
+    let address = format!("/api/runs/{}/events", setup.run);
+    let all = setup.viewer.stream(&address, &[]).await;
     let (first, rest) = all.split_once("\n\n").unwrap();
     let id = first.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
-    assert_eq!(id, format!("{}.1", told.run));
-    assert_eq!(told.viewer.stream(&address, &[("last-event-id", id)]).await, rest);
+    assert_eq!(id, format!("{}.1", setup.run));
+    assert_eq!(setup.viewer.stream(&address, &[("last-event-id", id)]).await, rest);
 }
 
 #[tokio::test]
 async fn records_of_reruns_and_cancellations_hide_the_thread() {
     let t = TestService::builder().with_bootstrap_token().start().await;
-    let told = Told::new(&t).await;
+    let setup = RatedTurn::new(&t).await;
     // A run that received the id as an ordinary input text.
-    let path = format!("/api/workflows/{}/runs?wait=60", told.workflow.id);
-    let begun = told.owner.post(&path, &json!({"inputs": {"thread_id": told.thread}})).await.value();
-    assert_eq!(begun["inputs"]["thread_id"], json!(told.thread), "{begun}");
+    let path = format!("/api/workflows/{}/runs?wait=60", setup.workflow.id);
+    let begun = setup.owner.post(&path, &json!({"inputs": {"thread_id": setup.thread}})).await.value();
+    assert_eq!(begun["inputs"]["thread_id"], json!(setup.thread), "{begun}");
     let run = begun["id"].as_str().unwrap();
-    for (what, body) in [("rerun", json!({"from_step": 1})), ("cancel", json!({}))] {
-        let answer = read(told.viewer.post(&format!("/api/runs/{run}/{what}"), &body).await, what);
-        assert!(answer.contains(r#""thread_id":null"#) && !answer.contains(&told.thread), "{what}: {answer}");
+    for (operation, body) in [("rerun", json!({"from_step": 1})), ("cancel", json!({}))] {
+        let answer = read(setup.viewer.post(&format!("/api/runs/{run}/{operation}"), &body).await, operation);
+        assert!(
+            answer.contains(r#""thread_id":null"#) && !answer.contains(&setup.thread),
+            "{operation}: {answer}"
+        );
     }
 }

@@ -4,7 +4,7 @@ use integration_tests::{AnswerExt, Client, TestService, Workflow, chat, events};
 use serde_json::{Value, json};
 use wire::chat::{FeedbackKind, ThreadStatus};
 
-use crate::again::again;
+use crate::again::retry_request;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -52,7 +52,7 @@ async fn refusal(t: &TestService, body: &Value) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_locked_thread_accepts_no_message_and_a_closed_one_neither() {
+async fn locked_and_closed_threads_reject_messages() {
     let t = TestService::start().await;
     let workflow = desk(&t).await;
     let client = t.anonymous();
@@ -63,10 +63,10 @@ async fn a_locked_thread_accepts_no_message_and_a_closed_one_neither() {
         let turn = client.say(&workflow.id, word).await.unwrap();
         let events: Vec<Value> =
             turn.events.iter().map(|e| serde_json::to_value(&e.event).unwrap()).collect();
-        let told = updates(&events);
+        let changes = updates(&events);
         // First the title from the message, then the status, before the reply.
-        assert_eq!(told.len(), 2, "{events:?}");
-        assert_eq!((&told[1]["status"], &told[1]["title"]), (&json!(status), &json!(word)));
+        assert_eq!(changes.len(), 2, "{events:?}");
+        assert_eq!((&changes[1]["status"], &changes[1]["title"]), (&json!(status), &json!(word)));
         let last = events.last().unwrap();
         assert_eq!(last["item"]["type"], "assistant_message", "the turn continues: {last}");
         let read = client.thread(&workflow.id, &turn.thread_id).await.unwrap();
@@ -76,7 +76,10 @@ async fn a_locked_thread_accepts_no_message_and_a_closed_one_neither() {
         let before = t.scalar(rows).await;
         let more = chat::add(&workflow, &turn.thread_id, "more");
         assert_eq!(refusal(&t, &more).await, (409, code.to_owned()));
-        assert_eq!(refusal(&t, &again(&workflow, &turn.thread_id, &question)).await, (409, code.to_owned()));
+        assert_eq!(
+            refusal(&t, &retry_request(&workflow, &turn.thread_id, &question)).await,
+            (409, code.to_owned())
+        );
         assert_eq!(t.scalar(rows).await, before, "a refused message is not stored");
         // Everything else is accepted.
         let item = read.items.data[1].id().to_owned();
@@ -103,7 +106,7 @@ async fn a_repeated_request_returns_the_stream_of_the_turn_that_locked_its_threa
 }
 
 #[tokio::test]
-async fn a_message_that_waits_while_its_thread_is_locked_is_still_answered() {
+async fn a_queued_message_of_a_locked_thread_is_answered() {
     let t = TestService::start().await;
     let workflow = desk(&t).await;
     let client = t.anonymous();
@@ -117,25 +120,29 @@ async fn a_message_that_waits_while_its_thread_is_locked_is_still_answered() {
 }
 
 #[tokio::test]
-async fn only_what_differs_is_told() {
+async fn only_changes_of_a_thread_are_sent() {
     let t = TestService::start().await;
     let workflow = desk(&t).await;
     let client = t.anonymous();
     let thread = client.say(&workflow.id, "first").await.unwrap().thread_id;
-    let told = updates(&say(&client, &workflow, &thread, "name").await);
-    assert_eq!((told.len(), &told[0]["title"]), (1, &json!("Case name")));
-    assert_eq!(told[0]["allowed_image_domains"], json!(["img.example.org"]));
+    let changes = updates(&say(&client, &workflow, &thread, "name").await);
+    assert_eq!((changes.len(), &changes[0]["title"]), (1, &json!("Case name")));
+    assert_eq!(changes[0]["allowed_image_domains"], json!(["img.example.org"]));
     let read = client.thread(&workflow.id, &thread).await.unwrap();
     assert_eq!(serde_json::to_value(read).unwrap()["allowed_image_domains"], json!(["img.example.org"]));
     assert!(updates(&say(&client, &workflow, &thread, "name").await).is_empty(), "the same again");
     client.rename_thread(&workflow.id, &thread, "Mine").await.unwrap();
-    let told = updates(&say(&client, &workflow, &thread, "forget").await);
-    assert_eq!((told.len(), &told[0]["title"]), (1, &json!("Mine")), "a visitor's title is in the event");
-    assert_eq!(told[0].get("allowed_image_domains"), None);
+    let changes = updates(&say(&client, &workflow, &thread, "forget").await);
+    assert_eq!(
+        (changes.len(), &changes[0]["title"]),
+        (1, &json!("Mine")),
+        "a visitor's title is in the event"
+    );
+    assert_eq!(changes[0].get("allowed_image_domains"), None);
 }
 
 #[tokio::test]
-async fn an_action_for_the_page_is_sent_and_not_stored() {
+async fn a_client_effect_is_sent_and_not_stored() {
     let t = TestService::start().await;
     let workflow = desk(&t).await;
     let client = t.anonymous();

@@ -11,7 +11,7 @@ async fn open(t: &TestService, thread: &str, headers: &[(&str, &str)]) -> RawAns
 }
 
 #[tokio::test]
-async fn a_running_turn_is_joined_from_its_first_event_or_behind_one() {
+async fn a_running_turn_is_joined_at_its_start_or_after_an_event() {
     for headers in [&[JSON][..], &[JSON, CHATKIT][..]] {
         let t = TestService::with_manual_clock().await;
         let workflow =
@@ -26,26 +26,26 @@ async fn a_running_turn_is_joined_from_its_first_event_or_behind_one() {
         assert_eq!((whole.status, whole.header("x-chat-stream-id")), (200, Some(stream.as_str())));
         assert_eq!(whole.header("content-type"), Some("text/event-stream"));
         let joined = whole.until("so far").await;
-        let mut behind = open(&t, &thread, &[("last-event-id", &format!("{stream}.3"))]).await;
+        let mut resumed = open(&t, &thread, &[("last-event-id", &format!("{stream}.3"))]).await;
         let path = format!("/api/chat/threads/{thread}/stream?after=3");
         let mut query = t.open("GET", &path, &[], "").await;
         let rest = async {
             let first = begun + &first.rest().await;
-            (first, joined + &whole.rest().await, behind.rest().await, query.rest().await)
+            (first, joined + &whole.rest().await, resumed.rest().await, query.rest().await)
         };
-        let (first, whole, behind, query) = t.while_time_passes(rest).await;
+        let (first, whole, resumed, query) = t.while_time_passes(rest).await;
         assert_eq!(first, without_mark(&whole));
-        let (behind, query) = (without_mark(&behind), without_mark(&query));
-        assert_eq!(behind, query);
+        let (resumed, query) = (without_mark(&resumed), without_mark(&query));
+        assert_eq!(resumed, query);
         let place = first.find(&format!("id: {stream}.4\n")).unwrap();
-        assert_eq!(behind, first[place..]);
+        assert_eq!(resumed, first[place..]);
         let over = open(&t, &thread, &[]).await;
-        assert_eq!((over.status, over.header("x-chat-stream-id")), (204, None), "nothing runs any more");
+        assert_eq!((over.status, over.header("x-chat-stream-id")), (204, None), "no turn is running");
     }
 }
 
 #[tokio::test]
-async fn of_several_turns_the_running_one_is_answered() {
+async fn the_stream_of_a_thread_is_that_of_its_running_turn() {
     let t = TestService::with_manual_clock().await;
     let workflow =
         t.workflow().graph(graphs::interrupted("{{ inputs.message }}", 600.0, "")).published().create().await;
@@ -114,7 +114,7 @@ async fn the_stream_of_a_thread_follows_the_rules_of_its_chat() {
 
 /// A reloaded page reads the thread and joins the running stream: each item appears once, and none is missing.
 #[tokio::test]
-async fn a_thread_and_its_running_stream_have_everything_once() {
+async fn a_thread_and_its_running_stream_contain_each_item_once() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::interrupted("half", 5.0, " done")).published().create().await;
     let client = t.anonymous();
@@ -135,9 +135,9 @@ async fn a_thread_and_its_running_stream_have_everything_once() {
         assert_eq!(joined.header("x-chat-stream-id"), expected.header("x-chat-stream-id"));
         let read = client.thread(&workflow.id, &thread).await.unwrap();
         assert_eq!(read.title.as_deref(), Some("Renamed"));
-        let told = t.while_time_passes_in(step, joined.rest()).await;
+        let streamed = t.while_time_passes_in(step, joined.rest()).await;
         let mut ids: Vec<String> = read.items.data.iter().map(|item| item.id().to_owned()).collect();
-        for event in events(&told) {
+        for event in events(&streamed) {
             if let Some(id) = event["item"]["id"].as_str().filter(|_| event["type"] == "thread.item.done")
                 && !ids.iter().any(|known| known == id)
             {

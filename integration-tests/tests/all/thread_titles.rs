@@ -43,9 +43,9 @@ async fn a_model_writes_the_title_while_the_first_turn_executes() {
     let answer = t.chat(&chat::create(&workflow, "where is my money for order 7?")).await;
     assert_eq!(titles(&answer), ["where is my money for order 7?", "Refund of order 7"], "{}", answer.text());
     assert_eq!(stored(&t).await, "Refund of order 7");
-    let asked = &model.requests().await[0];
-    assert_eq!(asked["messages"][0]["content"], "Name it.");
-    assert_eq!(asked["messages"][1]["content"], "where is my money for order 7?");
+    let request = &model.requests().await[0];
+    assert_eq!(request["messages"][0]["content"], "Name it.");
+    assert_eq!(request["messages"][1]["content"], "where is my money for order 7?");
     let thread = events(&answer.text())[0]["thread"]["id"].as_str().unwrap().to_owned();
     t.chat(&chat::add(&workflow, &thread, "more")).await;
     assert_eq!(model.asked(), 1, "once for each thread");
@@ -54,7 +54,7 @@ async fn a_model_writes_the_title_while_the_first_turn_executes() {
 }
 
 #[tokio::test]
-async fn a_title_that_comes_after_the_turn_is_stored() {
+async fn a_title_generated_after_the_turn_is_stored() {
     let model = Endpoint::holding().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
     let workflow = titled_by(&t, json!({"model": "openai/gpt-4.1-mini"}), slow()).await;
@@ -65,7 +65,7 @@ async fn a_title_that_comes_after_the_turn_is_stored() {
 }
 
 #[tokio::test]
-async fn a_title_of_the_visitor_is_not_overwritten() {
+async fn a_title_set_by_the_visitor_is_not_overwritten() {
     let model = Endpoint::holding().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
     let workflow = titled_by(&t, json!({"model": "openai/gpt-4.1-mini"}), slow()).await;
@@ -84,7 +84,7 @@ async fn a_title_of_the_visitor_is_not_overwritten() {
 }
 
 #[tokio::test]
-async fn if_the_model_fails_the_first_words_stay() {
+async fn the_title_keeps_the_first_words_if_the_model_fails() {
     let t = TestService::start().await;
     let words = titled_by(&t, json!("words"), slow()).await;
     t.chat(&chat::create(&words, "quick words")).await;
@@ -100,8 +100,8 @@ async fn if_the_model_fails_the_first_words_stay() {
 async fn a_spent_budget_refuses_the_message_before_a_title_is_generated() {
     let model = Endpoint::quick().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
-    let said = json!({"name": "said", "type": "llm", "model": "openai/x", "user": "hi", "max_tokens": 1, "stream": true});
-    let spent = titled_by(&t, json!({"model": "openai/x"}), graphs::chain(&[said], None)).await;
+    let node = json!({"name": "said", "type": "llm", "model": "openai/x", "user": "hi", "max_tokens": 1, "stream": true});
+    let spent = titled_by(&t, json!({"model": "openai/x"}), graphs::chain(&[node], None)).await;
     assert_eq!(settings(&t, &spent, json!({"limits": {"tokens_per_day": 1}})).await.status, 200);
     t.execute(&format!(
         "INSERT INTO chat_usage SELECT now()::date, '{}', 'visitor:x', '{}', 1, 1, 5, 5, 0",
@@ -114,7 +114,7 @@ async fn a_spent_budget_refuses_the_message_before_a_title_is_generated() {
 }
 
 #[tokio::test]
-async fn settings_of_titles_are_checked() {
+async fn title_settings_are_validated() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().create().await;
     for (title, problem) in [

@@ -44,7 +44,7 @@ async fn with_a_stopped_turn(t: &TestService) -> (Workflow, String) {
 }
 
 #[tokio::test]
-async fn a_thread_is_answered_with_its_items_oldest_first() {
+async fn a_thread_contains_its_items_oldest_first() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.anonymous();
@@ -60,21 +60,21 @@ async fn a_thread_is_answered_with_its_items_oldest_first() {
 }
 
 #[tokio::test]
-async fn what_is_stored_of_a_running_turn_can_be_read() {
+async fn stored_items_of_a_running_turn_can_be_read() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::interrupted("half", 600.0, "never")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
     let begun = answer.until("half").await;
     let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
     let read = t.anonymous().thread(&workflow.id, &thread).await.unwrap();
-    assert_eq!(texts(&read.items.data), ["hi"], "half an answer is no item yet");
+    assert_eq!(texts(&read.items.data), ["hi"], "a partial answer is not an item yet");
     t.stop_turn(answer.header("x-chat-stream-id").unwrap()).await;
     let read = t.anonymous().thread(&workflow.id, &thread).await.unwrap();
     assert_eq!(texts(&read.items.data), ["hi", "half"]);
 }
 
 #[tokio::test]
-async fn a_hidden_item_is_never_shown_and_counts_for_its_page() {
+async fn a_hidden_item_is_not_shown_but_counts_towards_its_page() {
     let t = TestService::with_manual_clock().await;
     let (workflow, thread) = with_a_stopped_turn(&t).await;
     let stored = "SELECT count(*) FROM thread_items WHERE content LIKE '%sdk_hidden_context%'";
@@ -106,7 +106,7 @@ async fn a_hidden_item_is_never_shown_and_counts_for_its_page() {
 }
 
 #[tokio::test]
-async fn items_are_read_part_by_part_in_both_orders() {
+async fn items_are_read_page_by_page_in_both_orders() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.visitor();
@@ -154,7 +154,7 @@ async fn a_visitor_lists_their_own_threads_with_the_workflow() {
     let workflow = t.workflow().echo().published().create().await;
     let elsewhere = t.workflow().echo().published().create().await;
     let (client, other) = (t.visitor(), t.visitor());
-    assert!(listed(&client, &workflow, Order::Desc, 5).await.is_empty(), "nobody yet");
+    assert!(listed(&client, &workflow, Order::Desc, 5).await.is_empty(), "no threads yet");
     let mut mine = Vec::new();
     for index in 0..7 {
         mine.push(client.say(&workflow.id, &index.to_string()).await.unwrap().thread_id);
@@ -215,7 +215,7 @@ async fn first_item(client: &Client, workflow: &Workflow, thread: &str) -> Strin
 }
 
 #[tokio::test]
-async fn a_thread_is_its_visitors_or_whoevers_knows_its_id_without_a_cookie() {
+async fn a_thread_belongs_to_its_visitor_or_without_one_to_its_id_holders() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let elsewhere = t.workflow().echo().published().create().await;
@@ -251,7 +251,7 @@ async fn a_thread_is_its_visitors_or_whoevers_knows_its_id_without_a_cookie() {
 }
 
 #[tokio::test]
-async fn the_rules_of_the_chat_hold_for_every_request() {
+async fn the_chat_rules_apply_to_every_thread_request() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let owner = t.visitor();
@@ -287,7 +287,7 @@ async fn the_rules_of_the_chat_hold_for_every_request() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_page_is_said_all_at_once() {
+async fn all_problems_of_a_page_request_are_reported() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let params = json!({"limit": -3, "order": "up", "after": 7});

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use crate::waiting_runs::{answer, becomes, begin};
 
 /// Runs a workflow to its end; returns the run record.
-async fn ran(t: &TestService, workflow: &Workflow) -> Value {
+async fn completed_run(t: &TestService, workflow: &Workflow) -> Value {
     t.post(&format!("/api/workflows/{}/runs?wait=10", workflow.id), "{}").await.value()
 }
 
 #[tokio::test]
-async fn the_trace_holds_every_attempt() {
+async fn a_trace_contains_every_attempt() {
     let t = TestService::start().await;
     let large = "x".repeat(20_000);
     let graph = json!({
@@ -24,7 +24,7 @@ async fn the_trace_holds_every_attempt() {
         "output": "{{ results.bad.error.code }}",
     });
     let workflow = t.workflow().graph(graph).create().await;
-    let run = ran(&t, &workflow).await;
+    let run = completed_run(&t, &workflow).await;
     assert_eq!(run["output"], "node.failed", "{run}");
     let path = format!("/api/runs/{}/trace", run["id"].as_str().unwrap());
     let trace = t.get(&path).await.value();
@@ -64,7 +64,7 @@ async fn failed_attempts_and_uncounted_tokens_show_in_a_trace() {
                        "edges": [{"from": "START", "to": "ask"}, {"from": "ask", "to": "END"}],
                        "output": "{{ results.ask.error.code }} {{ now()[:10] }} {{ uuid() | length }}"});
     let workflow = t.workflow().graph(graph).create().await;
-    let run = ran(&t, &workflow).await;
+    let run = completed_run(&t, &workflow).await;
     let today = run["created_at"].as_str().unwrap()[..10].to_owned();
     assert_eq!(run["output"], format!("model.bad_answer {today} 36"), "{run}");
     let trace = t.get(&format!("/api/runs/{}/trace", run["id"].as_str().unwrap())).await.value();
@@ -75,13 +75,13 @@ async fn failed_attempts_and_uncounted_tokens_show_in_a_trace() {
 }
 
 #[tokio::test]
-async fn a_trace_names_the_prompts_that_each_step_has_read() {
+async fn a_trace_lists_the_prompts_read_by_each_step() {
     let t = TestService::start().await;
     let prompts = json!({"prompts": {"tone": {"text": "Be {{ config.prompts.word.text }}."}, "word": {"text": "kind"}, "other": {"text": "x"}}});
     let ask = json!({"name": "ask", "type": "llm", "model": "practice/rewrite", "system": "{{ config.prompts.tone.text }}", "user": "hi"});
     let say = json!({"name": "say", "type": "template", "template": "{{ results.ask.text }}"});
     let workflow = t.workflow().graph(graphs::chain(&[ask, say], None)).config(prompts).create().await;
-    let run = ran(&t, &workflow).await;
+    let run = completed_run(&t, &workflow).await;
     let trace = trace(&t, run["id"].as_str().unwrap()).await;
     let read: Vec<&Value> =
         trace["steps"].as_array().unwrap().iter().map(|step| &step["prompts_read"]).collect();
@@ -99,7 +99,7 @@ fn inputs(trace: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn each_step_shows_what_it_was_given_without_secrets() {
+async fn a_trace_shows_step_inputs_without_secrets() {
     let keys = json!({"active": "a", "keys": {"a": STANDARD.encode([1; 32])}});
     let t = TestService::builder()
         .with_bootstrap_token()
@@ -140,7 +140,7 @@ async fn each_step_shows_what_it_was_given_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_turn_shows_what_its_model_was_asked() {
+async fn a_turn_trace_shows_the_model_request() {
     let t = TestService::start().await;
     let ask = json!({"name": "ask", "type": "llm", "model": "practice/rewrite", "messages": "{{ messages }}", "stream": true});
     let workflow = t.workflow().graph(graphs::chain(&[ask], None)).published().create().await;
@@ -155,11 +155,11 @@ async fn a_turn_shows_what_its_model_was_asked() {
 
 /// A run that only waits is not interrupted by a restart.
 #[tokio::test]
-async fn a_run_that_waits_is_not_interrupted() {
+async fn a_restart_does_not_interrupt_a_waiting_run() {
     let mut t = TestService::start().await;
-    let asks = graphs::chain(&[json!({"name": "ok", "type": "wait_for_input"})], None);
-    let asks = t.workflow().graph(asks).create().await;
-    let waiting = begin(&t, &asks, "?wait=30", json!({})).await;
+    let graph = graphs::chain(&[json!({"name": "ok", "type": "wait_for_input"})], None);
+    let workflow = t.workflow().graph(graph).create().await;
+    let waiting = begin(&t, &workflow, "?wait=30", json!({})).await;
     t.restart().await;
     assert_eq!(answer(&t, &waiting, "ok", json!(1)).await.status, 202);
     becomes(&t, &waiting, "succeeded").await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const JSON: (&str, &str) = ("content-type", "application/json");
 const CHATKIT: (&str, &str) = ("chatkit-frame-instance-id", "f");
 
-async fn said(t: &TestService, workflow: &Workflow, text: &str) -> String {
+async fn stream_text(t: &TestService, workflow: &Workflow, text: &str) -> String {
     let mut answer = t.open_chat(&chat::create(workflow, text)).await;
     assert_eq!(answer.status, 200);
     answer.rest().await
@@ -21,7 +21,7 @@ fn last(body: &str) -> Value {
 async fn a_new_thread_in_the_interfaces_dialect() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
-    assert_snapshot!(tidy(&said(&t, &workflow, "hi").await), @r#"
+    assert_snapshot!(tidy(&stream_text(&t, &workflow, "hi").await), @r#"
     {"thread":{"created_at":"[time]","id":"thr-1","items":{"data":[],"has_more":false},"metadata":{},"status":{"type":"active"}},"type":"thread.created"}
     {"item":{"attachments":[],"content":[{"text":"hi","type":"input_text"}],"created_at":"[time]","id":"msg-1","inference_options":{},"thread_id":"thr-1","type":"user_message"},"type":"thread.item.done"}
     {"stream_options":{"allow_cancel":true},"type":"stream_options"}
@@ -101,7 +101,7 @@ async fn the_head_of_a_stream() {
 }
 
 #[tokio::test]
-async fn a_new_visitors_cookie_over_http_and_behind_https() {
+async fn a_new_visitors_cookie_over_http_and_https() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let cookie = |answer: &integration_tests::RawAnswer| {
@@ -123,7 +123,7 @@ async fn a_new_visitors_cookie_over_http_and_behind_https() {
     plain.rest().await;
     let thread = t.visitor().say(&workflow.id, "hi").await.unwrap().thread_id;
     let mut second = t.open_chat(&chat::add(&workflow, &thread, "more")).await;
-    assert_eq!(second.header("set-cookie"), None, "a thread that exists makes nobody its owner");
+    assert_eq!(second.header("set-cookie"), None, "an existing thread gets no new owner");
     second.rest().await;
 
     let t = TestService::builder().set("SERVICE_PUBLIC_BASE_URL", "https://chat.example.org").start().await;
@@ -134,7 +134,7 @@ async fn a_new_visitors_cookie_over_http_and_behind_https() {
 }
 
 #[tokio::test]
-async fn a_visitor_is_given_one_cookie_for_good() {
+async fn a_visitor_gets_one_permanent_cookie() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.visitor();
@@ -146,7 +146,7 @@ async fn a_visitor_is_given_one_cookie_for_good() {
 }
 
 #[tokio::test]
-async fn what_a_reader_was_told_is_stored_at_that_moment() {
+async fn events_are_stored_before_they_are_sent() {
     let t = TestService::start().await;
     let text = "word ".repeat(60);
     let workflow = t.workflow().graph(graphs::words(&text, 10)).published().create().await;
@@ -154,10 +154,10 @@ async fn what_a_reader_was_told_is_stored_at_that_moment() {
     let (mut seen, mut frames) = (String::new(), 0);
     while let Some(piece) = answer.piece().await {
         seen.push_str(std::str::from_utf8(&piece).unwrap());
-        let told = seen.matches("\n\n").count();
+        let sent = seen.matches("\n\n").count();
         let stored: usize =
             t.scalar("SELECT coalesce(max(last_seq), 0) FROM stream_events").await.parse().unwrap();
-        assert!(stored >= told, "{told} events were told and {stored} stored");
+        assert!(stored >= sent, "{sent} events were sent and {stored} stored");
         assert!(t.scalar("SELECT count(*) FROM thread_items").await != "0", "the user's message");
         frames += 1;
     }
@@ -168,7 +168,7 @@ async fn what_a_reader_was_told_is_stored_at_that_moment() {
 }
 
 #[tokio::test]
-async fn pieces_items_and_rows_hold_the_same_text() {
+async fn deltas_items_and_rows_contain_the_same_text() {
     let t = TestService::start().await;
     let text = "The quick brown fox – é 漢字 \u{1F600} – jumps over\nthe lazy dog. ".repeat(40);
     let workflow = t.workflow().graph(graphs::words(&text, 1)).published().create().await;
@@ -197,7 +197,7 @@ async fn pieces_items_and_rows_hold_the_same_text() {
 async fn the_rows_of_a_turn() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::interrupted("one ", 0.01, "two")).published().create().await;
-    said(&t, &workflow, "hi").await;
+    stream_text(&t, &workflow, "hi").await;
     let run = "SELECT concat_ws(' ', trigger, status, output, error, cancel_requested_at,
         started_at >= created_at, finished_at >= started_at, stream_id = (SELECT id FROM streams),
         thread_id = (SELECT id FROM threads), version_id = (SELECT id FROM workflow_versions)) FROM runs";
@@ -215,7 +215,7 @@ async fn the_rows_of_a_turn() {
 }
 
 #[tokio::test]
-async fn the_dialect_is_asked_for_or_fixed() {
+async fn the_dialect_is_requested_or_configured() {
     for (fixed, headers, expected) in [
         ("auto", &[JSON][..], "interface"),
         ("auto", &[JSON, ("accept", "text/event-stream")][..], "interface"),
@@ -237,7 +237,7 @@ async fn the_dialect_is_asked_for_or_fixed() {
 }
 
 #[tokio::test]
-async fn what_a_step_has_done_is_stored_though_another_goes_on() {
+async fn a_completed_step_is_stored_while_another_is_running() {
     let t = TestService::start().await;
     let graph = json!({
         "format": "graph/1",

@@ -62,7 +62,7 @@ async fn a_graph_is_checked_compared_and_drawn() {
 }
 
 #[tokio::test]
-async fn a_workflow_that_is_not_there_yet_is_warned_of() {
+async fn a_missing_sub_workflow_causes_a_warning() {
     let keys = json!({"active": "a", "keys": {"a": "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="}});
     let t = TestService::builder().set("SERVICE_VAULT_KEYS", keys.to_string()).start().await;
     let client = t.client();
@@ -130,7 +130,7 @@ async fn a_workflow_that_is_not_there_yet_is_warned_of() {
 }
 
 #[tokio::test]
-async fn a_run_is_begun_awaited_listed_and_traced() {
+async fn a_run_is_started_awaited_listed_and_traced() {
     let t = TestService::start().await;
     let client = t.client();
     let nodes = [json!({"name": "sum", "type": "transform", "expression": "inputs.a + 1"})];
@@ -184,7 +184,7 @@ async fn a_run_is_followed_from_any_event_and_over_a_restart() {
 }
 
 #[tokio::test]
-async fn a_run_is_stopped_and_its_follower_told() {
+async fn a_cancelled_run_ends_its_followers_stream() {
     let t = TestService::start().await;
     let client = t.client();
     let workflow = t.workflow().graph(graphs::delayed(60.0, "late")).create().await;

@@ -26,13 +26,13 @@ const HEADERS: [(&str, &str); 11] = [
     ),
 ];
 
-fn assert_headers(answer: &RawAnswer, asked: &str) {
+fn assert_headers(answer: &RawAnswer, label: &str) {
     for (name, value) in HEADERS {
-        assert_eq!(answer.header(name), Some(value), "{asked}: {name}");
+        assert_eq!(answer.header(name), Some(value), "{label}: {name}");
     }
-    assert!(answer.header("x-request-id").is_some_and(|id| id.len() == 32), "{asked}");
+    assert!(answer.header("x-request-id").is_some_and(|id| id.len() == 32), "{label}");
     for absent in ["server", "access-control-allow-origin", "set-cookie", "strict-transport-security"] {
-        assert_eq!(answer.header(absent), None, "{asked}: {absent}");
+        assert_eq!(answer.header(absent), None, "{label}: {absent}");
     }
 }
 
@@ -47,7 +47,7 @@ async fn refusal(t: &TestService, request: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_answer_to_a_request_that_cannot_be_read_has_the_headers_of_every_host() {
+async fn the_response_to_an_unreadable_request_has_the_common_headers() {
     let t = TestService::start().await;
     let app = t.app("desk").publish().await;
     for host in [app.host.as_str(), "other.apps.localhost", "localhost"] {
@@ -89,7 +89,7 @@ async fn the_answer_to_a_request_that_cannot_be_read_has_the_headers_of_every_ho
 }
 
 #[tokio::test]
-async fn a_body_that_nothing_reads_does_not_stop_its_connection() {
+async fn an_unread_body_keeps_the_connection_open() {
     let t = TestService::start().await;
     let app = t.app("desk").file("app.js", "one").publish().await;
     let host = &app.host;
@@ -117,7 +117,7 @@ async fn a_body_that_nothing_reads_does_not_stop_its_connection() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_ends_the_connection_after_the_answers_before() {
+async fn an_unreadable_request_closes_the_connection_after_earlier_responses() {
     let t = TestService::start().await;
     let good = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     for (bad, status) in [("nonsense\r\n\r\n", "400"), ("GET / HTTP/1.1\r\n\r\n", "400")] {
@@ -140,27 +140,27 @@ async fn what_cannot_be_read_ends_the_connection_after_the_answers_before() {
 
 /// On a new connection, and on a kept one.
 #[tokio::test]
-async fn a_head_that_does_not_arrive_is_408() {
+async fn an_incomplete_head_times_out_with_408() {
     let t = TestService::start().await;
-    let (mut first, mut kept) = (t.raw().await, t.raw().await);
-    kept.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    let mut kept = kept.answer().await.finish().await;
+    let (mut first, mut reused) = (t.raw().await, t.raw().await);
+    reused.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let mut reused = reused.answer().await.finish().await;
     let clock = SystemClock::new();
     let begun = clock.monotonic();
-    kept.write("GET /healthz HTTP/1.1\r\nHost: desk.apps.localhost\r\n").await;
+    reused.write("GET /healthz HTTP/1.1\r\nHost: desk.apps.localhost\r\n").await;
     first.write("GET / HTTP/1.1\r\nHost: desk.apps.localhost\r\n").await;
-    let (first, kept) = join(first.answer(), kept.answer()).await;
+    let (first, reused) = join(first.answer(), reused.answer()).await;
     let waited = clock.monotonic() - begun;
     assert!(waited >= Duration::from_secs(4), "{waited:?}");
-    for (answer, asked) in [(first, "first"), (kept, "kept")] {
-        assert_headers(&answer, asked);
-        assert_eq!(answer.header("connection"), Some("close"), "{asked}");
-        assert_eq!(answer.whole().await.refusal(), "408 bad_request", "{asked}");
+    for (answer, label) in [(first, "first"), (reused, "kept")] {
+        assert_headers(&answer, label);
+        assert_eq!(answer.header("connection"), Some("close"), "{label}");
+        assert_eq!(answer.whole().await.refusal(), "408 bad_request", "{label}");
     }
 }
 
 #[tokio::test]
-async fn no_host_has_a_method_options_of_everything() {
+async fn options_of_all_resources_is_rejected_on_every_host() {
     let t = TestService::start().await;
     let app = t.app("desk").publish().await;
     let members = t.app("closed").for_members().publish().await;
@@ -196,7 +196,7 @@ fn creation(name: &str, headers: &str, chunked: bool) -> String {
 }
 
 #[tokio::test]
-async fn nothing_after_a_request_that_closes_the_connection_is_done() {
+async fn requests_after_a_connection_close_are_ignored() {
     let t = TestService::start().await;
     let second = creation("second", "", false);
     let close = "Connection: close\r\n";
@@ -232,7 +232,7 @@ async fn nothing_after_a_request_that_closes_the_connection_is_done() {
 }
 
 #[tokio::test]
-async fn a_broken_body_is_answered_by_whatever_is_asked() {
+async fn a_broken_body_gets_the_response_of_its_route() {
     let t = TestService::start().await;
     let app = t.app("desk").publish().await;
     let host = app.host.as_str();
@@ -273,7 +273,7 @@ async fn a_broken_body_is_answered_by_whatever_is_asked() {
 }
 
 #[tokio::test]
-async fn a_body_is_asked_for_only_if_it_is_wanted() {
+async fn a_100_continue_is_sent_only_if_the_body_is_read() {
     let t = TestService::start().await;
     let app = t.app("desk").publish().await;
     let host = app.host.as_str();
@@ -302,9 +302,9 @@ async fn a_body_is_asked_for_only_if_it_is_wanted() {
     raw.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     raw.write(head("/api/workflows", "localhost", body.len())).await;
     let raw = raw.answer().await.finish().await;
-    let asked = raw.answer().await;
-    assert_eq!((asked.status, asked.headers.len()), (100, 0));
-    let mut raw = asked.finish().await;
+    let interim = raw.answer().await;
+    assert_eq!((interim.status, interim.headers.len()), (100, 0));
+    let mut raw = interim.finish().await;
     raw.write(&body[..4]).await;
     raw.write(&body[4..]).await;
     let answer = raw.answer().await;

@@ -41,7 +41,7 @@ async fn run(t: &TestService, workflow: &str, inputs: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_credential_is_made_listed_rotated_and_deleted_and_its_secret_never_comes_out() {
+async fn credentials_are_managed_without_revealing_their_secrets() {
     let t = service(&Echo::start().await).await;
     let root = t.root();
     let made = make(&t, "stripe").await;
@@ -66,8 +66,8 @@ async fn a_credential_is_made_listed_rotated_and_deleted_and_its_secret_never_co
         (&changed["preview"], &changed["provider"], &changed["description"], &changed["id"]),
         (&json!("…"), &json!(null), &json!("new"), &made["id"])
     );
-    let told = root.json("PATCH", &one, &json!({"description": null})).await.value();
-    assert_eq!((&told["preview"], &told["description"]), (&json!("…"), &json!(null)));
+    let changed = root.json("PATCH", &one, &json!({"description": null})).await.value();
+    assert_eq!((&changed["preview"], &changed["description"]), (&json!("…"), &json!(null)));
     assert_eq!(root.json("DELETE", &one, &json!({})).await.status, 204);
     for (method, body) in [("DELETE", json!({})), ("PATCH", json!({"secret": "x"}))] {
         assert_eq!(root.json(method, &one, &body).await.refusal(), "404 credential.not_found");
@@ -101,7 +101,7 @@ async fn a_credential_is_made_listed_rotated_and_deleted_and_its_secret_never_co
 }
 
 #[tokio::test]
-async fn bad_requests_are_told_what_is_wrong_and_no_secret() {
+async fn bad_requests_are_rejected_with_their_problems_without_the_secret() {
     let t = service(&Echo::start().await).await;
     let root = t.root();
     let made = make(&t, "stripe").await;
@@ -118,13 +118,13 @@ async fn bad_requests_are_told_what_is_wrong_and_no_secret() {
     for (method, path, body, pointers) in cases {
         let answer = root.json(method, path, &body).await;
         assert_eq!(answer.refusal(), "422 request.invalid", "{body}");
-        let told: Vec<String> = answer.value()["detail"]["errors"]
+        let problems: Vec<String> = answer.value()["detail"]["errors"]
             .as_array()
             .unwrap()
             .iter()
             .map(|problem| problem["pointer"].as_str().unwrap().to_owned())
             .collect();
-        assert_eq!(told, pointers, "{body}");
+        assert_eq!(problems, pointers, "{body}");
         assert!(!answer.text().contains("canary") && answer.text().len() < 2_000, "{}", answer.text());
     }
     assert_eq!(root.get(&format!("{ALL}?colour=1")).await.refusal(), "422 request.invalid");
@@ -151,7 +151,7 @@ async fn bad_requests_are_told_what_is_wrong_and_no_secret() {
 }
 
 #[tokio::test]
-async fn a_graph_names_a_secret_that_reaches_the_server_and_nobody_else() {
+async fn a_secret_in_a_graph_reaches_only_the_called_server() {
     let echo = Echo::start().await;
     let t = service(&echo).await;
     let root = t.root();
@@ -182,16 +182,17 @@ async fn a_graph_names_a_secret_that_reaches_the_server_and_nobody_else() {
     }
     // Name suggestions are only for callers who may list them.
     let blind = root.token(&["workflows:read"], &[]).await;
-    let told = t.bearer(&blind).post("/api/workflows/check", &json!({"graph": graph("strpe")})).await.text();
-    assert!(told.contains("unknown_credential") && !told.contains("stripe'?"), "{told}");
+    let checked =
+        t.bearer(&blind).post("/api/workflows/check", &json!({"graph": graph("strpe")})).await.text();
+    assert!(checked.contains("unknown_credential") && !checked.contains("stripe'?"), "{checked}");
     // Names in an agent's tools are checked, too.
     let tool = json!({"type": "http", "name": "look", "description": "Looks.", "parameters": {"type": "object"},
                       "request": {"url": "https://example.com", "headers": {"X-Key": "[[strpe]]"}}});
     let agent =
         json!({"name": "a", "type": "agent", "model": "practice/reply", "user": "hi", "tools": [tool]});
-    let told =
+    let checked =
         root.post("/api/workflows/check", &json!({"graph": graphs::chain(&[agent], None)})).await.value();
-    assert_eq!(told["errors"][0]["pointer"], "/nodes/0/tools/0/request/headers/X-Key", "{told}");
+    assert_eq!(checked["errors"][0]["pointer"], "/nodes/0/tools/0/request/headers/X-Key", "{checked}");
     assert_eq!(root.post(&versions, &json!({"graph": graph("stripe")})).await.status, 201);
     let shown = root.get(&format!("/api/workflows/{id}")).await.value();
     assert_eq!(shown["readiness"], json!({"ready": true, "missing_credentials": []}));
@@ -206,9 +207,9 @@ async fn a_graph_names_a_secret_that_reaches_the_server_and_nobody_else() {
     let trace = root.get(&format!("/api/runs/{run_id}/trace")).await.text();
     let events = root.get(&format!("/api/runs/{run_id}/events")).await.text();
     let rows = t.scalar("SELECT (SELECT string_agg(s::text, ' ') FROM run_steps s) || (SELECT string_agg(r::text, ' ') FROM runs r)").await;
-    for told in [ran.to_string(), trace, events, rows] {
+    for text in [ran.to_string(), trace, events, rows] {
         for form in ["canary", "63616e617279", "c2stY2FuYXJ5", "NrLWNhbmFyeS", "zay1jYW5hcnkv"] {
-            assert!(!told.contains(form), "{form}: {told}");
+            assert!(!text.contains(form), "{form}: {text}");
         }
     }
 
@@ -231,7 +232,7 @@ async fn a_graph_names_a_secret_that_reaches_the_server_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn only_public_addresses_and_those_the_operator_opened_are_called() {
+async fn only_public_and_allowed_addresses_are_called() {
     let (open, closed) = (Echo::start().await, Echo::start().await);
     let t = service(&open).await;
     let own = format!("http://{}/healthz", t.address());
@@ -250,7 +251,7 @@ async fn only_public_addresses_and_those_the_operator_opened_are_called() {
 }
 
 #[tokio::test]
-async fn the_key_is_changed_while_everybody_goes_on() {
+async fn the_vault_key_is_rotated_during_operation() {
     let echo = Echo::start().await;
     let mut t = service(&echo).await;
     for name in ["one", "two", "three"] {
@@ -270,7 +271,7 @@ async fn the_key_is_changed_while_everybody_goes_on() {
     assert_eq!(t.scalar("SELECT count(*) FROM service_keys WHERE sealed_under <> 'b'").await, "0");
     t.set("SERVICE_VAULT_KEYS", &keys("b", &[("b", 2)]));
     t.restart().await;
-    assert_eq!(run(&t, &workflow.id, json!({})).await["status"], "succeeded", "the old key may go");
+    assert_eq!(run(&t, &workflow.id, json!({})).await["status"], "succeeded", "the old key can be removed");
     assert!(echo.requests().iter().all(|sent| sent.contains(&format!("x-key: {SECRET}"))));
     assert_eq!(t.get("/readyz").await.value()["parts"]["vault"], json!({"ready": true}));
     // A missing key is reported by its id.
@@ -290,7 +291,7 @@ async fn the_key_is_changed_while_everybody_goes_on() {
 }
 
 #[tokio::test]
-async fn without_keys_there_is_no_vault() {
+async fn the_vault_is_unavailable_without_keys() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
     let id = "0198c2e0-51aa-7d03-b1f6-0c9d8e7f6a5b";
@@ -305,7 +306,7 @@ async fn without_keys_there_is_no_vault() {
         assert_eq!(answer.refusal(), "503 vault.key_missing", "{method} {path}");
         assert_eq!(t.send(method, &path, &[], "").await.status, 401, "{method} {path}");
     }
-    assert_eq!(t.get("/readyz").await.status, 200, "nothing is missing that is needed");
+    assert_eq!(t.get("/readyz").await.status, 200, "readiness does not need vault keys");
     let graph = call("https://example.org/".to_owned(), json!({"headers": {"X-Key": "[[a]]"}}));
     let checked = root.post("/api/workflows/check", &json!({"graph": graph})).await.value();
     assert_eq!(
@@ -315,7 +316,7 @@ async fn without_keys_there_is_no_vault() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_never_answers_holds_up_no_other() {
+async fn a_silent_receiver_does_not_delay_others() {
     let echo = Echo::start().await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let place = silent.local_addr().unwrap();
@@ -340,7 +341,7 @@ async fn a_receiver_that_never_answers_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_sent_once_its_step_is_done_and_again_until_it_is_taken() {
+async fn a_webhook_is_sent_after_its_step_and_retried_until_accepted() {
     let echo = Echo::start().await;
     let mut t = service(&echo).await;
     make(&t, "hook").await;
@@ -350,7 +351,7 @@ async fn a_webhook_is_sent_once_its_step_is_done_and_again_until_it_is_taken() {
     let ran = run(&t, &workflow.id, json!({})).await;
     assert_eq!(ran["output"]["status"], "queued", "{ran}");
     let id = ran["output"]["delivery_id"].as_str().unwrap().to_owned();
-    until("it is taken", async || {
+    until("the delivery is accepted", async || {
         t.scalar("SELECT count(*) FROM outbox WHERE finished_at IS NOT NULL AND error IS NULL").await == "1"
     })
     .await;
@@ -367,7 +368,7 @@ async fn a_webhook_is_sent_once_its_step_is_done_and_again_until_it_is_taken() {
     let refused = t.workflow().graph(graphs::chain(&[node("/fail/[[hook]]")], None)).create().await;
     let ran = run(&t, &refused.id, json!({})).await;
     assert_eq!(ran["status"], "succeeded");
-    until("it is given up", async || {
+    until("the delivery is abandoned", async || {
         t.scalar("SELECT count(*) FROM outbox WHERE finished_at IS NOT NULL AND error LIKE '%answered 422%'")
             .await
             == "1"
@@ -383,5 +384,5 @@ async fn a_webhook_is_sent_once_its_step_is_done_and_again_until_it_is_taken() {
     // The next process sends the deliveries that were in progress when the process died.
     t.execute("UPDATE outbox SET finished_at = NULL, next_attempt_at = now() + interval '1 hour', claimed_by = (SELECT writer_id FROM runs LIMIT 1) WHERE attempts = 2").await;
     t.restart().await;
-    until("it is sent again", async || echo.requests().len() == 4).await;
+    until("the delivery is retried", async || echo.requests().len() == 4).await;
 }

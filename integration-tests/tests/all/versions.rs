@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::workflows::tidy;
 
 #[tokio::test]
-async fn a_version_is_frozen_and_the_same_again_is_the_same() {
+async fn a_version_is_immutable_and_saving_it_again_returns_it() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
     let versions = format!("/api/workflows/{}/versions", workflow.handle);
@@ -65,7 +65,7 @@ async fn a_version_is_frozen_and_the_same_again_is_the_same() {
 }
 
 #[tokio::test]
-async fn versions_are_listed_newest_first_without_what_is_large() {
+async fn versions_are_listed_newest_first_without_large_fields() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
     let path = format!("/api/workflows/{}/versions", workflow.handle);
@@ -153,17 +153,17 @@ async fn a_revert_by_upload_is_a_new_live_version() {
         let live = saved.value()["live"].clone();
         (saved.status, saved.value()["version"].clone(), live["version"].clone(), live["reason"].clone())
     };
-    let said = async || t.visitor().say(&workflow.id, "hi").await.unwrap().text;
+    let reply = async || t.visitor().say(&workflow.id, "hi").await.unwrap().text;
     for (number, text) in [(1, "good"), (2, "bad"), (3, "good")] {
         assert_eq!(save(text).await, (201, json!(number), json!(number), json!("saved")));
-        assert_eq!(said().await, text);
+        assert_eq!(reply().await, text);
     }
     assert_eq!(save("good").await, (200, json!(3), json!(3), json!("saved")));
     // After a rollback, saving the newest content makes it live again.
     assert_eq!(t.post(&format!("{path}/versions/2/live"), "{}").await.status, 200);
-    assert_eq!(said().await, "bad");
+    assert_eq!(reply().await, "bad");
     assert_eq!(save("good").await, (200, json!(3), json!(3), json!("restored")));
-    assert_eq!(said().await, "good");
+    assert_eq!(reply().await, "good");
     let rows = "SELECT string_agg(reason, ', ' ORDER BY id) FROM audit_log WHERE action = 'workflow.live_version_set'";
     assert_eq!(t.scalar(rows).await, "from version 3 to 2, saved again: from version 2 to 3");
     // A canary keeps the live version, and the response says so.
@@ -228,7 +228,7 @@ async fn a_save_without_a_config_keeps_the_newest_config() {
 }
 
 #[tokio::test]
-async fn a_graph_with_several_mistakes_is_refused_with_all_of_them() {
+async fn all_mistakes_of_a_graph_are_reported() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
     let graph = json!({"format": "graph/1", "extra": 1, "nodes": [
@@ -296,7 +296,7 @@ async fn a_graph_with_several_mistakes_is_refused_with_all_of_them() {
 }
 
 #[tokio::test]
-async fn a_config_that_no_run_could_use_is_not_saved() {
+async fn an_unusable_config_is_rejected() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
     let path = format!("/api/workflows/{}/versions", workflow.id);
@@ -340,7 +340,9 @@ async fn a_config_that_no_run_could_use_is_not_saved() {
     let saved = t.post(&path, &of(config)).await;
     assert!(saved.status == 201 && saved.text().contains(config), "{}", saved.text());
     assert_eq!(t.post(&path, &of(config)).await.value()["id"], saved.value()["id"]);
-    for other in [config.replace("993,", "992,"), r#"{"seed":9007199254740993,"early":0.5,"late":1}"#.to_owned()] {
+    for other in
+        [config.replace("993,", "992,"), r#"{"seed":9007199254740993,"early":0.5,"late":1}"#.to_owned()]
+    {
         let another = t.post(&path, &of(&other)).await;
         assert!(another.status == 201 && another.text().contains(&other), "{}", another.text());
     }
@@ -353,7 +355,7 @@ async fn a_config_that_no_run_could_use_is_not_saved() {
 }
 
 #[tokio::test]
-async fn a_version_may_be_8_mib_and_no_more() {
+async fn a_version_has_at_most_8_mib() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
     let path = format!("/api/workflows/{}/versions", workflow.id);
@@ -367,7 +369,7 @@ async fn a_version_may_be_8_mib_and_no_more() {
 
 /// A rollback is one request; a version saved later becomes live.
 #[tokio::test]
-async fn an_earlier_version_is_made_live_and_a_new_one_after_it() {
+async fn an_earlier_version_becomes_live_and_a_new_one_replaces_it() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("one")).published().create().await;
     let path = format!("/api/workflows/{}", workflow.id);
@@ -376,26 +378,26 @@ async fn an_earlier_version_is_made_live_and_a_new_one_after_it() {
             t.post(&format!("{path}/versions"), &json!({"graph": graphs::reply(text)}).to_string()).await;
         assert_eq!(saved.status, 201, "{}", saved.text());
     };
-    let said = async || t.visitor().say(&workflow.id, "hi").await.unwrap().text;
+    let reply = async || t.visitor().say(&workflow.id, "hi").await.unwrap().text;
     let live = async |number: &str| t.post(&format!("{path}/versions/{number}/live"), "{}").await;
     save("two").await;
     save("three").await;
-    assert_eq!(said().await, "three");
+    assert_eq!(reply().await, "three");
     let back = live("1").await.value();
     assert_eq!((&back["live_version"], &back["latest_version"]), (&json!(1), &json!(3)));
-    assert_eq!(said().await, "one");
+    assert_eq!(reply().await, "one");
     let run = t.post(&format!("{path}/runs?wait=10"), r#"{"inputs":{"message":"x"}}"#).await.value();
     assert_eq!(run["version"], 1, "requests that name no version run the live one");
     assert_eq!(live("2").await.status, 200);
-    assert_eq!(said().await, "two");
-    assert_eq!(live("2").await.status, 200, "as it is");
+    assert_eq!(reply().await, "two");
+    assert_eq!(live("2").await.status, 200, "unchanged");
     for nothing in ["9", "0", "x", "01"] {
         assert_eq!(live(nothing).await.refusal(), "404 version.not_found", "{nothing}");
     }
     let unknown = t.post(&format!("{path}/versions/1/live"), r#"{"force":1,"x":2}"#).await;
     assert_eq!(unknown.refusal(), "422 request.invalid");
     save("four").await;
-    assert_eq!(said().await, "four");
+    assert_eq!(reply().await, "four");
     let rows = "SELECT string_agg(reason, ', ' ORDER BY id) FROM audit_log WHERE action = 'workflow.live_version_set'";
     assert_eq!(t.scalar(rows).await, "from version 3 to 1, from version 1 to 2");
     assert_eq!(t.send("DELETE", &path, &[], "").await.status, 200);

@@ -22,7 +22,7 @@ pub(crate) struct Visitor<'a> {
 
 impl<'a> Visitor<'a> {
     /// Starts a thread.
-    pub(crate) async fn of(t: &'a TestService, workflow: &'a Workflow, text: &str) -> Self {
+    pub(crate) async fn start(t: &'a TestService, workflow: &'a Workflow, text: &str) -> Self {
         let headers = [("content-type", "application/json")];
         let body = chat::create(workflow, text).to_string();
         let answer = t.while_time_passes(t.send("POST", "/api/chat", &headers, body)).await;
@@ -102,25 +102,25 @@ pub(crate) async fn leave_everything(visitor: &Visitor<'_>) {
     assert_eq!(loose.status, 200, "{}", loose.text());
     let mut input = chat::input(&format!("{CANARY} with a file"));
     input["attachments"] = json!([attachment["id"]]);
-    let said =
+    let sent =
         visitor.ask("threads.add_user_message", json!({"thread_id": visitor.thread, "input": input})).await;
-    assert_eq!(said.status, 200, "{}", said.text());
+    assert_eq!(sent.status, 200, "{}", sent.text());
     let title = json!({"thread_id": visitor.thread, "title": format!("About {CANARY}")});
     assert_eq!(visitor.ask("threads.update", title).await.status, 200);
     let items = visitor.items().await;
     let reply = items.iter().find(|item| item["type"] == "assistant_message").unwrap();
     let feedback = json!({"thread_id": visitor.thread, "item_ids": [reply["id"]], "kind": "negative", "comment": CANARY});
     assert_eq!(visitor.ask("items.feedback", feedback).await.status, 200);
-    let asked = json!({"thread_id": visitor.thread, "input": chat::input(&format!("ask {CANARY}"))});
-    let asked = visitor.ask("threads.add_user_message", asked).await;
-    let item = events(&asked.text()).last().unwrap()["item"]["id"].clone();
+    let message = json!({"thread_id": visitor.thread, "input": chat::input(&format!("ask {CANARY}"))});
+    let turn = visitor.ask("threads.add_user_message", message).await;
+    let item = events(&turn.text()).last().unwrap()["item"]["id"].clone();
     let input = json!({"answers": {"q": {"values": [CANARY]}}});
     let answer = json!({"thread_id": visitor.thread, "item_id": item, "input": input});
     let answered = visitor.ask("threads.add_structured_input", answer).await;
     assert_eq!(answered.status, 200, "{}", answered.text());
     // One more question that stays open.
-    let asked = json!({"thread_id": visitor.thread, "input": chat::input(&format!("ask {CANARY} again"))});
-    visitor.ask("threads.add_user_message", asked).await;
+    let message = json!({"thread_id": visitor.thread, "input": chat::input(&format!("ask {CANARY} again"))});
+    visitor.ask("threads.add_user_message", message).await;
 }
 
 /// The tables that contain a text, also as bytes.
@@ -141,12 +141,12 @@ pub(crate) async fn found_in(t: &TestService, text: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_export_contains_what_a_visitor_has() {
+async fn an_export_contains_all_data_of_a_visitor() {
     let t = TestService::with_manual_clock().await;
     let workflow = published(&t).await;
-    let visitor = Visitor::of(&t, &workflow, CANARY).await;
+    let visitor = Visitor::start(&t, &workflow, CANARY).await;
     leave_everything(&visitor).await;
-    let other = Visitor::of(&t, &workflow, "another visitor").await;
+    let other = Visitor::start(&t, &workflow, "another visitor").await;
     let export = visitor.export().await;
     let lines = lines(&export);
     let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
@@ -188,9 +188,9 @@ async fn an_export_contains_what_a_visitor_has() {
 async fn an_erased_visitor_is_in_no_table_afterwards() {
     let t = TestService::with_manual_clock().await;
     let workflow = published(&t).await;
-    let visitor = Visitor::of(&t, &workflow, CANARY).await;
+    let visitor = Visitor::start(&t, &workflow, CANARY).await;
     leave_everything(&visitor).await;
-    let other = Visitor::of(&t, &workflow, "another visitor").await;
+    let other = Visitor::start(&t, &workflow, "another visitor").await;
     let thread = format!("/api/workflows/{}/chat/threads/{}", workflow.id, visitor.thread);
     let title = json!({"title": format!("{CANARY} by the owner")}).to_string();
     let key = [("Content-Type", "application/json"), ("Idempotency-Key", "owner")];
@@ -204,7 +204,7 @@ async fn an_erased_visitor_is_in_no_table_afterwards() {
     // A running turn.
     let mut slow = visitor.open(&format!("slow {CANARY}")).await;
     t.while_time_passes(slow.until("You said")).await;
-    assert!(found_in(&t, CANARY).await.len() > 5, "what is there is found");
+    assert!(found_in(&t, CANARY).await.len() > 5, "existing data is found");
     let name = visitor.name().await;
     let id = name.split_once(':').unwrap().1;
     let erased = visitor.erase().await;
@@ -235,7 +235,7 @@ async fn an_erased_visitor_is_in_no_table_afterwards() {
 async fn files_without_a_workflow_are_in_no_export() {
     let t = TestService::start().await;
     let workflow = published(&t).await;
-    let visitor = Visitor::of(&t, &workflow, "hello").await;
+    let visitor = Visitor::start(&t, &workflow, "hello").await;
     let file = form("elsewhere.txt", CANARY.as_bytes());
     let uploaded = visitor.send("POST", "/api/chat/upload", &form_type(), file).await;
     assert_eq!(uploaded.status, 200, "{}", uploaded.text());
@@ -251,11 +251,11 @@ async fn files_without_a_workflow_are_in_no_export() {
 }
 
 #[tokio::test]
-async fn feedback_after_the_request_of_an_erasure_stays() {
+async fn feedback_given_after_an_erasure_request_is_kept() {
     let t = TestService::start().await;
     let workflow = published(&t).await;
-    let visitor = Visitor::of(&t, &workflow, "hello").await;
-    let other = Visitor::of(&t, &workflow, "hello").await;
+    let visitor = Visitor::start(&t, &workflow, "hello").await;
+    let other = Visitor::start(&t, &workflow, "hello").await;
     let id = visitor.name().await.split_once(':').unwrap().1.to_owned();
     let feedback = |at: &str, item: u8| {
         format!(
@@ -273,11 +273,11 @@ async fn feedback_after_the_request_of_an_erasure_stays() {
 }
 
 #[tokio::test]
-async fn an_erasure_that_is_interrupted_is_completed() {
+async fn an_interrupted_erasure_is_completed() {
     let mut t = TestService::start().await;
     let workflow = published(&t).await;
     let id = {
-        let visitor = Visitor::of(&t, &workflow, CANARY).await;
+        let visitor = Visitor::start(&t, &workflow, CANARY).await;
         visitor.name().await.split_once(':').unwrap().1.to_owned()
     };
     // The request was stored, and its instance killed.
@@ -287,7 +287,7 @@ async fn an_erasure_that_is_interrupted_is_completed() {
     ))
     .await;
     t.restart().await;
-    until("it is completed", async || {
+    until("the erasure is completed", async || {
         t.scalar("SELECT count(*) FROM erasures WHERE erased_at IS NOT NULL").await == "1"
     })
     .await;
@@ -295,23 +295,23 @@ async fn an_erasure_that_is_interrupted_is_completed() {
 }
 
 #[tokio::test]
-async fn an_erasure_that_takes_long_is_accepted() {
+async fn a_long_erasure_is_accepted() {
     let t = TestService::start().await;
     let workflow = published(&t).await;
-    let visitor = Visitor::of(&t, &workflow, CANARY).await;
+    let visitor = Visitor::start(&t, &workflow, CANARY).await;
     let held = t.hold("LOCK TABLE thread_items IN ACCESS EXCLUSIVE MODE").await;
     let accepted = visitor.erase().await;
     assert_eq!((accepted.status, accepted.value()), (202, json!({"status": "erasing"})));
     drop(held);
-    until("it is completed", async || found_in(&t, CANARY).await.is_empty()).await;
+    until("the erasure is completed", async || found_in(&t, CANARY).await.is_empty()).await;
 }
 
 #[tokio::test]
-async fn usage_of_earlier_days_keeps_no_visitor() {
+async fn usage_of_earlier_days_has_no_visitor() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::chain(&[json!({"name": "a", "type": "llm", "model": "practice/reply", "user": "{{ inputs.message }}", "stream": true})], None)).published().create().await;
-    let one = Visitor::of(&t, &workflow, "one").await;
-    let two = Visitor::of(&t, &workflow, "two").await;
+    let one = Visitor::start(&t, &workflow, "one").await;
+    let two = Visitor::start(&t, &workflow, "two").await;
     let sessions = async || {
         t.scalar("SELECT string_agg(session || ' ' || calls || ' calls, ' || turns || ' turns', '; ' ORDER BY session) FROM chat_usage").await
     };
@@ -344,7 +344,7 @@ async fn an_unknown_visitor_has_no_data() {
     let foreign = [("origin", "https://evil.example"), ("cookie", "x=y")];
     let path = format!("/api/chat/me?workflow_id={}", workflow.id);
     assert_eq!(t.send("DELETE", &path, &foreign, "").await.refusal(), "401 chat.visitor_unknown");
-    let visitor = Visitor::of(&t, &workflow, "hello").await;
+    let visitor = Visitor::start(&t, &workflow, "hello").await;
     let foreign = [("origin", "https://evil.example"), ("cookie", visitor.cookie.as_str())];
     assert_eq!(t.send("DELETE", &path, &foreign, "").await.status, 403);
     assert_eq!(visitor.items().await.len(), 2);
@@ -354,8 +354,8 @@ async fn an_unknown_visitor_has_no_data() {
 async fn an_owner_lists_reads_and_changes_threads() {
     let t = TestService::start().await;
     let workflow = published(&t).await;
-    let first = Visitor::of(&t, &workflow, "first").await;
-    let second = Visitor::of(&t, &workflow, "ask second").await;
+    let first = Visitor::start(&t, &workflow, "first").await;
+    let second = Visitor::start(&t, &workflow, "ask second").await;
     let base = format!("/api/workflows/{}/chat/threads", workflow.id);
     let list = async |query: &str| t.get(&format!("{base}{query}")).await.value();
     let all = list("").await;

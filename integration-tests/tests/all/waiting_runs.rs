@@ -31,26 +31,26 @@ fn approval() -> Value {
                       "schema": {"type": "object", "required": ["approved"],
                                  "properties": {"approved": {"type": "boolean"}}, "additionalProperties": false},
                       "expires_seconds": 3600});
-    let said = json!({"name": "said", "type": "template",
+    let summary = json!({"name": "said", "type": "template",
                       "template": "{{ 'paid' if results.approval.value.approved else 'kept' }}"});
     graphs::chain(
-        &[wait, said],
+        &[wait, summary],
         Some(json!({"text": "{{ results.said.text }}", "by": "{{ results.approval.answered_by }}"})),
     )
 }
 
 #[tokio::test]
-async fn a_run_waits_for_somebody_who_answers_once() {
+async fn a_run_waits_for_one_answer() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(approval()).create().await;
     // A caller who waits for the end is informed that the run waits.
     let begun = within("the run waits", begin(&t, &workflow, "?wait=60", json!({"amount": 40}))).await;
     assert_eq!(begun["status"], "waiting");
-    let asked = &begun["waits_for"][0];
-    assert_eq!((&asked["key"], &asked["message"]), (&json!("approval"), &json!("Refund 40?")));
-    assert_eq!((&asked["schema"]["type"], &asked["audience"]), (&json!("object"), &json!([])));
-    assert!(asked["expires_at"].is_string());
-    until("nothing of it is held in memory", async || t.load().await.streams == 0).await;
+    let question = &begun["waits_for"][0];
+    assert_eq!((&question["key"], &question["message"]), (&json!("approval"), &json!("Refund 40?")));
+    assert_eq!((&question["schema"]["type"], &question["audience"]), (&json!("object"), &json!([])));
+    assert!(question["expires_at"].is_string());
+    until("the run leaves memory", async || t.load().await.streams == 0).await;
     // Invalid or unexpected answers change nothing.
     let wrong = answer(&t, &begun, "approval", json!({"approved": "yes", "more": 1})).await;
     assert_eq!((wrong.status, wrong.code().as_str()), (422, "run.input_invalid"));
@@ -87,7 +87,7 @@ async fn a_run_waits_for_somebody_who_answers_once() {
 }
 
 #[tokio::test]
-async fn an_answer_with_a_key_is_given_once() {
+async fn an_answer_with_an_idempotency_key_counts_once() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(approval()).create().await;
     let begun = begin(&t, &workflow, "?wait=60", json!({"amount": 1})).await;
@@ -101,7 +101,7 @@ async fn an_answer_with_a_key_is_given_once() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_outlives_the_service() {
+async fn a_waiting_run_outlives_a_restart() {
     let mut t = TestService::start().await;
     let workflow = t.workflow().graph(approval()).create().await;
     let begun = begin(&t, &workflow, "?wait=60", json!({"amount": 1})).await;
@@ -112,7 +112,7 @@ async fn a_run_that_waits_outlives_the_service() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_is_stopped_at_once() {
+async fn a_waiting_run_is_cancelled_at_once() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(approval()).create().await;
     let begun = begin(&t, &workflow, "?wait=60", json!({"amount": 1})).await;
@@ -122,7 +122,7 @@ async fn a_run_that_waits_is_stopped_at_once() {
 }
 
 #[tokio::test]
-async fn a_long_delay_is_waited_for_in_the_queue_and_ends_on_time() {
+async fn a_long_delay_parks_the_run_and_ends_on_time() {
     let t = TestService::with_manual_clock().await;
     let workflow = t
         .workflow()
@@ -146,7 +146,7 @@ async fn a_long_delay_is_waited_for_in_the_queue_and_ends_on_time() {
 }
 
 #[tokio::test]
-async fn nobody_answers_in_time() {
+async fn an_unanswered_question_times_out() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(approval()).create().await;
     let begun = t.while_time_passes(begin(&t, &workflow, "?wait=60", json!({"amount": 1}))).await;
@@ -156,7 +156,7 @@ async fn nobody_answers_in_time() {
 }
 
 #[tokio::test]
-async fn the_limit_of_a_run_counts_while_it_waits() {
+async fn the_run_time_limit_includes_waiting() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(approval()).create().await;
     let body = json!({"inputs": {"amount": 1}, "timeout_seconds": 600}).to_string();
@@ -169,7 +169,7 @@ async fn the_limit_of_a_run_counts_while_it_waits() {
 }
 
 #[tokio::test]
-async fn two_questions_at_once_are_both_answered() {
+async fn two_concurrent_questions_are_both_answered() {
     let t = TestService::start().await;
     let each = json!({"name": "each", "type": "for_each", "items": ["a", "b"],
                       "body": {"type": "wait_for_input", "key": "ok-{{ item }}", "schema": {"type": "integer"}}});
@@ -183,7 +183,7 @@ async fn two_questions_at_once_are_both_answered() {
     keys.sort_unstable();
     assert_eq!(keys, ["ok-a", "ok-b"]);
     assert_eq!(answer(&t, &begun, "ok-b", json!(2)).await.status, 202);
-    until("one is left", async || {
+    until("one question is left", async || {
         let record = record(&t, &begun).await;
         record["status"] == "waiting" && record["waits_for"].as_array().unwrap().len() == 1
     })
@@ -193,7 +193,7 @@ async fn two_questions_at_once_are_both_answered() {
 }
 
 #[tokio::test]
-async fn a_chat_turn_waits_for_an_answer_where_it_is() {
+async fn a_chat_turn_waits_for_its_answer_with_an_open_stream() {
     let t = TestService::start().await;
     let graph = graphs::chain(
         &[
@@ -207,13 +207,13 @@ async fn a_chat_turn_waits_for_an_answer_where_it_is() {
     let turn = t.chat(&message);
     let helper = async {
         let mut run = String::new();
-        until("it asks", async || {
+        until("the question is asked", async || {
             run = t.scalar("SELECT coalesce(max(run_id::text), '') FROM run_questions").await;
             !run.is_empty()
         })
         .await;
-        let told = answer(&t, &json!({"id": run}), "ok", json!("yes")).await;
-        assert_eq!(told.status, 202, "{}", told.text());
+        let answered = answer(&t, &json!({"id": run}), "ok", json!("yes")).await;
+        assert_eq!(answered.status, 202, "{}", answered.text());
     };
     let (turn, ()) = futures_util::join!(turn, helper);
     assert!(turn.text().contains("You said yes."), "{}", turn.text());

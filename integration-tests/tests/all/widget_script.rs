@@ -20,7 +20,7 @@ async fn get(t: &TestService, headers: &[(&str, &str)]) -> Answer {
 }
 
 #[tokio::test]
-async fn the_script_is_served_with_validators_ranges_and_nothing_of_the_cdn() {
+async fn the_script_is_served_with_validators_and_ranges_without_cdn_headers() {
     let cdn = Cdn::start(SCRIPT).await;
     let t = service(&cdn).await;
     let headers = [("cookie", "secret=1"), ("authorization", "Bearer secret"), ("accept-language", "de")];
@@ -36,9 +36,9 @@ async fn the_script_is_served_with_validators_ranges_and_nothing_of_the_cdn() {
         assert_eq!(answer.header(name), Some(value));
     }
     assert_eq!((answer.header("set-cookie"), answer.header("x-cdn")), (None, None));
-    let asked = cdn.requests();
-    assert!(asked[0].starts_with("GET /deployments/chatkit/chatkit.js HTTP/1.1\r\n"), "{asked:?}");
-    assert!(!asked[0].contains("secret") && !asked[0].contains("accept-language"), "{asked:?}");
+    let requests = cdn.requests();
+    assert!(requests[0].starts_with("GET /deployments/chatkit/chatkit.js HTTP/1.1\r\n"), "{requests:?}");
+    assert!(!requests[0].contains("secret") && !requests[0].contains("accept-language"), "{requests:?}");
     let tag = answer.header("etag").unwrap().to_owned();
     assert_eq!(get(&t, &[("if-none-match", &tag)]).await.status, 304);
     let head = t.open("HEAD", PATH, &[], "").await;
@@ -71,11 +71,11 @@ async fn the_script_is_served_with_validators_ranges_and_nothing_of_the_cdn() {
 }
 
 #[tokio::test]
-async fn a_script_is_revalidated_and_outlives_its_cdn_for_a_day() {
+async fn a_script_is_revalidated_and_served_for_a_day_without_the_cdn() {
     let cdn = Cdn::start(SCRIPT).await;
     let t = service(&cdn).await;
     let step = Duration::from_secs(1);
-    let asked = async |times: usize| {
+    let fetch_until = async |times: usize| {
         let is_asked = async || {
             t.send("GET", PATH, &[], "").await;
             cdn.requests().len() >= times
@@ -84,7 +84,7 @@ async fn a_script_is_revalidated_and_outlives_its_cdn_for_a_day() {
     };
     get(&t, &[]).await;
     t.advance(Duration::from_secs(301));
-    asked(2).await;
+    fetch_until(2).await;
     assert!(cdn.requests()[1].to_ascii_lowercase().contains("if-none-match: "));
     cdn.publish("let newer;");
     t.advance(Duration::from_secs(301));
@@ -95,7 +95,7 @@ async fn a_script_is_revalidated_and_outlives_its_cdn_for_a_day() {
         cdn.answers_with(status, kind);
         t.advance(Duration::from_secs(400));
         let before = cdn.requests().len();
-        asked(before + 1).await;
+        fetch_until(before + 1).await;
         assert_eq!(get(&t, &[]).await.text(), "let newer;", "{status} {kind}");
     }
     // A CDN that does not respond delays no page.
@@ -137,8 +137,8 @@ async fn only_the_pinned_script_is_served() {
     assert_eq!(get(&t, &[]).await.text(), SCRIPT);
     cdn.publish("let evil;");
     t.advance(Duration::from_secs(1));
-    assert_eq!(get(&t, &[]).await.text(), SCRIPT, "the pinned one of before");
-    assert_eq!(cdn.requests().len(), 2, "the other one was fetched");
+    assert_eq!(get(&t, &[]).await.text(), SCRIPT, "the previously pinned script");
+    assert_eq!(cdn.requests().len(), 2, "the other script was fetched");
     t.advance(Duration::from_secs(25 * 3_600));
     assert_eq!(get(&t, &[]).await.refusal(), "502 chat.widget_unavailable");
     cdn.publish(SCRIPT);

@@ -34,7 +34,7 @@ pub(crate) fn tidy(mut record: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_new_workflow_is_201_with_its_whole_record() {
+async fn creating_a_workflow_returns_its_complete_record() {
     let t = TestService::start().await;
     let made =
         create(&t, json!({"name": " Support Triage ", "description": "Sorts.", "tags": ["a", "b"]})).await;
@@ -82,7 +82,7 @@ async fn a_new_workflow_is_201_with_its_whole_record() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_new_workflow_is_listed_at_once() {
+async fn all_problems_of_a_new_workflow_are_reported() {
     let t = TestService::start().await;
     let wrong =
         json!({"name": " ", "description": "x".repeat(4_001), "tags": ["", "x".repeat(65)], "handle": "No"});
@@ -159,7 +159,7 @@ async fn handles_are_unique_and_made_from_names() {
 }
 
 #[tokio::test]
-async fn equal_names_at_once_get_different_handles() {
+async fn concurrent_equal_names_get_different_handles() {
     let t = TestService::start().await;
     let answers = futures_util::future::join_all((0..12).map(|_| create(&t, json!({"name": "Same"})))).await;
     assert!(answers.iter().all(|answer| answer.status == 201));
@@ -184,7 +184,7 @@ async fn the_list_is_a_bare_array_newest_first() {
 }
 
 #[tokio::test]
-async fn publishing_makes_a_share_url_and_publishing_again_changes_the_login() {
+async fn publishing_creates_a_share_url_and_repeating_it_changes_the_login() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
     let path = format!("/api/workflows/{}/publish", workflow.id);
@@ -229,7 +229,7 @@ async fn publishing_makes_a_share_url_and_publishing_again_changes_the_login() {
     assert_eq!(
         again.value()["workflow"]["published_at"],
         body["workflow"]["published_at"],
-        "it stays the first time's"
+        "the first publication time is kept"
     );
     for wrong in ["[]", r#"{"require_login": "yes"}"#, r#"{"public": true}"#] {
         assert_eq!(t.post(&path, wrong).await.refusal(), "422 request.invalid", "{wrong}");
@@ -265,11 +265,11 @@ async fn publishing_makes_a_share_url_and_publishing_again_changes_the_login() {
 }
 
 #[tokio::test]
-async fn publishing_again_changes_only_what_it_says() {
+async fn publishing_again_changes_only_given_settings() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
     let path = format!("/api/workflows/{}/publish", workflow.id);
-    for (body, status, asks) in [
+    for (body, status, requires_login) in [
         (r#"{"require_login": true}"#, 201, true),
         ("", 200, true),
         ("{}", 200, true),
@@ -281,10 +281,13 @@ async fn publishing_again_changes_only_what_it_says() {
         let answer = t.post(&path, body).await;
         assert_eq!(
             (answer.status, &answer.value()["workflow"]["require_login"]),
-            (status, &json!(asks)),
+            (status, &json!(requires_login)),
             "{body}"
         );
-        assert_eq!(t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["require_login"], asks);
+        assert_eq!(
+            t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["require_login"],
+            requires_login
+        );
     }
     t.post(&format!("{path}/revoke"), "").await;
     let anew = t.post(&path, "").await;
@@ -303,7 +306,7 @@ async fn the_share_url_begins_with_the_public_base() {
 }
 
 #[tokio::test]
-async fn an_archived_workflow_is_read_but_neither_changed_nor_published_nor_chatted_with() {
+async fn an_archived_workflow_is_read_only() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().require_login().create().await;
     let path = format!("/api/workflows/{}", workflow.handle);
@@ -341,7 +344,7 @@ async fn an_archived_workflow_is_read_but_neither_changed_nor_published_nor_chat
 }
 
 #[tokio::test]
-async fn the_handle_of_an_archived_workflow_stays_its_own() {
+async fn the_handle_of_an_archived_workflow_stays_reserved() {
     let t = TestService::start().await;
     let made = create(&t, json!({"name": "Desk", "handle": "desk"})).await.value();
     t.client().archive("desk").await.unwrap();
@@ -353,7 +356,7 @@ async fn the_handle_of_an_archived_workflow_stays_its_own() {
 }
 
 #[tokio::test]
-async fn a_turn_under_way_ends_though_its_workflow_is_archived() {
+async fn a_running_turn_completes_after_its_workflow_is_archived() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::delayed(2.0, "said")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -364,7 +367,7 @@ async fn a_turn_under_way_ends_though_its_workflow_is_archived() {
 }
 
 #[tokio::test]
-async fn a_long_list_is_read_part_by_part() {
+async fn a_long_list_is_read_page_by_page() {
     let t = TestService::start().await;
     for n in 1..=5 {
         create(&t, json!({"name": format!("w{n}")})).await;

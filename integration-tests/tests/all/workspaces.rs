@@ -15,7 +15,7 @@ async fn slugs(bearer: &Bearer<'_>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_workspace_is_made_once_shown_and_renamed() {
+async fn a_workspace_is_created_once_shown_and_renamed() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
     let made = root.post(ALL, &json!({"slug": "support", "name": "Support"})).await;
@@ -42,9 +42,9 @@ async fn a_workspace_is_made_once_shown_and_renamed() {
         let changed = root.json("PATCH", &by_id, &json!({"training_calls": setting})).await.value();
         assert_eq!((&changed["training_calls"], &changed["name"]), (&json!(setting), &json!("Help desk")));
     }
-    let told = root.get("/api/admin/audit?action=workspace.training_calls_set").await.value();
+    let audit = root.get("/api/admin/audit?action=workspace.training_calls_set").await.value();
     let reasons: Vec<&Value> =
-        told["data"].as_array().unwrap().iter().map(|entry| &entry["reason"]).collect();
+        audit["data"].as_array().unwrap().iter().map(|entry| &entry["reason"]).collect();
     assert_eq!(reasons, ["keep", "drop"], "a value that stays the same is not audited");
     assert_eq!(root.get(&format!("{ALL}/gone")).await.refusal(), "404 workspace.not_found");
     let near = root.get(&format!("{ALL}/defualt")).await;
@@ -62,7 +62,7 @@ async fn a_workspace_is_made_once_shown_and_renamed() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_told_what_is_wrong() {
+async fn bad_requests_are_rejected_with_their_problems() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
     for (body, pointers) in [
@@ -75,9 +75,9 @@ async fn bad_requests_are_told_what_is_wrong() {
         let refused = root.post(ALL, &body).await;
         assert_eq!(refused.refusal(), "422 request.invalid", "{body}");
         let errors = refused.value()["detail"]["errors"].clone();
-        let told: Vec<&str> =
+        let problems: Vec<&str> =
             errors.as_array().unwrap().iter().map(|error| error["pointer"].as_str().unwrap()).collect();
-        assert_eq!(told, pointers, "{body}");
+        assert_eq!(problems, pointers, "{body}");
     }
     assert_eq!(slugs(&root).await, ["default"]);
     assert_eq!(root.get(&format!("{ALL}?cursor=x")).await.refusal(), "422 request.invalid");
@@ -95,7 +95,7 @@ async fn bad_requests_are_told_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_deleted_workspace_takes_its_workflows_with_it_and_keeps_its_slug() {
+async fn a_deleted_workspace_deletes_its_workflows_and_reserves_its_slug() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
     assert_eq!(root.post(ALL, &json!({"slug": "support"})).await.status, 201);
@@ -109,13 +109,17 @@ async fn a_deleted_workspace_takes_its_workflows_with_it_and_keeps_its_slug() {
     assert_eq!(t.get(&format!("{path}/public")).await.status, 200);
     let whole = root.token(&BOTH, &["support"]).await;
     let refused = t.bearer(&whole).json("DELETE", &format!("{ALL}/support"), &json!({})).await;
-    assert_eq!(refused.refusal(), "403 auth.missing_scope", "an administrator's token is no owner");
+    assert_eq!(
+        refused.refusal(),
+        "403 auth.missing_scope",
+        "an administrator's token does not own the workspace"
+    );
     assert_eq!(
         root.json("DELETE", &format!("{ALL}/default"), &json!({})).await.refusal(),
         "409 workspace.is_default"
     );
     assert_eq!(root.json("DELETE", &format!("{ALL}/support"), &json!({})).await.status, 204);
-    assert_eq!(t.get(&format!("{path}/public")).await.status, 404, "nobody chats there any more");
+    assert_eq!(t.get(&format!("{path}/public")).await.status, 404, "chats are closed");
     assert_eq!(inside.get("/api/workflows").await.refusal(), "403 auth.workspace_forbidden");
     assert_eq!(inside.get(&path).await.refusal(), "403 auth.workspace_forbidden");
     assert_eq!(root.get(&path).await.value()["is_archived"], true);
@@ -132,7 +136,7 @@ async fn a_deleted_workspace_takes_its_workflows_with_it_and_keeps_its_slug() {
 }
 
 #[tokio::test]
-async fn who_may_see_some_workspaces_learns_nothing_of_the_others() {
+async fn callers_learn_nothing_about_workspaces_without_access() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
     for slug in ["support", "sales"] {
@@ -154,7 +158,7 @@ async fn who_may_see_some_workspaces_learns_nothing_of_the_others() {
 }
 
 #[tokio::test]
-async fn who_makes_a_workspace_owns_it() {
+async fn the_creator_of_a_workspace_owns_it() {
     let mail = MailServer::start().await;
     let t = TestService::builder()
         .with_bootstrap_token()

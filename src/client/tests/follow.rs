@@ -141,7 +141,7 @@ async fn a_training_is_followed_over_a_cut_connection() {
 }
 
 #[tokio::test]
-async fn a_resumption_that_has_nothing_more_ends_the_turn() {
+async fn a_resume_without_content_ends_the_turn() {
     let (client, _) = serve(vec![
         format!("{}{}", stream_head(""), chunk(&notice(1))),
         "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n".to_owned(),
@@ -152,7 +152,7 @@ async fn a_resumption_that_has_nothing_more_ends_the_turn() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_asked_for_again_only_with_a_key() {
+async fn a_lost_response_is_requested_again_only_with_a_key() {
     let whole = format!("{}{}{LAST_CHUNK}", stream_head(""), chunk(&notice(1)));
     let (client, requests) = serve(vec![String::new(), String::new(), whole]).await;
     let lost = client.follow("w", &request(), &ChatOptions::default()).await.err().unwrap();
@@ -164,7 +164,7 @@ async fn a_lost_answer_is_asked_for_again_only_with_a_key() {
 }
 
 #[tokio::test]
-async fn what_another_attempt_cannot_help_is_told_at_once() {
+async fn permanent_errors_are_returned_at_once() {
     let (client, _) = serve(vec![
         format!("{}{}", stream_head(""), chunk(&notice(1))),
         error("404 Not Found", "", wire::ErrorCode::StreamNotFound),
@@ -175,7 +175,7 @@ async fn what_another_attempt_cannot_help_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_stream_is_refused() {
+async fn a_response_that_is_not_a_stream_is_rejected() {
     let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     let (client, _) = serve(vec![page.to_owned()]).await;
     let error = client.say("w", "hi").await.unwrap_err();
@@ -183,7 +183,7 @@ async fn an_answer_that_is_no_stream_is_refused() {
 }
 
 #[tokio::test]
-async fn tokens_go_where_they_belong_and_headers_may_replace_them() {
+async fn each_request_has_its_token_unless_a_header_overrides_it() {
     let empty = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n[]";
     let (plain, requests) = serve(vec![empty.to_owned(); 3]).await;
     let client = Client::builder(plain.base())
@@ -209,7 +209,7 @@ async fn tokens_go_where_they_belong_and_headers_may_replace_them() {
 }
 
 #[tokio::test]
-async fn nobody_at_home_is_told_as_such() {
+async fn a_refused_connection_is_a_connect_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

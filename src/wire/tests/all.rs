@@ -124,7 +124,7 @@ fn root() -> WidgetRoot {
 }
 
 #[test]
-fn an_item_of_a_newer_build_is_read_and_not_shown() {
+fn an_item_of_a_newer_build_is_read_but_hidden() {
     let text = r#"{"type":"hologram","beam":{"x":1},"id":"holo_1","thread_id":"thr_1","created_at":"t"}"#;
     let item: ThreadItem = serde_json::from_str(text).unwrap();
     assert_eq!((&item.body, item.id()), (&ItemBody::Unknown, "holo_1"));
@@ -141,7 +141,7 @@ fn the_json_of_an_item_begins_with_its_type() {
 }
 
 #[test]
-fn models_read_of_an_item_what_the_table_says() {
+fn items_are_rendered_for_models_as_the_table_defines() {
     let read: Vec<String> = items()
         .iter()
         .map(|item| item.as_message().map_or("-".to_owned(), |(role, text)| format!("{role}: {text}")))
@@ -223,7 +223,7 @@ fn every_event_round_trips_on_one_line() {
 }
 
 #[test]
-fn the_interface_piece_has_exactly_its_shape() {
+fn the_text_piece_has_exactly_its_documented_shape() {
     let update = ItemUpdate::PieceAdded { part: PiecePart { text: "Hi".into() } };
     let event = ChatEvent::ItemUpdated { item_id: "msg_1".into(), update };
     assert_eq!(
@@ -278,7 +278,7 @@ fn attachments_may_be_ids_or_objects_and_the_rest_is_lenient() {
 }
 
 #[test]
-fn bad_requests_are_told_everything_at_once() {
+fn invalid_requests_list_all_problems_at_once() {
     assert_eq!(pointers(json!({})), ["/type required"]);
     assert_eq!(pointers(json!({"type": 1})), ["/type type"]);
     assert_eq!(pointers(json!({"type": "threads.explode", "params": {}})), ["/type unknown"]);
@@ -314,7 +314,7 @@ fn bad_requests_are_told_everything_at_once() {
 }
 
 #[test]
-fn a_page_is_asked_for_leniently_and_within_bounds() {
+fn page_requests_are_parsed_leniently_within_bounds() {
     let page = |params: Value| {
         let body = json!({"type": "threads.list", "params": params});
         parse(body).map(|request| match request.operation {
@@ -330,8 +330,8 @@ fn a_page_is_asked_for_leniently_and_within_bounds() {
     ] {
         assert_eq!(page(params), usual);
     }
-    let wanted = json!({"limit": 3, "order": "asc", "after": "thr_1"});
-    assert_eq!(page(wanted), Ok((3, Order::Asc, Some("thr_1".into()))));
+    let request = json!({"limit": 3, "order": "asc", "after": "thr_1"});
+    assert_eq!(page(request), Ok((3, Order::Asc, Some("thr_1".into()))));
     for much in [101, u64::from(u32::MAX) + 1, u64::MAX] {
         assert_eq!(page(json!({"limit": much})), Ok((100, Order::Desc, None)));
     }
@@ -350,7 +350,7 @@ fn a_page_is_asked_for_leniently_and_within_bounds() {
 }
 
 #[test]
-fn changes_are_told_everything_at_once_too() {
+fn invalid_changes_list_all_problems_at_once() {
     let problems = |kind: &str, params: Value| pointers(json!({"type": kind, "params": params}));
     assert_eq!(
         problems("items.feedback", json!({"item_ids": [1, "msg_1", null], "kind": "good"})),
@@ -385,7 +385,7 @@ fn changes_are_told_everything_at_once_too() {
 }
 
 #[test]
-fn a_failure_allows_a_retry_only_where_one_may_help() {
+fn a_failure_allows_a_retry_only_if_it_may_help() {
     let allows = |code, allow| match ChatEvent::failure(code, allow) {
         ChatEvent::Error { allow_retry, .. } => allow_retry,
         _ => panic!("an error"),

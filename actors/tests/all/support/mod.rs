@@ -29,7 +29,7 @@ pub(crate) async fn pause(duration: Duration) {
 }
 
 /// Queries the database until the condition holds, at most [`LONGEST`].
-pub(crate) async fn until_sql(what: &str, database: &TestDatabase, sql: &str) {
+pub(crate) async fn until_sql(event: &str, database: &TestDatabase, sql: &str) {
     let clock = SystemClock::new();
     while clock.monotonic() < LONGEST {
         if database.scalar(sql).await == "true" {
@@ -37,7 +37,7 @@ pub(crate) async fn until_sql(what: &str, database: &TestDatabase, sql: &str) {
         }
         pause(millis(10)).await;
     }
-    panic!("waited in vain: {what}");
+    panic!("timed out waiting for: {event}");
 }
 
 /// Opens a separate database session.
@@ -48,7 +48,7 @@ pub(crate) async fn session(dsn: &str) -> tokio_postgres::Client {
 }
 
 /// Polls until the condition holds, at most [`LONGEST`].
-pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn until(event: &str, mut holds: impl FnMut() -> bool) {
     let clock = SystemClock::new();
     while clock.monotonic() < LONGEST {
         if holds() {
@@ -56,5 +56,5 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
         }
         pause(millis(2)).await;
     }
-    panic!("waited in vain: {what}");
+    panic!("timed out waiting for: {event}");
 }

@@ -81,7 +81,7 @@ fn large_directory() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn each_code_of_a_bundle_is_answered() {
+async fn every_bundle_error_code_is_returned() {
     let t = TestService::start().await;
     app(&t, "desk").await;
     let with = |name: &str, content: &[u8]| archive(&[PAGE, (name, content)]);
@@ -132,7 +132,7 @@ async fn each_code_of_a_bundle_is_answered() {
 }
 
 #[tokio::test]
-async fn a_deployment_whose_files_are_not_kept_any_more_is_stale() {
+async fn a_deployment_with_deleted_files_is_stale() {
     let mut t = TestService::with_manual_clock().await;
     let app = t.app("desk").create().await;
     let bundle = t.app("desk").bundle();
@@ -180,13 +180,13 @@ async fn a_collection_is_full_after_64_mib() {
 }
 
 #[tokio::test]
-async fn a_release_that_cannot_be_read_is_an_internal_error_that_tells_no_cause() {
+async fn an_unreadable_release_is_an_internal_error_without_its_cause() {
     let t = TestService::start().await;
     let id = app(&t, "desk").await["id"].as_str().unwrap().to_owned();
     let mut bindings = serde_json::Map::new();
     bindings.insert("form".to_owned(), json!(7));
     t.execute(&super::runs::release(&id, 1, 1, &bindings, &json!({}))).await;
-    let desk = super::runs::Published::known(&t, "desk", id);
+    let desk = super::runs::Published::existing(&t, "desk", id);
     for path in ["/", "/__service/config", "/__service/data/notes"] {
         let answer = desk.get(path).await;
         assert_eq!(answer.refusal(), "500 internal", "{path}");

@@ -16,7 +16,7 @@ fn rows(trail: &Value) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn auditors_of_an_app_read_who_was_kept_from_changing_it() {
+async fn denied_app_changes_are_in_the_audit_trail() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
     assert_eq!(root.post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
@@ -25,7 +25,7 @@ async fn auditors_of_an_app_read_who_was_kept_from_changing_it() {
     let token = async |scopes: &[&str], workspace: &str| root.token(scopes, &[workspace]).await;
     let reads = token(&["apps:read"], "default").await;
     let writes = token(&["apps:read", "apps:write"], "default").await;
-    let elsewhere = token(&["apps:read", "apps:write"], "other").await;
+    let foreign_token = token(&["apps:read", "apps:write"], "other").await;
     let stranger = token(&["workflows:read"], "other").await;
     let refused = async |token: &str, method: &str, path: &str, body: Value| {
         t.bearer(token).json(method, path, &body).await.refusal()
@@ -37,7 +37,7 @@ async fn auditors_of_an_app_read_who_was_kept_from_changing_it() {
     assert_eq!(refused(&reads, "POST", "/api/apps/desk/deployments", json!({})).await, scope);
     assert_eq!(refused(&writes, "PATCH", "/api/apps/desk", json!({"access": "members"})).await, scope);
     let closed = "403 auth.workspace_forbidden";
-    assert_eq!(refused(&elsewhere, "DELETE", "/api/apps/desk", json!({})).await, closed);
+    assert_eq!(refused(&foreign_token, "DELETE", "/api/apps/desk", json!({})).await, closed);
     assert_eq!(refused(&stranger, "DELETE", "/api/apps/desk/bindings/ask", json!({})).await, scope);
     let auditor = token(&["admin:tokens:read"], "default").await;
     let app = format!("app {id}");
@@ -65,6 +65,6 @@ async fn auditors_of_an_app_read_who_was_kept_from_changing_it() {
     assert_eq!(
         rows(&t.bearer(&auditor).get(AUDIT).await.value()),
         expected,
-        "in the workspace of the caller"
+        "only rows of the caller's workspace"
     );
 }

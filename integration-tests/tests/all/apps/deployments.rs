@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{PAGE, ZIP, app, archive, deployments, sha256, upload, waiting};
 
 #[tokio::test]
-async fn a_bundle_becomes_a_deployment_with_its_files_and_its_report() {
+async fn a_bundle_becomes_a_deployment_with_files_and_a_report() {
     let t = TestService::start().await;
     let made = app(&t, "desk").await;
     let workflow = t.workflow().named("Desk").create().await;
@@ -89,7 +89,7 @@ async fn a_bundle_becomes_a_deployment_with_its_files_and_its_report() {
 }
 
 #[tokio::test]
-async fn a_repeated_upload_is_the_same_deployment_however_it_is_sent() {
+async fn a_repeated_upload_returns_the_same_deployment_in_any_encoding() {
     let t = TestService::start().await;
     app(&t, "desk").await;
     let keyed = [ZIP, ("idempotency-key", "one")];
@@ -103,7 +103,7 @@ async fn a_repeated_upload_is_the_same_deployment_however_it_is_sent() {
     );
     let headers = [("content-type", "multipart/form-data; boundary=b"), ("idempotency-key", "one")];
     let as_form = upload(&t, "desk", &headers, form.as_bytes()).await;
-    assert_eq!((as_form.status, as_form.text()), (201, first.text()), "the archive is the request");
+    assert_eq!((as_form.status, as_form.text()), (201, first.text()), "the archive identifies the request");
     let other = archive(&[("index.html", b"<p>Another")]);
     assert_eq!(upload(&t, "desk", &keyed, &other).await.refusal(), "422 idempotency.key_reused");
     let bad = upload(&t, "desk", &[ZIP, ("idempotency-key", "")], PAGE.as_bytes()).await;
@@ -117,7 +117,7 @@ async fn a_repeated_upload_is_the_same_deployment_however_it_is_sent() {
 }
 
 #[tokio::test]
-async fn parallel_uploads_with_one_key_are_one_deployment() {
+async fn parallel_uploads_with_one_key_create_one_deployment() {
     let t = TestService::builder().alone().start().await;
     let dsn = &t.variables()["SERVICE_POSTGRES_DSN"];
     let other = TestService::builder().set("SERVICE_POSTGRES_DSN", dsn).alone().start().await;
@@ -129,12 +129,12 @@ async fn parallel_uploads_with_one_key_are_one_deployment() {
     let ids: std::collections::BTreeSet<String> =
         made.iter().map(|answer| answer.value()["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(ids.len(), 1, "{ids:?}");
-    assert!(refused.iter().all(|answer| answer.status == 409), "one is at work with the key");
+    assert!(refused.iter().all(|answer| answer.status == 409), "a request with the key is in progress");
     assert_eq!(t.scalar("SELECT count(*) FROM app_deployments").await, "1");
 }
 
 #[tokio::test]
-async fn another_instance_shows_the_deployment_and_repeats_its_answer() {
+async fn another_instance_returns_the_deployment_and_replays_its_upload() {
     let t = TestService::builder().alone().start().await;
     let dsn = &t.variables()["SERVICE_POSTGRES_DSN"];
     let other = TestService::builder().set("SERVICE_POSTGRES_DSN", dsn).alone().start().await;
@@ -181,7 +181,7 @@ async fn a_deployment_of_another_app_is_not_found() {
 }
 
 #[tokio::test]
-async fn the_newest_fifty_deployments_keep_their_files_and_a_deleted_app_none() {
+async fn the_newest_fifty_deployments_keep_files_until_the_app_is_deleted() {
     let mut t = TestService::start().await;
     app(&t, "desk").await;
     let first = upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await.value();

@@ -13,7 +13,7 @@ pub(super) struct DevTls {
 }
 
 impl DevTls {
-    pub(super) fn of(aliases: &[&str]) -> Self {
+    pub(super) fn for_aliases(aliases: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let binary = std::env::var_os("CALLBOARD_BIN");
         let binary =

@@ -69,7 +69,7 @@ async fn a_binding_is_set_replaced_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_collection_of_the_same_name_is_another_one() {
+async fn a_recreated_collection_has_a_new_id() {
     let t = TestService::start().await;
     app(&t, "desk").await;
     let post = async |body: &Value| t.post("/api/apps/desk/collections", &body.to_string()).await;
@@ -106,7 +106,7 @@ async fn a_collection_of_the_same_name_is_another_one() {
 }
 
 #[tokio::test]
-async fn they_apply_to_deployments_whose_manifests_declare_none() {
+async fn app_bindings_apply_to_deployments_that_declare_none() {
     let t = TestService::start().await;
     app(&t, "desk").await;
     let workflow = t.workflow().named("One").create().await;

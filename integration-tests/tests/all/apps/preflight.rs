@@ -38,7 +38,7 @@ async fn workflow(t: &TestService, name: &str, nodes: &[Value]) -> String {
 }
 
 #[tokio::test]
-async fn a_binding_names_a_version_that_can_run() {
+async fn bindings_require_a_runnable_version() {
     let t = TestService::start().await;
     app(&t, "desk").await;
     let good = t.workflow().named("Good").create().await;
@@ -72,7 +72,7 @@ async fn a_binding_names_a_version_that_can_run() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_person_or_is_not_fixed_is_found_at_every_level() {
+async fn waiting_and_unpinned_nodes_are_found_at_every_level() {
     let keys = r#"{"active": "a", "keys": {"a": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}"#;
     let t = TestService::builder().set("SERVICE_VAULT_KEYS", keys).start().await;
     app(&t, "desk").await;

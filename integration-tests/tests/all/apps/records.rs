@@ -77,7 +77,7 @@ async fn an_app_is_created_listed_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn only_labels_of_hosts_are_aliases() {
+async fn aliases_must_be_host_labels() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let (longest, too_long) = ("a".repeat(63), "a".repeat(64));
     for alias in [longest.as_str(), "0", "a--b", "api", "www-2"] {
@@ -99,7 +99,7 @@ async fn only_labels_of_hosts_are_aliases() {
 }
 
 #[tokio::test]
-async fn an_alias_stays_taken_for_thirty_days_after_the_deletion() {
+async fn an_alias_stays_reserved_for_thirty_days_after_deletion() {
     let mut t = TestService::builder().manual_clock().with_bootstrap_token().start().await;
     let other = t.root().post("/api/workspaces", &json!({"slug": "other"})).await;
     assert_eq!(other.status, 201);
@@ -125,7 +125,7 @@ async fn an_alias_stays_taken_for_thirty_days_after_the_deletion() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_changes_nothing_more() {
+async fn a_repeated_request_is_replayed() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let body = json!({"alias": "once", "name": "x"}).to_string();
     let keyed = [("content-type", "application/json"), ("idempotency-key", "one")];
@@ -143,7 +143,7 @@ async fn a_repeated_request_changes_nothing_more() {
 }
 
 #[tokio::test]
-async fn members_read_admins_write_and_other_workspaces_are_closed() {
+async fn app_access_depends_on_the_role_and_the_workspace() {
     let mail = MailServer::start().await;
     let t = TestService::builder().with_bootstrap_token().set("SERVICE_SMTP_URL", mail.url()).start().await;
     assert_eq!(t.root().post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
@@ -176,16 +176,16 @@ async fn members_read_admins_write_and_other_workspaces_are_closed() {
     assert_eq!(refused.message(), "Missing required scopes: apps:publish");
     let invalid = writes.json("PATCH", &path, &json!({"access": "all"})).await;
     assert_eq!(invalid.refusal(), "403 auth.missing_scope", "before 422");
-    let elsewhere = t.root().token(&["apps:read", "apps:write", "apps:publish"], &["other"]).await;
-    let elsewhere = t.bearer(&elsewhere);
-    assert_eq!(elsewhere.get(&path).await.refusal(), "403 auth.workspace_forbidden");
+    let foreign_token = t.root().token(&["apps:read", "apps:write", "apps:publish"], &["other"]).await;
+    let foreign_token = t.bearer(&foreign_token);
+    assert_eq!(foreign_token.get(&path).await.refusal(), "403 auth.workspace_forbidden");
     assert_eq!(
-        elsewhere.json("PATCH", &path, &json!({"x": 1})).await.refusal(),
+        foreign_token.json("PATCH", &path, &json!({"x": 1})).await.refusal(),
         "403 auth.workspace_forbidden"
     );
-    assert_eq!(delete(&elsewhere, "desk").await, 403);
-    assert_eq!(elsewhere.get(&format!("{APPS}/none")).await.refusal(), "404 app_not_found");
-    assert_eq!(elsewhere.get(APPS).await.value()["data"], json!([]));
+    assert_eq!(delete(&foreign_token, "desk").await, 403);
+    assert_eq!(foreign_token.get(&format!("{APPS}/none")).await.refusal(), "404 app_not_found");
+    assert_eq!(foreign_token.get(APPS).await.value()["data"], json!([]));
     let headers = [("x-workspace", "other")];
     let answer = t.root().send("GET", &path, &headers, "").await;
     assert_eq!(answer.refusal(), "403 auth.workspace_forbidden");

@@ -4,7 +4,7 @@ use integration_tests::{AnswerExt, TestService};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_deployment_is_deleted_until_a_release_has_it() {
+async fn a_deployment_can_be_deleted_until_it_is_released() {
     let t = TestService::start().await;
     let app = t.app("desk").create().await;
     let deployed = t.as_publisher("POST", &app.path("/deployments"), t.app("desk").bundle()).await.value();
@@ -61,7 +61,7 @@ async fn a_deployment_is_acknowledged_and_published() {
     let acknowledged = acknowledge(json!({"permission_revision": revision})).await;
     assert_eq!((acknowledged.status, &acknowledged.value()["permission_revision"]), (200, revision));
     let again = acknowledge(json!({"permission_revision": revision})).await.value();
-    assert_eq!(again, acknowledged.value(), "the first one counts");
+    assert_eq!(again, acknowledged.value(), "the first acknowledgement is kept");
     assert_eq!(t.get(&format!("{at}/permissions")).await.value()["acknowledged"], true);
     assert_eq!(t.get("/api/apps/desk").await.value()["active_release"], Value::Null);
     let published = publish().await;

@@ -10,7 +10,7 @@ fn binding(workflow: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_rollback_repeats_what_was_frozen_also_of_an_archived_workflow() {
+async fn a_rollback_restores_frozen_bindings_even_of_an_archived_workflow() {
     let t = TestService::start().await;
     let workflow = t.workflow().named("Echo").create().await;
     let building = t.app("desk").manifest(&binding(&workflow.handle));
@@ -81,7 +81,7 @@ async fn a_rollback_repeats_what_was_frozen_also_of_an_archived_workflow() {
 }
 
 #[tokio::test]
-async fn a_workflow_that_is_archived_before_the_commit_refuses_the_publish() {
+async fn publishing_fails_when_a_workflow_is_archived_before_the_commit() {
     let t = TestService::start().await;
     let workflow = t.workflow().named("Echo").create().await;
     let building = t.app("desk").manifest(&binding(&workflow.handle));
@@ -102,7 +102,7 @@ async fn a_workflow_that_is_archived_before_the_commit_refuses_the_publish() {
 }
 
 #[tokio::test]
-async fn two_publishes_of_an_app_are_two_releases_in_order() {
+async fn concurrent_publishes_create_two_releases_in_order() {
     let t = TestService::start().await;
     let app = t.app("desk").create().await;
     let deployment = app.deploy(&t, t.app("desk").bundle()).await;
@@ -121,7 +121,7 @@ async fn two_publishes_of_an_app_are_two_releases_in_order() {
 }
 
 #[tokio::test]
-async fn collections_of_a_manifest_are_made_once_and_keep_their_ids() {
+async fn manifest_collections_are_created_once_and_keep_their_ids() {
     let t = TestService::start().await;
     let collection = |kind: &str, member: &[&str]| json!({"collections": {"notes": {"kind": kind, "capabilities": {"anonymous": [], "member": member}}}});
     let app = t.app("desk").create().await;
@@ -164,7 +164,7 @@ async fn collections_of_a_manifest_are_made_once_and_keep_their_ids() {
 }
 
 #[tokio::test]
-async fn without_a_manifest_those_of_the_app_apply_as_they_are_now() {
+async fn the_apps_current_bindings_apply_without_a_manifest() {
     let t = TestService::start().await;
     let get = json!({"name": "get", "type": "http_request", "url": "https://example.org"});
     let inner = t.workflow().named("Inner").graph(graphs::chain(&[get], None)).create().await;
@@ -202,7 +202,7 @@ async fn without_a_manifest_those_of_the_app_apply_as_they_are_now() {
 }
 
 #[tokio::test]
-async fn a_repeated_upload_to_an_app_that_was_deleted_is_answered_again() {
+async fn a_repeated_upload_to_a_deleted_app_is_replayed() {
     let t = TestService::start().await;
     let app = t.app("desk").create().await;
     let keyed = [ZIP, ("idempotency-key", "one")];
@@ -221,7 +221,7 @@ async fn a_repeated_upload_to_an_app_that_was_deleted_is_answered_again() {
 }
 
 #[tokio::test]
-async fn other_workspaces_and_callers_without_the_scope_publish_nothing() {
+async fn publishing_requires_the_workspace_and_the_scope() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     assert_eq!(t.root().post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
     let app = t.app("desk").publish().await;
@@ -229,20 +229,20 @@ async fn other_workspaces_and_callers_without_the_scope_publish_nothing() {
     let at = app.path(&format!("/deployments/{}", release["deployment_id"].as_str().unwrap()));
     let body = json!({});
     let paths = [format!("{at}/acknowledge"), format!("{at}/publish"), app.path("/rollback")];
-    let elsewhere = t.root().token(&["apps:read", "apps:write", "apps:publish"], &["other"]).await;
-    let elsewhere = t.bearer(&elsewhere);
+    let foreign = t.root().token(&["apps:read", "apps:write", "apps:publish"], &["other"]).await;
+    let foreign = t.bearer(&foreign);
     let writes = t.root().token(&["apps:read", "apps:write"], &["default"]).await;
     let writes = t.bearer(&writes);
     for path in &paths {
-        assert_eq!(elsewhere.post(path, &body).await.refusal(), "403 auth.workspace_forbidden", "{path}");
+        assert_eq!(foreign.post(path, &body).await.refusal(), "403 auth.workspace_forbidden", "{path}");
         assert_eq!(writes.post(path, &body).await.refusal(), "403 auth.missing_scope", "{path}");
     }
     for rest in ["/deployments", "/bindings", "/collections", "/releases", "/runs"] {
-        assert_eq!(elsewhere.get(&app.path(rest)).await.refusal(), "403 auth.workspace_forbidden", "{rest}");
+        assert_eq!(foreign.get(&app.path(rest)).await.refusal(), "403 auth.workspace_forbidden", "{rest}");
     }
     let collection = json!({"name": "a", "kind": "shared", "capabilities": {"anonymous": [], "member": []}});
     assert_eq!(
-        elsewhere.post(&app.path("/collections"), &collection).await.refusal(),
+        foreign.post(&app.path("/collections"), &collection).await.refusal(),
         "403 auth.workspace_forbidden"
     );
     assert_eq!(t.scalar("SELECT count(*) FROM app_releases").await, "1");

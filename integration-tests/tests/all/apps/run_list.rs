@@ -20,7 +20,7 @@ async fn desk(t: &TestService) -> Published<'_> {
             "limits": {"timeout_seconds": seconds}});
     }
     let app = t.app("desk").manifest(&json!({"bindings": bindings})).publish().await;
-    Published::known(t, "desk", app.id)
+    Published::existing(t, "desk", app.id)
 }
 
 async fn list(t: &TestService, query: &str) -> Value {
@@ -34,7 +34,7 @@ fn prefixes(listed: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn runs_of_an_app_are_listed_with_their_states_and_the_beginning_of_their_handles() {
+async fn app_runs_are_listed_with_states_and_handle_prefixes() {
     let t = TestService::start().await;
     let app = desk(&t).await;
     assert_eq!(list(&t, "").await, json!({"data": [], "next_cursor": null}));
@@ -57,7 +57,7 @@ async fn runs_of_an_app_are_listed_with_their_states_and_the_beginning_of_their_
     let expected: Vec<&str> = handles.iter().map(|handle| &handle[..12]).collect();
     let all = t.get("/api/apps/desk/runs").await;
     for handle in &handles {
-        assert!(!all.text().contains(&handle[..13]), "the handle is the right to read the run");
+        assert!(!all.text().contains(&handle[..13]), "the whole handle would give access to the run");
     }
     assert!(!all.text().contains("a secret"), "{}", all.text());
     let all = all.value();
@@ -79,7 +79,7 @@ async fn runs_of_an_app_are_listed_with_their_states_and_the_beginning_of_their_
     let record = t.get(&format!("/api/runs/{}", run["id"].as_str().unwrap())).await.value();
     assert_eq!((&run["created_at"], &run["finished_at"]), (&record["created_at"], &record["finished_at"]));
     assert_eq!(all["data"][0]["finished_at"], Value::Null);
-    for (query, kept) in [
+    for (query, indices) in [
         ("?state=running", &[0][..]),
         ("?state=queued,running", &[0]),
         ("?state=failed,timed_out", &[2, 3]),
@@ -89,7 +89,7 @@ async fn runs_of_an_app_are_listed_with_their_states_and_the_beginning_of_their_
         ("?binding=slow&state=cancelled", &[1]),
         ("?binding=other", &[]),
     ] {
-        let expected: Vec<&str> = kept.iter().map(|kept| expected[*kept]).collect();
+        let expected: Vec<&str> = indices.iter().map(|indices| expected[*indices]).collect();
         assert_eq!(prefixes(&list(&t, query).await), expected, "{query}");
     }
     let by_id = t.get(&format!("/api/apps/{}/runs", app.id)).await.value();
@@ -101,7 +101,7 @@ async fn runs_of_an_app_are_listed_with_their_states_and_the_beginning_of_their_
 }
 
 #[tokio::test]
-async fn runs_of_an_app_are_listed_page_by_page_and_wrong_queries_are_refused() {
+async fn app_runs_are_listed_in_pages_and_invalid_queries_are_rejected() {
     let t = TestService::start().await;
     let app = desk(&t).await;
     let mut all = Vec::new();

@@ -12,14 +12,14 @@ fn part(name: &str, content: &str) -> String {
 }
 
 /// Reasons for the rejected uploads in the audit trail, newest first.
-async fn refused(t: &TestService) -> Vec<String> {
+async fn rejection_reasons(t: &TestService) -> Vec<String> {
     let rows = "SELECT coalesce(string_agg(reason, ' ' ORDER BY id DESC), '') FROM audit_log
         WHERE action = 'app.deploy_refused' AND outcome = 'denied' AND target_kind = 'app'";
     t.scalar(rows).await.split_whitespace().map(str::to_owned).collect()
 }
 
 #[tokio::test]
-async fn a_wrong_bundle_is_refused_with_its_code() {
+async fn invalid_bundles_are_rejected_with_their_code() {
     let t = TestService::start().await;
     app(&t, "desk").await;
     let page: (&str, &[u8]) = ("index.html", b"<p>Hi");
@@ -43,7 +43,7 @@ async fn a_wrong_bundle_is_refused_with_its_code() {
         assert!(findings[0]["detail"].as_str().is_some_and(|detail| !detail.is_empty()));
     }
     let reasons: Vec<&str> = cases.iter().rev().map(|(_, code, _)| *code).collect();
-    assert_eq!(refused(&t).await, reasons);
+    assert_eq!(rejection_reasons(&t).await, reasons);
     let scripts = archive(&[
         ("index.html", b"<p onclick=a()>\n<a href=javascript:b()>"),
         ("b.html", b"<p onload=c()>"),
@@ -66,7 +66,7 @@ async fn a_wrong_bundle_is_refused_with_its_code() {
 }
 
 #[tokio::test]
-async fn limits_are_those_of_the_configuration() {
+async fn the_configured_limits_apply() {
     let t = TestService::builder()
         .set("SERVICE_APPS_MAX_COMPRESSED_BYTES", "1000")
         .set("SERVICE_APPS_MAX_EXPANDED_BYTES", "300")
@@ -77,10 +77,10 @@ async fn limits_are_those_of_the_configuration() {
         .await;
     app(&t, "desk").await;
     let page: (&str, &[u8]) = ("index.html", b"<p>Hi");
-    let (at, over): (&[u8], &[u8]) = (&[b'x'; 200], &[b'x'; 201]);
+    let (at, above): (&[u8], &[u8]) = (&[b'x'; 200], &[b'x'; 201]);
     for (files, code) in [
         (vec![page, ("a/b.js", at)], "201"),
-        (vec![page, ("b.js", over)], "422 file_too_large"),
+        (vec![page, ("b.js", above)], "422 file_too_large"),
         (vec![page, ("a.js", at), ("b.js", at)], "422 expanded_too_large"),
         (vec![page, ("a.js", b"1"), ("b.js", b"2"), ("c.js", b"3")], "422 too_many_files"),
         (vec![page, ("a/b/c.js", b"1")], "422 path_too_deep"),
@@ -98,7 +98,7 @@ async fn limits_are_those_of_the_configuration() {
     assert_eq!(large.value()["detail"]["findings"][0]["code"], "bundle_too_large");
     let declared = [ZIP, ("content-length", "1001")];
     let unread = t.raw().await.request("POST", &deployments("desk"), &declared, "").await;
-    assert_eq!(unread.whole().await.refusal(), "413 bundle_too_large", "before a byte comes");
+    assert_eq!(unread.whole().await.refusal(), "413 bundle_too_large", "before the body arrives");
     let body = format!("3e9\r\n{}\r\n0\r\n\r\n", "x".repeat(1001));
     let mut raw = t.raw().await;
     let head = format!(
@@ -111,12 +111,12 @@ async fn limits_are_those_of_the_configuration() {
     assert_eq!(upload(&t, "desk", &[FORM], form.as_bytes()).await.refusal(), "413 bundle_too_large");
     let padded = format!("{}\r\n{}--b--\r\n", "x".repeat(70_000), part("bundle", PAGE));
     assert_eq!(upload(&t, "desk", &[FORM], padded.as_bytes()).await.refusal(), "413 bundle_too_large");
-    assert_eq!(refused(&t).await.iter().filter(|reason| *reason == "bundle_too_large").count(), 5);
+    assert_eq!(rejection_reasons(&t).await.iter().filter(|reason| *reason == "bundle_too_large").count(), 5);
     assert_eq!(waiting(&t), 0);
 }
 
 #[tokio::test]
-async fn a_form_has_exactly_one_part_and_other_types_are_refused() {
+async fn forms_have_exactly_one_part_and_other_types_are_rejected() {
     let t = TestService::start().await;
     app(&t, "desk").await;
     let page = part("bundle", PAGE);
@@ -131,7 +131,7 @@ async fn a_form_has_exactly_one_part_and_other_types_are_refused() {
     ] {
         assert_eq!(upload(&t, "desk", &[FORM], form.as_bytes()).await.refusal(), code, "{form}");
     }
-    assert_eq!(refused(&t).await, ["bundle_part_invalid"; 6]);
+    assert_eq!(rejection_reasons(&t).await, ["bundle_part_invalid"; 6]);
     let page = PAGE.as_bytes();
     for headers in [
         &[("content-type", "application/json")][..],
@@ -158,7 +158,7 @@ fn head(length: usize) -> String {
 }
 
 #[tokio::test]
-async fn an_upload_that_breaks_off_leaves_no_file_and_one_of_an_earlier_process_is_removed() {
+async fn files_of_aborted_uploads_and_of_earlier_processes_are_removed() {
     let mut t = TestService::builder().alone().start().await;
     app(&t, "desk").await;
     let mut raw = t.raw().await;
@@ -175,7 +175,7 @@ async fn an_upload_that_breaks_off_leaves_no_file_and_one_of_an_earlier_process_
 }
 
 #[tokio::test]
-async fn a_slow_upload_is_refused_and_keeps_no_other_upload_waiting() {
+async fn a_slow_upload_is_rejected_and_does_not_block_others() {
     let t = TestService::builder().alone().manual_clock().start().await;
     app(&t, "desk").await;
     let mut slow = t.raw().await;
@@ -191,7 +191,7 @@ async fn a_slow_upload_is_refused_and_keeps_no_other_upload_waiting() {
 }
 
 #[tokio::test]
-async fn a_caller_uploads_four_archives_at_once() {
+async fn a_caller_uploads_at_most_four_archives_concurrently() {
     let t = TestService::builder().alone().manual_clock().start().await;
     app(&t, "desk").await;
     let mut slow = Vec::new();
@@ -210,7 +210,7 @@ async fn a_caller_uploads_four_archives_at_once() {
 }
 
 #[tokio::test]
-async fn a_full_workspace_accepts_no_bundle() {
+async fn a_full_workspace_rejects_bundles() {
     let mut t = TestService::builder().alone().set("SERVICE_WORKSPACE_STORAGE_BYTES", "100000").start().await;
     app(&t, "desk").await;
     t.measured().await;

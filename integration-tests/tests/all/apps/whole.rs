@@ -29,7 +29,7 @@ fn manifest(version: u64, collections: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_bundle_becomes_an_app_that_runs_its_workflow_and_keeps_its_records() {
+async fn a_bundle_becomes_an_app_that_runs_its_workflow_and_stores_records() {
     let t = TestService::start().await;
     let put = json!({"name": "put", "type": "collection_put", "collection": "notes", "data": {"text": "{{ inputs.text }}"}});
     let graph = graphs::chain(
@@ -65,7 +65,11 @@ async fn a_bundle_becomes_an_app_that_runs_its_workflow_and_keeps_its_records() 
     assert_eq!(started.status, 202, "{}", started.text());
     let run = format!("/__service/runs/{}", started.value()["handle"].as_str().unwrap());
     until("the run has ended", async || get(&t, &run).await.value()["state"] == "succeeded").await;
-    assert_eq!(get(&t, &run).await.value()["output"], json!({"note": "Hej"}), "only what the binding names");
+    assert_eq!(
+        get(&t, &run).await.value()["output"],
+        json!({"note": "Hej"}),
+        "only the output that the binding names"
+    );
     let listed = get(&t, "/__service/data/notes").await.value();
     assert_eq!(listed["items"][0]["data"], json!({"text": "Hej"}), "{listed}");
 
@@ -88,5 +92,5 @@ async fn a_bundle_becomes_an_app_that_runs_its_workflow_and_keeps_its_records() 
     assert_eq!(t.as_publisher("DELETE", &app.path("/collections/notes"), "").await.status, 204);
     assert_eq!(get(&t, "/__service/data/notes").await.refusal(), "410 collection_gone");
     assert_eq!(t.as_publisher("DELETE", &app.path(""), "").await.status, 204);
-    until("the host answers as an unknown one", async || get(&t, "/").await.status == 404).await;
+    until("the host to respond like an unknown one", async || get(&t, "/").await.status == 404).await;
 }

@@ -7,14 +7,14 @@ use serde_json::json;
 use super::{BOUNDARY, form, form_type, id_of, part, picture, red, upload, uploaded};
 
 /// Waits until rejected uploads have left nothing.
-async fn nothing_is_stored(t: &TestService) {
+async fn assert_nothing_stored(t: &TestService) {
     let left = "SELECT (SELECT count(*) FROM upload_chunks) + (SELECT count(*) FROM attachments)
                 + (SELECT count(*) FROM blob_uses) + (SELECT count(*) FROM upload_days)";
     until("nothing to be stored", async || t.scalar(left).await == "0").await;
 }
 
 #[tokio::test]
-async fn an_upload_answers_with_the_attachment() {
+async fn an_upload_returns_the_attachment() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let attachment = uploaded(&t, &workflow, "../notes/plan.txt", b"Buy milk.").await;
@@ -33,7 +33,7 @@ async fn an_upload_answers_with_the_attachment() {
 }
 
 #[tokio::test]
-async fn the_content_decides_the_type() {
+async fn the_content_determines_the_type() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let picture = |format| picture(format, 8, 8, [0, 0, 255]);
@@ -55,7 +55,7 @@ async fn the_content_decides_the_type() {
 }
 
 #[tokio::test]
-async fn a_refused_file_leaves_nothing() {
+async fn rejected_files_leave_nothing() {
     let t = TestService::builder().set("SERVICE_CHAT_UPLOAD_MAX_BYTES", "300000").start().await;
     let workflow = t.workflow().echo().published().create().await;
     let mut cut = red();
@@ -74,13 +74,17 @@ async fn a_refused_file_leaves_nothing() {
         let answer = upload(&t, &workflow, name, bytes).await;
         assert_eq!(answer.refusal(), refusal, "{name}");
     }
-    assert_eq!(upload(&t, &workflow, "a.txt", &large[..300_000]).await.status, 200, "as many as are allowed");
+    assert_eq!(
+        upload(&t, &workflow, "a.txt", &large[..300_000]).await.status,
+        200,
+        "as many bytes as allowed"
+    );
     t.execute("DELETE FROM attachments; DELETE FROM blob_uses; DELETE FROM upload_days").await;
-    nothing_is_stored(&t).await;
+    assert_nothing_stored(&t).await;
 }
 
 #[tokio::test]
-async fn a_form_that_is_not_one_file_is_refused() {
+async fn forms_without_exactly_one_file_are_rejected() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let path = format!("/api/chat/upload?workflow_id={}", workflow.id);
@@ -115,7 +119,7 @@ async fn a_form_that_is_not_one_file_is_refused() {
 }
 
 #[tokio::test]
-async fn the_same_bytes_are_stored_once() {
+async fn equal_bytes_are_stored_once() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let bytes = vec![b'a'; 600_000];
@@ -128,7 +132,7 @@ async fn the_same_bytes_are_stored_once() {
 }
 
 #[tokio::test]
-async fn an_upload_that_breaks_off_leaves_nothing() {
+async fn aborted_uploads_leave_nothing() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let body = form("a.txt", &vec![b'a'; 2_000_000]);
@@ -144,5 +148,5 @@ async fn an_upload_that_breaks_off_leaves_nothing() {
     connection.write(&body[..1_500_000]).await;
     until("chunks", async || t.scalar("SELECT count(*) >= 4 FROM upload_chunks").await == "true").await;
     drop(connection);
-    nothing_is_stored(&t).await;
+    assert_nothing_stored(&t).await;
 }

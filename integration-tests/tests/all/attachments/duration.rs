@@ -39,7 +39,7 @@ async fn upload(t: &TestService, workflow: &Workflow, later: u64) -> Answer {
 }
 
 #[tokio::test]
-async fn an_upload_has_ten_minutes() {
+async fn uploads_time_out_after_ten_minutes() {
     let t = TestService::builder().manual_clock().set("SERVICE_CHAT_UPLOAD_MAX_BYTES", "0").start().await;
     let workflow = t.workflow().echo().published().create().await;
     let in_time = upload(&t, &workflow, 5).await;

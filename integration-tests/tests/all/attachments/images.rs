@@ -8,7 +8,7 @@ use image::ImageFormat;
 use integration_tests::{AnswerExt, TestService, Workflow, chat, events, graphs, until};
 use serde_json::{Value, json};
 
-use super::{id_of, message, picture, red, said, uploaded};
+use super::{id_of, message, picture, red, send_message, uploaded};
 
 /// Shows an image from `inputs.metadata`.
 async fn gallery(t: &TestService, image: &Value) -> Workflow {
@@ -17,10 +17,10 @@ async fn gallery(t: &TestService, image: &Value) -> Workflow {
 }
 
 /// Sends a message with this metadata; returns its thread and the events of its turn.
-async fn asked(t: &TestService, workflow: &Workflow, metadata: Value) -> (String, Vec<Value>) {
+async fn send_metadata(t: &TestService, workflow: &Workflow, metadata: Value) -> (String, Vec<Value>) {
     let mut request = message(workflow, None, "show it", &[]);
     request["metadata"] = metadata;
-    said(t, &request).await
+    send_message(t, &request).await
 }
 
 fn base64(bytes: &[u8]) -> Value {
@@ -47,19 +47,19 @@ const KEPT: &str = "SELECT concat_ws(' ', a.name, a.mime_type, a.size, a.width, 
     FROM attachments a JOIN blob_uses u ON u.owner = a.id";
 
 #[tokio::test]
-async fn an_image_that_a_workflow_makes_is_kept_with_its_thread() {
+async fn workflow_images_are_stored_with_their_thread() {
     let mut t = TestService::with_manual_clock().await;
     let workflow = gallery(&t, &json!("{{ inputs.metadata }}")).await;
     // Larger than a preview may be: it is served unchanged.
     let large = picture(ImageFormat::Jpeg, 1_600, 1_200, [0, 0, 255]);
-    let (thread, events) = asked(&t, &workflow, base64(&large)).await;
+    let (thread, events) = send_metadata(&t, &workflow, base64(&large)).await;
     let shown = image(&events);
     let served = t.get(&path(&t, &shown)).await;
     assert_eq!((served.status, served.header("content-type")), (200, Some("image/jpeg")));
     assert_eq!(served.header("content-security-policy"), Some("default-src 'none'; sandbox"));
     assert!(served.body[..] == large[..]);
-    let kept = t.scalar(KEPT).await;
-    assert_eq!(kept, format!("image.jpeg image/jpeg {} 1600 1200 blue t visitor image", large.len()));
+    let stored_row = t.scalar(KEPT).await;
+    assert_eq!(stored_row, format!("image.jpeg image/jpeg {} 1600 1200 blue t visitor image", large.len()));
     let params = json!({"thread_id": thread});
     let read = t.chat(&chat::ask(&workflow, "threads.get_by_id", params.clone())).await.value();
     assert_eq!(read["items"]["data"][1]["image"], shown);
@@ -89,25 +89,25 @@ async fn an_image_that_a_workflow_makes_is_kept_with_its_thread() {
 }
 
 #[tokio::test]
-async fn equal_images_of_a_thread_are_kept_once() {
+async fn equal_images_of_a_thread_are_stored_once() {
     let t = TestService::start().await;
     let image_of =
         |name: &str| json!({"name": name, "type": "show", "kind": "image", "image": base64(&red())});
     let graph = graphs::chain(&[image_of("one"), image_of("two")], None);
     let workflow = t.workflow().graph(graph).published().create().await;
-    let (thread, events) = said(&t, &message(&workflow, None, "show", &[])).await;
+    let (thread, events) = send_message(&t, &message(&workflow, None, "show", &[])).await;
     let first = image(&events);
-    let (_, events) = said(&t, &message(&workflow, Some(&thread), "again", &[])).await;
+    let (_, events) = send_message(&t, &message(&workflow, Some(&thread), "again", &[])).await;
     assert_eq!(image(&events), first);
     assert_eq!(t.scalar(KEPT).await.split(' ').next_back(), Some("image"));
     assert_eq!(t.scalar("SELECT count(*) FROM attachments").await, "1");
-    said(&t, &message(&workflow, None, "show", &[])).await;
-    assert_eq!(t.scalar("SELECT count(*) FROM attachments").await, "2", "another thread has its own");
+    send_message(&t, &message(&workflow, None, "show", &[])).await;
+    assert_eq!(t.scalar("SELECT count(*) FROM attachments").await, "2", "another thread stores its own copy");
     assert_eq!(t.scalar("SELECT count(*) FROM blobs").await, "1");
 }
 
 #[tokio::test]
-async fn an_image_of_a_message_is_shown_and_nothing_else() {
+async fn only_images_of_the_threads_messages_are_shown() {
     let t = TestService::start().await;
     let workflow = gallery(
         &t,
@@ -115,25 +115,25 @@ async fn an_image_of_a_message_is_shown_and_nothing_else() {
     )
     .await;
     let picture = id_of(&uploaded(&t, &workflow, "red.png", &red()).await);
-    let (_, events) = said(&t, &message(&workflow, None, "this", &[&picture])).await;
+    let (_, events) = send_message(&t, &message(&workflow, None, "this", &[&picture])).await;
     assert_eq!(image(&events)["id"], json!(picture));
     assert_eq!(t.get(&path(&t, &image(&events))).await.body[..], red()[..]);
     let text = id_of(&uploaded(&t, &workflow, "a.txt", b"text").await);
-    said(&t, &message(&workflow, None, "this", &[&text])).await;
+    send_message(&t, &message(&workflow, None, "this", &[&text])).await;
     assert_eq!(code(&t).await, "attachment.type_not_allowed");
     for foreign in [picture.as_str(), "atc_00", "x"] {
-        let (_, events) = asked(&t, &workflow, json!({"id": foreign})).await;
+        let (_, events) = send_metadata(&t, &workflow, json!({"id": foreign})).await;
         assert_eq!(code(&t).await, "attachment.not_found", "{foreign}");
         assert_eq!(image(&events), Value::Null, "{foreign}");
     }
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_an_image_is_refused_and_not_kept() {
+async fn files_that_are_not_images_are_rejected_and_not_stored() {
     let t = TestService::start().await;
     let workflow = gallery(&t, &json!("{{ inputs.metadata }}")).await;
     let damaged = &red()[..60];
-    for (given, expected) in [
+    for (metadata, expected) in [
         (json!({"base64": "%%"}), "node.failed"),
         (json!({"base64": format!("data:image/png;base64,{}", STANDARD.encode(red()))}), "node.failed"),
         (json!({"base64": ""}), "node.failed"),
@@ -143,24 +143,24 @@ async fn a_file_that_is_not_an_image_is_refused_and_not_kept() {
         (base64(b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>"), "attachment.type_not_allowed"),
         (base64(damaged), "attachment.damaged"),
     ] {
-        asked(&t, &workflow, given.clone()).await;
-        assert_eq!(code(&t).await, expected, "{given}");
+        send_metadata(&t, &workflow, metadata.clone()).await;
+        assert_eq!(code(&t).await, expected, "{metadata}");
     }
     let long = gallery(&t, &json!({"base64": "{{ 'AAAA' * 1747628 }}"})).await;
-    asked(&t, &long, json!({})).await;
+    send_metadata(&t, &long, json!({})).await;
     assert_eq!(code(&t).await, "attachment.too_large");
     t.assert_no_rows("attachments").await;
     t.assert_no_rows("blob_uses").await;
 }
 
 #[tokio::test]
-async fn an_image_after_a_question_has_the_address_that_the_client_uses() {
+async fn an_image_after_a_question_uses_the_clients_base_url() {
     let t = TestService::start().await;
     let ask = json!({"name": "ask", "type": "ask", "inputs": [{"id": "ok", "type": "freeform", "question": "Which?"}]});
     let show = json!({"name": "show", "type": "show", "kind": "image", "image": base64(&red())});
     let workflow = t.workflow().graph(graphs::chain(&[ask, show], None)).published().create().await;
-    let (thread, asked) = said(&t, &message(&workflow, None, "show", &[])).await;
-    let params = json!({"thread_id": thread, "item_id": asked.last().unwrap()["item"]["id"],
+    let (thread, question) = send_message(&t, &message(&workflow, None, "show", &[])).await;
+    let params = json!({"thread_id": thread, "item_id": question.last().unwrap()["item"]["id"],
                         "input": {"answers": {"ok": {"values": ["red"]}}}});
     let continued = t.chat(&chat::ask(&workflow, "threads.add_structured_input", params)).await;
     let shown = image(&events(&continued.text()));
@@ -168,25 +168,25 @@ async fn an_image_after_a_question_has_the_address_that_the_client_uses() {
 }
 
 #[tokio::test]
-async fn the_configured_base_is_used() {
+async fn image_urls_use_the_configured_base_url() {
     let t = TestService::builder()
         .set("SERVICE_PUBLIC_BASE_URL", "https://chat.example.org/callboard")
         .start()
         .await;
     let workflow = gallery(&t, &base64(&red())).await;
-    let (_, events) = asked(&t, &workflow, json!({})).await;
+    let (_, events) = send_metadata(&t, &workflow, json!({})).await;
     let url = image(&events)["url"].as_str().unwrap().to_owned();
     assert!(url.starts_with("https://chat.example.org/callboard/api/chat/attachments/atc_"), "{url}");
     assert_eq!(t.scalar("SELECT coalesce(options, '-') FROM runs").await, "-");
 }
 
 #[tokio::test]
-async fn an_image_whose_item_was_not_stored_is_deleted_after_a_day() {
+async fn images_without_a_stored_item_are_deleted_after_a_day() {
     let mut t = TestService::with_manual_clock().await;
     let show = json!({"name": "show", "type": "show", "kind": "image", "key": "i", "more": true, "image": base64(&red())});
     let remove = json!({"name": "remove", "type": "show", "kind": "image", "key": "i", "image": null});
     let workflow = t.workflow().graph(graphs::chain(&[show, remove], None)).published().create().await;
-    said(&t, &message(&workflow, None, "show", &[])).await;
+    send_message(&t, &message(&workflow, None, "show", &[])).await;
     assert_eq!(t.scalar("SELECT contained::text FROM attachments").await, "false");
     t.advance(Duration::from_secs(86_400 + 60));
     t.restart().await;
@@ -196,14 +196,14 @@ async fn an_image_whose_item_was_not_stored_is_deleted_after_a_day() {
 }
 
 #[tokio::test]
-async fn a_run_outside_of_a_chat_and_a_trace_keep_nothing() {
+async fn runs_outside_chats_and_traces_store_no_images() {
     let t = TestService::start().await;
     let workflow = gallery(&t, &base64(&red())).await;
     let path = format!("/api/workflows/{}/runs?wait=10", workflow.id);
     let done = t.post(&path, &json!({"inputs": {}}).to_string()).await.value();
     assert_eq!(done["status"], "succeeded", "{done}");
     t.assert_no_rows("attachments").await;
-    said(&t, &message(&workflow, None, "show", &[])).await;
+    send_message(&t, &message(&workflow, None, "show", &[])).await;
     t.execute("DELETE FROM attachments").await;
     let run = t.scalar("SELECT id::text FROM runs WHERE thread_id IS NOT NULL").await;
     let trace = t.get(&format!("/api/runs/{run}/trace")).await.value();
@@ -212,7 +212,7 @@ async fn a_run_outside_of_a_chat_and_a_trace_keep_nothing() {
 }
 
 #[tokio::test]
-async fn an_answer_on_another_day_sends_no_image_again() {
+async fn an_answer_on_another_day_does_not_resend_the_image() {
     let t = TestService::with_manual_clock().await;
     let show =
         json!({"name": "show", "type": "show", "kind": "image", "key": "map", "image": base64(&red())});
@@ -220,12 +220,12 @@ async fn an_answer_on_another_day_sends_no_image_again() {
     let done = json!({"name": "done", "type": "reply", "text": "Done."});
     let workflow = t.workflow().graph(graphs::chain(&[show, ask, done], None)).published().create().await;
     let answer = t.while_time_passes(t.chat(&message(&workflow, None, "show", &[]))).await;
-    let asked = events(&answer.text());
-    let thread = asked.last().unwrap()["item"]["thread_id"].clone();
-    let first = image(&asked);
+    let question = events(&answer.text());
+    let thread = question.last().unwrap()["item"]["thread_id"].clone();
+    let first = image(&question);
     t.execute("DELETE FROM blob_uses").await;
     t.advance(Duration::from_secs(50 * 3_600));
-    let params = json!({"thread_id": thread, "item_id": asked.last().unwrap()["item"]["id"],
+    let params = json!({"thread_id": thread, "item_id": question.last().unwrap()["item"]["id"],
                         "input": {"answers": {"ok": {"values": ["red"]}}}});
     let answer = chat::ask(&workflow, "threads.add_structured_input", params);
     let continued = events(&t.while_time_passes(t.chat(&answer)).await.text());

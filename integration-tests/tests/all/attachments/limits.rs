@@ -31,7 +31,7 @@ async fn a_session_has_a_daily_upload_limit() {
 }
 
 #[tokio::test]
-async fn a_network_has_ten_times_the_daily_limit_and_is_refused_before_the_bytes() {
+async fn a_network_has_ten_times_the_daily_limit_checked_before_the_body() {
     let t = TestService::builder().set("SERVICE_CHAT_UPLOAD_DAILY_BYTES", "500000").start().await;
     let workflow = t.workflow().echo().published().create().await;
     uploaded(&t, &workflow, "a.txt", b"a").await;
@@ -45,7 +45,7 @@ async fn a_network_has_ten_times_the_daily_limit_and_is_refused_before_the_bytes
 }
 
 #[tokio::test]
-async fn announced_bytes_count_for_the_day_at_once() {
+async fn announced_bytes_count_towards_the_daily_limit_at_once() {
     let t = TestService::builder().set("SERVICE_CHAT_UPLOAD_DAILY_BYTES", "1000").start().await;
     let workflow = t.workflow().echo().published().create().await;
     let announce = async |size: usize| {
@@ -62,7 +62,7 @@ async fn announced_bytes_count_for_the_day_at_once() {
 }
 
 #[tokio::test]
-async fn slow_uploads_of_two_clients_leave_room_for_a_third() {
+async fn slow_uploads_of_two_clients_do_not_block_a_third() {
     let t = TestService::builder().alone().start().await;
     let workflow = t.workflow().echo().published().create().await;
     let mut slow = Vec::new();
@@ -71,12 +71,12 @@ async fn slow_uploads_of_two_clients_leave_room_for_a_third() {
         slow.push(started_upload_on(connection, &t, &workflow, 400_000).await);
     }
     let four = "SELECT count(DISTINCT upload_id) = 4 FROM upload_chunks";
-    until("four uploads", async || t.scalar(four).await == "true").await;
+    until("four uploads to start", async || t.scalar(four).await == "true").await;
     uploaded(&t, &workflow, "c.txt", b"c").await;
 }
 
 #[tokio::test]
-async fn an_announced_upload_takes_no_permit_before_its_bytes_arrive() {
+async fn announced_uploads_take_no_permit_before_bytes_arrive() {
     let t = TestService::builder().alone().start().await;
     let workflow = t.workflow().echo().published().create().await;
     let mut silent = Vec::new();
@@ -116,34 +116,35 @@ async fn started_upload_on(mut connection: Raw, t: &TestService, workflow: &Work
 }
 
 #[tokio::test]
-async fn a_session_uploads_two_files_at_once() {
+async fn a_session_uploads_at_most_two_files_concurrently() {
     let t = TestService::builder().alone().start().await;
     let workflow = t.workflow().echo().published().create().await;
     let first = started_upload(&t, &workflow, 400_000).await;
     let _second = started_upload(&t, &workflow, 400_000).await;
     let two = "SELECT count(DISTINCT upload_id) = 2 FROM upload_chunks";
-    until("two uploads", async || t.scalar(two).await == "true").await;
+    until("two uploads to start", async || t.scalar(two).await == "true").await;
     let refused = upload(&t, &workflow, "c.txt", b"c").await;
     assert_eq!(refused.refusal(), "429 chat.rate_limited.uploads");
     assert_eq!(refused.header("retry-after"), Some("2"));
     drop(first);
-    until("a place", async || upload(&t, &workflow, "c.txt", b"c").await.status == 200).await;
+    until("a free upload permit", async || upload(&t, &workflow, "c.txt", b"c").await.status == 200).await;
 }
 
 #[tokio::test]
-async fn a_client_that_sends_too_slowly_is_refused() {
+async fn clients_that_send_too_slowly_are_rejected() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
     let connection = started_upload(&t, &workflow, 400_000).await;
-    until("a chunk", async || t.scalar("SELECT count(*) FROM upload_chunks").await == "1").await;
+    until("a chunk to be stored", async || t.scalar("SELECT count(*) FROM upload_chunks").await == "1").await;
     let answer = t.while_time_passes(connection.answer()).await;
     let answer = t.while_time_passes(answer.whole()).await;
     assert_eq!(answer.refusal(), "408 request.timeout");
-    until("no chunk", async || t.scalar("SELECT count(*) FROM upload_chunks").await == "0").await;
+    until("the chunk to be deleted", async || t.scalar("SELECT count(*) FROM upload_chunks").await == "0")
+        .await;
 }
 
 #[tokio::test]
-async fn a_full_workspace_accepts_no_file() {
+async fn a_full_workspace_rejects_files() {
     let mut t = TestService::builder().alone().set("SERVICE_WORKSPACE_STORAGE_BYTES", "100000").start().await;
     let workflow = t.workflow().echo().published().create().await;
     t.measured().await;

@@ -5,17 +5,17 @@ use std::time::Duration;
 use integration_tests::{AnswerExt, TestService, chat, events, graphs, until};
 use serde_json::{Value, json};
 
-use super::{answer_text, id_of, message, red, said, uploaded, users_message};
+use super::{answer_text, id_of, message, red, send_message, uploaded, users_message};
 
 /// Prints this part of a turn's input.
-fn telling(what: &str) -> Value {
-    graphs::reply(&format!("{{{{ {what} | tojson }}}}"))
+fn print_graph(expression: &str) -> Value {
+    graphs::reply(&format!("{{{{ {expression} | tojson }}}}"))
 }
 
 #[tokio::test]
 async fn a_message_contains_its_attachments() {
     let t = TestService::start().await;
-    let workflow = t.workflow().graph(telling("inputs.attachments")).published().create().await;
+    let workflow = t.workflow().graph(print_graph("inputs.attachments")).published().create().await;
     let (image, text) = (
         uploaded(&t, &workflow, "red.png", &red()).await,
         uploaded(&t, &workflow, "notes.txt", b"Buy milk.").await,
@@ -25,7 +25,7 @@ async fn a_message_contains_its_attachments() {
     let mut request = message(&workflow, None, "look", &[&image_id, &text_id, &text_id]);
     request["params"]["input"]["attachments"][1] =
         json!({"id": text_id, "name": "forged.exe", "thread_id": "thr_1"});
-    let (thread, events) = said(&t, &request).await;
+    let (thread, events) = send_message(&t, &request).await;
     let item = users_message(&events);
     let mut expected = [image.clone(), text.clone()];
     for attachment in &mut expected {
@@ -43,30 +43,30 @@ async fn a_message_contains_its_attachments() {
 #[tokio::test]
 async fn messages_keep_their_parts_in_later_turns_and_retries() {
     let t = TestService::start().await;
-    let workflow = t.workflow().graph(telling("messages")).published().create().await;
+    let workflow = t.workflow().graph(print_graph("messages")).published().create().await;
     let image = id_of(&uploaded(&t, &workflow, "red.png", &red()).await);
-    let (thread, first) = said(&t, &message(&workflow, None, "", &[&image])).await;
-    let told: Value = serde_json::from_str(&answer_text(&first)).unwrap();
-    assert_eq!((&told[0]["content"], told[0]["parts"].as_array().unwrap().len()), (&json!(""), 1));
-    let part = told[0]["parts"][0].clone();
+    let (thread, first) = send_message(&t, &message(&workflow, None, "", &[&image])).await;
+    let history: Value = serde_json::from_str(&answer_text(&first)).unwrap();
+    assert_eq!((&history[0]["content"], history[0]["parts"].as_array().unwrap().len()), (&json!(""), 1));
+    let part = history[0]["parts"][0].clone();
     assert_eq!((&part["type"], &part["attachment"]), (&json!("image"), &json!(image)));
     let item = users_message(&first)["id"].as_str().unwrap().to_owned();
     let params = json!({"thread_id": thread, "item_id": item});
     let again = events(&t.chat(&chat::ask(&workflow, "threads.retry_after_item", params)).await.text());
-    let retold: Value = serde_json::from_str(&answer_text(&again)).unwrap();
-    assert_eq!(retold, told);
-    let (_, second) = said(&t, &message(&workflow, Some(&thread), "And now?", &[])).await;
+    let retried_history: Value = serde_json::from_str(&answer_text(&again)).unwrap();
+    assert_eq!(retried_history, history);
+    let (_, second) = send_message(&t, &message(&workflow, Some(&thread), "And now?", &[])).await;
     let later: Value = serde_json::from_str(&answer_text(&second)).unwrap();
     assert_eq!((&later[0]["parts"][0], later[2].get("parts")), (&part, None));
     let text = id_of(&uploaded(&t, &workflow, "a.txt", b"a").await);
-    let (_, third) = said(&t, &message(&workflow, Some(&thread), "Read", &[&text])).await;
+    let (_, third) = send_message(&t, &message(&workflow, Some(&thread), "Read", &[&text])).await;
     let both: Value = serde_json::from_str(&answer_text(&third)).unwrap();
     let parts = both[4]["parts"].as_array().unwrap();
     assert_eq!((&parts[0], &parts[1]["type"]), (&json!({"type": "text", "text": "Read"}), &json!("file")));
 }
 
 #[tokio::test]
-async fn a_refused_message_stores_nothing() {
+async fn rejected_messages_store_nothing() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let other = t.workflow().echo().published().create().await;
@@ -86,11 +86,11 @@ async fn a_refused_message_stores_nothing() {
     }
     t.assert_no_rows("threads").await;
     assert_eq!(t.scalar("SELECT count(*) FROM attachments WHERE thread_id IS NOT NULL").await, "0");
-    let (thread, _) = said(&t, &message(&workflow, None, "look", &[&attachment])).await;
-    let elsewhere = t.chat(&message(&workflow, None, "look", &[&attachment])).await;
-    assert_eq!(elsewhere.refusal(), "409 attachment.in_use");
+    let (thread, _) = send_message(&t, &message(&workflow, None, "look", &[&attachment])).await;
+    let second_use = t.chat(&message(&workflow, None, "look", &[&attachment])).await;
+    assert_eq!(second_use.refusal(), "409 attachment.in_use");
     assert_eq!(t.scalar("SELECT count(*) FROM threads").await, "1");
-    said(&t, &message(&workflow, Some(&thread), "once more", &[&attachment])).await;
+    send_message(&t, &message(&workflow, Some(&thread), "once more", &[&attachment])).await;
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn only_one_of_concurrent_messages_claims_an_attachment() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_with_a_key_keeps_its_attachment() {
+async fn a_request_repeated_with_its_key_keeps_its_attachment() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let attachment = id_of(&uploaded(&t, &workflow, "a.txt", b"a").await);
@@ -124,25 +124,28 @@ async fn a_repeated_request_with_a_key_keeps_its_attachment() {
 }
 
 #[tokio::test]
-async fn unsent_attachments_are_deleted_after_a_day_and_sent_ones_with_their_thread() {
+async fn unsent_attachments_expire_after_a_day_and_sent_ones_with_their_thread() {
     let mut t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
-    let kept = id_of(&uploaded(&t, &workflow, "a.txt", b"kept").await);
+    let sent = id_of(&uploaded(&t, &workflow, "a.txt", b"kept").await);
     uploaded(&t, &workflow, "b.png", &red()).await;
-    let (thread, _) = said(&t, &message(&workflow, None, "look", &[&kept])).await;
+    let (thread, _) = send_message(&t, &message(&workflow, None, "look", &[&sent])).await;
     let names = "SELECT string_agg(name, ' ' ORDER BY name) FROM attachments";
     let day = Duration::from_secs(24 * 3_600 + 60);
     t.restart().await;
     assert_eq!(t.scalar(names).await, "a.txt b.png");
     t.advance(day);
     t.restart().await;
-    until("the other to be deleted", async || t.scalar(names).await == "a.txt").await;
+    until("the unsent attachment to be deleted", async || t.scalar(names).await == "a.txt").await;
     assert_eq!(t.scalar("SELECT count(*) FROM blob_uses").await, "1");
     let deleted = t.chat(&chat::ask(&workflow, "threads.delete", json!({"thread_id": thread}))).await;
     assert_eq!(deleted.status, 200);
     t.advance(day);
     t.restart().await;
-    until("all to be deleted", async || t.scalar("SELECT count(*) FROM attachments").await == "0").await;
+    until("all attachments to be deleted", async || {
+        t.scalar("SELECT count(*) FROM attachments").await == "0"
+    })
+    .await;
     t.assert_no_rows("blob_uses").await;
     t.advance(day);
     t.restart().await;

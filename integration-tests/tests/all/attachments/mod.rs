@@ -78,7 +78,7 @@ fn message(workflow: &Workflow, thread: Option<&str>, text: &str, attachments: &
 }
 
 /// Sends a message; returns its thread and the events of its turn.
-async fn said(t: &TestService, message: &Value) -> (String, Vec<Value>) {
+async fn send_message(t: &TestService, message: &Value) -> (String, Vec<Value>) {
     let answer = t.chat(message).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     let events = events(&answer.text());

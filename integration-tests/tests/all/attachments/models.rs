@@ -5,9 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use integration_tests::{Endpoint, TestService, graphs};
 use serde_json::{Value, json};
 
-use super::{answer_text, id_of, message, red, said, uploaded};
+use super::{answer_text, id_of, message, red, send_message, uploaded};
 
-fn asking(model: &str) -> Value {
+fn model_graph(model: &str) -> Value {
     let ask = json!({"name": "answer", "type": "llm", "model": model, "messages": "{{ messages }}", "stream": true});
     graphs::chain(&[ask], None)
 }
@@ -24,17 +24,20 @@ fn sound() -> Vec<u8> {
 #[tokio::test]
 async fn the_practice_model_names_colour_and_size() {
     let t = TestService::start().await;
-    let workflow = t.workflow().graph(asking("practice/assistant")).published().create().await;
+    let workflow = t.workflow().graph(model_graph("practice/assistant")).published().create().await;
     let image = id_of(&uploaded(&t, &workflow, "flag.png", &red()).await);
-    let (thread, events) = said(&t, &message(&workflow, None, "What is in the picture?", &[&image])).await;
+    let (thread, events) =
+        send_message(&t, &message(&workflow, None, "What is in the picture?", &[&image])).await;
     let answer = answer_text(&events);
     for word in ["flag.png", "red", "64", "48"] {
         assert!(answer.contains(word), "{answer}");
     }
-    let (_, later) = said(&t, &message(&workflow, Some(&thread), "Which colour was the picture?", &[])).await;
+    let (_, later) =
+        send_message(&t, &message(&workflow, Some(&thread), "Which colour was the picture?", &[])).await;
     assert!(answer_text(&later).contains("red"), "{}", answer_text(&later));
     let text = id_of(&uploaded(&t, &workflow, "order.txt", b"Order 7 left on Monday.").await);
-    let (_, read) = said(&t, &message(&workflow, Some(&thread), "When did order 7 leave?", &[&text])).await;
+    let (_, read) =
+        send_message(&t, &message(&workflow, Some(&thread), "When did order 7 leave?", &[&text])).await;
     assert!(answer_text(&read).contains("Monday"), "{}", answer_text(&read));
 }
 
@@ -42,10 +45,10 @@ async fn the_practice_model_names_colour_and_size() {
 async fn an_endpoint_receives_images_and_texts() {
     let endpoint = Endpoint::quick().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
-    let workflow = t.workflow().graph(asking("openai/test")).published().create().await;
+    let workflow = t.workflow().graph(model_graph("openai/test")).published().create().await;
     let image = id_of(&uploaded(&t, &workflow, "flag.png", &red()).await);
     let text = id_of(&uploaded(&t, &workflow, "notes.md", b"# Notes").await);
-    said(&t, &message(&workflow, None, "Look", &[&image, &text])).await;
+    send_message(&t, &message(&workflow, None, "Look", &[&image, &text])).await;
     let request = endpoint.requests().await.pop().unwrap();
     let url = format!("data:image/png;base64,{}", STANDARD.encode(red()));
     let expected = json!([{"type": "text", "text": "Look"}, {"type": "image_url", "image_url": {"url": url}},
@@ -56,7 +59,7 @@ async fn an_endpoint_receives_images_and_texts() {
 }
 
 #[tokio::test]
-async fn a_notice_names_each_file_that_the_model_cannot_see() {
+async fn a_notice_names_each_file_the_model_cannot_read() {
     let endpoint = Endpoint::quick().await;
     let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
     let ask = |name: &str| json!({"name": name, "type": "llm", "model": "openai/test", "messages": "{{ messages }}"});
@@ -65,7 +68,7 @@ async fn a_notice_names_each_file_that_the_model_cannot_see() {
     let workflow = t.workflow().graph(graph).published().create().await;
     let sound = id_of(&uploaded(&t, &workflow, "voice.wav", &sound()).await);
     let broken = id_of(&uploaded(&t, &workflow, "plan.pdf", b"%PDF-1.7\nbroken").await);
-    let (_, events) = said(&t, &message(&workflow, None, "Look", &[&sound, &broken])).await;
+    let (_, events) = send_message(&t, &message(&workflow, None, "Look", &[&sound, &broken])).await;
     let unseen: Value = serde_json::from_str(&answer_text(&events)).unwrap();
     let expected = json!([{"attachment": sound, "name": "voice.wav", "reason": "type"},
                           {"attachment": broken, "name": "plan.pdf", "reason": "damaged"}]);
@@ -81,16 +84,16 @@ async fn a_notice_names_each_file_that_the_model_cannot_see() {
 }
 
 #[tokio::test]
-async fn documents_are_read_from_attachments_of_the_own_thread() {
+async fn documents_are_read_from_attachments_of_the_same_thread() {
     let t = TestService::start().await;
     let read = json!({"name": "text", "type": "for_each", "items": "{{ inputs.attachments }}",
                       "body": {"type": "document_read", "attachment": "{{ item.id }}"}});
     let say = json!({"name": "say", "type": "reply", "text": "{{ results.text['items'] | tojson }}"});
     let workflow = t.workflow().graph(graphs::chain(&[read, say], None)).published().create().await;
     let text = id_of(&uploaded(&t, &workflow, "a.csv", b"a,b\n1,2\n").await);
-    let (_, events) = said(&t, &message(&workflow, None, "", &[&text])).await;
-    let told: Value = serde_json::from_str(&answer_text(&events)).unwrap();
-    assert_eq!(told[0], json!({"text": "a,b\n1,2\n", "name": "a.csv"}), "{told}");
+    let (_, events) = send_message(&t, &message(&workflow, None, "", &[&text])).await;
+    let documents: Value = serde_json::from_str(&answer_text(&events)).unwrap();
+    assert_eq!(documents[0], json!({"text": "a,b\n1,2\n", "name": "a.csv"}), "{documents}");
     // The attachment's id, used from another thread.
     let read = json!({"name": "text", "type": "document_read", "attachment": "{{ inputs.message }}"});
     let spy = t.workflow().graph(graphs::chain(&[read], None)).published().create().await;

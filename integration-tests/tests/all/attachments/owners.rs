@@ -26,7 +26,7 @@ async fn say(t: &TestService, workflow: &Workflow, id: &str, headers: &[(&str, &
 }
 
 #[tokio::test]
-async fn the_workflow_is_named_in_the_query_or_in_a_header() {
+async fn the_workflow_is_given_in_the_query_or_in_a_header() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let private = t.workflow().echo().create().await;
@@ -51,7 +51,7 @@ async fn the_workflow_is_named_in_the_query_or_in_a_header() {
 }
 
 #[tokio::test]
-async fn a_workflow_may_accept_no_files() {
+async fn uploads_can_be_turned_off_for_a_workflow() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let attachment = uploaded(&t, &workflow, "a.txt", b"a").await;
@@ -74,7 +74,7 @@ async fn a_workflow_may_accept_no_files() {
 }
 
 #[tokio::test]
-async fn without_a_workflow_a_credential_or_a_cookie_is_needed() {
+async fn uploads_without_a_workflow_require_a_credential_or_a_cookie() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let workflow = t.workflow().echo().published().create().await;
     assert_eq!(send(&t, "", &[]).await.refusal(), "401 auth.missing_token");
@@ -119,7 +119,7 @@ async fn session(t: &TestService, workflow: &Workflow, user: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_session_token_names_workflow_and_owner() {
+async fn a_session_token_determines_workflow_and_owner() {
     let t = TestService::builder()
         .with_bootstrap_token()
         .set("CHAT_TOKEN_SIGNING_KEY", "0123456789abcdef0123456789abcdef")
@@ -137,12 +137,12 @@ async fn a_session_token_names_workflow_and_owner() {
     assert_eq!(refused.refusal(), "404 attachment.not_found");
     let of_other = session(&t, &other, "ada").await;
     let refused = say(&t, &other, &id, &[("authorization", &of_other)]).await;
-    assert_eq!(refused.refusal(), "404 attachment.not_found", "of another workflow");
+    assert_eq!(refused.refusal(), "404 attachment.not_found", "a session of another workflow");
     assert_eq!(say(&t, &workflow, &id, &[("authorization", &ada)]).await.status, 200);
 }
 
 #[tokio::test]
-async fn only_its_owner_deletes_an_attachment_that_no_message_contains() {
+async fn only_the_owner_deletes_an_unsent_attachment() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let delete = |id: &str| chat::ask(&workflow, "attachments.delete", json!({"attachment_id": id}));
@@ -164,11 +164,14 @@ async fn only_its_owner_deletes_an_attachment_that_no_message_contains() {
     }
     let headers = [("content-type", "application/json"), ("cookie", cookie.as_str())];
     let send = async |body: Value| t.send("POST", "/api/chat", &headers, body.to_string()).await;
-    let said = events(&send(named).await.text());
+    let stream_events = events(&send(named).await.text());
     assert_eq!(send(delete(&id)).await.refusal(), "409 attachment.in_use");
-    let thread = json!({"thread_id": said[0]["thread"]["id"]});
+    let thread = json!({"thread_id": stream_events[0]["thread"]["id"]});
     let read = send(chat::ask(&workflow, "threads.get_by_id", thread)).await.value();
-    assert_eq!(read["items"]["data"][0]["attachments"][0]["id"], *id, "it is still there");
+    assert_eq!(
+        read["items"]["data"][0]["attachments"][0]["id"], *id,
+        "the attachment is still in the message"
+    );
 }
 
 #[tokio::test]
@@ -179,8 +182,8 @@ async fn files_uploaded_before_the_cookie_get_the_owner_of_their_thread() {
     let (first, second) = (send(&t, &with_workflow, &[]).await, send(&t, &with_workflow, &[]).await);
     assert_eq!((first.header("set-cookie"), second.header("set-cookie")), (None, None));
     let ids = [id_of(&first.value()), id_of(&second.value())];
-    let said = t.chat(&message(&workflow, None, "look", &[&ids[0], &ids[1]])).await;
-    assert_eq!(said.status, 200, "{}", said.text());
+    let answer = t.chat(&message(&workflow, None, "look", &[&ids[0], &ids[1]])).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
     let owners = "SELECT count(DISTINCT owner_id) || ' ' || min(owner_kind) FROM attachments";
-    assert_eq!(t.scalar(owners).await, "1 visitor", "that of the thread");
+    assert_eq!(t.scalar(owners).await, "1 visitor", "the owner of the thread");
 }

@@ -6,7 +6,7 @@ use image::{GenericImageView, ImageFormat};
 use integration_tests::{AnswerExt, TestService, chat};
 use serde_json::{Value, json};
 
-use super::{id_of, message, picture, red, said, uploaded, users_message};
+use super::{id_of, message, picture, red, send_message, uploaded, users_message};
 
 fn path(t: &TestService, attachment: &Value) -> String {
     let url = attachment["preview_url"].as_str().unwrap();
@@ -49,7 +49,7 @@ async fn a_large_image_is_scaled_down() {
 }
 
 #[tokio::test]
-async fn an_address_is_signed_and_expires() {
+async fn preview_urls_are_signed_and_expire() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
     let attachment = uploaded(&t, &workflow, "red.png", &red()).await;
@@ -68,12 +68,12 @@ async fn an_address_is_signed_and_expires() {
 }
 
 #[tokio::test]
-async fn a_thread_that_is_read_later_has_new_addresses() {
+async fn reading_a_thread_later_returns_fresh_urls() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
     let attachment = uploaded(&t, &workflow, "red.png", &red()).await;
     let id = id_of(&attachment);
-    let (thread, events) = said(&t, &message(&workflow, None, "look", &[&id])).await;
+    let (thread, events) = send_message(&t, &message(&workflow, None, "look", &[&id])).await;
     let first = users_message(&events)["attachments"][0]["preview_url"].clone();
     assert_eq!(first, attachment["preview_url"]);
     let stored = t.scalar("SELECT content FROM thread_items ORDER BY id LIMIT 1").await;
@@ -89,12 +89,12 @@ async fn a_thread_that_is_read_later_has_new_addresses() {
         assert_ne!(fresh["preview_url"], first);
         assert_eq!(t.get(&path(&t, fresh)).await.status, 200);
     }
-    let gone = t.get(&path(&t, &attachment)).await;
-    assert_eq!(gone.refusal(), "403 attachment.link_invalid");
+    let expired = t.get(&path(&t, &attachment)).await;
+    assert_eq!(expired.refusal(), "403 attachment.link_invalid");
 }
 
 #[tokio::test]
-async fn there_is_no_preview_of_other_files_or_of_what_is_gone() {
+async fn other_files_and_deleted_images_have_no_preview() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let attachment = uploaded(&t, &workflow, "red.png", &red()).await;

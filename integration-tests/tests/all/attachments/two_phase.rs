@@ -5,9 +5,9 @@ use std::time::Duration;
 use integration_tests::{AnswerExt, TestService, Workflow, chat};
 use serde_json::{Value, json};
 
-use super::{form, form_type, id_of, message, red, said, users_message};
+use super::{form, form_type, id_of, message, red, send_message, users_message};
 
-async fn announced(t: &TestService, workflow: &Workflow, name: &str, size: usize, mime_type: &str) -> Value {
+async fn announce(t: &TestService, workflow: &Workflow, name: &str, size: usize, mime_type: &str) -> Value {
     let params = json!({"name": name, "size": size, "mime_type": mime_type});
     let answer = t.chat(&chat::ask(workflow, "attachments.create", params)).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -15,20 +15,20 @@ async fn announced(t: &TestService, workflow: &Workflow, name: &str, size: usize
 }
 
 /// The path and query of the upload URL.
-fn address(t: &TestService, attachment: &Value) -> String {
+fn upload_path(t: &TestService, attachment: &Value) -> String {
     let url = attachment["upload_descriptor"]["url"].as_str().unwrap();
     url.strip_prefix(&format!("http://{}", t.address())).unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn a_file_is_announced_and_then_sent() {
+async fn files_are_announced_and_then_sent() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
-    let attachment = announced(&t, &workflow, "red.png", red().len(), "image/png").await;
-    let (id, path) = (id_of(&attachment), address(&t, &attachment));
+    let attachment = announce(&t, &workflow, "red.png", red().len(), "image/png").await;
+    let (id, path) = (id_of(&attachment), upload_path(&t, &attachment));
     assert_eq!(attachment["upload_descriptor"]["method"], "PUT");
     assert_eq!(attachment["upload_descriptor"]["headers"], json!({}));
-    assert!(attachment["preview_url"].is_string(), "the protocol requires one of an image");
+    assert!(attachment["preview_url"].is_string(), "the protocol requires a preview URL for images");
     let early = t.chat(&message(&workflow, None, "look", &[&id])).await;
     assert_eq!(early.refusal(), "409 attachment.not_uploaded");
     let sent = t.send("PUT", &path, &[("content-type", "image/png")], red()).await;
@@ -48,16 +48,16 @@ async fn a_file_is_announced_and_then_sent() {
         format!("{0} {0}", red().len()),
         "counted once for session and network"
     );
-    let (_, events) = said(&t, &message(&workflow, None, "look", &[&id])).await;
+    let (_, events) = send_message(&t, &message(&workflow, None, "look", &[&id])).await;
     assert_eq!(users_message(&events)["attachments"][0]["id"], *id);
 }
 
 #[tokio::test]
-async fn a_form_is_accepted_too_and_other_bytes_are_not() {
+async fn forms_are_accepted_and_mismatched_bytes_are_rejected() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
-    let attachment = announced(&t, &workflow, "a.txt", 5, "text/plain").await;
-    let path = address(&t, &attachment);
+    let attachment = announce(&t, &workflow, "a.txt", 5, "text/plain").await;
+    let path = upload_path(&t, &attachment);
     for (body, refusal) in [
         (&b"hell"[..], "422 attachment.size_mismatch"),
         (b"hello!", "422 attachment.size_mismatch"),
@@ -75,12 +75,12 @@ async fn a_form_is_accepted_too_and_other_bytes_are_not() {
 }
 
 #[tokio::test]
-async fn an_address_is_good_for_its_file_and_fifteen_minutes() {
+async fn an_upload_url_is_valid_for_its_file_and_fifteen_minutes() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
-    let attachment = announced(&t, &workflow, "a.txt", 5, "text/plain").await;
-    let path = address(&t, &attachment);
-    let other = address(&t, &announced(&t, &workflow, "b.txt", 5, "text/plain").await);
+    let attachment = announce(&t, &workflow, "a.txt", 5, "text/plain").await;
+    let path = upload_path(&t, &attachment);
+    let other = upload_path(&t, &announce(&t, &workflow, "b.txt", 5, "text/plain").await);
     let (base, query) = path.split_once('?').unwrap();
     let (other_base, _) = other.split_once('?').unwrap();
     let exp = query.split('&').next().unwrap();
@@ -104,7 +104,7 @@ async fn an_address_is_good_for_its_file_and_fifteen_minutes() {
 }
 
 #[tokio::test]
-async fn an_announcement_is_checked() {
+async fn announcements_are_validated() {
     let t = TestService::builder().set("SERVICE_CHAT_UPLOAD_MAX_BYTES", "100").start().await;
     let workflow = t.workflow().echo().published().create().await;
     let good = json!({"name": "a.txt", "size": 5, "mime_type": "text/plain"});
@@ -128,8 +128,8 @@ async fn an_announcement_is_checked() {
     // The content decides, as in a direct upload.
     for declared in ["", "text/x-notes", "IMAGE/PNG", "text/html"] {
         let params = json!({"name": "a.md", "size": 5, "mime_type": declared});
-        let announced = t.chat(&chat::ask(&workflow, "attachments.create", params)).await.value();
-        let url = announced["upload_descriptor"]["url"].as_str().unwrap_or_else(|| panic!("{announced}"));
+        let attachment = t.chat(&chat::ask(&workflow, "attachments.create", params)).await.value();
+        let url = attachment["upload_descriptor"]["url"].as_str().unwrap_or_else(|| panic!("{attachment}"));
         let path = url.strip_prefix(&format!("http://{}", t.address())).unwrap();
         let stored = t.send("PUT", path, &[], "words").await;
         assert_eq!(

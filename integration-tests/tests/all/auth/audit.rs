@@ -23,7 +23,7 @@ fn lines(answer: &Value) -> Vec<String> {
 
 /// Every administrator operation, allowed and denied.
 #[tokio::test]
-async fn what_administrators_do_and_are_kept_from_has_a_row() {
+async fn allowed_and_denied_admin_operations_are_recorded() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
     let workflow = t.workflow().create().await;
@@ -37,9 +37,9 @@ async fn what_administrators_do_and_are_kept_from_has_a_row() {
         ("POST", format!("{publish}/revoke"), json!({})),
         ("POST", format!("{path}/revoke"), json!({"reason": "over"})),
     ];
-    let nobody =
+    let without_scopes =
         t.bearer(token["secret"].as_str().unwrap()).post("/api/admin/service-tokens", &json!({})).await;
-    assert_eq!(nobody.status, 403);
+    assert_eq!(without_scopes.status, 403);
     let weak = root.token(&["workflows:read"], &[]).await;
     for (method, path, body) in &operations {
         assert_eq!(t.bearer(&weak).json(method, path, body).await.status, 403, "{path}");
@@ -81,7 +81,7 @@ async fn what_administrators_do_and_are_kept_from_has_a_row() {
 }
 
 #[tokio::test]
-async fn a_row_falls_with_its_change_and_reading_needs_its_scope() {
+async fn a_failed_change_leaves_no_row_and_reading_requires_its_scope() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let workflow = t.workflow().create().await;
     t.root().json("DELETE", &format!("/api/workflows/{}", workflow.id), &json!({})).await;

@@ -30,34 +30,34 @@ struct Secrets(Vec<(String, String)>);
 struct Codes(Vec<String>);
 
 impl Codes {
-    fn are_in(&self, text: &str) -> bool {
-        let stands = |code: &String| {
+    fn are_all_in(&self, text: &str) -> bool {
+        let is_present = |code: &String| {
             let digit = |around: Option<char>| around.is_some_and(|c| c.is_ascii_digit());
             let mut places = text.match_indices(code.as_str());
             places.any(|(at, _)| {
-                let behind = text[at + code.len()..].chars().next();
-                !digit(text[..at].chars().next_back()) && !digit(behind)
+                let after = text[at + code.len()..].chars().next();
+                !digit(text[..at].chars().next_back()) && !digit(after)
             })
         };
-        self.0.iter().all(stands)
+        self.0.iter().all(is_present)
     }
 }
 
 impl Secrets {
-    fn keep(&mut self, kind: &str, secret: &str) -> String {
+    fn add(&mut self, kind: &str, secret: &str) -> String {
         assert!(secret.len() >= 6, "{kind}: {secret}");
         self.0.push((kind.to_owned(), secret.to_owned()));
         secret.to_owned()
     }
 
-    fn make(&mut self, kind: &str) -> String {
+    fn generate(&mut self, kind: &str) -> String {
         let secret = canary(kind);
-        self.keep(kind, &secret)
+        self.add(kind, &secret)
     }
 
     /// The kinds of secrets that a text contains, in any readable form.
     fn found_in(&self, text: &str) -> Vec<&str> {
-        let stands = |secret: &str| {
+        let is_present = |secret: &str| {
             let percent: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
             let forms = [
                 secret.to_owned(),
@@ -68,7 +68,7 @@ impl Secrets {
             ];
             forms.iter().any(|form| text.contains(form.as_str()))
         };
-        self.0.iter().filter(|(_, secret)| stands(secret)).map(|(kind, _)| kind.as_str()).collect()
+        self.0.iter().filter(|(_, secret)| is_present(secret)).map(|(kind, _)| kind.as_str()).collect()
     }
 }
 
@@ -91,7 +91,13 @@ impl Service {
         answer
     }
 
-    async fn hands_out(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
+    async fn send_for_secret(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
         let answer = self.send(method, path, headers, &body.to_string()).await;
         assert!(answer.is_success(), "{path}: {}", answer.text());
         self.seen.borrow_mut().pop();
@@ -108,16 +114,16 @@ fn text(value: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_secret_of_every_kind_is_found_nowhere() {
+async fn secrets_of_every_kind_never_leak() {
     let mut secrets = Secrets::default();
     let database = integration_tests::TestService::builder().start().await;
     let mail = MailServer::start().await;
     let echo = Echo::start().await;
-    let bootstrap = secrets.make("bootstrap");
-    let jwt_secret = secrets.make("jwt-secret");
-    let chat_key = secrets.make("chat-key");
-    let vault_key = secrets.keep("vault", &STANDARD.encode(&canary("vault")[..32]));
-    let dsn_password = secrets.make("dsn");
+    let bootstrap = secrets.generate("bootstrap");
+    let jwt_secret = secrets.generate("jwt-secret");
+    let chat_key = secrets.generate("chat-key");
+    let vault_key = secrets.add("vault", &STANDARD.encode(&canary("vault")[..32]));
+    let dsn_password = secrets.generate("dsn");
     let dsn = format!("{} password={dsn_password}", database.variables()["SERVICE_POSTGRES_DSN"]);
     let data = tempfile::tempdir().unwrap();
     let binary = std::env::var_os("CALLBOARD_BIN")
@@ -134,7 +140,7 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
         ("CHAT_TOKEN_SIGNING_KEY", &chat_key),
         ("SERVICE_VAULT_KEYS", &json!({"active": "a", "keys": {"a": vault_key}}).to_string()),
         ("SERVICE_EGRESS_ALLOW", &echo.allow()),
-        ("SERVICE_MODEL_API_KEY", &secrets.make("model")),
+        ("SERVICE_MODEL_API_KEY", &secrets.generate("model")),
         ("SERVICE_MODEL_BASE_URL", "http://127.0.0.1:9/v1"),
         ("SERVICE_SMTP_URL", &mail.url()),
         ("SERVICE_PUBLIC_BASE_URL", "http://localhost:8000"),
@@ -148,9 +154,9 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
     }
     let [_, (_, client_id), _] = provider.variables();
     let encode = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    let client_secret = secrets.keep("client secret", CLIENT_SECRET);
+    let client_secret = secrets.add("client secret", CLIENT_SECRET);
     let basic = format!("{}:{}", encode(&client_id), encode(&client_secret));
-    secrets.keep("client credentials", &STANDARD.encode(basic));
+    secrets.add("client credentials", &STANDARD.encode(basic));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
     let mut stderr = process.stderr.take().unwrap();
@@ -161,27 +167,27 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
     });
     let mut stdout = BufReader::new(process.stdout.take().unwrap()).lines();
     let line = within("the service", stdout.next_line()).await.unwrap().unwrap_or_default();
-    let address = line.strip_prefix("listening on http://").expect("it listens").parse().unwrap();
+    let address = line.strip_prefix("listening on http://").expect("the service to listen").parse().unwrap();
     let t = Service { address, seen: std::cell::RefCell::default() };
     let planted = format!("x{}x", STANDARD.encode(&bootstrap));
-    assert_eq!(secrets.found_in(&planted), ["bootstrap"], "what is there is found");
+    assert_eq!(secrets.found_in(&planted), ["bootstrap"], "a planted secret is found");
     use_provider(&t, &mut secrets, &provider).await;
     use_vault(&t, &mut secrets, &bootstrap, &echo).await;
-    use_them(&t, &mut secrets, &bootstrap, &jwt_secret, &mail).await;
+    use_every_secret(&t, &mut secrets, &bootstrap, &jwt_secret, &mail).await;
     let codes = use_codes(&t, &mail).await;
-    assert!(codes.are_in(&format!("a {} b", codes.0.join(","))), "what is there is found");
+    assert!(codes.are_all_in(&format!("a {} b", codes.0.join(","))), "a planted secret is found");
 
     let pid = process.id().unwrap();
     assert!(std::process::Command::new("kill").arg(pid.to_string()).status().unwrap().success());
-    within("its end", process.wait()).await.unwrap();
+    within("the service to end", process.wait()).await.unwrap();
     let log = log.await.unwrap();
     assert!(log.contains("TRACE") && log.len() > 10_000, "the log is at trace level");
     assert_eq!(secrets.found_in(&log), [""; 0], "in the log");
-    assert!(!codes.are_in(&log), "codes in the log");
+    assert!(!codes.are_all_in(&log), "codes in the log");
     let answers: String = t.seen.borrow().iter().map(|(_, answer)| format!("{answer}\n")).collect();
-    assert!(!codes.are_in(&answers), "codes in answers");
+    assert!(!codes.are_all_in(&answers), "codes in responses");
     for (request, answer) in t.seen.borrow().iter() {
-        assert_eq!(secrets.found_in(answer), [""; 0], "in the answer to {request}");
+        assert_eq!(secrets.found_in(answer), [""; 0], "in the response to {request}");
     }
     let tables =
         database.scalar("SELECT string_agg(tablename, ' ') FROM pg_tables WHERE schemaname = 'public'").await;
@@ -189,7 +195,7 @@ async fn a_secret_of_every_kind_is_found_nowhere() {
         let rows =
             database.scalar(&format!("SELECT coalesce(string_agg(t::text, ' '), '') FROM {table} t")).await;
         assert_eq!(secrets.found_in(&rows), [""; 0], "in table {table}");
-        assert!(!codes.are_in(&rows), "codes in table {table}");
+        assert!(!codes.are_all_in(&rows), "codes in table {table}");
     }
 }
 
@@ -198,7 +204,7 @@ async fn use_codes(t: &Service, mail: &MailServer) -> Codes {
     let mut codes = Codes::default();
     for number in 0..3 {
         let (email, before) = (format!("code{number}@example.org"), mail.mails().len());
-        let started = t.hands_out("POST", "/api/auth/email/start", &[], &json!({"email": email})).await;
+        let started = t.send_for_secret("POST", "/api/auth/email/start", &[], &json!({"email": email})).await;
         let challenge = started.value()["challenge"].clone();
         let code = mail.mail(before + 1).await.code();
         for body in [
@@ -211,7 +217,7 @@ async fn use_codes(t: &Service, mail: &MailServer) -> Codes {
             assert!(!t.send("POST", "/api/auth/email/verify", &[], &body.to_string()).await.is_success());
         }
         let right = json!({"challenge": challenge, "email": email, "code": code});
-        t.hands_out("POST", "/api/auth/email/verify", &[], &right).await;
+        t.send_for_secret("POST", "/api/auth/email/verify", &[], &right).await;
         codes.0.push(code);
     }
     codes
@@ -219,7 +225,7 @@ async fn use_codes(t: &Service, mail: &MailServer) -> Codes {
 
 /// Vault secrets go to a server that repeats them in every form: in a response, in an error, and in a retry.
 async fn use_vault(t: &Service, secrets: &mut Secrets, bootstrap: &str, echo: &Echo) {
-    let (first, second) = (secrets.make("vault secret"), secrets.make("second vault secret"));
+    let (first, second) = (secrets.generate("vault secret"), secrets.generate("second vault secret"));
     let root = |method, path: String, body: Value| async move {
         t.bearer(bootstrap, method, &path, &body.to_string()).await
     };
@@ -269,7 +275,7 @@ async fn use_vault(t: &Service, secrets: &mut Secrets, bootstrap: &str, echo: &E
     }
     t.bearer(bootstrap, "GET", "/api/credentials", "").await;
     let sent = echo.requests().join("\n");
-    assert!(sent.contains(&first) && sent.contains(&second), "the server was told");
+    assert!(sent.contains(&first) && sent.contains(&second), "the server received both secrets");
 }
 
 /// A complete OIDC sign-in, with all its secrets.
@@ -277,12 +283,12 @@ async fn use_provider(t: &Service, secrets: &mut Secrets, provider: &Provider) {
     let there = t.send("GET", "/api/auth/oidc/start", &[], "").await;
     t.seen.borrow_mut().pop();
     let cookie = there.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-    secrets.keep("provider cookie", cookie.split_once('=').unwrap().1);
+    secrets.add("provider cookie", cookie.split_once('=').unwrap().1);
     let way = provider.visit(there.header("location").unwrap()).await;
     for name in ["state", "nonce", "code_challenge"] {
-        secrets.keep(name, &way.asked(name));
+        secrets.add(name, &way.asked(name));
     }
-    secrets.keep("authorization code", &way.brought("code"));
+    secrets.add("authorization code", &way.brought("code"));
     t.send("GET", &way.back, &[], "").await;
     let back = t.send("GET", &way.back, &[("cookie", &cookie)], "").await;
     assert_eq!(back.status, 303, "{}", back.text());
@@ -290,80 +296,87 @@ async fn use_provider(t: &Service, secrets: &mut Secrets, provider: &Provider) {
     for cookie in back.headers.get_all("set-cookie") {
         let value = cookie.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap().1;
         if !value.is_empty() {
-            secrets.keep("session cookie of a provider's sign-in", value);
+            secrets.add("session cookie of a provider's sign-in", value);
         }
     }
     t.send("GET", &way.back, &[("cookie", &cookie)], "").await;
     for (number, secret) in provider.secrets().into_iter().enumerate() {
-        secrets.keep(&format!("verifier or identity token {number}"), &secret);
+        secrets.add(&format!("verifier or identity token {number}"), &secret);
     }
 }
 
 /// Uses every secret where it belongs and where it does not, and collects the secrets that appear meanwhile.
-async fn use_them(t: &Service, secrets: &mut Secrets, bootstrap: &str, jwt_secret: &str, mail: &MailServer) {
+async fn use_every_secret(
+    t: &Service,
+    secrets: &mut Secrets,
+    bootstrap: &str,
+    jwt_secret: &str,
+    mail: &MailServer,
+) {
     let root = format!("Bearer {bootstrap}");
     let root = [("authorization", root.as_str()), ("idempotency-key", "a-key-of-the-canary-test")];
-    let made = t.hands_out("POST", "/api/workflows", &root[..1], &json!({"name": "Desk"})).await.value();
+    let made =
+        t.send_for_secret("POST", "/api/workflows", &root[..1], &json!({"name": "Desk"})).await.value();
     let id = text(&made["id"]).to_owned();
     let graph = json!({"graph": graphs::reply("hi")});
-    t.hands_out("POST", &format!("/api/workflows/{id}/versions"), &root[..1], &graph).await;
-    t.hands_out("POST", &format!("/api/workflows/{id}/publish"), &root[..1], &json!({})).await;
+    t.send_for_secret("POST", &format!("/api/workflows/{id}/versions"), &root[..1], &graph).await;
+    t.send_for_secret("POST", &format!("/api/workflows/{id}/publish"), &root[..1], &json!({})).await;
 
-    let wanted = json!({"scopes": ["workflows:read", "chat:session"]});
-    let issued = t.hands_out("POST", "/api/admin/service-tokens", &root, &wanted).await.value();
-    let token = secrets.keep("service token", text(&issued["secret"]));
+    let request = json!({"scopes": ["workflows:read", "chat:session"]});
+    let issued = t.send_for_secret("POST", "/api/admin/service-tokens", &root, &request).await.value();
+    let token = secrets.add("service token", text(&issued["secret"]));
     let path = format!("/api/admin/service-tokens/{}/rotate", text(&issued["id"]));
-    let rotated = t.hands_out("POST", &path, &root[..1], &json!({"overlap_seconds": 60})).await.value();
-    let rotated = secrets.keep("rotated service token", text(&rotated["secret"]));
+    let rotated = t.send_for_secret("POST", &path, &root[..1], &json!({"overlap_seconds": 60})).await.value();
+    let rotated = secrets.add("rotated service token", text(&rotated["secret"]));
     let access = sign(
         &json!({"alg": "HS256"}),
         &json!({"sub": "me", "exp": seconds_from_now(600), "scope": "workflows:read"}),
         jwt_secret,
     );
-    let access = secrets.keep("access token", &access);
+    let access = secrets.add("access token", &access);
     let session = json!({"workflow_id": id});
     let bearer = format!("Bearer {token}");
     let session =
-        t.hands_out("POST", "/api/chat/session", &[("authorization", &bearer)], &session).await.value();
-    let session = secrets.keep("chat session token", text(&session["client_secret"]));
+        t.send_for_secret("POST", "/api/chat/session", &[("authorization", &bearer)], &session).await.value();
+    let session = secrets.add("chat session token", text(&session["client_secret"]));
 
     let chat = json!({"type": "threads.create", "workflow_id": id, "params": {"input": {"content": [{"type": "input_text", "text": "hi"}]}}});
     let chat = chat.to_string();
-    let first = t.hands_out("POST", "/api/chat", &[], &serde_json::from_str(&chat).unwrap()).await;
+    let first = t.send_for_secret("POST", "/api/chat", &[], &serde_json::from_str(&chat).unwrap()).await;
     let cookie = first.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-    secrets.keep("visitor cookie", cookie.split_once('=').unwrap().1);
+    secrets.add("visitor cookie", cookie.split_once('=').unwrap().1);
     assert!(!events(&first.text()).is_empty());
     assert_eq!(t.send("POST", "/api/chat", &[("cookie", &cookie)], &chat).await.status, 200);
 
     let email = "ann@example.org";
     let start = json!({"email": email});
-    let started = t.hands_out("POST", "/api/auth/email/start", &[], &start).await;
-    let challenge = secrets.keep("challenge", text(&started.value()["challenge"]));
+    let started = t.send_for_secret("POST", "/api/auth/email/start", &[], &start).await;
+    let challenge = secrets.add("challenge", text(&started.value()["challenge"]));
     let letter = mail.mail(1).await;
     let code = letter.code();
     if let Some(link) = letter.link() {
-        secrets.keep("magic link", link.rsplit('/').next().unwrap());
+        secrets.add("magic link", link.rsplit('/').next().unwrap());
         t.send("GET", &format!("/api/auth/magic/{}", link.rsplit('/').next().unwrap()), &[], "").await;
     }
     let verify = json!({"challenge": challenge, "email": email, "code": code});
     let wrong = json!({"challenge": challenge, "email": email, "code": "000000"});
     t.send("POST", "/api/auth/email/verify", &[], &wrong.to_string()).await;
-    let signed_in = t.hands_out("POST", "/api/auth/email/verify", &[], &verify).await;
+    let signed_in = t.send_for_secret("POST", "/api/auth/email/verify", &[], &verify).await;
     for cookie in signed_in.headers.get_all("set-cookie") {
         let value = cookie.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap().1.to_owned();
         if !value.is_empty() {
-            secrets.keep("session cookie", &value);
+            secrets.add("session cookie", &value);
             let cookie = format!("__Host-svc_session={value}");
             assert_eq!(t.send("GET", "/api/auth/me", &[("cookie", &cookie)], "").await.status, 200);
         }
     }
     let signed_in = signed_in.value();
-    let own = secrets.keep("own access token", text(&signed_in["access_token"]));
-    let refresh = secrets.keep("refresh token", text(&signed_in["refresh_token"]));
+    let own_token = secrets.add("own access token", text(&signed_in["access_token"]));
+    let refresh = secrets.add("refresh token", text(&signed_in["refresh_token"]));
     let renewed =
-        t.hands_out("POST", "/api/auth/refresh", &[], &json!({"refresh_token": refresh})).await.value();
-    secrets.keep("second refresh token", text(&renewed["refresh_token"]));
-    secrets.keep("second own access token", text(&renewed["access_token"]));
+        t.send_for_secret("POST", "/api/auth/refresh", &[], &json!({"refresh_token": refresh})).await.value();
+    secrets.add("second refresh token", text(&renewed["refresh_token"]));
+    secrets.add("second own access token", text(&renewed["access_token"]));
     // The second use counts as another party's.
     t.send("POST", "/api/auth/refresh", &[], &json!({"refresh_token": refresh}).to_string()).await;
 
@@ -392,7 +405,7 @@ async fn use_them(t: &Service, secrets: &mut Secrets, bootstrap: &str, jwt_secre
         let not_json = format!("{{\"refresh_token\": {secret}");
         t.send("POST", "/api/auth/refresh", &[], &not_json).await;
     }
-    for good in [&rotated, &access, &own] {
+    for good in [&rotated, &access, &own_token] {
         t.bearer(good, "GET", "/api/workflows", "").await;
     }
     t.bearer(&session, "POST", "/api/chat", &chat).await;

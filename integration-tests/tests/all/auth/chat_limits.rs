@@ -28,18 +28,18 @@ async fn requests_are_limited_by_address_workflow_and_session() {
         assert_eq!(more().await.status, 200, "{variable}");
         let other = t.workflow().published().create().await;
         t.advance(Duration::from_secs(1));
-        let elsewhere = t.chat(&chat::create(&other, "hi")).await.status;
-        assert_eq!(elsewhere == 429, variable.ends_with("IP"), "{variable}");
+        let other_workflow = t.chat(&chat::create(&other, "hi")).await.status;
+        assert_eq!(other_workflow == 429, variable.ends_with("IP"), "{variable}");
     }
 }
 
 #[tokio::test]
-async fn a_session_reads_only_so_many_streams_at_a_time() {
+async fn concurrent_streams_per_session_are_limited() {
     let t = TestService::builder().set("SERVICE_CHAT_MAX_STREAMS", "2").start().await;
     let slow = graphs::words(&"word ".repeat(400), 20);
     let workflow = t.workflow().graph(slow).published().create().await;
     let hello = t.chat(&chat::ask(&workflow, "threads.list", serde_json::json!({}))).await;
-    assert_eq!(hello.status, 200, "what is no stream takes no place");
+    assert_eq!(hello.status, 200, "a response without a stream takes no permit");
     let first = t.open_chat(&chat::create(&workflow, "hi")).await;
     let cookie = first.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     let stream = first.header("x-chat-stream-id").unwrap().to_owned();
@@ -49,7 +49,7 @@ async fn a_session_reads_only_so_many_streams_at_a_time() {
     let turn = [("cookie", cookie.as_str()), ("content-type", "application/json")];
     let other = t.open("POST", "/api/chat", &turn, &body).await;
     let ended = other.header("x-chat-stream-id").unwrap().to_owned();
-    let elsewhere = format!("/api/chat/streams/{ended}");
+    let ended_stream = format!("/api/chat/streams/{ended}");
     let stop = async |stream: &str| {
         let stopped = t.send("POST", &format!("/api/chat/streams/{stream}/stop"), &headers, "").await;
         assert_eq!(stopped.status, 200, "{}", stopped.text());
@@ -59,7 +59,7 @@ async fn a_session_reads_only_so_many_streams_at_a_time() {
     // The first request had no cookie yet, and so no session.
     let second = t.open("GET", &path, &headers, "").await;
     let third = t.open("GET", &path, &headers, "").await;
-    let refused = t.send("GET", &elsewhere, &headers, "").await;
+    let refused = t.send("GET", &ended_stream, &headers, "").await;
     assert_eq!(refused.refusal(), "429 chat.rate_limited.streams");
     // On the same stream, the oldest reader would be replaced instead.
     let rows = t.scalar("SELECT count(*) FROM runs").await;
@@ -67,7 +67,7 @@ async fn a_session_reads_only_so_many_streams_at_a_time() {
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, rows, "no turn has begun");
     drop((second, third));
     let free = async || t.open("GET", &path, &headers, "").await.status == 200;
-    integration_tests::until("a place to be free", free).await;
+    integration_tests::until("a permit to be free", free).await;
     stop(&stream).await;
     first.whole().await;
 }

@@ -21,7 +21,7 @@ async fn session(t: &TestService, body: &Value) -> String {
 }
 
 #[tokio::test]
-async fn it_is_judged_in_its_order() {
+async fn checks_run_in_order() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let workflow = t.workflow().create().await;
     let body = json!({"workflow_id": workflow.id});
@@ -49,12 +49,12 @@ async fn it_is_judged_in_its_order() {
     let unknown = json!({"workflow_id": "00000000-0000-7000-8000-000000000000"});
     assert_eq!(ask(&unknown).await.refusal(), "404 workflow.not_found");
     let stranger = t.root().token(&["chat:session"], &["other"]).await;
-    let elsewhere = t.bearer(&stranger).post(SESSION, &json!({"workflow_id": workflow.id})).await;
-    assert_eq!(elsewhere.refusal(), "403 auth.workspace_forbidden");
+    let forbidden = t.bearer(&stranger).post(SESSION, &json!({"workflow_id": workflow.id})).await;
+    assert_eq!(forbidden.refusal(), "403 auth.workspace_forbidden");
 }
 
 #[tokio::test]
-async fn it_opens_one_workflow_for_its_time() {
+async fn a_session_token_opens_one_workflow_until_it_expires() {
     let t = keyed().manual_clock().start().await;
     let (mine, other) = (t.workflow().create().await, t.workflow().published().create().await);
     let answer = t.root().post(SESSION, &json!({"workflow_id": mine.id})).await.value();
@@ -83,7 +83,7 @@ async fn session_refused(t: &TestService, workflow: &str) -> String {
 }
 
 #[tokio::test]
-async fn threads_belong_to_a_named_user_or_to_whoever_has_a_session_and_the_id() {
+async fn threads_belong_to_a_named_user_or_to_sessions_with_the_thread_id() {
     let t = keyed().start().await;
     let workflow = t.workflow().create().await;
     let named = |user: &str| json!({"workflow_id": workflow.id, "user": user});
@@ -107,12 +107,12 @@ async fn threads_belong_to_a_named_user_or_to_whoever_has_a_session_and_the_id()
         t.bearer(token).post("/api/chat", &body).await.refusal()
     };
     let of_ann = begin(&ann).await;
-    assert_eq!(read(&ann_again, &of_ann).await, "200", "a refreshed token goes on");
+    assert_eq!(read(&ann_again, &of_ann).await, "200", "a refreshed token keeps access");
     for stranger in [&bob, &one] {
         assert_eq!(read(stranger, &of_ann).await, "404 thread.not_found");
     }
     let of_one = begin(&one).await;
-    assert_eq!(read(&two, &of_one).await, "200", "the id is the way in");
+    assert_eq!(read(&two, &of_one).await, "200", "the thread id gives access");
     let list = async |token: &str| {
         let body = json!({"workflow_id": workflow.id, "type": "threads.list", "params": {}});
         t.bearer(token).post("/api/chat", &body).await.value()["data"].as_array().unwrap().len()
@@ -121,7 +121,7 @@ async fn threads_belong_to_a_named_user_or_to_whoever_has_a_session_and_the_id()
 }
 
 #[tokio::test]
-async fn our_own_pages_get_one_for_their_caller() {
+async fn first_party_pages_receive_a_session_token_for_their_caller() {
     let t = keyed().start().await;
     let workflow = t.workflow().create().await;
     let path = format!("/api/workflows/{}/chat/session", workflow.handle);
@@ -137,12 +137,12 @@ async fn our_own_pages_get_one_for_their_caller() {
     let answer = t.bearer(&both).send("POST", &path, &[], "").await;
     assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));
     let secret = answer.value()["client_secret"].as_str().unwrap().to_owned();
-    let said = t.bearer(&secret).post("/api/chat", &chat::create(&workflow, "hi")).await;
-    assert_eq!(said.status, 200);
+    let chat_answer = t.bearer(&secret).post("/api/chat", &chat::create(&workflow, "hi")).await;
+    assert_eq!(chat_answer.status, 200);
 }
 
 #[tokio::test]
-async fn a_token_for_a_page_is_good_from_there_alone() {
+async fn a_token_for_an_origin_is_valid_from_that_origin_only() {
     let t = keyed()
         .set("SERVICE_CORS_ALLOW_ORIGINS", r#"["https://a.example","https://b.example"]"#)
         .start()
@@ -160,7 +160,7 @@ async fn a_token_for_a_page_is_good_from_there_alone() {
 }
 
 #[tokio::test]
-async fn bad_tokens_count_as_failed_sign_ins() {
+async fn invalid_tokens_count_as_failed_sign_ins() {
     let t = keyed().set("SERVICE_AUTH_RATE_LIMIT_IP", "2").start().await;
     let workflow = t.workflow().published().create().await;
     let bad = async || t.bearer("wrong").post("/api/chat", &chat::create(&workflow, "hi")).await.refusal();
@@ -172,6 +172,6 @@ async fn bad_tokens_count_as_failed_sign_ins() {
     assert_eq!(
         t.chat(&chat::create(&workflow, "hi")).await.status,
         200,
-        "who shows none is never refused for it"
+        "requests without a token are never limited"
     );
 }

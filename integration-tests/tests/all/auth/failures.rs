@@ -8,7 +8,7 @@ use super::support::{SECRET, jwt, seconds_from_now, sign};
 
 const LIST: &str = "/api/workflows";
 
-async fn told(t: &TestService, header: Option<&str>) -> String {
+async fn failure_summary(t: &TestService, header: Option<&str>) -> String {
     let headers: Vec<(&str, &str)> = header.map(|value| ("authorization", value)).into_iter().collect();
     let answer = t.send("GET", LIST, &headers, "").await;
     let challenge = answer.header("www-authenticate").unwrap_or("-");
@@ -16,7 +16,7 @@ async fn told(t: &TestService, header: Option<&str>) -> String {
 }
 
 #[tokio::test]
-async fn every_row_of_the_table_is_answered_as_it_says() {
+async fn every_failure_has_its_status_message_code_and_headers() {
     let t = TestService::builder()
         .set("SERVICE_AUTH_JWT_SECRET", SECRET)
         .set("SERVICE_AUTH_ALLOWED_ALGORITHMS", "HS256")
@@ -53,7 +53,7 @@ async fn every_row_of_the_table_is_answered_as_it_says() {
     ];
     let mut table = String::new();
     for (name, header) in &rows {
-        table.push_str(&format!("{name}: {}\n", told(&t, header.as_deref()).await));
+        table.push_str(&format!("{name}: {}\n", failure_summary(&t, header.as_deref()).await));
     }
     assert_snapshot!(table.trim_end(), @r#"
     no header: 401 Missing bearer token | auth.missing_token | Bearer
@@ -68,15 +68,15 @@ async fn every_row_of_the_table_is_answered_as_it_says() {
     another issuer: 401 Bearer token has an invalid issuer | auth.invalid_issuer | Bearer error="invalid_token"
     a missing scope: 403 Missing required scopes: workflows:read | auth.missing_scope | Bearer error="insufficient_scope"
     "#);
-    let mut elsewhere = good.clone();
-    elsewhere["scope"] = json!("workflows:read");
-    elsewhere["workspace"] = json!("elsewhere");
-    let header = format!("Bearer {}", jwt(&elsewhere));
-    assert_snapshot!(told(&t, Some(&header)).await, @"403 Workspace access denied | auth.workspace_forbidden | -");
+    let mut foreign = good.clone();
+    foreign["scope"] = json!("workflows:read");
+    foreign["workspace"] = json!("elsewhere");
+    let header = format!("Bearer {}", jwt(&foreign));
+    assert_snapshot!(failure_summary(&t, Some(&header)).await, @"403 Workspace access denied | auth.workspace_forbidden | -");
 }
 
 #[tokio::test]
-async fn a_bootstrap_token_past_its_time_has_expired() {
+async fn a_bootstrap_token_expires_at_its_configured_time() {
     for past in ["2020-01-01T00:00:00Z", "1577836800"] {
         let t = TestService::builder()
             .with_bootstrap_token()
@@ -90,7 +90,7 @@ async fn a_bootstrap_token_past_its_time_has_expired() {
 }
 
 #[tokio::test]
-async fn a_bootstrap_token_has_the_scopes_it_is_given() {
+async fn a_bootstrap_token_has_its_configured_scopes() {
     for scopes in ["workflows:read,vault:read", "workflows:read vault:read", r#"["workflows:read"]"#] {
         let t = TestService::builder()
             .with_bootstrap_token()
@@ -105,7 +105,7 @@ async fn a_bootstrap_token_has_the_scopes_it_is_given() {
 }
 
 #[tokio::test]
-async fn without_a_key_set_nobody_is_believed() {
+async fn tokens_are_rejected_without_a_key_set() {
     // No server listens there.
     let t = TestService::builder().set("SERVICE_AUTH_JWKS_URL", "http://127.0.0.1:9/jwks").start().await;
     let token = sign(&json!({"alg": "RS256", "kid": "a"}), &json!({"sub": "me"}), SECRET);

@@ -13,7 +13,7 @@ async fn service() -> TestService {
 }
 
 #[tokio::test]
-async fn every_spelling_of_the_claims_counts() {
+async fn all_claim_spellings_are_accepted() {
     let t = service().await;
     let spellings = [
         json!({"scope": "workflows:read vault:read"}),
@@ -40,13 +40,13 @@ async fn every_spelling_of_the_claims_counts() {
         "403 auth.missing_scope",
         "no scope claim, no scope"
     );
-    let elsewhere =
+    let foreign =
         json!({"sub": "me", "exp": seconds_from_now(60), "scope": "workflows:read", "workspace_id": "x"});
-    assert_eq!(t.bearer(&jwt(&elsewhere)).get(LIST).await.refusal(), "403 auth.workspace_forbidden");
+    assert_eq!(t.bearer(&jwt(&foreign)).get(LIST).await.refusal(), "403 auth.workspace_forbidden");
 }
 
 #[tokio::test]
-async fn failures_count_against_a_subject_only_when_the_signature_is_good() {
+async fn failures_count_against_a_subject_only_with_a_valid_signature() {
     let t = TestService::builder()
         .set("SERVICE_AUTH_JWT_SECRET", SECRET)
         .set("SERVICE_AUTH_RATE_LIMIT_IP", "0")
@@ -61,7 +61,7 @@ async fn failures_count_against_a_subject_only_when_the_signature_is_good() {
         assert_eq!(t.bearer(&forged(number)).get(LIST).await.status, 401);
     }
     let good = good_jwt("victim", "workflows:read");
-    assert_eq!(t.bearer(&good).get(LIST).await.status, 200, "nobody locks out somebody else");
+    assert_eq!(t.bearer(&good).get(LIST).await.status, 200, "forged tokens do not lock out the subject");
     for age in 1..3 {
         let old = jwt(&json!({"sub": "victim", "exp": seconds_from_now(-age)}));
         assert_eq!(t.bearer(&old).get(LIST).await.refusal(), "401 auth.token_expired");
@@ -73,7 +73,7 @@ async fn failures_count_against_a_subject_only_when_the_signature_is_good() {
 
 /// A service token, an access JWT and a chat JWT, each where it does not belong.
 #[tokio::test]
-async fn tokens_are_good_for_their_own_purpose_alone() {
+async fn tokens_are_valid_for_their_own_purpose_only() {
     // The same secret for both: only the purpose distinguishes them.
     let t = TestService::builder()
         .set("SERVICE_AUTH_JWT_SECRET", SECRET)
@@ -105,8 +105,8 @@ async fn tokens_are_good_for_their_own_purpose_alone() {
 async fn key_set(body: Value) -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/jwks", listener.local_addr().unwrap());
-    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let counter = std::sync::Arc::clone(&asked);
+    let requests = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counter = std::sync::Arc::clone(&requests);
     let body = body.to_string();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
@@ -120,12 +120,12 @@ async fn key_set(body: Value) -> (String, std::sync::Arc<std::sync::atomic::Atom
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
-    (address, asked)
+    (address, requests)
 }
 
 #[tokio::test]
-async fn a_key_set_is_fetched_once_for_all_who_wait() {
-    let (address, asked) = key_set(json!({"keys": []})).await;
+async fn concurrent_requests_share_one_key_set_fetch() {
+    let (address, requests) = key_set(json!({"keys": []})).await;
     let t = TestService::builder()
         .set("SERVICE_AUTH_JWKS_URL", address)
         .set("SERVICE_AUTH_RATE_LIMIT_IP", "0")
@@ -140,7 +140,7 @@ async fn a_key_set_is_fetched_once_for_all_who_wait() {
         "{statuses:?}: an unknown key is no key"
     );
     assert!(
-        asked.load(std::sync::atomic::Ordering::SeqCst) <= 2,
+        requests.load(std::sync::atomic::Ordering::SeqCst) <= 2,
         "one fetch, and one more for the unknown key"
     );
 }

@@ -15,7 +15,7 @@ fn limited(address: u32, identity: u32) -> Builder {
 }
 
 #[tokio::test]
-async fn of_64_failures_at_once_exactly_the_limit_is_401() {
+async fn concurrent_failures_are_401_up_to_the_limit() {
     let t = limited(10, 0).start().await;
     let attempts = (0..64).map(|number| {
         let t = &t;
@@ -30,14 +30,18 @@ async fn of_64_failures_at_once_exactly_the_limit_is_401() {
     let wait: u64 = limited.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
     assert_eq!(t.root().get(LIST).await.status, 429, "good credentials too");
-    assert_eq!(t.get(LIST).await.refusal(), "401 auth.missing_token", "who shows none is not guessing");
+    assert_eq!(
+        t.get(LIST).await.refusal(),
+        "401 auth.missing_token",
+        "a request without a token is not a guess"
+    );
     assert_eq!(t.get("/healthz").await.status, 200);
     let rows = "SELECT count(*) FROM audit_log WHERE action = 'auth.failed'";
-    assert_eq!(t.scalar(rows).await, "10", "what was refused unlooked is no failed sign-in");
+    assert_eq!(t.scalar(rows).await, "10", "a request rejected unchecked is not a failed sign-in");
 }
 
 #[tokio::test]
-async fn the_window_slides_and_refusals_do_not_extend_it() {
+async fn the_window_slides_and_rejections_do_not_extend_it() {
     let t = limited(2, 0).manual_clock().start().await;
     let fails = async || t.bearer("wrong").get(LIST).await;
     assert_eq!(fails().await.status, 401);
@@ -54,7 +58,7 @@ async fn the_window_slides_and_refusals_do_not_extend_it() {
 }
 
 #[tokio::test]
-async fn an_identity_is_limited_wherever_it_comes_from() {
+async fn an_identity_is_limited_across_addresses() {
     let t = limited(0, 2).set("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.1"]"#).start().await;
     let from = async |address: &str, token: &str| {
         t.bearer(token).send("GET", LIST, &[("x-forwarded-for", address)], "").await.status
@@ -66,7 +70,7 @@ async fn an_identity_is_limited_wherever_it_comes_from() {
 }
 
 #[tokio::test]
-async fn an_address_is_believed_of_trusted_proxies_alone() {
+async fn addresses_are_accepted_from_trusted_proxies_only() {
     let t = limited(1, 0).set("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.1"]"#).start().await;
     let from = async |t: &TestService, address: &str| {
         t.bearer("wrong").send("GET", LIST, &[("x-forwarded-for", address)], "").await.status
@@ -74,16 +78,16 @@ async fn an_address_is_believed_of_trusted_proxies_alone() {
     assert_eq!(from(&t, "192.0.2.1").await, 401);
     assert_eq!(from(&t, "192.0.2.1").await, 429);
     assert_eq!(from(&t, "192.0.2.2").await, 401);
-    assert_eq!(from(&t, "203.0.113.9, 192.0.2.2").await, 429, "what stands left of it counts for nothing");
+    assert_eq!(from(&t, "203.0.113.9, 192.0.2.2").await, 429, "addresses further left are ignored");
     assert_eq!(from(&t, "2001:db8::1").await, 401);
     assert_eq!(from(&t, "2001:db8::2").await, 429, "the same network");
-    let alone = limited(1, 0).start().await;
-    assert_eq!(from(&alone, "192.0.2.1").await, 401);
-    assert_eq!(from(&alone, "192.0.2.2").await, 429, "nobody is trusted");
+    let untrusting = limited(1, 0).start().await;
+    assert_eq!(from(&untrusting, "192.0.2.1").await, 401);
+    assert_eq!(from(&untrusting, "192.0.2.2").await, 429, "no proxy is trusted");
 }
 
 #[tokio::test]
-async fn one_token_sent_over_and_over_costs_and_says_no_more() {
+async fn repeating_one_token_adds_no_failures_or_audit_rows() {
     let t = limited(100, 3).start().await;
     for _ in 0..3 {
         assert_eq!(t.bearer("wrong").get(LIST).await.status, 401);
@@ -99,7 +103,7 @@ async fn one_token_sent_over_and_over_costs_and_says_no_more() {
 }
 
 #[tokio::test]
-async fn nothing_disables_each_limit() {
+async fn zero_disables_each_limit() {
     let t = limited(0, 0).start().await;
     for _ in 0..20 {
         assert_eq!(t.bearer("wrong").get(LIST).await.status, 401);
@@ -108,7 +112,7 @@ async fn nothing_disables_each_limit() {
 }
 
 #[tokio::test]
-async fn another_instance_knows_who_is_blocked() {
+async fn blocks_are_shared_between_instances() {
     let t = limited(2, 0).start().await;
     let database = t.variables()["SERVICE_POSTGRES_DSN"].clone();
     let other = limited(2, 0).set("SERVICE_POSTGRES_DSN", database).start().await;
@@ -117,12 +121,12 @@ async fn another_instance_knows_who_is_blocked() {
     }
     assert_eq!(other.bearer("wrong").get(LIST).await.status, 429);
     let seen = async || other.root().get(LIST).await.status == 429;
-    until("the other to refuse good credentials too", seen).await;
+    until("the other instance to reject valid credentials too", seen).await;
 }
 
 /// A user-only route rejects a service token, which does not count as a guess.
 #[tokio::test]
-async fn a_good_token_at_the_wrong_door_is_good_at_the_right_one() {
+async fn a_token_rejected_by_a_user_route_stays_valid_elsewhere() {
     let t = limited(0, 3).start().await;
     let token = t.root().token(&["workflows:read"], &[]).await;
     let answers = async |path: &'static str| t.bearer(&token).get(path).await.status;
@@ -135,13 +139,15 @@ async fn a_good_token_at_the_wrong_door_is_good_at_the_right_one() {
 }
 
 #[tokio::test]
-async fn failures_are_forgotten_after_a_day() {
+async fn failures_are_deleted_after_a_day() {
     let t = limited(10, 10).manual_clock().start().await;
     assert_eq!(t.bearer("wrong").get(LIST).await.status, 401);
     assert_ne!(t.scalar("SELECT count(*) FROM auth_failures").await, "0");
     t.while_time_passes_in(Duration::from_secs(3600), async {
-        until("the failures to go", async || t.scalar("SELECT count(*) FROM auth_failures").await == "0")
-            .await;
+        until("the failures to be deleted", async || {
+            t.scalar("SELECT count(*) FROM auth_failures").await == "0"
+        })
+        .await;
     })
     .await;
 }

@@ -8,7 +8,7 @@ use wire::operation::Access;
 use super::support::{SECRET, browser, jwt, other_workspace, seconds_from_now, sign_in};
 
 /// The resources that paths name.
-struct Things {
+struct Resources {
     workflow: String,
     run: String,
     token: String,
@@ -26,8 +26,8 @@ struct Things {
     release: String,
 }
 
-impl Things {
-    async fn of(t: &TestService, path: &str) -> Self {
+impl Resources {
+    async fn create(t: &TestService, path: &str) -> Self {
         // A name has at most a hundred handles.
         let mut workflow = t.workflow().named(path).published();
         if path.contains("/inputs/") {
@@ -75,22 +75,22 @@ impl Things {
                 "runnable_config": crate::training::prompts("Sort the message.")});
             let saved = t.root().post(&format!("/api/workflows/{}/versions", workflow.id), &sorting).await;
             assert_eq!(saved.status, 201, "{}", saved.text());
-            let asked = crate::training::training(json!({"epochs": 1}));
-            training = t.root().post(&format!("{trainer}/runs"), &asked).await.value()["id"].clone();
+            let request = crate::training::training(json!({"epochs": 1}));
+            training = t.root().post(&format!("{trainer}/runs"), &request).await.value()["id"].clone();
             if path.ends_with("/events") {
                 let cancel = format!("{trainer}/runs/{}/cancel", text(&training));
                 t.root().post(&cancel, &json!({})).await;
             }
             if path.ends_with("/rescore") {
                 let run = format!("{trainer}/runs/{}", text(&training));
-                integration_tests::until("its end", async || {
+                integration_tests::until("the training to end", async || {
                     t.root().get(&run).await.value()["status"] == "succeeded"
                 })
                 .await;
             }
             if path.contains("/checkpoints") {
                 let checkpoints = format!("{trainer}/checkpoints");
-                integration_tests::until("a checkpoint", async || {
+                integration_tests::until("a checkpoint to be stored", async || {
                     checkpoint = t.root().get(&checkpoints).await.value()[0]["id"].clone();
                     checkpoint.is_string()
                 })
@@ -107,20 +107,20 @@ impl Things {
         }
         let mut dataset = json!("");
         if path.contains("/datasets/") || path.ends_with("/case") {
-            let asked = json!({"name": "kept", "cases": [{"inputs": {}}]});
-            let made = t.root().post(&format!("/api/workflows/{}/datasets", workflow.id), &asked).await;
+            let request = json!({"name": "kept", "cases": [{"inputs": {}}]});
+            let made = t.root().post(&format!("/api/workflows/{}/datasets", workflow.id), &request).await;
             dataset = made.value()["id"].clone();
         }
         if path.contains("/chat/threads/") {
-            let said = t.chat(&integration_tests::chat::create(&workflow, "hi")).await;
-            assert_eq!(said.status, 200, "{}", said.text());
-            let told = integration_tests::events(&said.text());
-            thread = told.iter().find_map(|event| event["thread"].get("id")).unwrap().clone();
+            let answer = t.chat(&integration_tests::chat::create(&workflow, "hi")).await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            let stream_events = integration_tests::events(&answer.text());
+            thread = stream_events.iter().find_map(|event| event["thread"].get("id")).unwrap().clone();
         }
         let mut app = json!("");
         if path.starts_with("/api/apps/") {
-            let asked = json!({"alias": slug, "name": "An app"});
-            app = t.root().post("/api/apps", &asked).await.value()["id"].clone();
+            let request = json!({"alias": slug, "name": "An app"});
+            app = t.root().post("/api/apps", &request).await.value()["id"].clone();
         }
         if path.contains("/bindings/") || path.contains("/collections/") {
             let at = format!("/api/apps/{slug}");
@@ -237,7 +237,7 @@ impl Things {
 const ZIP: [(&str, &str); 1] = [("content-type", "application/zip")];
 
 #[tokio::test]
-async fn every_route_judges_every_kind_of_caller() {
+async fn every_route_checks_every_kind_of_caller() {
     let mail = MailServer::start().await;
     let t = TestService::builder()
         .with_bootstrap_token()
@@ -253,7 +253,7 @@ async fn every_route_judges_every_kind_of_caller() {
         .await;
     other_workspace(&t).await;
     let texts: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
-    let elsewhere = t.root().token(&texts, &["other"]).await;
+    let other_workspace_token = t.root().token(&texts, &["other"]).await;
     let subject =
         json!({"sub": "somebody", "exp": seconds_from_now(600), "scopes": texts, "workspace_ids": []});
     let nowhere = jwt(&subject);
@@ -265,7 +265,7 @@ async fn every_route_judges_every_kind_of_caller() {
     for operation in wire::operations::all() {
         let (method, path) = (operation.method.as_str(), operation.pattern());
         let path = path.as_str();
-        let things = Things::of(&t, path).await;
+        let things = Resources::create(&t, path).await;
         let (address, body) = things.request(method, path);
         let row = format!("{method} {path}");
         let (mut content, mut body_text) = ([("content-type", "application/json")], body.to_string());
@@ -295,25 +295,29 @@ async fn every_route_judges_every_kind_of_caller() {
         };
         assert_eq!(plain.refusal(), "401 auth.missing_token", "{row}");
         let cookie = eve.send(method, &address, &content, body_text.clone()).await.unwrap();
-        assert_eq!(cookie.refusal(), "401 auth.missing_token", "{row}: a browser's cookie opens pages alone");
+        assert_eq!(
+            cookie.refusal(),
+            "401 auth.missing_token",
+            "{row}: a browser's cookie gives access to pages only"
+        );
         let without: Vec<&str> = texts.iter().copied().filter(|text| *text != scope.as_str()).collect();
         let weak = t.root().token(&without, &[]).await;
         let lacking = t.bearer(&weak).send(method, &address, &content, &body_text).await;
         let status = operation.status_of(wire::ErrorCode::MissingScope);
         assert_eq!((lacking.status, lacking.code().as_str()), (status, "auth.missing_scope"), "{row}");
         assert_eq!(lacking.message(), format!("Missing required scopes: {scope}"), "{row}");
-        for (who, token) in [("nowhere", &nowhere), ("elsewhere", &elsewhere), ("bob", &bob)] {
-            let own = match path {
+        for (caller, token) in [("nowhere", &nowhere), ("elsewhere", &other_workspace_token), ("bob", &bob)] {
+            let is_own = match path {
                 // Created resources go to the caller's own workspace, which here is the other one.
                 "/api/workflows" | "/api/credentials" | "/api/indexes" | "/api/indexes/*" | "/api/runs"
-                | "/api/apps" => who != "nowhere",
+                | "/api/apps" => caller != "nowhere",
                 // Users may have more workspaces.
-                "/api/workspaces" => who == "bob",
+                "/api/workspaces" => caller == "bob",
                 _ => false,
             };
             let answer = t.bearer(token).send(method, &address, &content, &body_text).await;
             let refused = answer.refusal() == "403 auth.workspace_forbidden";
-            assert_eq!(refused, bound && !own, "{row} {who}: {}", answer.refusal());
+            assert_eq!(refused, bound && !is_own, "{row} {caller}: {}", answer.refusal());
         }
         if row == "POST /api/admin/service-tokens" {
             body_text = json!({"scopes": [], "workspaces": ["default"]}).to_string();

@@ -8,14 +8,14 @@ use super::support::good_jwt;
 const LIST: &str = "/api/workflows";
 
 #[tokio::test]
-async fn disabled_asks_nobody_and_looks_at_nothing() {
+async fn disabled_mode_ignores_credentials() {
     let t = TestService::builder().set("SERVICE_AUTH_MODE", "disabled").with_bootstrap_token().start().await;
     assert_eq!(t.get(LIST).await.status, 200);
     assert_eq!(t.bearer("nonsense").get(LIST).await.status, 200);
 }
 
 #[tokio::test]
-async fn optional_judges_what_is_given() {
+async fn optional_mode_checks_presented_credentials() {
     let t = TestService::builder().set("SERVICE_AUTH_MODE", "optional").with_bootstrap_token().start().await;
     assert_eq!(t.get(LIST).await.status, 200);
     assert_eq!(t.bearer("nonsense").get(LIST).await.refusal(), "401 auth.invalid_token");
@@ -24,18 +24,18 @@ async fn optional_judges_what_is_given() {
     let secret = made.value()["secret"].as_str().unwrap().to_owned();
     assert_eq!(t.bearer(&secret).get(LIST).await.refusal(), "403 auth.missing_scope");
     assert_eq!(made.value()["access_change"], json!(null));
-    assert_eq!(t.get(LIST).await.status, 200, "a stored token turns nothing on here");
+    assert_eq!(t.get(LIST).await.status, 200, "a stored token does not change this mode");
 }
 
 #[tokio::test]
-async fn required_asks_everybody() {
+async fn required_mode_rejects_anonymous_requests() {
     let t = TestService::builder().set("SERVICE_AUTH_MODE", "required").with_bootstrap_token().start().await;
     assert_eq!(t.get(LIST).await.refusal(), "401 auth.missing_token");
     assert_eq!(t.root().get(LIST).await.status, 200);
 }
 
 #[tokio::test]
-async fn unset_asks_everybody_once_a_credential_is_configured() {
+async fn the_unset_mode_requires_credentials_once_one_is_configured() {
     for (variable, value) in [
         ("SERVICE_AUTH_JWT_SECRET", super::support::SECRET),
         ("SERVICE_AUTH_JWKS_URL", "http://127.0.0.1:9/jwks"),
@@ -64,14 +64,14 @@ async fn the_first_stored_token_turns_authentication_on_and_the_last_one_off() {
     assert_eq!(bearer.get(LIST).await.status, 200);
     for token in [&token["access_change"]["admin_token"], &token] {
         let path = format!("/api/admin/service-tokens/{}", token["id"].as_str().unwrap());
-        let gone = bearer.json("DELETE", &path, &json!({"reason": "no longer needed"})).await;
-        assert_eq!(gone.status, 204);
+        let deleted = bearer.json("DELETE", &path, &json!({"reason": "no longer needed"})).await;
+        assert_eq!(deleted.status, 204);
     }
     until("the service to be open", async || t.get(LIST).await.status == 200).await;
 }
 
 #[tokio::test]
-async fn the_first_stored_token_says_what_changes_and_comes_with_an_admin_token() {
+async fn the_first_stored_token_reports_the_change_and_adds_an_admin_token() {
     let t = TestService::start().await;
     let made = t.post("/api/admin/service-tokens", r#"{"scopes": ["workflows:read"]}"#).await.value();
     let change = &made["access_change"];
@@ -88,7 +88,7 @@ async fn the_first_stored_token_says_what_changes_and_comes_with_an_admin_token(
 }
 
 #[tokio::test]
-async fn a_first_token_with_every_scope_needs_no_second_one() {
+async fn a_first_token_with_every_scope_adds_no_admin_token() {
     let t = TestService::start().await;
     let body = json!({"scopes": auth::scope::ScopeSet::all().texts()}).to_string();
     let made = t.post("/api/admin/service-tokens", &body).await.value();
@@ -99,7 +99,7 @@ async fn a_first_token_with_every_scope_needs_no_second_one() {
 }
 
 #[tokio::test]
-async fn what_has_an_access_mode_of_its_own_asks_in_no_mode() {
+async fn routes_with_their_own_access_rules_ignore_the_mode() {
     let t = TestService::builder().set("SERVICE_AUTH_MODE", "required").with_bootstrap_token().start().await;
     let workflow = t.workflow().published().create().await;
     for path in [
@@ -114,6 +114,6 @@ async fn what_has_an_access_mode_of_its_own_asks_in_no_mode() {
     }
     assert_eq!(t.get(&format!("/api/workflows/{}/public", workflow.id)).await.status, 200);
     assert_eq!(t.chat(&integration_tests::chat::create(&workflow, "hi")).await.status, 200);
-    assert_eq!(t.get("/api/workflow").await.refusal(), "404 request.not_found", "before anybody is asked");
+    assert_eq!(t.get("/api/workflow").await.refusal(), "404 request.not_found", "before authentication");
     assert_eq!(t.send("PATCH", LIST, &[], "").await.refusal(), "405 request.method_not_allowed");
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::support::{other_workspace, sign_in};
 
 #[tokio::test]
-async fn scope_then_path_then_workspace_then_request() {
+async fn scope_path_workspace_and_request_are_checked_in_this_order() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     other_workspace(&t).await;
     let workflow = t.workflow().create().await;
@@ -29,7 +29,7 @@ async fn scope_then_path_then_workspace_then_request() {
 
 /// Workspace members: editors write, but do not change what the public sees.
 #[tokio::test]
-async fn an_editor_does_not_publish_and_does_not_archive_what_is_public() {
+async fn editors_cannot_publish_or_archive_public_workflows() {
     let mail = MailServer::start().await;
     let t = TestService::builder().with_bootstrap_token().set("SERVICE_SMTP_URL", mail.url()).start().await;
     let editor = json!({"email": "bob@example.org", "role": "editor"});
@@ -47,7 +47,7 @@ async fn an_editor_does_not_publish_and_does_not_archive_what_is_public() {
         assert_eq!(
             refused.refusal(),
             "403 auth.missing_scope",
-            "{method} {path}, before what is wrong with it"
+            "{method} {path}, before the request is validated"
         );
         assert!(refused.message().contains("admin or owner"), "{}", refused.message());
     }
@@ -63,7 +63,7 @@ async fn an_editor_does_not_publish_and_does_not_archive_what_is_public() {
 
 /// Requests without a change leave no row; of two identical concurrent requests, one makes the change.
 #[tokio::test]
-async fn a_publication_is_noted_once_for_each_change() {
+async fn publications_are_recorded_once_per_change() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let workflow = t.workflow().create().await;
     let (root, path) = (t.root(), format!("/api/workflows/{}/publish", workflow.id));
@@ -75,7 +75,7 @@ async fn a_publication_is_noted_once_for_each_change() {
     let first = root.get(&format!("/api/workflows/{}", workflow.id)).await.value();
     assert_eq!(root.post(&path, &json!({})).await.status, 200);
     assert_eq!(root.post(&path, &json!({"require_login": false})).await.status, 200);
-    assert_eq!(noted("workflow.published").await, 1, "nothing was changed");
+    assert_eq!(noted("workflow.published").await, 1, "no change was recorded");
     assert_eq!(root.get(&format!("/api/workflows/{}", workflow.id)).await.value(), first);
     assert_eq!(root.post(&path, &json!({"require_login": true})).await.status, 200);
     assert_eq!(noted("workflow.published").await, 2);

@@ -22,14 +22,14 @@ fn secret(token: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_token_is_made_shown_once_and_stored_as_a_digest() {
+async fn a_token_is_created_shown_once_and_stored_as_a_digest() {
     let t = service().await;
     let body = json!({"name": "ci", "scopes": ["workflows:read", "workflows:read"], "workspaces": ["default", "gone"], "expires_in": 3600});
     let made = t.root().post(TOKENS, &body).await;
     assert_eq!(made.status, 201);
     let made = made.value();
-    assert_eq!(made["scopes"], json!(["workflows:read"]), "each once");
-    assert_eq!(made["workspaces"], json!(["default", "gone"]), "one that is not there matches nothing");
+    assert_eq!(made["scopes"], json!(["workflows:read"]), "duplicate scopes are removed");
+    assert_eq!(made["workspaces"], json!(["default", "gone"]), "an unknown workspace matches nothing");
     let members = ["name", "status", "created_by"].map(|name| made[name].as_str().unwrap().to_owned());
     assert_eq!(members, ["ci", "active", "bootstrap"]);
     for unset in ["last_used", "revoked", "revoked_reason"] {
@@ -48,7 +48,7 @@ async fn a_token_is_made_shown_once_and_stored_as_a_digest() {
     let key = [("idempotency-key", "a-key"), ("content-type", "application/json")];
     let again = t.root().send("POST", TOKENS, &key, &body.to_string()).await;
     let replayed = t.root().send("POST", TOKENS, &key, &body.to_string()).await;
-    assert_eq!(again.value(), replayed.value(), "a lost answer is given again, the secret with it");
+    assert_eq!(again.value(), replayed.value(), "a lost response is replayed with its secret");
     assert_eq!(replayed.header("idempotency-replayed"), Some("true"));
     let stored = t.scalar(tables).await;
     for value in [&made, &again.value()] {
@@ -59,7 +59,7 @@ async fn a_token_is_made_shown_once_and_stored_as_a_digest() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_is_checked_all_at_once() {
+async fn all_problems_of_a_token_request_are_reported_together() {
     let t = service().await;
     let bad = json!({"name": "x".repeat(201), "scopes": ["workflows:reed", 3], "expires_in": 0, "workspaces": [""], "colour": 1});
     let answer = t.root().post(TOKENS, &bad).await;
@@ -108,7 +108,7 @@ async fn a_token_expires_on_the_second() {
 }
 
 #[tokio::test]
-async fn a_use_is_noted_at_most_once_a_minute() {
+async fn token_use_is_recorded_at_most_once_a_minute() {
     let t = TestService::builder().with_bootstrap_token().manual_clock().start().await;
     let made = t.root().make_token(&["workflows:read"], &[]).await;
     let noted = async || {
@@ -123,7 +123,7 @@ async fn a_use_is_noted_at_most_once_a_minute() {
 }
 
 #[tokio::test]
-async fn a_revoked_token_is_out_with_the_next_request() {
+async fn a_revoked_token_is_rejected_immediately() {
     let t = service().await;
     let made = t.root().make_token(&["workflows:read"], &[]).await;
     let revoke = format!("{}/revoke", path(&made));
@@ -135,7 +135,7 @@ async fn a_revoked_token_is_out_with_the_next_request() {
     assert_eq!(answer.value()["revoked_reason"], "leaked");
     assert_eq!(t.bearer(secret(&made)).get(LIST).await.refusal(), "401 auth.invalid_token");
     let again = t.root().post(&revoke, &json!({"reason": "another"})).await;
-    assert_eq!(again.value(), answer.value(), "the first reason stays");
+    assert_eq!(again.value(), answer.value(), "the first reason is kept");
     let delete = t.root().json("DELETE", &path(&made), &json!({"reason": "once more"})).await;
     assert_eq!((delete.status, delete.body.len()), (204, 0));
     for unknown in [format!("{TOKENS}/00000000-0000-7000-8000-000000000000"), format!("{TOKENS}/x")] {
@@ -144,7 +144,7 @@ async fn a_revoked_token_is_out_with_the_next_request() {
 }
 
 #[tokio::test]
-async fn a_rotated_secret_is_good_for_as_long_as_it_was_said() {
+async fn a_rotated_secret_stays_valid_for_the_requested_overlap() {
     let t = TestService::builder().with_bootstrap_token().manual_clock().start().await;
     let made = t.root().make_token(&["workflows:read"], &[]).await;
     let rotate = format!("{}/rotate", path(&made));
@@ -157,14 +157,14 @@ async fn a_rotated_secret_is_good_for_as_long_as_it_was_said() {
     t.advance(Duration::from_secs(60));
     assert_eq!(status(&made).await, "401 auth.token_expired");
     let third = t.root().send("POST", &rotate, &[], "").await.value();
-    assert_eq!(status(&second).await, "401 auth.token_expired", "no overlap unless it is asked for");
+    assert_eq!(status(&second).await, "401 auth.token_expired", "no overlap unless requested");
     assert_eq!(status(&third).await, "200");
     let bad = t.root().post(&rotate, &json!({"overlap_seconds": 604_801})).await;
     assert_eq!(bad.problems(), ["/overlap_seconds range"]);
 }
 
 #[tokio::test]
-async fn nobody_gives_or_gets_more_than_they_have() {
+async fn tokens_cannot_grant_or_show_more_than_the_caller_has() {
     let t = service().await;
     let powerful = t.root().make_token(&["workflows:read", "vault:write"], &[]).await;
     let clerk = t.root().token(&["admin:tokens:write", "admin:tokens:read", "workflows:read"], &[]).await;

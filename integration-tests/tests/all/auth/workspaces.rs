@@ -43,7 +43,7 @@ async fn a_token_stays_in_its_workspaces() {
 }
 
 #[tokio::test]
-async fn the_header_says_which_workspace() {
+async fn the_header_selects_the_workspace() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     other_workspace(&t).await;
     let here = t.workflow().create().await;
@@ -70,16 +70,24 @@ async fn the_header_says_which_workspace() {
     assert_eq!(there.send("POST", LIST, &headers, &same.to_string()).await.status, 201);
     assert_eq!(there.get(&by_handle).await.refusal(), "400 workspace.required", "now two have it");
     let defaults = t.root().get(&by_handle).await.value();
-    assert_eq!(defaults["id"].as_str(), Some(here.id.as_str()), "who may go anywhere is in the default one");
+    assert_eq!(
+        defaults["id"].as_str(),
+        Some(here.id.as_str()),
+        "unrestricted callers use the default workspace"
+    );
     let path = format!("{LIST}/{}", here.id);
-    assert_eq!(at(&both, "other", &path).await, "403 auth.workspace_forbidden", "it is not there");
+    assert_eq!(
+        at(&both, "other", &path).await,
+        "403 auth.workspace_forbidden",
+        "the workflow is in another workspace"
+    );
     assert_eq!(at(&both, "default", &path).await, "200");
-    assert_eq!(t.bearer(&both).get(&path).await.status, 200, "the workflow's own counts");
+    assert_eq!(t.bearer(&both).get(&path).await.status, 200, "the workflow's own workspace applies");
 }
 
 /// A role in one workspace gives no rights in another.
 #[tokio::test]
-async fn an_administrator_of_one_workspace_is_none_in_another() {
+async fn an_administrator_of_one_workspace_has_no_rights_in_another() {
     let mail = MailServer::start().await;
     let t = TestService::builder()
         .with_bootstrap_token()
@@ -97,14 +105,14 @@ async fn an_administrator_of_one_workspace_is_none_in_another() {
     let bob = t.bearer(&bob);
     let path = |token: &Value| format!("/api/admin/service-tokens/{}", token["id"].as_str().unwrap());
     assert_eq!(bob.get(&path(&here)).await.status, 200, "the owner of default");
-    let (reason, wanted) =
+    let (reason, token_request) =
         (json!({"reason": "x"}), json!({"scopes": ["workflows:read"], "workspaces": ["other"]}));
     for (method, path, body) in [
         ("GET", path(&there), json!({})),
         ("DELETE", path(&there), reason.clone()),
         ("POST", format!("{}/revoke", path(&there)), reason.clone()),
         ("POST", format!("{}/rotate", path(&there)), json!({})),
-        ("POST", "/api/admin/service-tokens".to_owned(), wanted),
+        ("POST", "/api/admin/service-tokens".to_owned(), token_request),
     ] {
         assert_eq!(bob.json(method, &path, &body).await.status, 403, "{method} {path}");
     }

@@ -25,10 +25,10 @@ fn parse(lines: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn runs_of_an_app_are_printed_the_newest_last() {
+async fn app_runs_are_printed_newest_last() {
     let t = TestService::start().await;
     let app = app(&t).await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let none = terminal.run(&["app", "logs", "notes"]).await;
     assert_eq!((none.status, none.out.as_str(), none.err.as_str()), (Some(0), "", "No runs found.\n"));
     let none = terminal.run(&["app", "logs", "notes", "--output", "json"]).await;
@@ -36,7 +36,7 @@ async fn runs_of_an_app_are_printed_the_newest_last() {
     let (first, second) = (ended(&app, "1").await, ended(&app, "2").await);
     let busy = app.handle("busy", "3", &json!({})).await;
     app.running(&busy).await;
-    let printed = terminal.does(&["app", "logs", "notes"]).await;
+    let printed = terminal.output_of(&["app", "logs", "notes"]).await;
     let lines: Vec<&str> = printed.lines().collect();
     assert!(
         lines.len() == 3 && lines[0].contains(&format!("Z  succeeded  {first}  anonymous  form  ")),
@@ -44,19 +44,19 @@ async fn runs_of_an_app_are_printed_the_newest_last() {
     );
     assert!(lines[1].contains(&second) && lines[2].contains(&busy[..12]), "{printed}");
     assert!(!printed.contains(&busy[..13]), "{printed}");
-    let json = parse(&terminal.does(&["app", "logs", "notes", "--output", "json"]).await);
+    let json = parse(&terminal.output_of(&["app", "logs", "notes", "--output", "json"]).await);
     let prefixes: Vec<&str> = json.iter().map(|run| run["handle_prefix"].as_str().unwrap()).collect();
     assert_eq!(prefixes, [first.as_str(), second.as_str(), &busy[..12]]);
-    for (arguments, kept) in [
+    for (arguments, indices) in [
         (&["--state", "running"][..], &[2][..]),
         (&["--state", "succeeded,failed"], &[0, 1]),
         (&["--binding", "busy"], &[2]),
         (&["--binding", "form", "--limit", "1"], &[1]),
         (&["--state", "timed_out"], &[]),
     ] {
-        let asked = [&["app", "logs", "notes", "--output", "json"], arguments].concat();
-        let found = parse(&terminal.does(&asked).await);
-        let expected: Vec<Value> = kept.iter().map(|kept| json[*kept].clone()).collect();
+        let command = [&["app", "logs", "notes", "--output", "json"], arguments].concat();
+        let found = parse(&terminal.output_of(&command).await);
+        let expected: Vec<Value> = indices.iter().map(|indices| json[*indices].clone()).collect();
         assert_eq!(found, expected, "{arguments:?}");
     }
     let id = json[2]["id"].as_str().unwrap();
@@ -70,9 +70,9 @@ async fn runs_of_an_app_are_printed_the_newest_last() {
 }
 
 #[tokio::test]
-async fn runs_are_followed_over_a_restart_of_the_service_until_ctrl_c() {
+async fn runs_are_followed_across_a_service_restart_until_ctrl_c() {
     let mut t = TestService::start().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let (first, id) = {
         let app = app(&t).await;
         (ended(&app, "1").await, app.id.clone())
@@ -82,7 +82,7 @@ async fn runs_are_followed_over_a_restart_of_the_service_until_ctrl_c() {
         terminal.start(&["app", "logs", "notes", "--follow", "--state", "cancelled", "--binding", "busy"]);
     follow.until(&first).await;
     let (busy, run) = {
-        let app = Published::known(&t, "notes", id.clone());
+        let app = Published::existing(&t, "notes", id.clone());
         let second = ended(&app, "2").await;
         follow.until(&second).await;
         follow.until(r#""state":"succeeded""#).await;
@@ -95,7 +95,7 @@ async fn runs_are_followed_over_a_restart_of_the_service_until_ctrl_c() {
         (busy[..12].to_owned(), listed["data"][0]["id"].as_str().unwrap().to_owned())
     };
     t.restart().await;
-    let app = Published::known(&t, "notes", id);
+    let app = Published::existing(&t, "notes", id);
     let third = ended(&app, "4").await;
     follow.until(&third).await;
     // The end of a run that is older than the last line is printed, too.
@@ -115,11 +115,11 @@ async fn runs_are_followed_over_a_restart_of_the_service_until_ctrl_c() {
 }
 
 #[tokio::test]
-async fn following_ends_when_the_reader_has_gone() {
+async fn following_ends_when_its_reader_closes() {
     let t = TestService::start().await;
     let app = app(&t).await;
     let first = ended(&app, "1").await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let mut follow = terminal.start(&["app", "logs", "notes", "--follow"]);
     follow.until(&first).await;
     // Without another run there is nothing to write.

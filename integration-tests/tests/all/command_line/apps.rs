@@ -8,18 +8,20 @@ use super::terminal::Terminal;
 #[tokio::test]
 async fn an_app_is_created_listed_shown_changed_and_deleted() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let none = terminal.run(&["app", "list"]).await;
     assert!(none.err.starts_with("No apps found."), "{}", none.err);
-    let made = terminal.does(&["app", "create", "desk"]).await;
+    let made = terminal.output_of(&["app", "create", "desk"]).await;
     let url = format!("url      http://desk.apps.localhost:{}\n", t.address().port());
     assert!(made.starts_with("app      desk\nname     desk\n") && made.contains(&url), "{made}");
-    let changed = terminal.does(&["app", "update", "desk", "--name", "The desk", "--access", "public"]).await;
+    let changed =
+        terminal.output_of(&["app", "update", "desk", "--name", "The desk", "--access", "public"]).await;
     assert!(changed.contains("name     The desk\n") && changed.contains("access   public\n"), "{changed}");
     let shown: Value =
-        serde_json::from_str(&terminal.does(&["app", "show", "desk", "--output", "json"]).await).unwrap();
+        serde_json::from_str(&terminal.output_of(&["app", "show", "desk", "--output", "json"]).await)
+            .unwrap();
     assert_eq!((&shown["alias"], &shown["name"]), (&"desk".into(), &"The desk".into()));
-    let listed = terminal.does(&["app", "list"]).await;
+    let listed = terminal.output_of(&["app", "list"]).await;
     let lines: Vec<&str> = listed.lines().collect();
     assert!(
         lines.len() == 2 && lines[0].starts_with("ALIAS  ACCESS") && lines[1].ends_with("The desk"),
@@ -33,19 +35,19 @@ async fn an_app_is_created_listed_shown_changed_and_deleted() {
     assert_eq!(unsure.status, Some(2), "{}", unsure.err);
     let deleted = terminal.run(&["app", "delete", "desk", "--yes"]).await;
     assert_eq!(deleted.status, Some(0), "{}", deleted.err);
-    let taken = terminal.run(&["app", "create", "desk"]).await;
+    let conflict = terminal.run(&["app", "create", "desk"]).await;
     assert!(
-        taken.status == Some(1) && taken.err.contains("(alias_taken)\nChoose another alias"),
+        conflict.status == Some(1) && conflict.err.contains("(alias_taken)\nChoose another alias"),
         "{}",
-        taken.err
+        conflict.err
     );
 }
 
 #[tokio::test]
-async fn a_folder_is_deployed_and_what_is_wrong_with_it_is_told() {
+async fn a_folder_is_deployed_and_its_problems_are_printed() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
-    terminal.does(&["app", "create", "desk"]).await;
+    let terminal = Terminal::for_service(&t);
+    terminal.output_of(&["app", "create", "desk"]).await;
     let none = terminal.run(&["app", "deployments", "desk"]).await;
     assert!(none.err.starts_with("No deployments found."), "{}", none.err);
     let folder = tempfile::tempdir().unwrap();
@@ -61,16 +63,16 @@ async fn a_folder_is_deployed_and_what_is_wrong_with_it_is_told() {
         deployed.out
     );
     assert!(deployed.err.contains("note: index.html:2  external_url"), "{}", deployed.err);
-    let listed = terminal.does(&["app", "deployments", "desk"]).await;
+    let listed = terminal.output_of(&["app", "deployments", "desk"]).await;
     assert!(listed.starts_with("CREATED") && listed.lines().count() == 2, "{listed}");
-    let json = terminal.does(&["app", "deploy", "desk", path, "--output", "json"]).await;
+    let json = terminal.output_of(&["app", "deploy", "desk", path, "--output", "json"]).await;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["file_count"], 2);
     std::fs::write(folder.path().join("index.html"), "<p>\n<a onclick=\"b()\">").unwrap();
     let refused = terminal.run(&["app", "deploy", "desk", path]).await;
     assert_eq!(refused.status, Some(1), "{}", refused.err);
-    for told in ["(inline_event_handler)", "index.html:2: ", "addEventListener"] {
-        assert!(refused.err.contains(told), "{}", refused.err);
+    for part in ["(inline_event_handler)", "index.html:2: ", "addEventListener"] {
+        assert!(refused.err.contains(part), "{}", refused.err);
     }
     let refused = terminal.run(&["app", "deploy", "desk", path, "--output", "json"]).await;
     let body: Value = serde_json::from_str(refused.err.trim()).unwrap();
@@ -101,8 +103,8 @@ async fn a_folder_is_deployed_and_what_is_wrong_with_it_is_told() {
 #[tokio::test]
 async fn bindings_and_collections_of_an_app_are_listed_created_and_deleted() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
-    terminal.does(&["app", "create", "desk"]).await;
+    let terminal = Terminal::for_service(&t);
+    terminal.output_of(&["app", "create", "desk"]).await;
     for list in ["bindings", "collections"] {
         let none = terminal.run(&["app", list, "desk"]).await;
         assert!(none.err.contains(&format!("No {list} found.")), "{}", none.err);
@@ -110,16 +112,16 @@ async fn bindings_and_collections_of_an_app_are_listed_created_and_deleted() {
     let headers = [("content-type", "application/json")];
     let binding = r#"{"workflow": "sort", "version": 2, "access_mode": "anonymous"}"#;
     assert_eq!(t.send("PUT", "/api/apps/desk/bindings/ask", &headers, binding).await.status, 201);
-    let listed = terminal.does(&["app", "bindings", "desk"]).await;
+    let listed = terminal.output_of(&["app", "bindings", "desk"]).await;
     assert!(listed.lines().nth(1).is_some_and(|line| line.starts_with("ask   sort      2")), "{listed}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("notes.json");
     std::fs::write(&file, r#"{"kind": "user", "capabilities": {"anonymous": [], "member": ["read"]}}"#)
         .unwrap();
     let file = file.to_str().unwrap();
-    let made = terminal.does(&["app", "collections", "desk", "create", "notes", file]).await;
+    let made = terminal.output_of(&["app", "collections", "desk", "create", "notes", file]).await;
     assert!(made.starts_with("Created collection notes"), "{made}");
-    let listed = terminal.does(&["app", "collections", "desk"]).await;
+    let listed = terminal.output_of(&["app", "collections", "desk"]).await;
     assert!(listed.contains("notes  user  -          read"), "{listed}");
     let named = folder.path().join("named.json");
     std::fs::write(
@@ -130,8 +132,8 @@ async fn bindings_and_collections_of_an_app_are_listed_created_and_deleted() {
     let named = ["app", "collections", "desk", "create", "notes", named.to_str().unwrap()];
     let named = terminal.run(&named).await;
     assert!(named.status == Some(2) && named.err.contains("has the name \"likes\""), "{}", named.err);
-    let taken = terminal.run(&["app", "collections", "desk", "create", "notes", file]).await;
-    assert!(taken.status == Some(1) && taken.err.contains("(collection_taken)"), "{}", taken.err);
+    let conflict = terminal.run(&["app", "collections", "desk", "create", "notes", file]).await;
+    assert!(conflict.status == Some(1) && conflict.err.contains("(collection_taken)"), "{}", conflict.err);
     assert_eq!(terminal.run(&["app", "collections", "desk", "delete", "notes"]).await.status, Some(2));
     assert_eq!(
         terminal.run(&["app", "collections", "desk", "delete", "notes", "--yes"]).await.status,
@@ -140,10 +142,10 @@ async fn bindings_and_collections_of_an_app_are_listed_created_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_deployment_is_published_and_an_earlier_release_again() {
+async fn a_deployment_is_published_and_an_earlier_release_restored() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
-    terminal.does(&["app", "create", "desk"]).await;
+    let terminal = Terminal::for_service(&t);
+    terminal.output_of(&["app", "create", "desk"]).await;
     let none = terminal.run(&["app", "publish", "desk"]).await;
     assert!(none.status == Some(1) && none.err.contains("has no deployment"), "{}", none.err);
     let folder = tempfile::tempdir().unwrap();
@@ -166,8 +168,8 @@ async fn a_deployment_is_published_and_an_earlier_release_again() {
     );
     let none = terminal.run(&["app", "deployments", "desk"]).await;
     assert!(none.err.starts_with("No deployments found."), "{}{}", none.out, none.err);
-    terminal.does(&["app", "deploy", "desk", path]).await;
-    let shown = terminal.does(&["app", "permissions", "desk"]).await;
+    terminal.output_of(&["app", "deploy", "desk", path]).await;
+    let shown = terminal.output_of(&["app", "permissions", "desk"]).await;
     let first = "The app has no release: every permission is new.\n+ /bindings none\n+ /collections none\n+ /frame_ancestors none\n+ /wasm true\n";
     assert!(shown.contains("acknowledged no\n") && shown.ends_with(first), "{shown}");
     let unsure = terminal.run(&["app", "acknowledge", "desk"]).await;
@@ -175,8 +177,8 @@ async fn a_deployment_is_published_and_an_earlier_release_again() {
     assert!(unsure.err.contains("standard input is not a terminal") && unsure.err.contains("add --yes"));
     let unsure = terminal.run(&["app", "deploy", "desk", path, "--publish", "--acknowledge"]).await;
     assert!(unsure.status == Some(2) && unsure.err.contains("add --yes"), "{}", unsure.err);
-    let kept = terminal.does(&["app", "deployments", "desk"]).await;
-    assert_eq!(kept.lines().count(), 2, "the refused one is not stored: {kept}");
+    let deployments = terminal.output_of(&["app", "deployments", "desk"]).await;
+    assert_eq!(deployments.lines().count(), 2, "the rejected deployment is not stored: {deployments}");
     let sure = terminal.run(&["app", "deploy", "desk", path, "--publish", "--acknowledge", "--yes"]).await;
     assert!(
         sure.status == Some(0) && sure.out.contains("Published release 1 of desk ("),
@@ -184,12 +186,12 @@ async fn a_deployment_is_published_and_an_earlier_release_again() {
         sure.out,
         sure.err
     );
-    let shown = terminal.does(&["app", "permissions", "desk"]).await;
+    let shown = terminal.output_of(&["app", "permissions", "desk"]).await;
     assert!(shown.ends_with("No permission differs from the active release.\n"), "{shown}");
-    let published = terminal.does(&["app", "publish", "desk"]).await;
+    let published = terminal.output_of(&["app", "publish", "desk"]).await;
     assert!(published.starts_with("Published release 2 of desk ("), "{published}");
     assert!(published.contains("\nIt opens at http://desk.apps.localhost:"), "{published}");
-    let back = terminal.does(&["app", "rollback", "desk", "1"]).await;
+    let back = terminal.output_of(&["app", "rollback", "desk", "1"]).await;
     assert!(back.starts_with("Published release 3 of desk ("), "{back}");
     let missing = terminal.run(&["app", "rollback", "desk", "9"]).await;
     assert!(
@@ -197,17 +199,17 @@ async fn a_deployment_is_published_and_an_earlier_release_again() {
         "{}",
         missing.err
     );
-    let listed = terminal.does(&["app", "releases", "desk"]).await;
+    let listed = terminal.output_of(&["app", "releases", "desk"]).await;
     assert!(listed.starts_with("NUMBER") && listed.lines().count() == 4, "{listed}");
-    let shown = terminal.does(&["app", "show", "desk"]).await;
+    let shown = terminal.output_of(&["app", "show", "desk"]).await;
     assert!(shown.contains("release  3\n"), "{shown}");
     assert_eq!(terminal.run(&["app", "deploy", "desk", path, "--acknowledge"]).await.status, Some(2));
 }
 
 #[tokio::test]
-async fn each_command_of_apps_prints_json() {
+async fn every_app_command_prints_json() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("index.html"), "<p>Hi</p>").unwrap();
     let collection = folder.path().join("notes.json");
@@ -216,7 +218,7 @@ async fn each_command_of_apps_prints_json() {
     let (path, collection) = (folder.path().to_str().unwrap(), collection.to_str().unwrap());
     let json = async |arguments: &[&str]| -> Value {
         let all = [&["app"], arguments, &["--output", "json"]].concat();
-        let printed = terminal.does(&all).await;
+        let printed = terminal.output_of(&all).await;
         serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {printed}"))
     };
     for list in [&["list"][..], &["list", "--workspace", "default"]] {
@@ -236,7 +238,7 @@ async fn each_command_of_apps_prints_json() {
     let acknowledged = json(&["acknowledge", "desk", "--yes"]).await;
     assert_eq!(acknowledged["permission_revision"], permissions["permission_revision"]);
     assert!(acknowledged["acknowledged_at"].is_string(), "{acknowledged}");
-    assert_eq!(json(&["acknowledge", "desk"]).await, acknowledged, "the first acknowledgement counts");
+    assert_eq!(json(&["acknowledge", "desk"]).await, acknowledged, "the first acknowledgement is kept");
     let release = json(&["publish", "desk"]).await;
     assert_eq!((&release["number"], &release["deployment_id"]), (&1.into(), &deployed["id"]));
     assert_eq!(json(&["rollback", "desk", "1"]).await["source_release_id"], release["id"]);
@@ -249,9 +251,9 @@ async fn each_command_of_apps_prints_json() {
     let made = json(&["collections", "desk", "create", "notes", collection]).await;
     assert_eq!(json(&["collections", "desk"]).await[0], made);
     let deleted = ["app", "collections", "desk", "delete", "notes", "--yes", "--output", "json"];
-    assert_eq!(terminal.does(&deleted).await, "");
+    assert_eq!(terminal.output_of(&deleted).await, "");
     let refused = terminal.run(&deleted).await;
     let refused: Value = serde_json::from_str(refused.err.trim()).unwrap();
     assert_eq!(refused["detail"]["code"], "collection_not_found");
-    assert_eq!(terminal.does(&["app", "delete", "desk", "--yes", "--output", "json"]).await, "");
+    assert_eq!(terminal.output_of(&["app", "delete", "desk", "--yes", "--output", "json"]).await, "");
 }

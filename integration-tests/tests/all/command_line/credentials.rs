@@ -8,9 +8,9 @@ const KEYS: &str = r#"{"active": "a", "keys": {"a": "AAAAAAAAAAAAAAAAAAAAAAAAAAA
 const SECRET: &str = "sk-canary-0123456789-x4";
 
 #[tokio::test]
-async fn secrets_go_in_by_standard_input_or_the_environment_and_never_come_out() {
+async fn secrets_are_read_from_stdin_or_the_environment_and_never_printed() {
     let t = TestService::builder().with_bootstrap_token().set("SERVICE_VAULT_KEYS", KEYS).start().await;
-    let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
+    let terminal = Terminal::for_service(&t).with_token(BOOTSTRAP);
     let none = terminal.run(&["credential", "list"]).await;
     assert!(none.status == Some(0) && none.err.starts_with("No credentials found."), "{}", none.err);
     let create = ["credential", "create", "stripe", "--provider", "stripe"];
@@ -29,7 +29,7 @@ async fn secrets_go_in_by_standard_input_or_the_environment_and_never_come_out()
         String::from_utf8_lossy(&rotated.stdout),
         "Updated credential stripe (…). Use [[stripe]] in graphs.\n"
     );
-    let listed = terminal.does(&["credential", "list"]).await;
+    let listed = terminal.output_of(&["credential", "list"]).await;
     assert!(listed.contains("stripe  …") && !listed.contains("canary"), "{listed}");
     for (arguments, status, says) in [
         (&["credential", "create", "x", "--from-env", "NOT_THERE"][..], 2, "NOT_THERE"),
@@ -47,11 +47,11 @@ async fn secrets_go_in_by_standard_input_or_the_environment_and_never_come_out()
             ran.err
         );
     }
-    let turned = terminal.does(&["vault", "rotate"]).await;
+    let turned = terminal.output_of(&["vault", "rotate"]).await;
     assert_eq!(turned, "Everything is encrypted with the key a now; 0 secrets and keys were re-encrypted.\n");
     assert_eq!(
-        terminal.does(&["credential", "delete", "stripe", "--yes"]).await,
+        terminal.output_of(&["credential", "delete", "stripe", "--yes"]).await,
         "Deleted credential stripe.\n"
     );
-    assert_eq!(terminal.does(&["credential", "list", "--output", "json"]).await, "[]\n");
+    assert_eq!(terminal.output_of(&["credential", "list", "--output", "json"]).await, "[]\n");
 }

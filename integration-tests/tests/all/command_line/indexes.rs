@@ -8,7 +8,7 @@ use super::terminal::Terminal;
 #[tokio::test]
 async fn an_index_is_listed_and_deleted() {
     let t = TestService::builder().with_bootstrap_token().start().await;
-    let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
+    let terminal = Terminal::for_service(&t).with_token(BOOTSTRAP);
     let none = terminal.run(&["index", "list"]).await;
     assert_eq!((none.status, none.out.as_str()), (Some(0), ""));
     assert!(none.err.starts_with("No search indexes found."), "{}", none.err);
@@ -19,7 +19,7 @@ async fn an_index_is_listed_and_deleted() {
     let keeps = t.workflow().graph(graphs::chain(&[words, numbers], None)).create().await;
     let ran = t.root().post(&format!("/api/workflows/{}/runs?wait=20", keeps.id), &json!({})).await.value();
     assert_eq!(ran["status"], "succeeded", "{ran}");
-    let listed = terminal.does(&["index", "list"]).await;
+    let listed = terminal.output_of(&["index", "list"]).await;
     let lines: Vec<&str> = listed.lines().map(str::trim_end).collect();
     assert_eq!(
         lines,
@@ -30,9 +30,14 @@ async fn an_index_is_listed_and_deleted() {
         ]
     );
 
-    let asked = terminal.run(&["index", "delete", "hand book/ä"]).await;
-    assert!(asked.status == Some(2) && asked.err.contains("--yes"), "{:?} {}", asked.status, asked.err);
-    let deleted = terminal.does(&["index", "delete", "hand book/ä", "--yes"]).await;
+    let unconfirmed = terminal.run(&["index", "delete", "hand book/ä"]).await;
+    assert!(
+        unconfirmed.status == Some(2) && unconfirmed.err.contains("--yes"),
+        "{:?} {}",
+        unconfirmed.status,
+        unconfirmed.err
+    );
+    let deleted = terminal.output_of(&["index", "delete", "hand book/ä", "--yes"]).await;
     assert_eq!(deleted, "Deleted search index hand book/ä.\n");
     let again = terminal.run(&["index", "delete", "hand book/ä", "--yes"]).await;
     assert!(again.status == Some(1) && again.err.contains("(index.not_found)"), "{}", again.err);
@@ -44,7 +49,7 @@ async fn an_index_is_listed_and_deleted() {
         near.err
     );
     let left: Value =
-        serde_json::from_str(&terminal.does(&["index", "list", "--output", "json"]).await).unwrap();
+        serde_json::from_str(&terminal.output_of(&["index", "list", "--output", "json"]).await).unwrap();
     assert_eq!(
         left,
         json!([{"name": "vectors", "documents": 1, "chunks": 1, "vectors": 1, "dimensions": 3}])
@@ -52,28 +57,32 @@ async fn an_index_is_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_workspace_is_shown_with_what_it_keeps() {
+async fn a_workspace_is_shown_with_its_storage_use() {
     let t = TestService::builder()
         .with_bootstrap_token()
         .set("SERVICE_WORKSPACE_STORAGE_BYTES", "1572864")
         .start()
         .await;
-    let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
-    until("it is measured", async || t.scalar("SELECT count(*) FROM workspace_usage").await != "0").await;
-    let shown = terminal.does(&["workspace", "show", "default"]).await;
+    let terminal = Terminal::for_service(&t).with_token(BOOTSTRAP);
+    until("the storage use to be measured", async || {
+        t.scalar("SELECT count(*) FROM workspace_usage").await != "0"
+    })
+    .await;
+    let shown = terminal.output_of(&["workspace", "show", "default"]).await;
     let lines: Vec<&str> = shown.lines().collect();
     assert!(lines[0].starts_with("default \"") && lines[0].contains("\", created 20"), "{shown}");
     assert!(lines[1].starts_with("It uses about 0 bytes of 1.5 MiB, as of 20"), "{shown}");
     assert_eq!(t.root().post("/api/workspaces", &json!({"slug": "new"})).await.status, 201);
-    let new = terminal.does(&["workspace", "show", "new"]).await;
+    let new = terminal.output_of(&["workspace", "show", "new"]).await;
     assert!(
         new.contains("\nIts storage use has not been measured yet.\nReplies of models are kept "),
         "{new}"
     );
-    let json: Value =
-        serde_json::from_str(&terminal.does(&["workspace", "show", "default", "--output", "json"]).await)
-            .unwrap();
+    let json: Value = serde_json::from_str(
+        &terminal.output_of(&["workspace", "show", "default", "--output", "json"]).await,
+    )
+    .unwrap();
     assert_eq!(json["storage"]["limit"], 1_572_864);
-    let gone = terminal.run(&["workspace", "show", "gone"]).await;
-    assert!(gone.status == Some(1) && gone.err.contains("(workspace.not_found)"), "{}", gone.err);
+    let unknown = terminal.run(&["workspace", "show", "gone"]).await;
+    assert!(unknown.status == Some(1) && unknown.err.contains("(workspace.not_found)"), "{}", unknown.err);
 }

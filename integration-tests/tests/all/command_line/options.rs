@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::terminal::{Ran, Terminal};
+use super::terminal::{CommandResult, Terminal};
 
 /// A listener that responds with an empty list and records its requests.
 struct Listener {
@@ -35,7 +35,7 @@ impl Listener {
     }
 
     /// The bearer token that a command sends here.
-    async fn hears(&self, command: impl Future<Output = Ran>) -> String {
+    async fn bearer_sent_by(&self, command: impl Future<Output = CommandResult>) -> String {
         let (bearer, ran) = tokio::join!(self.bearer(), command);
         assert_eq!(ran.status, Some(0), "{}", ran.err);
         bearer
@@ -43,7 +43,7 @@ impl Listener {
 }
 
 #[tokio::test]
-async fn a_flag_wins_over_the_environment_and_that_over_the_profile() {
+async fn flags_override_the_environment_which_overrides_the_profile() {
     let (flag, environment, default, other) =
         (Listener::new().await, Listener::new().await, Listener::new().await, Listener::new().await);
     let terminal = Terminal::at("");
@@ -55,21 +55,25 @@ async fn a_flag_wins_over_the_environment_and_that_over_the_profile() {
         ),
     );
     // An empty variable counts as unset.
-    assert_eq!(default.hears(terminal.run(&["workflow", "list"])).await, "of-default");
-    assert_eq!(other.hears(terminal.run(&["workflow", "list", "--profile", "other"])).await, "");
-    assert_eq!(other.hears(terminal.run(&["--profile", "other", "workflow", "list"])).await, "");
+    assert_eq!(default.bearer_sent_by(terminal.run(&["workflow", "list"])).await, "of-default");
+    assert_eq!(other.bearer_sent_by(terminal.run(&["workflow", "list", "--profile", "other"])).await, "");
+    assert_eq!(other.bearer_sent_by(terminal.run(&["--profile", "other", "workflow", "list"])).await, "");
     let with = async |arguments: &[&str]| {
         let mut command = terminal.command(arguments);
         command.env("SERVICE_API_URL", &environment.base).env("SERVICE_SERVICE_TOKEN", "of-environment");
         let output = command.output().await.unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Ran { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        CommandResult { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     };
-    assert_eq!(environment.hears(with(&["workflow", "list"])).await, "of-environment");
+    assert_eq!(environment.bearer_sent_by(with(&["workflow", "list"])).await, "of-environment");
     let named = ["workflow", "list", "--api-url", &flag.base, "--service-token", "of-flag"];
-    assert_eq!(flag.hears(with(&named)).await, "of-flag");
+    assert_eq!(flag.bearer_sent_by(with(&named)).await, "of-flag");
     let outside = ["--api-url", &other.base, "workflow", "list", "--api-url", &flag.base];
-    assert_eq!(flag.hears(with(&outside)).await, "of-environment", "what stands behind the command wins");
+    assert_eq!(
+        flag.bearer_sent_by(with(&outside)).await,
+        "of-environment",
+        "an option after the command wins"
+    );
     // The .env file in a command's working folder is ignored: it is for the service.
     terminal.file(".env", format!("SERVICE_API_URL={}\nSERVICE_SERVICE_TOKEN=of-file\n", other.base));
     let mut unset = terminal.command(&["workflow", "list"]);
@@ -78,7 +82,7 @@ async fn a_flag_wins_over_the_environment_and_that_over_the_profile() {
 }
 
 #[tokio::test]
-async fn a_wrong_profile_file_is_one_sentence_without_its_secrets() {
+async fn an_invalid_profile_file_is_reported_in_one_line_without_secrets() {
     let terminal = Terminal::at("");
     let cases = [
         ("[default]\nservice_token = \"canary\n", "line 2: this is not TOML: "),
@@ -110,7 +114,7 @@ async fn a_wrong_profile_file_is_one_sentence_without_its_secrets() {
 }
 
 #[tokio::test]
-async fn usage_has_status_2() {
+async fn usage_errors_have_status_2() {
     let terminal = Terminal::at("http://127.0.0.1:1");
     let cases: [(&[&str], &str); 6] = [
         (&["workflow", "list", "--api-url", "localhost:8000"], "must begin with http"),
@@ -140,7 +144,7 @@ async fn usage_has_status_2() {
 }
 
 #[tokio::test]
-async fn a_service_that_does_not_answer_has_status_4() {
+async fn an_unreachable_service_has_status_4() {
     let terminal = Terminal::at("http://127.0.0.1:1");
     for arguments in
         [["workflow", "list"].as_slice(), &["chat", "x", "hi"], &["run", "x"], &["workflow", "publish", "x"]]
@@ -151,14 +155,14 @@ async fn a_service_that_does_not_answer_has_status_4() {
         assert!(ran.err.contains("`callboard serve`") && ran.err.contains("--api-url"), "{}", ran.err);
     }
     let ran = terminal.run(&["workflow", "list", "--output", "json"]).await;
-    let told: Value = serde_json::from_str(&ran.err).unwrap();
-    assert_eq!((ran.status, told["detail"]["code"].as_str()), (Some(4), Some("client.unreachable")));
+    let error: Value = serde_json::from_str(&ran.err).unwrap();
+    assert_eq!((ran.status, error["detail"]["code"].as_str()), (Some(4), Some("client.unreachable")));
 }
 
 #[tokio::test]
-async fn colours_are_for_terminals_and_for_those_who_ask() {
+async fn colours_are_used_at_terminals_and_on_request() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let error = async |variables: &[(&str, &str)]| {
         let mut command = terminal.command(&["workflow", "show", "nothing"]);
         let output = command.envs(variables.iter().copied()).output().await.unwrap();
@@ -173,18 +177,19 @@ async fn colours_are_for_terminals_and_for_those_who_ask() {
 
 /// A token stored for one service is not sent to another one.
 #[tokio::test]
-async fn a_kept_token_goes_to_its_own_service_alone() {
-    let (own, other) = (
+async fn a_stored_token_is_sent_to_its_own_service_only() {
+    let (issuer, other) = (
         TestService::builder().with_bootstrap_token().start().await,
         TestService::builder().with_bootstrap_token().start().await,
     );
-    let token = own.root().token(&["workflows:read"], &[]).await;
-    let terminal = Terminal::of(&own);
-    let profile = format!("[default]\napi_url = \"http://{}\"\nservice_token = \"{token}\"\n", own.address());
+    let token = issuer.root().token(&["workflows:read"], &[]).await;
+    let terminal = Terminal::for_service(&issuer);
+    let profile =
+        format!("[default]\napi_url = \"http://{}\"\nservice_token = \"{token}\"\n", issuer.address());
     terminal.file("config/callboard/config.toml", profile);
     assert_eq!(terminal.run(&["workflow", "list"]).await.status, Some(0));
     let there = format!("http://{}", other.address());
     let refused = terminal.run(&["workflow", "list", "--api-url", &there]).await;
     assert_eq!(refused.status, Some(3));
-    assert!(refused.err.contains("(auth.missing_token)"), "it was sent: {}", refused.err);
+    assert!(refused.err.contains("(auth.missing_token)"), "the token was sent: {}", refused.err);
 }

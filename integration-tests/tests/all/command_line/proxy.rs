@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// The connections to break.
 #[derive(Clone, Copy)]
-pub(super) enum Break {
+pub(super) enum Fault {
     /// Each event stream, after this many bytes.
     StreamsAfter(usize),
     /// The first response to a request with this method and path prefix, before its first byte.
@@ -24,7 +24,7 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    pub(super) async fn to(service: SocketAddr, what: Break) -> Self {
+    pub(super) async fn to(service: SocketAddr, fault: Fault) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let broken = Arc::new(AtomicUsize::new(0));
@@ -33,7 +33,7 @@ impl Proxy {
             while let Ok((from, _)) = listener.accept().await {
                 let to = TcpStream::connect(service).await.unwrap();
                 let counted = Arc::clone(&counted);
-                tokio::spawn(async move { pass(from, to, what, &counted).await });
+                tokio::spawn(async move { pass(from, to, fault, &counted).await });
             }
         });
         Self { address, broken }
@@ -50,16 +50,16 @@ impl Proxy {
 }
 
 /// Passes bytes both ways until it is time to break the connection.
-async fn pass(mut from: TcpStream, mut to: TcpStream, what: Break, broken: &AtomicUsize) {
-    let (mut asked, mut answered) = (Vec::new(), Vec::new());
+async fn pass(mut from: TcpStream, mut to: TcpStream, fault: Fault, broken: &AtomicUsize) {
+    let (mut request_bytes, mut answered) = (Vec::new(), Vec::new());
     let (mut up, mut down) = ([0; 4096], [0; 256]);
     loop {
         tokio::select! {
             read = from.read(&mut up) => {
                 let Ok(read @ 1..) = read else { return };
-                asked.extend_from_slice(&up[..read]);
+                request_bytes.extend_from_slice(&up[..read]);
                 answered.clear();
-                if matches!(what, Break::Swallows(request) if String::from_utf8_lossy(&asked).contains(request)) {
+                if matches!(fault, Fault::Swallows(request) if String::from_utf8_lossy(&request_bytes).contains(request)) {
                     broken.fetch_add(1, Ordering::SeqCst);
                     return std::future::pending().await;
                 }
@@ -70,14 +70,14 @@ async fn pass(mut from: TcpStream, mut to: TcpStream, what: Break, broken: &Atom
             read = to.read(&mut down) => {
                 let Ok(read @ 1..) = read else { return };
                 answered.extend_from_slice(&down[..read]);
-                let breaks = match what {
-                    Break::StreamsAfter(bytes) => {
+                let breaks = match fault {
+                    Fault::StreamsAfter(bytes) => {
                         answered.len() > bytes && String::from_utf8_lossy(&answered).contains("text/event-stream")
                     }
-                    Break::FirstAnswerTo(request) => {
-                        broken.load(Ordering::SeqCst) == 0 && String::from_utf8_lossy(&asked).contains(request)
+                    Fault::FirstAnswerTo(request) => {
+                        broken.load(Ordering::SeqCst) == 0 && String::from_utf8_lossy(&request_bytes).contains(request)
                     }
-                    Break::Swallows(_) => false,
+                    Fault::Swallows(_) => false,
                 };
                 if breaks {
                     broken.fetch_add(1, Ordering::SeqCst);

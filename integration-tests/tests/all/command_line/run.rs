@@ -6,7 +6,7 @@ use integration_tests::{TestService, graphs, until};
 use serde_json::{Value, json};
 use wire::{RunRecord, RunState};
 
-use super::proxy::{Break, Proxy};
+use super::proxy::{Fault, Proxy};
 use super::slow_echo;
 use super::terminal::Terminal;
 
@@ -20,10 +20,10 @@ fn mirror() -> Value {
 }
 
 #[tokio::test]
-async fn a_run_is_watched_and_what_it_comes_to_is_printed() {
+async fn a_run_is_watched_and_its_output_is_printed() {
     let t = TestService::start().await;
     t.workflow().named("Slow").graph(slow_echo(20)).create().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let ran = terminal.run(&["run", "slow", "--input", "message=hi there"]).await;
     assert_eq!(ran.status, Some(0), "{}", ran.err);
     assert_eq!(
@@ -45,26 +45,26 @@ async fn a_run_is_watched_and_what_it_comes_to_is_printed() {
 async fn inputs_come_from_pairs_and_files() {
     let t = TestService::start().await;
     t.workflow().named("Mirror").graph(mirror()).create().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let file = terminal.file("inputs.json", json!({"a": 1, "b": [2]}));
-    let given = async |arguments: &[&str]| {
+    let inputs = async |arguments: &[&str]| {
         let all = [&["run", "mirror", "--quiet"], arguments].concat();
-        serde_json::from_str::<Value>(&terminal.does(&all).await).unwrap()["given"].clone()
+        serde_json::from_str::<Value>(&terminal.output_of(&all).await).unwrap()["given"].clone()
     };
-    assert_eq!(given(&[]).await, json!({}));
+    assert_eq!(inputs(&[]).await, json!({}));
     let pairs = ["--inputs", &file, "--input", "a=two words", "--input", "zip=8010", "--input", "n=8010"];
-    assert_eq!(given(&pairs).await, json!({"a": "two words", "b": [2], "zip": "8010", "n": 8010}));
-    assert_eq!(given(&["--version", "1", "--input", "zip=true"]).await, json!({"zip": "true"}));
+    assert_eq!(inputs(&pairs).await, json!({"a": "two words", "b": [2], "zip": "8010", "n": 8010}));
+    assert_eq!(inputs(&["--version", "1", "--input", "zip=true"]).await, json!({"zip": "true"}));
     let piped = terminal.type_in(&["run", "mirror", "--quiet", "--inputs", "-"], "{\"c\": null}").await;
     assert_eq!(serde_json::from_str::<Value>(&piped.out).unwrap()["given"], json!({"c": null}));
     let list = terminal.file("list.json", "[1]");
-    for (arguments, told) in [
+    for (arguments, message) in [
         (["run", "mirror", "--input", "a"], "write it as key=value"),
         (["run", "mirror", "--inputs", &list], "list.json must hold a JSON object"),
         (["run", "mirror", "--inputs", "no.json"], "no.json cannot be read"),
     ] {
         let ran = terminal.run(&arguments).await;
-        assert!(ran.status == Some(2) && ran.err.contains(told), "{}", ran.err);
+        assert!(ran.status == Some(2) && ran.err.contains(message), "{}", ran.err);
     }
     let wrong = terminal.file("wrong.json", json!({"zip": 5}));
     let wrong = terminal.run(&["run", "mirror", "--inputs", &wrong]).await;
@@ -76,12 +76,12 @@ async fn inputs_come_from_pairs_and_files() {
 }
 
 #[tokio::test]
-async fn a_run_that_fails_has_status_1_and_its_code() {
+async fn a_failed_run_has_status_1_and_its_code() {
     let t = TestService::start().await;
     let fail = json!({"name": "check", "type": "assert", "when": "false", "message": "It cannot be."});
     t.workflow().named("Fails").graph(graphs::chain(&[fail], None)).create().await;
     t.workflow().named("Slow").graph(graphs::delayed(60.0, "never")).create().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let failed = terminal.run(&["run", "fails"]).await;
     assert_eq!((failed.status, failed.out.as_str()), (Some(1), ""));
     assert!(failed.err.starts_with("✗ check "), "{}", failed.err);
@@ -102,13 +102,13 @@ async fn a_run_that_fails_has_status_1_and_its_code() {
 }
 
 #[tokio::test]
-async fn ctrl_c_cancels_a_run_for_good() {
+async fn ctrl_c_cancels_a_run() {
     let t = TestService::start().await;
     t.workflow().named("Slow").graph(graphs::delayed(60.0, "never")).create().await;
     for output in ["human", "json"] {
-        let running = Terminal::of(&t).start(&["run", "slow", "--output", output]);
-        let begun = "SELECT count(*) FROM runs WHERE status IN ('running', 'waiting')";
-        until("it runs", async || t.scalar(begun).await == "1").await;
+        let running = Terminal::for_service(&t).start(&["run", "slow", "--output", output]);
+        let unfinished = "SELECT count(*) FROM runs WHERE status IN ('running', 'waiting')";
+        until("the run to start", async || t.scalar(unfinished).await == "1").await;
         running.interrupt();
         let ran = running.end().await;
         assert_eq!(ran.status, Some(130), "{}", ran.err);
@@ -128,12 +128,12 @@ async fn ctrl_c_cancels_a_run_for_good() {
 }
 
 #[tokio::test]
-async fn a_second_ctrl_c_leaves_a_run_and_says_where_to_look() {
+async fn a_second_ctrl_c_leaves_a_run_and_prints_how_to_watch_it() {
     let t = TestService::with_manual_clock().await;
     t.workflow().named("Slow").graph(graphs::delayed(60.0, "done")).create().await;
-    let proxy = Proxy::to(t.address(), Break::Swallows("/cancel ")).await;
+    let proxy = Proxy::to(t.address(), Fault::Swallows("/cancel ")).await;
     let running = Terminal::at(&proxy.base()).start(&["run", "slow"]);
-    until("it runs", async || {
+    until("the run to start", async || {
         t.scalar("SELECT count(*) FROM runs WHERE status IN ('running', 'waiting')").await == "1"
     })
     .await;
@@ -145,19 +145,19 @@ async fn a_second_ctrl_c_leaves_a_run_and_says_where_to_look() {
     assert_eq!(ran.status, Some(130), "{}", ran.err);
     let expected = format!("Cancelling …\nThe run continues: {}/api/runs/{id}\n", proxy.base());
     assert_eq!(ran.err, expected);
-    let ended = until("it has ended", async || t.scalar("SELECT status FROM runs").await == "succeeded");
+    let ended = until("the run to end", async || t.scalar("SELECT status FROM runs").await == "succeeded");
     t.while_time_passes_in(Duration::from_secs(1), ended).await;
 }
 
 #[tokio::test]
-async fn a_run_survives_broken_connections_and_is_begun_once() {
+async fn a_run_survives_broken_connections_and_starts_once() {
     let t = TestService::start().await;
     t.workflow().named("Slow").graph(slow_echo(40)).create().await;
-    let lost = Proxy::to(t.address(), Break::FirstAnswerTo("POST /api/workflows/slow/runs ")).await;
+    let lost = Proxy::to(t.address(), Fault::FirstAnswerTo("POST /api/workflows/slow/runs ")).await;
     let ran = Terminal::at(&lost.base()).run(&["run", "slow", "--input", "message=hi"]).await;
     assert_eq!(ran.status, Some(0), "{}", ran.err);
     assert_eq!((lost.broken(), t.scalar("SELECT count(*) FROM runs").await.as_str()), (1, "1"));
-    let cut = Proxy::to(t.address(), Break::StreamsAfter(1_200)).await;
+    let cut = Proxy::to(t.address(), Fault::StreamsAfter(1_200)).await;
     let message = (1..=30).map(|number| format!("w{number}")).collect::<Vec<_>>().join(" ");
     let ran = Terminal::at(&cut.base()).run(&["run", "slow", "--input", &format!("message={message}")]).await;
     assert_eq!(ran.status, Some(0), "{}", ran.err);

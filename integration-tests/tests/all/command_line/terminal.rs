@@ -17,14 +17,14 @@ pub(super) struct Terminal {
 }
 
 /// The result of a command.
-pub(super) struct Ran {
+pub(super) struct CommandResult {
     pub(super) status: Option<i32>,
     pub(super) out: String,
     pub(super) err: String,
 }
 
 impl Terminal {
-    pub(super) fn of(t: &TestService) -> Self {
+    pub(super) fn for_service(t: &TestService) -> Self {
         Self::at(&format!("http://{}", t.address()))
     }
 
@@ -71,38 +71,42 @@ impl Terminal {
         command
     }
 
-    pub(super) async fn run(&self, arguments: &[&str]) -> Ran {
+    pub(super) async fn run(&self, arguments: &[&str]) -> CommandResult {
         finish(self.command(arguments)).await
     }
 
     /// Runs a command with this text on standard input.
-    pub(super) async fn type_in(&self, arguments: &[&str], text: &str) -> Ran {
+    pub(super) async fn type_in(&self, arguments: &[&str], text: &str) -> CommandResult {
         self.type_later(arguments, async { text.to_owned() }).await
     }
 
     /// Runs a command whose standard input becomes known only after its start. A command that does not wait for input
     /// may have ended by then.
-    pub(super) async fn type_later(&self, arguments: &[&str], text: impl Future<Output = String>) -> Ran {
+    pub(super) async fn type_later(
+        &self,
+        arguments: &[&str],
+        text: impl Future<Output = String>,
+    ) -> CommandResult {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
         let _ = child.stdin.take().unwrap().write_all(text.await.as_bytes()).await;
         ended(child).await
     }
 
     /// Runs a command that must succeed; returns its standard output.
-    pub(super) async fn does(&self, arguments: &[&str]) -> String {
+    pub(super) async fn output_of(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments).await;
         assert_eq!(ran.status, Some(0), "{arguments:?}: {}", ran.err);
         ran.out
     }
 
     /// Starts a command.
-    pub(super) fn start(&self, arguments: &[&str]) -> Started {
-        Started::of(self.command(arguments), &self.home)
+    pub(super) fn start(&self, arguments: &[&str]) -> RunningCommand {
+        RunningCommand::spawn(self.command(arguments), &self.home)
     }
 
     /// Starts a command at a terminal with keys; `script` provides it. Without `exec`, some shells stay in between and
     /// return their own status after Ctrl-C.
-    pub(super) fn start_at_a_terminal(&self, arguments: &str) -> Started {
+    pub(super) fn start_at_a_terminal(&self, arguments: &str) -> RunningCommand {
         let plain = self.command(&[]);
         let mut command = Command::new("script");
         command.args(["-qfec", &format!("exec {} {arguments}", binary().display()), "/dev/null"]);
@@ -115,36 +119,36 @@ impl Terminal {
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let install = std::env::var("CALLBOARD_MISSING_SCRIPT");
-        assert!(install.is_err(), "no script: run `{}`", install.unwrap_or_default());
-        Started::of(command, &self.home)
+        assert!(install.is_err(), "`script` is not installed: run `{}`", install.unwrap_or_default());
+        RunningCommand::spawn(command, &self.home)
     }
 }
 
 /// A running command.
-pub(super) struct Started {
+pub(super) struct RunningCommand {
     child: Child,
     output: ChildStdout,
     seen: Vec<u8>,
     /// The end of the examined output.
-    looked: usize,
+    examined: usize,
     /// The working folder, which must exist as long as the command runs.
     _home: Arc<TempDir>,
 }
 
-impl Started {
-    fn of(mut command: Command, home: &Arc<TempDir>) -> Self {
+impl RunningCommand {
+    fn spawn(mut command: Command, home: &Arc<TempDir>) -> Self {
         let mut child = command.spawn().unwrap();
         let output = child.stdout.take().unwrap();
-        Self { child, output, seen: Vec::new(), looked: 0, _home: Arc::clone(home) }
+        Self { child, output, seen: Vec::new(), examined: 0, _home: Arc::clone(home) }
     }
 
     /// Reads standard output until this text follows the earlier output.
     pub(super) async fn until(&mut self, text: &str) {
         let mut bytes = [0; 1024];
         loop {
-            let new = &self.seen[self.looked..];
+            let new = &self.seen[self.examined..];
             if let Some(at) = new.windows(text.len()).position(|bytes| bytes == text.as_bytes()) {
-                self.looked += at + text.len();
+                self.examined += at + text.len();
                 return;
             }
             let read = within(text, self.output.read(&mut bytes)).await.unwrap();
@@ -164,27 +168,27 @@ impl Started {
     }
 
     /// Closes the reading end of standard output, and waits for the command's end.
-    pub(super) async fn without_reader(self) -> Ran {
+    pub(super) async fn without_reader(self) -> CommandResult {
         drop(self.output);
         ended(self.child).await
     }
 
-    pub(super) async fn end(mut self) -> Ran {
-        within("its end", self.output.read_to_end(&mut self.seen)).await.unwrap();
+    pub(super) async fn end(mut self) -> CommandResult {
+        within("the command to end", self.output.read_to_end(&mut self.seen)).await.unwrap();
         let mut ran = ended(self.child).await;
         ran.out = String::from_utf8(self.seen).unwrap();
         ran
     }
 }
 
-async fn finish(mut command: Command) -> Ran {
+async fn finish(mut command: Command) -> CommandResult {
     ended(command.spawn().unwrap()).await
 }
 
-async fn ended(child: Child) -> Ran {
+async fn ended(child: Child) -> CommandResult {
     let output = within("a command", child.wait_with_output()).await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ran { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    CommandResult { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 fn binary() -> PathBuf {

@@ -3,11 +3,11 @@
 use integration_tests::{BOOTSTRAP, TestService, graphs};
 use serde_json::Value;
 
-use super::terminal::{Ran, Terminal};
+use super::terminal::{CommandResult, Terminal};
 
 async fn service() -> (TestService, Terminal) {
     let t = TestService::builder().with_bootstrap_token().start().await;
-    let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
+    let terminal = Terminal::for_service(&t).with_token(BOOTSTRAP);
     (t, terminal)
 }
 
@@ -16,7 +16,7 @@ fn json_of(text: &str) -> Value {
 }
 
 /// A token from a command's output: its id and its secret.
-fn issued(ran: &Ran) -> (String, String) {
+fn issued(ran: &CommandResult) -> (String, String) {
     assert_eq!(ran.status, Some(0), "{}", ran.err);
     let secret = ran.out.strip_suffix('\n').unwrap();
     assert!(secret.starts_with("svc_") && !secret.contains(char::is_whitespace), "the secret alone");
@@ -25,7 +25,7 @@ fn issued(ran: &Ran) -> (String, String) {
     (id[..36].to_owned(), secret.to_owned())
 }
 
-fn refused(ran: &Ran, status: i32, code: &str) {
+fn refused(ran: &CommandResult, status: i32, code: &str) {
     assert_eq!((ran.status, ran.out.as_str()), (Some(status), ""), "{}", ran.err);
     assert!(ran.err.starts_with("error: ") && ran.err.contains(&format!("({code})")), "{}", ran.err);
 }
@@ -33,21 +33,21 @@ fn refused(ran: &Ran, status: i32, code: &str) {
 #[tokio::test]
 async fn the_first_token_of_an_open_service_comes_with_an_admin_token() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let made = terminal.run(&["token", "create", "--scope", "workflows:read"]).await;
     assert_eq!(made.status, Some(0), "{}", made.err);
     assert!(made.err.contains("authentication is now required"), "{}", made.err);
     let admin = made.err.lines().find(|line| line.starts_with("svc_")).unwrap();
     assert_ne!(made.out.trim_end(), admin);
-    terminal.with_token(admin).does(&["workflow", "create", "One"]).await;
-    let list = terminal.with_token(made.out.trim_end()).does(&["workflow", "list"]).await;
+    terminal.with_token(admin).output_of(&["workflow", "create", "One"]).await;
+    let list = terminal.with_token(made.out.trim_end()).output_of(&["workflow", "list"]).await;
     assert!(list.contains("One"), "{list}");
     let refused = terminal.run(&["workflow", "list"]).await;
     assert_eq!(refused.status, Some(3), "{}", refused.err);
 }
 
 #[tokio::test]
-async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
+async fn a_token_is_created_used_rotated_revoked_and_audited() {
     let (_t, terminal) = service().await;
     let none = terminal.run(&["token", "list"]).await;
     assert_eq!((none.status, none.out.as_str()), (Some(0), ""));
@@ -73,13 +73,13 @@ async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
     assert!(made.err.contains("It expires at 20") && made.err.ends_with(" The secret is shown only once:\n"));
 
     let build = terminal.with_token(&secret);
-    build.does(&["workflow", "create", "One"]).await;
-    let listed = terminal.does(&["token", "list"]).await;
+    build.output_of(&["workflow", "create", "One"]).await;
+    let listed = terminal.output_of(&["token", "list"]).await;
     let lines: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["ID", "STATUS", "ISSUED", "EXPIRES", "WORKSPACES", "NAME", "SCOPES"]);
     assert_eq!((lines.len(), lines[1][0], lines[1][1], lines[1][5]), (2, id.as_str(), "active", "default"));
     assert!(listed.ends_with("  build server  workflows:read,workflows:write\n"), "{listed}");
-    let shown = terminal.does(&["token", "show", &id]).await;
+    let shown = terminal.output_of(&["token", "show", &id]).await;
     assert!(shown.starts_with(&format!("{id} \"build server\"\nstatus     active\n")), "{shown}");
     for line in ["scopes     workflows:read, workflows:write\n", "workspaces default\n", " by bootstrap\n"] {
         assert!(shown.contains(line), "{shown}");
@@ -94,7 +94,7 @@ async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
     );
     let (_, third) = issued(&terminal.run(&["token", "rotate", &id, "--overlap", "600"]).await);
     for good in [&secret, &second, &third] {
-        terminal.with_token(good).does(&["workflow", "list"]).await;
+        terminal.with_token(good).output_of(&["workflow", "list"]).await;
     }
     let rotated = terminal.run(&["token", "rotate", &id]).await;
     let (_, last) = issued(&rotated);
@@ -106,19 +106,19 @@ async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
     let why = ["token", "revoke", id.as_str(), "--reason", "Left\u{1b}[2Jthe team."];
     refused(&terminal.run(&why).await, 1, "request.invalid");
     for _ in 0..2 {
-        let revoked = terminal.does(&["token", "revoke", &id, "--reason", "Left the team."]).await;
+        let revoked = terminal.output_of(&["token", "revoke", &id, "--reason", "Left the team."]).await;
         assert_eq!(revoked, format!("Revoked service token {id} \"build server\".\n"));
     }
     refused(&terminal.with_token(&last).run(&["workflow", "list"]).await, 3, "auth.invalid_token");
     refused(&terminal.run(&["token", "rotate", &id]).await, 1, "service_token.not_active");
-    assert!(terminal.does(&["token", "show", &id]).await.contains(": Left the team.\n"));
+    assert!(terminal.output_of(&["token", "show", &id]).await.contains(": Left the team.\n"));
     assert_eq!(
         terminal.run(&["token", "list", "--status", "active"]).await.err,
         "No active service tokens found.\n"
     );
-    assert!(terminal.does(&["token", "list", "--status", "revoked"]).await.contains(&id));
+    assert!(terminal.output_of(&["token", "list", "--status", "revoked"]).await.contains(&id));
 
-    let trail = terminal.does(&["audit"]).await;
+    let trail = terminal.output_of(&["audit"]).await;
     assert!(trail.starts_with("AT                    OUTCOME  ACTION"), "{trail}");
     let of_token: Vec<&str> = trail
         .lines()
@@ -129,21 +129,21 @@ async fn a_token_is_made_used_rotated_and_revoked_and_the_trail_has_it() {
     assert_eq!(of_token.first(), Some(&"service_token.revoked"), "{trail}");
     assert_eq!(&of_token[1..4], rotations, "{trail}");
     assert_eq!(of_token.last(), Some(&"service_token.created"), "{trail}");
-    let denied = terminal.does(&["audit", "--outcome", "denied", "--action", "auth.failed"]).await;
+    let denied = terminal.output_of(&["audit", "--outcome", "denied", "--action", "auth.failed"]).await;
     assert!(denied.lines().skip(1).all(|line| line.contains("  denied   auth.failed  ")), "{denied}");
-    let few = json_of(&terminal.does(&["audit", "--limit", "2", "--output", "json"]).await);
+    let few = json_of(&terminal.output_of(&["audit", "--limit", "2", "--output", "json"]).await);
     assert_eq!(few.as_array().unwrap().len(), 2);
-    let by = json_of(&terminal.does(&["audit", "--actor", &id, "--output", "json"]).await);
+    let by = json_of(&terminal.output_of(&["audit", "--actor", &id, "--output", "json"]).await);
     assert!(by.as_array().unwrap().iter().all(|row| row["actor"]["id"] == id.as_str()), "{by}");
-    let nobody = terminal.run(&["audit", "--actor", "nobody"]).await;
-    assert_eq!((nobody.out.as_str(), nobody.err.as_str()), ("", "No audit rows found.\n"));
+    let unknown_actor = terminal.run(&["audit", "--actor", "nobody"]).await;
+    assert_eq!((unknown_actor.out.as_str(), unknown_actor.err.as_str()), ("", "No audit rows found.\n"));
     for secret in [&secret, &second, &third, &last, &BOOTSTRAP.to_owned()] {
         assert!(!trail.contains(secret.as_str()) && !shown.contains(secret.as_str()));
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_made_is_told_with_its_reason_and_status() {
+async fn a_rejected_token_is_reported_with_its_reason_and_status() {
     let (_t, terminal) = service().await;
     let slip = terminal.run(&["token", "create", "--scope", "workflow:read", "--expires-in", "0"]).await;
     refused(&slip, 1, "request.invalid");
@@ -170,9 +170,9 @@ async fn what_cannot_be_made_is_told_with_its_reason_and_status() {
     let (_, maker) = issued(&terminal.run(&scopes).await);
     let more = ["token", "create", "--scope", "workflows:write"];
     refused(&terminal.with_token(&maker).run(&more).await, 3, "auth.missing_scope");
-    let nobody = Terminal::at(terminal.address()).run(&["token", "list"]).await;
-    refused(&nobody, 3, "auth.missing_token");
-    assert!(nobody.err.contains("SERVICE_SERVICE_TOKEN"), "{}", nobody.err);
+    let anonymous = Terminal::at(terminal.address()).run(&["token", "list"]).await;
+    refused(&anonymous, 3, "auth.missing_token");
+    assert!(anonymous.err.contains("SERVICE_SERVICE_TOKEN"), "{}", anonymous.err);
 
     for unknown in ["0193b3c4-0000-7000-8000-000000000000", "x/y"] {
         let ran = terminal.run(&["token", "show", unknown]).await;
@@ -195,12 +195,12 @@ async fn what_cannot_be_made_is_told_with_its_reason_and_status() {
         assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""), "{usage:?}: {}", ran.err);
     }
     for help in [["token", "create", "--help"].as_slice(), &["--help"], &["audit", "--help"]] {
-        assert!(!terminal.does(help).await.contains(BOOTSTRAP), "{help:?}");
+        assert!(!terminal.output_of(help).await.contains(BOOTSTRAP), "{help:?}");
     }
 }
 
 #[tokio::test]
-async fn json_has_the_whole_answer_and_a_gone_reader_ends_quietly() {
+async fn json_prints_the_whole_response_and_a_closed_reader_ends_quietly() {
     let (_t, terminal) = service().await;
     let made = ["token", "create", "--scope", "workflows:read", "--output", "json"];
     let made = terminal.run(&made).await;
@@ -208,26 +208,26 @@ async fn json_has_the_whole_answer_and_a_gone_reader_ends_quietly() {
     assert_eq!(made.err, "");
     assert!(record["secret"].as_str().unwrap().starts_with("svc_"));
     let id = record["id"].as_str().unwrap();
-    let rotated = json_of(&terminal.does(&["--output", "json", "token", "rotate", id]).await);
+    let rotated = json_of(&terminal.output_of(&["--output", "json", "token", "rotate", id]).await);
     assert!(rotated["id"] == id && rotated["secret"] != record["secret"]);
-    let shown = json_of(&terminal.does(&["token", "show", id, "--output", "json"]).await);
+    let shown = json_of(&terminal.output_of(&["token", "show", id, "--output", "json"]).await);
     assert!(shown["status"] == "active" && shown.get("secret").is_none(), "{shown}");
-    let listed = json_of(&terminal.does(&["token", "list", "--output", "json"]).await);
+    let listed = json_of(&terminal.output_of(&["token", "list", "--output", "json"]).await);
     assert_eq!(listed, Value::Array(vec![shown]));
     let revoke = ["token", "revoke", id, "--reason", "done", "--output", "json"];
-    assert_eq!(json_of(&terminal.does(&revoke).await)["revoked_reason"], "done");
-    let mut gone = terminal.command(&["audit", "--output", "json"]);
-    let mut child = gone.spawn().unwrap();
+    assert_eq!(json_of(&terminal.output_of(&revoke).await)["revoked_reason"], "done");
+    let mut audit = terminal.command(&["audit", "--output", "json"]);
+    let mut child = audit.spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().await.unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(141), &b""[..]));
 }
 
 #[tokio::test]
-async fn who_may_publish_publishes_with_a_login_and_closes_it_again() {
+async fn a_permitted_caller_publishes_with_a_login_and_unpublishes() {
     let (_t, terminal) = service().await;
     let graph = terminal.file("graph.json", graphs::reply("hi"));
-    terminal.does(&["workflow", "upload", "desk", &graph, "--create"]).await;
+    terminal.output_of(&["workflow", "upload", "desk", &graph, "--create"]).await;
     let scopes = ["token", "create", "--scope", "workflows:read"];
     let (_, small) = issued(&terminal.run(&scopes).await);
     for command in ["publish", "unpublish"] {
@@ -238,20 +238,20 @@ async fn who_may_publish_publishes_with_a_login_and_closes_it_again() {
     assert_eq!(published.status, Some(0), "{}", published.err);
     assert_eq!(published.out.lines().count(), 1, "{}", published.out);
     assert!(published.err.contains("Signed-in users"), "{}", published.err);
-    let record = json_of(&terminal.does(&["workflow", "show", "desk", "--output", "json"]).await);
+    let record = json_of(&terminal.output_of(&["workflow", "show", "desk", "--output", "json"]).await);
     assert_eq!(
         (&record["is_public"], &record["require_login"], &record["share_url"]),
         (&true.into(), &true.into(), &published.out.trim_end().into())
     );
     // Options that are not given stay unchanged.
-    let again = terminal.does(&["workflow", "publish", "desk", "--output", "json"]).await;
+    let again = terminal.output_of(&["workflow", "publish", "desk", "--output", "json"]).await;
     assert_eq!(json_of(&again)["workflow"]["require_login"], true);
-    terminal.does(&["workflow", "publish", "desk", "--require-login=false"]).await;
-    let closed = json_of(&terminal.does(&["workflow", "unpublish", "desk", "--output", "json"]).await);
+    terminal.output_of(&["workflow", "publish", "desk", "--require-login=false"]).await;
+    let closed = json_of(&terminal.output_of(&["workflow", "unpublish", "desk", "--output", "json"]).await);
     assert_eq!((&closed["is_public"], &closed["require_login"]), (&false.into(), &false.into()));
     let refusal = terminal.run(&["workflow", "publish", "nothing", "--require-login"]).await;
     refused(&refusal, 1, "workflow.not_found");
-    let trail = terminal.does(&["audit"]).await;
+    let trail = terminal.output_of(&["audit"]).await;
     for action in ["workflow.published", "workflow.unpublished"] {
         assert!(trail.contains(&format!("  success  {action}")), "{trail}");
     }

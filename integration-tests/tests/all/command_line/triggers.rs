@@ -7,14 +7,14 @@ use super::terminal::Terminal;
 const SECRET: &str = "canary-0123456789-of-the-webhook";
 
 #[tokio::test]
-async fn a_workflow_is_given_a_schedule_and_a_webhook() {
+async fn a_workflow_gets_a_schedule_and_a_webhook() {
     let t = TestService::builder().with_bootstrap_token().start().await;
-    let terminal = Terminal::of(&t).with_token(BOOTSTRAP);
+    let terminal = Terminal::for_service(&t).with_token(BOOTSTRAP);
     let workflow = t.workflow().graph(graphs::reply("hi")).create().await.id;
     let none = terminal.run(&["trigger", "show", &workflow]).await;
     assert!(none.status == Some(0) && none.err.starts_with("No triggers found."), "{}", none.err);
     let set = ["trigger", "cron", &workflow, "0 0 1 1 *", "--timezone", "Asia/Tokyo", "--missed", "once"];
-    let scheduled = terminal.does(&set).await;
+    let scheduled = terminal.output_of(&set).await;
     for line in ["schedule   0 0 1 1 * in Asia/Tokyo\n", "-12-31 15:00:00Z\n", "missed     one run"] {
         assert!(scheduled.contains(line), "{scheduled}");
     }
@@ -31,32 +31,32 @@ async fn a_workflow_is_given_a_schedule_and_a_webhook() {
     let github = command.env("KEY", SECRET).output().await.unwrap();
     assert!(String::from_utf8_lossy(&github.stdout).contains("delivery   x-github-delivery"));
     let open = [&webhook[..], &["--anybody", "--method", "PUT", "--rate", "5/60"]].concat();
-    let open = terminal.does(&open).await;
+    let open = terminal.output_of(&open).await;
     assert!(open.contains("webhook    PUT ") && open.contains("5 calls in 60 s"), "{open}");
-    let shown = terminal.does(&["trigger", "show", &workflow]).await;
+    let shown = terminal.output_of(&["trigger", "show", &workflow]).await;
     assert!(shown.contains("schedule   ") && shown.ends_with(&open), "{shown}");
     // The results of its last runs.
     let path = format!("/api/workflows/{workflow}/triggers/webhook");
     let called = t.send("PUT", &path, &[("content-type", "application/json")], "{}".to_owned()).await;
     assert_eq!(called.status, 202, "{}", called.text());
     integration_tests::until("the run ends", async || {
-        let shown = terminal.does(&["trigger", "show", &workflow]).await;
+        let shown = terminal.output_of(&["trigger", "show", &workflow]).await;
         shown
             .lines()
             .last()
             .is_some_and(|line| line.starts_with("webhook    2") && line.contains("succeeded"))
     })
     .await;
-    let listed = terminal.does(&["trigger", "list"]).await;
+    let listed = terminal.output_of(&["trigger", "list"]).await;
     let lines: Vec<&str> = listed.lines().collect();
     assert!(lines.len() == 3 && lines[0].starts_with("WORKFLOW "), "{listed}");
     assert!(
         lines[1].contains("  cron     0 0 1 1 * in Asia/Tokyo  ") && lines[2].contains("  webhook  PUT"),
         "{listed}"
     );
-    let json = terminal.does(&["trigger", "list", "--json"]).await;
+    let json = terminal.output_of(&["trigger", "list", "--json"]).await;
     assert!(json.contains(&workflow) && json.contains("\"expression\": \"0 0 1 1 *\""), "{json}");
-    let json = terminal.does(&["trigger", "show", &workflow, "--output", "json"]).await;
+    let json = terminal.output_of(&["trigger", "show", &workflow, "--output", "json"]).await;
     assert!(json.contains("\"runs\": [\n"), "{json}");
     assert!(json.contains("\"next_fire_at\"") && json.contains("\"allow_unsigned\": true"), "{json}");
     for (arguments, status, says) in [
@@ -79,7 +79,7 @@ async fn a_workflow_is_given_a_schedule_and_a_webhook() {
     }
     for trigger in ["cron", "webhook"] {
         let remove = ["trigger", "remove", &workflow, trigger];
-        assert!(terminal.does(&remove).await.starts_with("Removed the "));
+        assert!(terminal.output_of(&remove).await.starts_with("Removed the "));
         assert!(terminal.run(&remove).await.err.contains("(trigger.not_found)"));
     }
 }

@@ -26,41 +26,44 @@ fn json_of(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn from_nothing_to_a_published_workflow() {
+async fn a_workflow_is_created_saved_and_published() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let nothing = terminal.run(&["workflow", "list"]).await;
     assert_eq!((nothing.status, nothing.out.as_str()), (Some(0), ""));
     assert!(nothing.err.contains("No workflows found."));
     let made =
         ["workflow", "create", "Order desk", "--description", "Knows orders.", "--tag", "a", "--tag", "b"];
-    assert_eq!(terminal.does(&made).await, "Created workflow \"Order desk\" with the handle order-desk.\n");
-    let shown = terminal.does(&["workflow", "show", "order-desk"]).await;
+    assert_eq!(
+        terminal.output_of(&made).await,
+        "Created workflow \"Order desk\" with the handle order-desk.\n"
+    );
+    let shown = terminal.output_of(&["workflow", "show", "order-desk"]).await;
     assert!(shown.starts_with("Order desk\nKnows orders.\nhandle     order-desk\nid         "), "{shown}");
     assert!(shown.ends_with("tags       a, b\nchat       closed\nversions   none\n"), "{shown}");
 
     let file = terminal.file("graph.json", graphs::reply("hi"));
-    let saved = terminal.does(&["workflow", "upload", "order-desk", &file, "--notes", "First."]).await;
+    let saved = terminal.output_of(&["workflow", "upload", "order-desk", &file, "--notes", "First."]).await;
     assert_eq!(saved, "Saved version 1 of order-desk.\n");
-    let again = terminal.does(&["workflow", "upload", "order-desk", &file]).await;
+    let again = terminal.output_of(&["workflow", "upload", "order-desk", &file]).await;
     assert_eq!(again, "Nothing changed: version 1 of order-desk is identical.\n");
     let published = terminal.run(&["workflow", "publish", "order-desk"]).await;
-    let record = json_of(&terminal.does(&["workflow", "show", "order-desk", "--output", "json"]).await);
+    let record = json_of(&terminal.output_of(&["workflow", "show", "order-desk", "--output", "json"]).await);
     assert_eq!(published.out, format!("{}\n", record["share_url"].as_str().unwrap()));
     assert!(published.err.contains("Visitors with this address may chat:"));
-    let list = terminal.does(&["workflow", "list"]).await;
+    let list = terminal.output_of(&["workflow", "list"]).await;
     assert_eq!(list, "HANDLE      VERSION  CHAT      NAME\norder-desk  1        open      Order desk\n");
 
     let login = terminal.run(&["workflow", "publish", "order-desk", "--require-login"]).await;
     assert!(login.err.contains("Signed-in users"), "{}", login.err);
-    assert!(terminal.does(&["workflow", "list"]).await.contains("  login  "));
-    terminal.does(&["workflow", "publish", "order-desk", "--require-login=false"]).await;
-    assert!(terminal.does(&["workflow", "list"]).await.contains("  open  "));
+    assert!(terminal.output_of(&["workflow", "list"]).await.contains("  login  "));
+    terminal.output_of(&["workflow", "publish", "order-desk", "--require-login=false"]).await;
+    assert!(terminal.output_of(&["workflow", "list"]).await.contains("  open  "));
     assert_eq!(
-        terminal.does(&["workflow", "unpublish", "order-desk"]).await,
+        terminal.output_of(&["workflow", "unpublish", "order-desk"]).await,
         "Closed the chat of \"Order desk\".\n"
     );
-    let shown = terminal.does(&["workflow", "show", "order-desk"]).await;
+    let shown = terminal.output_of(&["workflow", "show", "order-desk"]).await;
     assert!(
         shown.contains("chat       closed\nversions   1    20") && shown.contains("  First.\n"),
         "{shown}"
@@ -69,35 +72,36 @@ async fn from_nothing_to_a_published_workflow() {
 }
 
 #[tokio::test]
-async fn json_is_what_the_service_answers() {
+async fn json_output_is_the_services_response() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let made = json_of(
-        &terminal.does(&["workflow", "create", "One", "--handle", "first", "--output", "json"]).await,
+        &terminal.output_of(&["workflow", "create", "One", "--handle", "first", "--output", "json"]).await,
     );
     assert_eq!((made["handle"].as_str(), made["name"].as_str()), (Some("first"), Some("One")));
     let file = terminal.file("graph.json", graphs::reply("hi"));
     for new in [true, false] {
         let saved =
-            json_of(&terminal.does(&["workflow", "upload", "first", &file, "--output", "json"]).await);
+            json_of(&terminal.output_of(&["workflow", "upload", "first", &file, "--output", "json"]).await);
         assert_eq!((saved["version"].as_i64(), saved["new"].as_bool()), (Some(1), Some(new)));
     }
-    let published = json_of(&terminal.does(&["--output", "json", "workflow", "publish", "first"]).await);
+    let published = json_of(&terminal.output_of(&["--output", "json", "workflow", "publish", "first"]).await);
     assert!(published["share_url"].as_str().unwrap().ends_with(made["id"].as_str().unwrap()));
-    let list = json_of(&terminal.does(&["workflow", "list", "--output", "json"]).await);
+    let list = json_of(&terminal.output_of(&["workflow", "list", "--output", "json"]).await);
     assert_eq!(list.as_array().unwrap().len(), 1);
-    let closed = json_of(&terminal.does(&["workflow", "unpublish", "first", "--output", "json"]).await);
+    let closed = json_of(&terminal.output_of(&["workflow", "unpublish", "first", "--output", "json"]).await);
     assert_eq!(closed["is_public"], false);
-    let taken = terminal.run(&["workflow", "create", "Two", "--handle", "first", "--output", "json"]).await;
-    assert_eq!((taken.status, taken.out.as_str()), (Some(1), ""));
-    assert_eq!(json_of(&taken.err)["detail"]["code"], "workflow.handle_taken");
+    let conflict =
+        terminal.run(&["workflow", "create", "Two", "--handle", "first", "--output", "json"]).await;
+    assert_eq!((conflict.status, conflict.out.as_str()), (Some(1), ""));
+    assert_eq!(json_of(&conflict.err)["detail"]["code"], "workflow.handle_taken");
 }
 
 #[tokio::test]
-async fn problems_of_a_graph_are_told_with_their_line() {
+async fn graph_problems_are_printed_with_their_line() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
-    terminal.does(&["workflow", "create", "One"]).await;
+    let terminal = Terminal::for_service(&t);
+    terminal.output_of(&["workflow", "create", "One"]).await;
     let file = terminal.file("broken.json", BROKEN);
     let expected =
         "  broken.json:6: /nodes/0/type: unknown node type 'replay'; did you mean 'reply'? (unknown_type)\n";
@@ -107,9 +111,9 @@ async fn problems_of_a_graph_are_told_with_their_line() {
     assert!(refused.err.contains(expected), "{}", refused.err);
     assert!(refused.err.contains("  broken.json:12: /edges/1/from: "), "{}", refused.err);
     // The same without a service.
-    let alone = Terminal::at("http://127.0.0.1:1");
-    let file = alone.file("broken.json", BROKEN);
-    let checked = alone.run(&["workflow", "check", &file]).await;
+    let offline = Terminal::at("http://127.0.0.1:1");
+    let file = offline.file("broken.json", BROKEN);
+    let checked = offline.run(&["workflow", "check", &file]).await;
     assert_eq!(checked.status, Some(1));
     assert!(checked.err.contains(expected), "{}", checked.err);
     assert_eq!(
@@ -118,14 +122,14 @@ async fn problems_of_a_graph_are_told_with_their_line() {
     );
     // Wrapped in an object, and from standard input.
     let wrapped = format!("{{\"notes\": \"n\",\n \"graph\":\n{BROKEN}}}");
-    let piped = alone.type_in(&["workflow", "check", "-", "--output", "json"], &wrapped).await;
+    let piped = offline.type_in(&["workflow", "check", "-", "--output", "json"], &wrapped).await;
     assert_eq!((piped.status, json_of(&piped.out)["valid"].as_bool()), (Some(1), Some(false)));
-    let piped = alone.type_in(&["workflow", "check", "-"], &wrapped).await;
+    let piped = offline.type_in(&["workflow", "check", "-"], &wrapped).await;
     assert!(piped.err.contains("  standard input:8: /nodes/0/type: "), "{}", piped.err);
-    let good = alone.file("good.json", graphs::reply("hi"));
-    assert_eq!(alone.does(&["workflow", "check", &good]).await, "good.json: the graph is valid.\n");
-    let text = alone.file("text.json", "{\n  \"nodes\": [,]\n}");
-    let none = alone.run(&["workflow", "check", &text]).await;
+    let good = offline.file("good.json", graphs::reply("hi"));
+    assert_eq!(offline.output_of(&["workflow", "check", &good]).await, "good.json: the graph is valid.\n");
+    let text = offline.file("text.json", "{\n  \"nodes\": [,]\n}");
+    let none = offline.run(&["workflow", "check", &text]).await;
     assert_eq!(
         (none.status, none.err.as_str()),
         (Some(1), "error: text.json:2:13: this is not JSON: expected value\n")
@@ -133,10 +137,10 @@ async fn problems_of_a_graph_are_told_with_their_line() {
 }
 
 #[tokio::test]
-async fn the_config_is_checked_in_the_file_where_it_stands() {
+async fn config_problems_are_reported_in_the_config_file() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
-    terminal.does(&["workflow", "create", "One"]).await;
+    let terminal = Terminal::for_service(&t);
+    terminal.output_of(&["workflow", "create", "One"]).await;
     let graph = terminal.file("graph.json", graphs::reply("hi"));
     let config =
         terminal.file("config.json", "{\n  \"model\": \"practice/reply\",\n  \"recursion_limit\": 0\n}");
@@ -155,15 +159,16 @@ async fn the_config_is_checked_in_the_file_where_it_stands() {
     let wrapped =
         json!({"graph": graphs::reply("hi"), "runnable_config": {"model": "m"}, "notes": "From the file."});
     let wrapped = terminal.file("wrapped.json", wrapped);
-    terminal.does(&["workflow", "upload", "one", &wrapped]).await;
-    let version =
-        json_of(&terminal.does(&["workflow", "show", "one", "--version", "1", "--output", "json"]).await);
+    terminal.output_of(&["workflow", "upload", "one", &wrapped]).await;
+    let version = json_of(
+        &terminal.output_of(&["workflow", "show", "one", "--version", "1", "--output", "json"]).await,
+    );
     assert_eq!(
         (&version["runnable_config"]["model"], &version["notes"]),
         (&json!("m"), &json!("From the file."))
     );
     // The output for a version can be saved again.
-    let shown = terminal.does(&["workflow", "show", "one", "--version", "1"]).await;
+    let shown = terminal.output_of(&["workflow", "show", "one", "--version", "1"]).await;
     let saved = terminal.type_in(&["workflow", "upload", "one", "-"], &shown).await;
     assert_eq!(saved.out, "Nothing changed: version 1 of one is identical.\n");
     let odd = terminal.file("odd.json", json!({"graph": {}, "config": {}}));
@@ -176,9 +181,9 @@ async fn the_config_is_checked_in_the_file_where_it_stands() {
 }
 
 #[tokio::test]
-async fn an_upload_makes_the_workflow_when_it_is_told_to() {
+async fn an_upload_creates_the_workflow_on_request() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let good = terminal.file("good.json", graphs::reply("hi"));
     let broken = terminal.file("broken.json", BROKEN);
     let missing = terminal.run(&["workflow", "upload", "order-desk", &good]).await;
@@ -199,52 +204,53 @@ async fn an_upload_makes_the_workflow_when_it_is_told_to() {
     let handle = terminal.run(&["workflow", "upload", "Order desk", &good, "--create"]).await;
     assert_eq!(handle.status, Some(2));
     assert!(handle.err.contains("for example `order-desk`"), "{}", handle.err);
-    let made = terminal.does(&["workflow", "upload", "order-desk", &good, "--create"]).await;
+    let made = terminal.output_of(&["workflow", "upload", "order-desk", &good, "--create"]).await;
     assert_eq!(made, "Created workflow \"Order desk\".\nSaved version 1 of order-desk.\n");
-    let again = terminal.does(&["workflow", "upload", "order-desk", &good, "--create"]).await;
+    let again = terminal.output_of(&["workflow", "upload", "order-desk", &good, "--create"]).await;
     assert_eq!(again, "Nothing changed: version 1 of order-desk is identical.\n");
 }
 
 #[tokio::test]
 async fn an_upload_keeps_the_config_and_reverts() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let config = terminal.file("config.json", json!({"prompts": {"answer": {"text": "Be kind."}}}));
     let upload = async |text: &str, more: &[&str]| {
         let file = terminal.file("graph.json", graphs::reply(text));
-        terminal.does(&[&["workflow", "upload", "desk", &file][..], more].concat()).await
+        terminal.output_of(&[&["workflow", "upload", "desk", &file][..], more].concat()).await
     };
     upload("good", &["--create", "--config", &config]).await;
-    let kept = |from: u32| {
+    let config_note = |from: u32| {
         format!("Kept the prompts and settings of version {from}; --config FILE replaces them.\n")
     };
-    assert_eq!(upload("bad", &[]).await, format!("Saved version 2 of desk.\n{}", kept(1)));
-    assert_eq!(upload("good", &[]).await, format!("Saved version 3 of desk.\n{}", kept(2)));
-    let shown =
-        json_of(&terminal.does(&["workflow", "show", "desk", "--version", "3", "--output", "json"]).await);
+    assert_eq!(upload("bad", &[]).await, format!("Saved version 2 of desk.\n{}", config_note(1)));
+    assert_eq!(upload("good", &[]).await, format!("Saved version 3 of desk.\n{}", config_note(2)));
+    let shown = json_of(
+        &terminal.output_of(&["workflow", "show", "desk", "--version", "3", "--output", "json"]).await,
+    );
     assert_eq!(shown["runnable_config"]["prompts"]["answer"]["text"], "Be kind.");
     let same = "Nothing changed: version 3 of desk is identical.\n";
-    assert_eq!(upload("good", &[]).await, format!("{same}{}", kept(3)));
-    terminal.does(&["workflow", "rollback", "desk"]).await;
+    assert_eq!(upload("good", &[]).await, format!("{same}{}", config_note(3)));
+    terminal.output_of(&["workflow", "rollback", "desk"]).await;
     let again = upload("good", &[]).await;
-    assert_eq!(again, format!("{same}{}Version 3 is live again.\n", kept(3)));
-    terminal.does(&["workflow", "rollout", "set", "desk", "--canary", "2", "--percent", "10"]).await;
+    assert_eq!(again, format!("{same}{}Version 3 is live again.\n", config_note(3)));
+    terminal.output_of(&["workflow", "rollout", "set", "desk", "--canary", "2", "--percent", "10"]).await;
     let canary = upload("new", &[]).await;
     let why = "Not live yet: version 4 waits until the canary has ended; version 3 stays live. \
                `callboard workflow live desk 4` changes that.\n";
-    assert_eq!(canary, format!("Saved version 4 of desk.\n{}{why}", kept(3)));
+    assert_eq!(canary, format!("Saved version 4 of desk.\n{}{why}", config_note(3)));
 }
 
 #[tokio::test]
 async fn two_versions_are_compared() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     for text in ["hi", "hello"] {
         let file = terminal.file("graph.json", graphs::reply(text));
-        terminal.does(&["workflow", "upload", "one", &file, "--create"]).await;
+        terminal.output_of(&["workflow", "upload", "one", &file, "--create"]).await;
     }
     assert_eq!(
-        terminal.does(&["workflow", "diff", "one", "1", "2"]).await,
+        terminal.output_of(&["workflow", "diff", "one", "1", "2"]).await,
         "say.text\n  - \"hi\"\n  + \"hello\"\n"
     );
     let same = terminal.run(&["workflow", "diff", "one", "2", "2"]).await;
@@ -256,8 +262,8 @@ async fn two_versions_are_compared() {
 #[tokio::test]
 async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
-    terminal.does(&["workflow", "create", "Order desk"]).await;
+    let terminal = Terminal::for_service(&t);
+    terminal.output_of(&["workflow", "create", "Order desk"]).await;
     for (text, next) in [
         ("{{ inputs.order }}", "Next: callboard run order-desk --input order=\"some order\", or "),
         ("two", ""),
@@ -272,47 +278,49 @@ async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
         "{}",
         unknown.err
     );
-    let renamed = terminal.does(&["workflow", "rename", "order-desk", "Desk", "--handle", "desk"]).await;
+    let renamed = terminal.output_of(&["workflow", "rename", "order-desk", "Desk", "--handle", "desk"]).await;
     assert_eq!(renamed, "Renamed workflow desk to \"Desk\"\n");
-    let described = terminal.does(&["workflow", "describe", "desk", "Knows orders."]).await;
+    let described = terminal.output_of(&["workflow", "describe", "desk", "Knows orders."]).await;
     assert_eq!(described, "Updated the description of workflow desk\n");
-    assert!(terminal.does(&["workflow", "show", "desk"]).await.starts_with("Desk\nKnows orders.\n"));
-    terminal.does(&["workflow", "describe", "desk", ""]).await;
-    assert!(terminal.does(&["workflow", "show", "desk"]).await.starts_with("Desk\nhandle "));
+    assert!(terminal.output_of(&["workflow", "show", "desk"]).await.starts_with("Desk\nKnows orders.\n"));
+    terminal.output_of(&["workflow", "describe", "desk", ""]).await;
+    assert!(terminal.output_of(&["workflow", "show", "desk"]).await.starts_with("Desk\nhandle "));
 
-    assert_eq!(terminal.does(&["workflow", "rollback", "desk"]).await, "Version 1 of desk is live.\n");
-    let record = json_of(&terminal.does(&["workflow", "show", "desk", "--output", "json"]).await);
+    assert_eq!(terminal.output_of(&["workflow", "rollback", "desk"]).await, "Version 1 of desk is live.\n");
+    let record = json_of(&terminal.output_of(&["workflow", "show", "desk", "--output", "json"]).await);
     assert_eq!((&record["live_version"], &record["latest_version"]), (&json!(1), &json!(2)));
     let none = terminal.run(&["workflow", "rollback", "desk"]).await;
     assert!(none.status == Some(1) && none.err.contains("no version before the live one"), "{}", none.err);
     let missing = terminal.run(&["workflow", "rollback", "desk", "--to", "9"]).await;
     assert!(missing.status != Some(0) && missing.err.contains("version.not_found"), "{}", missing.err);
     assert_eq!(
-        terminal.does(&["workflow", "rollback", "desk", "--to", "2"]).await,
+        terminal.output_of(&["workflow", "rollback", "desk", "--to", "2"]).await,
         "Version 2 of desk is live.\n"
     );
 
-    assert_eq!(terminal.does(&["workflow", "live", "desk", "1"]).await, "Version 1 of desk is live.\n");
+    assert_eq!(terminal.output_of(&["workflow", "live", "desk", "1"]).await, "Version 1 of desk is live.\n");
     let set =
         ["workflow", "rollout", "set", "desk", "--canary", "2", "--percent", "10", "--promote-after", "9"];
-    let set = terminal.does(&set).await;
+    let set = terminal.output_of(&set).await;
     assert!(
         set.starts_with("live       version 1\ngate       none\ncanary     version 2, 10 % of new threads\n"),
         "{set}"
     );
-    let shown = json_of(&terminal.does(&["workflow", "rollout", "show", "desk", "--output", "json"]).await);
+    let shown =
+        json_of(&terminal.output_of(&["workflow", "rollout", "show", "desk", "--output", "json"]).await);
     assert_eq!(
         (&shown["canary"]["promote_after_turns"], &shown["counts"]["live"]["turns"]),
         (&json!(9), &json!(0))
     );
-    terminal.does(&["workflow", "rollout", "set", "desk", "--canary", "2", "--percent", "20"]).await;
-    let shown = json_of(&terminal.does(&["workflow", "rollout", "show", "desk", "--output", "json"]).await);
+    terminal.output_of(&["workflow", "rollout", "set", "desk", "--canary", "2", "--percent", "20"]).await;
+    let shown =
+        json_of(&terminal.output_of(&["workflow", "rollout", "show", "desk", "--output", "json"]).await);
     assert_eq!(
         (&shown["canary"]["promote_after_turns"], &shown["canary"]["percent"]),
         (&json!(9), &json!(20)),
         "another share keeps the rest"
     );
-    let promoted = terminal.does(&["workflow", "rollout", "promote", "desk"]).await;
+    let promoted = terminal.output_of(&["workflow", "rollout", "promote", "desk"]).await;
     assert!(
         promoted.contains("live       version 2\n") && promoted.contains("version 2 was promoted"),
         "{promoted}"
@@ -324,54 +332,61 @@ async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
     let refused = terminal.run(&["workflow", "rollout", "set", "desk", "--gate", &wrong]).await;
     assert!(refused.err.contains("does not hold a gate"), "{}", refused.err);
 
-    assert_eq!(terminal.does(&["workflow", "archive", "desk", "--yes"]).await, "Archived workflow desk\n");
+    assert_eq!(
+        terminal.output_of(&["workflow", "archive", "desk", "--yes"]).await,
+        "Archived workflow desk\n"
+    );
     let refused = terminal.run(&["workflow", "rename", "desk", "Other"]).await;
     assert!(refused.err.contains("workflow.archived"), "{}", refused.err);
-    assert_eq!(terminal.does(&["workflow", "restore", "desk"]).await, "Restored workflow desk\n");
-    terminal.does(&["workflow", "rename", "desk", "Other"]).await;
+    assert_eq!(terminal.output_of(&["workflow", "restore", "desk"]).await, "Restored workflow desk\n");
+    terminal.output_of(&["workflow", "rename", "desk", "Other"]).await;
 }
 
 /// `archive` lists the users of a workflow, and asks for confirmation.
 #[tokio::test]
-async fn archiving_names_the_users_of_a_workflow_and_asks() {
+async fn archiving_lists_the_users_of_a_workflow_and_asks() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
+    let terminal = Terminal::for_service(&t);
     let file = terminal.file("graph.json", graphs::reply("hi"));
-    terminal.does(&["workflow", "upload", "refund", &file, "--create"]).await;
+    terminal.output_of(&["workflow", "upload", "refund", &file, "--create"]).await;
     let calls = json!({"name": "call", "type": "sub_workflow", "workflow": "refund"});
     let file = terminal.file("calls.json", graphs::chain(&[calls], None));
-    terminal.does(&["workflow", "upload", "desk", &file, "--create"]).await;
-    terminal.does(&["workflow", "publish", "refund"]).await;
-    terminal.does(&["trigger", "cron", "refund", "0 0 1 1 *"]).await;
-    terminal.does(&["app", "create", "shop"]).await;
+    terminal.output_of(&["workflow", "upload", "desk", &file, "--create"]).await;
+    terminal.output_of(&["workflow", "publish", "refund"]).await;
+    terminal.output_of(&["trigger", "cron", "refund", "0 0 1 1 *"]).await;
+    terminal.output_of(&["app", "create", "shop"]).await;
     let binding = json!({"workflow": "refund", "version": 1, "access_mode": "anonymous"}).to_string();
     let content = [("content-type", "application/json")];
     let bound = t.send("PUT", "/api/apps/shop/bindings/ask", &content, binding).await;
     assert_eq!(bound.status, 201, "{}", bound.text());
-    let asked = terminal.run(&["workflow", "archive", "refund"]).await;
-    assert_eq!(asked.status, Some(2), "{}", asked.err);
+    let unconfirmed = terminal.run(&["workflow", "archive", "refund"]).await;
+    assert_eq!(unconfirmed.status, Some(2), "{}", unconfirmed.err);
     let uses = "Its chat is published and will close.\nIts trigger cron will start no runs.\n\
                 The app shop runs it as ask.\nThe workflow desk runs it.\n";
-    assert!(asked.err.starts_with(uses) && asked.err.contains("add --yes"), "{}", asked.err);
+    assert!(
+        unconfirmed.err.starts_with(uses) && unconfirmed.err.contains("add --yes"),
+        "{}",
+        unconfirmed.err
+    );
     assert_eq!(
-        json_of(&terminal.does(&["workflow", "show", "refund", "--json"]).await)["is_archived"],
+        json_of(&terminal.output_of(&["workflow", "show", "refund", "--json"]).await)["is_archived"],
         false
     );
     let mut typed = terminal.start_at_a_terminal("workflow archive refund");
     typed.until("Archive workflow refund? [y/N]").await;
     typed.press("y\n").await;
     typed.until("Archived workflow refund").await;
-    let record = json_of(&terminal.does(&["workflow", "restore", "refund", "--json"]).await);
+    let record = json_of(&terminal.output_of(&["workflow", "restore", "refund", "--json"]).await);
     assert_eq!((&record["is_archived"], &record["is_public"]), (&json!(false), &json!(false)));
-    terminal.does(&["run", "desk", "--input", "message=x", "--quiet"]).await;
+    terminal.output_of(&["run", "desk", "--input", "message=x", "--quiet"]).await;
 }
 
 #[tokio::test]
-async fn the_settings_of_a_chat_have_a_command() {
+async fn chat_settings_have_a_command() {
     let t = TestService::start().await;
-    let terminal = Terminal::of(&t);
-    terminal.does(&["workflow", "create", "Desk"]).await;
-    let shown = json_of(&terminal.does(&["workflow", "chat", "desk"]).await);
+    let terminal = Terminal::for_service(&t);
+    terminal.output_of(&["workflow", "create", "Desk"]).await;
+    let shown = json_of(&terminal.output_of(&["workflow", "chat", "desk"]).await);
     assert_eq!((&shown["busy"], &shown["retention_days"]), (&json!("enqueue"), &json!(null)));
     let file = terminal.file("chat.json", json!({"uploads": false, "retention_days": 7}));
     let set = [
@@ -385,7 +400,7 @@ async fn the_settings_of_a_chat_have_a_command() {
         "--set",
         "retention_days=30",
     ];
-    let set = json_of(&terminal.does(&set).await);
+    let set = json_of(&terminal.output_of(&set).await);
     let record = t.get("/api/workflows/desk").await.value();
     assert_eq!(set, record["chat"]);
     assert_eq!(

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use wire::{CreateVersion, CreateWorkflow};
 
 use super::service::Service;
-use super::{SLOW_DISK, folder, moment, number, seed, suspects_end};
+use super::{SLOW_DISK, folder, number, random_delay, seed, wait_for_suspects};
 use crate::apps::runs::release;
 
 /// Concurrent requests with the same key.
@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const ENDED: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kills_of_two_instances_leave_one_run_and_one_handle_for_each_key() {
+async fn kills_of_two_instances_leave_one_run_and_handle_per_key() {
     let database = TestDatabase::create().await;
     database.execute(SLOW_DISK).await.unwrap();
     let folder = folder("app-runs");
@@ -76,8 +76,8 @@ async fn kills_of_two_instances_leave_one_run_and_one_handle_for_each_key() {
         .collect();
     let mut kills = 0;
     while !senders.iter().all(tokio::task::JoinHandle::is_finished) {
-        pause(u64::try_from(moment(&random).as_millis()).unwrap() / 2).await;
-        suspects_end(&database).await;
+        pause(u64::try_from(random_delay(&random).as_millis()).unwrap() / 2).await;
+        wait_for_suspects(&database).await;
         let hit = kills % 2;
         tokio::task::block_in_place(|| {
             instances[hit].kill();
@@ -95,15 +95,15 @@ async fn kills_of_two_instances_leave_one_run_and_one_handle_for_each_key() {
         }
     }
     println!("{kills} kills");
-    assert!(kills > 0, "nothing was killed");
-    assert_eq!(handles.len(), keys, "a handle for each key");
+    assert!(kills > 0, "no instance was killed");
+    assert_eq!(handles.len(), keys, "one handle per key");
     let unfinished = "SELECT count(*) FROM runs WHERE finished_at IS NULL";
     let ended = async {
         while database.scalar(unfinished).await != "0" {
             pause(100).await;
         }
     };
-    kernel::timeout(&SystemClock::new(), ENDED, ended).await.expect("a run has not ended");
+    kernel::timeout(&SystemClock::new(), ENDED, ended).await.expect("every run to end");
     for (sql, expected) in [
         ("SELECT count(*) FROM runs WHERE trigger = 'app'", keys),
         ("SELECT count(*) FROM runs WHERE status = 'succeeded'", keys),
@@ -155,9 +155,9 @@ async fn duplicates(addresses: &[String; 2], key: usize) -> Vec<String> {
 pub(super) async fn start(address: &str, key: usize) -> String {
     let body = json!({"n": key}).to_string();
     loop {
-        let asked =
+        let response =
             ask(address, "POST", "/__service/workflows/form/runs", &format!("key-{key}"), &body).await;
-        match asked {
+        match response {
             Some((202, answer)) => return answer["handle"].as_str().unwrap().to_owned(),
             // The instance is killed, shutting down, or starting.
             None | Some((503, _)) => pause(50).await,

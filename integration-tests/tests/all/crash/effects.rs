@@ -38,7 +38,7 @@ struct Hit {
 type Hits = Arc<Mutex<Vec<Hit>>>;
 
 /// A server that accepts every request, and is slow to respond.
-async fn outside() -> (SocketAddr, Hits) {
+async fn external_server() -> (SocketAddr, Hits) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, hits) = (listener.local_addr().unwrap(), Hits::default());
     let serving = Arc::clone(&hits);
@@ -74,12 +74,12 @@ async fn serve(stream: &mut TcpStream, hits: &Hits) -> Option<()> {
 }
 
 /// Four calls in sequence; the output has the outcome of each.
-fn graph(outside: SocketAddr) -> Value {
+fn graph(external_server: SocketAddr) -> Value {
     let call = |name: &str, method: &str, idempotent: bool| {
         json!({"name": name, "type": "http_request", "method": method, "idempotent": idempotent, "on_error": "continue",
-               "url": format!("http://{outside}/{name}/{{{{ run.id }}}}")})
+               "url": format!("http://{external_server}/{name}/{{{{ run.id }}}}")})
     };
-    let said = |name: &str| {
+    let outcome = |name: &str| {
         format!(
             "{{{{ results.{name}.error.code if results.{name}.error is defined else results.{name}.status }}}}"
         )
@@ -91,13 +91,13 @@ fn graph(outside: SocketAddr) -> Value {
         call("read", "GET", false),
         call("last", "DELETE", false),
     ];
-    let output = ["once", "again", "read", "last"].map(|name| (name.to_owned(), Value::from(said(name))));
+    let output = ["once", "again", "read", "last"].map(|name| (name.to_owned(), Value::from(outcome(name))));
     graphs::chain(&nodes, Some(Value::Object(output.into_iter().collect())))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kills_repeat_nothing_outside_that_has_completed_and_every_run_ends() {
-    let (address, hits) = outside().await;
+async fn kills_repeat_no_completed_external_call_and_every_run_ends() {
+    let (address, hits) = external_server().await;
     let database = TestDatabase::create().await;
     database.execute(SLOW_DISK).await.unwrap();
     let folder = folder("effects");
@@ -107,21 +107,21 @@ async fn kills_repeat_nothing_outside_that_has_completed_and_every_run_ends() {
     println!("CALLBOARD_CRASH_SEED={seed} ({kills} kills, {})", folder.display());
     let random = SeededRandom::new(seed);
     let mut oracle = Oracle::start(service.address(), &folder, 0, 0);
-    oracle.starting(true, || service.start());
+    oracle.measure_start(true, || service.start());
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
     let new = CreateWorkflow { name: "effects".into(), handle: None, description: None, tags: Vec::new() };
     let workflow = client.create_workflow(&new).await.unwrap().id;
     let version = CreateVersion { graph: graph(address), runnable_config: None, metadata: None, notes: None };
     client.save_version(&workflow, &version).await.unwrap();
-    let over = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::new(AtomicBool::new(false));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
-            let (client, workflow, over) = (client.clone(), workflow.clone(), Arc::clone(&over));
-            tokio::spawn(async move { keep_beginning(&client, &workflow, number, &over).await })
+            let (client, workflow, stopped) = (client.clone(), workflow.clone(), Arc::clone(&stopped));
+            tokio::spawn(async move { keep_starting(&client, &workflow, number, &stopped).await })
         })
         .collect();
     kill_on(kills, &random, &mut service, &mut oracle);
-    over.store(true, Ordering::Relaxed);
+    stopped.store(true, Ordering::Relaxed);
     let mut runs = Vec::new();
     for client in clients {
         runs.extend(client.await.unwrap());
@@ -134,23 +134,23 @@ async fn kills_repeat_nothing_outside_that_has_completed_and_every_run_ends() {
         "{} runs were acknowledged; of {unknown} calls it was not known whether they were made",
         runs.len()
     );
-    assert!(runs.len() > CLIENTS, "hardly anything was begun");
+    assert!(runs.len() > CLIENTS, "too few runs were started");
     let unfinished = database.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await;
-    assert_eq!(unfinished, "0", "also what was never acknowledged ends");
+    assert_eq!(unfinished, "0", "unacknowledged runs end, too");
     service.stop();
 }
 
 /// Starts one run after another, each with a key, and repeats each start until it is acknowledged, despite kills.
-async fn keep_beginning(client: &Client, workflow: &str, number: usize, over: &AtomicBool) -> Vec<String> {
+async fn keep_starting(client: &Client, workflow: &str, number: usize, stopped: &AtomicBool) -> Vec<String> {
     let mut runs = Vec::new();
     for count in 0.. {
-        if over.load(Ordering::Relaxed) {
+        if stopped.load(Ordering::Relaxed) {
             break;
         }
         let options = client::RunOptions { wait: None, idempotency_key: Some(format!("{number}-{count}")) };
         let run = loop {
             match client.begin_run(workflow, &CreateRun::default(), &options).await {
-                Ok(begun) => break begun.run.id,
+                Ok(created) => break created.run.id,
                 Err(_) => pause(20).await,
             }
         };
@@ -192,7 +192,7 @@ async fn judge(client: &Client, run: &str, hits: &Hits) -> usize {
             Some("node.outcome_unknown") => {
                 unknown += 1;
                 assert!(["once", "last"].contains(&name.as_str()), "{at}");
-                assert!(mine.len() <= 1, "done twice: {at}");
+                assert!(mine.len() <= 1, "called twice: {at}");
             }
             _ => {
                 assert_eq!(outcome, &json!(200), "{at}");
@@ -200,13 +200,13 @@ async fn judge(client: &Client, run: &str, hits: &Hits) -> usize {
                 assert!(if once { mine.len() == 1 } else { !mine.is_empty() }, "{at}");
                 assert!(
                     mine.iter().all(|hit| hit.at <= completed[name.as_str()]),
-                    "again behind its end: {at}"
+                    "called again after its end: {at}"
                 );
             }
         }
         assert!(
             mine.iter().all(|hit| !hit.key.is_empty() && hit.key == mine[0].key),
-            "one key for all: {at}"
+            "all attempts share one key: {at}"
         );
     }
     unknown

@@ -11,12 +11,12 @@ use super::service::Service;
 use super::{folder, runs};
 
 #[tokio::test]
-async fn an_attempt_that_a_kill_cuts_off_is_in_the_trace() {
+async fn an_attempt_interrupted_by_a_kill_is_in_the_trace() {
     let database = TestDatabase::create().await;
     let folder = folder("interrupted");
     let mut service = Service::new(&folder, Some(database.dsn()));
     let mut oracle = Oracle::start(service.address(), &folder, 0, 0);
-    oracle.starting(true, || service.start());
+    oracle.measure_start(true, || service.start());
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
     let new = CreateWorkflow { name: "slow".into(), handle: None, description: None, tags: Vec::new() };
     let workflow = client.create_workflow(&new).await.unwrap().id;
@@ -33,15 +33,15 @@ async fn an_attempt_that_a_kill_cuts_off_is_in_the_trace() {
     client.save_version(&workflow, &version).await.unwrap();
     let options = RunOptions { wait: None, idempotency_key: None };
     let run = client.begin_run(&workflow, &CreateRun::default(), &options).await.unwrap().run.id;
-    let begun = "SELECT (coalesce(string_agg(frames, ''), '') LIKE '%step_started%\"model\"%'
+    let both_started = "SELECT (coalesce(string_agg(frames, ''), '') LIKE '%step_started%\"model\"%'
                      AND EXISTS (SELECT FROM run_steps WHERE node = 'wait'))::text FROM stream_events";
-    until("both begin", async || database.scalar(begun).await == "true").await;
+    until("both steps to start", async || database.scalar(both_started).await == "true").await;
     service.kill();
-    oracle.starting(false, || service.start());
+    oracle.measure_start(false, || service.start());
     // A new client, without the old connections.
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
     let trace = async || client.trace(&run).await.unwrap().interrupted;
-    until("the run goes on", async || !trace().await.is_empty()).await;
+    until("the run to resume", async || !trace().await.is_empty()).await;
     client.cancel_run(&run).await.unwrap();
     assert_eq!(runs::ended(&client, &run, runs::LIMIT).await["status"], "cancelled");
     let cut = trace().await;

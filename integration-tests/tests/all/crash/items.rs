@@ -28,7 +28,7 @@ pub(super) fn nodes() -> Vec<Value> {
     };
     let task = json!({"name": "task", "type": "show", "kind": "task", "key": "task",
                       "task": {"type": "thought", "content": "{{ inputs.message }}"}});
-    let gone = json!({"name": "gone", "type": "show", "kind": "task", "key": "task", "task": null});
+    let removed = json!({"name": "gone", "type": "show", "kind": "task", "key": "task", "task": null});
     let named = json!({"name": "named", "type": "thread", "title": "Case {{ inputs.message }}"});
     let card = |name: &str, text: &str, more: bool| {
         let text = json!({"type": "Text", "id": "t", "value": text, "streaming": more});
@@ -53,7 +53,7 @@ pub(super) fn nodes() -> Vec<Value> {
         say("three", "more."),
         list("more", &["read", "asked"]),
         wait("w5"),
-        gone,
+        removed,
         wait("w6"),
         card("complete", "Packed.", false),
         wait("w8"),
@@ -81,7 +81,7 @@ impl Reader {
                 self.items.push(item);
             }
             ChatEvent::ItemUpdated { item_id, update } => {
-                let place = self.place(&item_id).expect("an item that was added");
+                let place = self.place(&item_id).expect("an item added before");
                 update.apply(&mut self.items[place].body);
             }
             ChatEvent::ItemDone { item } | ChatEvent::ItemReplaced { item } => match self.place(&item.id) {
@@ -89,7 +89,7 @@ impl Reader {
                 None => self.items.push(item),
             },
             ChatEvent::ItemRemoved { item_id } => {
-                let place = self.place(&item_id).expect("an item that was added");
+                let place = self.place(&item_id).expect("an item added before");
                 self.items.remove(place);
             }
             ChatEvent::ThreadCreated { thread } | ChatEvent::ThreadUpdated { thread } => {
@@ -102,12 +102,12 @@ impl Reader {
 }
 
 #[tokio::test]
-async fn a_kill_at_any_event_of_a_turn_doubles_and_loses_no_item() {
+async fn a_kill_at_any_event_duplicates_and_loses_no_item() {
     let database = TestDatabase::create().await;
     let folder = folder("items");
     let mut service = Service::new(&folder, Some(database.dsn()));
     let mut oracle = Oracle::start(service.address(), &folder, 0, 0);
-    oracle.starting(true, || service.start());
+    oracle.measure_start(true, || service.start());
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
     let workflow = workflows::publish(&client, "items", &nodes()).await;
     for killed_after in (4..=22).step_by(2) {
@@ -123,11 +123,11 @@ async fn a_kill_at_any_event_of_a_turn_doubles_and_loses_no_item() {
                 reader.read(event.event);
                 if sequence == killed_after {
                     service.kill();
-                    oracle.starting(false, || service.start());
+                    oracle.measure_start(false, || service.start());
                 }
             }
         };
-        kernel::timeout(&SystemClock::new(), LIMIT, all).await.expect("the turn is never ended");
+        kernel::timeout(&SystemClock::new(), LIMIT, all).await.expect("the turn to end");
         let thread = reader.items[0].thread_id.clone();
         let mut head = client.thread(&workflow, &thread).await.unwrap();
         let stored = std::mem::take(&mut head.items).data;
@@ -151,6 +151,6 @@ async fn a_kill_at_any_event_of_a_turn_doubles_and_loses_no_item() {
         assert_eq!((stored.len(), lists), (6, vec![2]), "killed after {killed_after} events");
     }
     let hidden = "SELECT concat_ws(' ', count(*), count(DISTINCT thread_id)) FROM thread_items WHERE content LIKE '%hidden_context_item%'";
-    assert_eq!(database.scalar(hidden).await, "10 10", "one a turn");
+    assert_eq!(database.scalar(hidden).await, "10 10", "one per turn");
     service.stop();
 }

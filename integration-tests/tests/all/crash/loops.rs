@@ -17,12 +17,12 @@ use crate::training;
 const SLOW: &str = "practice/rewrite@10000ms";
 
 /// A service that is killed, and its database.
-struct Loop {
+struct CrashLoop {
     service: Service,
     database: TestDatabase,
 }
 
-impl Loop {
+impl CrashLoop {
     async fn start(name: &str) -> Self {
         let database = TestDatabase::create().await;
         let mut service = Service::new(&folder(name), Some(database.dsn()));
@@ -48,14 +48,17 @@ impl Loop {
         self.database.scalar(&format!("SELECT count(*) FROM {of}")).await.parse().unwrap()
     }
 
-    async fn counts(&self, of: &str, count: usize) {
+    async fn until_count(&self, of: &str, count: usize) {
         until(of, async || self.count(of).await == count).await;
     }
 
     /// Waits until one suspect executes; returns it.
     async fn suspect(&self) -> String {
-        self.counts("run_crashes c JOIN runs r ON r.id = c.run_id WHERE alone AND finished_at IS NULL", 1)
-            .await;
+        self.until_count(
+            "run_crashes c JOIN runs r ON r.id = c.run_id WHERE alone AND finished_at IS NULL",
+            1,
+        )
+        .await;
         let alone = "SELECT run_id FROM run_crashes c JOIN runs r ON r.id = c.run_id WHERE alone AND finished_at IS NULL";
         self.database.scalar(alone).await
     }
@@ -96,8 +99,8 @@ async fn evaluation(client: &Client) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn runs_of_every_kind_that_survive_no_life_fail_one_by_one() {
-    let mut t = Loop::start("loops").await;
+async fn runs_that_crash_every_process_fail_one_by_one() {
+    let mut t = CrashLoop::start("loops").await;
     let client = t.client();
     turn(&client).await;
     let evaluation = evaluation(&client).await;
@@ -107,20 +110,20 @@ async fn runs_of_every_kind_that_survive_no_life_fail_one_by_one() {
     let steps = json!({"name": "each", "type": "for_each", "items": "{{ range(5000) }}", "concurrency": 1,
                        "body": {"type": "delay", "seconds": 0.1}});
     let survivor = t.run(graphs::chain(&[steps], None)).await;
-    t.counts("runs WHERE status = 'running'", 5).await;
+    t.until_count("runs WHERE status = 'running'", 5).await;
     let steps = format!("run_steps WHERE run_id = '{survivor}' AND finished_at IS NOT NULL");
     let mut failed = 0;
     for life in 1.. {
         // A run that stores a row in each life is never blamed.
         let before = t.count(&steps).await;
-        until("a row", async || t.count(&steps).await > before).await;
+        until("another step row", async || t.count(&steps).await > before).await;
         let suspect = if life > 2 { Some(t.suspect().await) } else { None };
         t.crash().await;
         if let Some(suspect) = suspect {
             failed += 1;
             let code =
                 format!("runs WHERE id = '{suspect}' AND status = 'failed' AND error LIKE '%run.crashed%'");
-            t.counts(&code, 1).await;
+            t.until_count(&code, 1).await;
         }
         assert_eq!(t.count("runs WHERE finished_at IS NOT NULL").await, failed, "in life {life}");
         if failed == 4 {
@@ -136,31 +139,31 @@ async fn runs_of_every_kind_that_survive_no_life_fail_one_by_one() {
         "{record}"
     );
     let error = "stream_events e JOIN streams s ON s.id = e.stream_id AND s.thread_id IS NOT NULL WHERE frames LIKE '%\"type\":\"error\"%'";
-    assert_eq!(t.count(error).await, 1, "the reader of the turn learns of its end");
+    assert_eq!(t.count(error).await, 1, "the reader of the turn receives its end");
     client.cancel_run(&survivor).await.unwrap();
     assert_eq!(ended(&client, &survivor, LIMIT).await["status"], "cancelled");
     t.service.stop();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_suspect_that_waits_can_be_stopped_and_a_shutdown_clears_all() {
-    let mut t = Loop::start("suspects").await;
+async fn waiting_suspects_can_be_stopped_and_a_shutdown_clears_all() {
+    let mut t = CrashLoop::start("suspects").await;
     let runs = [t.run(graphs::chain(&[slow()], None)).await, t.run(graphs::chain(&[slow()], None)).await];
-    t.counts("runs WHERE status = 'running'", 2).await;
+    t.until_count("runs WHERE status = 'running'", 2).await;
     t.crash().await;
     t.crash().await;
-    let alone = t.suspect().await;
-    let waiting = runs.iter().find(|run| **run != alone).unwrap();
+    let suspect = t.suspect().await;
+    let waiting = runs.iter().find(|run| **run != suspect).unwrap();
     t.client().cancel_run(waiting).await.unwrap();
     assert_eq!(ended(&t.client(), waiting, LIMIT).await["status"], "cancelled");
-    assert_eq!(t.suspect().await, alone);
+    assert_eq!(t.suspect().await, suspect);
     t.service.shut_down();
     t.service.start();
     ready(&t.service.base()).await;
-    assert_eq!(t.count(&format!("run_crashes WHERE run_id = '{alone}'")).await, 0);
+    assert_eq!(t.count(&format!("run_crashes WHERE run_id = '{suspect}'")).await, 0);
     t.crash().await;
-    t.counts(&format!("run_crashes WHERE run_id = '{alone}' AND ends = 1 AND NOT alone"), 1).await;
-    t.client().cancel_run(&alone).await.unwrap();
-    assert_eq!(ended(&t.client(), &alone, LIMIT).await["status"], "cancelled");
+    t.until_count(&format!("run_crashes WHERE run_id = '{suspect}' AND ends = 1 AND NOT alone"), 1).await;
+    t.client().cancel_run(&suspect).await.unwrap();
+    assert_eq!(ended(&t.client(), &suspect, LIMIT).await["status"], "cancelled");
     t.service.stop();
 }

@@ -56,7 +56,7 @@ fn the_oracle_finds_every_planted_bug() {
 }
 
 #[tokio::test]
-async fn kills_lose_nothing_with_an_outside_database() {
+async fn kills_lose_nothing_with_an_external_database() {
     let database = TestDatabase::create().await;
     database.execute(SLOW_DISK).await.unwrap();
     let folder = folder("outside");
@@ -78,7 +78,7 @@ async fn kills_lose_nothing_with_the_embedded_database() {
         }
     };
     play(service, &folder, number("CALLBOARD_CRASH_KILLS", 5).min(5), tables, with_it).await;
-    assert_eq!(service::embedded_dsn(&data), None, "the orphan that was taken over outlived an orderly stop");
+    assert_eq!(service::embedded_dsn(&data), None, "the adopted database outlived a graceful shutdown");
 }
 
 /// Chats, kills, and compares. `tables` is called once the database runs; `also` performs the additional part of a
@@ -94,12 +94,12 @@ async fn play(
     println!("CALLBOARD_CRASH_SEED={seed} ({kills} kills, {})", folder.display());
     let random = SeededRandom::new(seed);
     let mut oracle = Oracle::start(service.address(), folder, number("CALLBOARD_CRASH_CLIENTS", 8), seed);
-    oracle.starting(true, || service.start());
+    oracle.measure_start(true, || service.start());
     let workflows = workflows::create(&service.base()).await;
-    oracle.go(&workflows);
+    oracle.start_clients(&workflows);
     let (mut quickest, mut slowest) = (f64::INFINITY, 0.0_f64);
     let mut snapshot = None;
-    let mut moments = Moments::default();
+    let mut moments = KillDelays::default();
     for kill in 0..kills {
         std::thread::sleep(moments.next(&random));
         if kill == kills / 2 {
@@ -108,7 +108,7 @@ async fn play(
         }
         service.kill();
         also(kill);
-        let took = oracle.starting(false, || service.start());
+        let took = oracle.measure_start(false, || service.start());
         (quickest, slowest) = (quickest.min(took), slowest.max(took));
     }
     println!("{}", oracle.finish());
@@ -122,37 +122,37 @@ async fn play(
 
 /// Kills at random moments while the test's other tasks continue.
 fn kill_on(kills: u64, random: &SeededRandom, service: &mut Service, oracle: &mut Oracle) {
-    let mut moments = Moments::default();
+    let mut moments = KillDelays::default();
     for _ in 0..kills {
         tokio::task::block_in_place(|| std::thread::sleep(moments.next(random)));
         service.kill();
-        tokio::task::block_in_place(|| oracle.starting(false, || service.start()));
+        tokio::task::block_in_place(|| oracle.measure_start(false, || service.start()));
     }
 }
 
 /// Random moments, never two early ones in a row: a run that stores nothing in three lives would fail with
 /// `run.crashed`.
 #[derive(Default)]
-struct Moments {
+struct KillDelays {
     was_early: bool,
 }
 
-impl Moments {
+impl KillDelays {
     fn next(&mut self, random: &SeededRandom) -> Duration {
-        let drawn = moment(random);
-        let moment = if self.was_early { drawn.max(LATE) } else { drawn };
-        self.was_early = moment < LATE;
-        moment
+        let drawn = random_delay(random);
+        let delay = if self.was_early { drawn.max(LATE) } else { drawn };
+        self.was_early = delay < LATE;
+        delay
     }
 }
 
 /// Waits for runs that have survived two kills without progress: after one more, they would fail with `run.crashed`.
-async fn suspects_end(database: &TestDatabase) {
+async fn wait_for_suspects(database: &TestDatabase) {
     let suspects = "SELECT count(*) FROM run_crashes c JOIN runs r ON r.id = c.run_id WHERE c.ends > 1 AND r.finished_at IS NULL";
     until("every suspect has ended", async || database.scalar(suspects).await == "0").await;
 }
 
-fn moment(random: &SeededRandom) -> Duration {
+fn random_delay(random: &SeededRandom) -> Duration {
     let mut bytes = [0; 8];
     random.fill(&mut bytes).unwrap();
     let span = MOMENTS.end() - MOMENTS.start() + 1;
@@ -165,10 +165,10 @@ fn seed() -> u64 {
     number("CALLBOARD_CRASH_SEED", u64::from_le_bytes(bytes) >> 16)
 }
 
-fn number(variable: &str, otherwise: u64) -> u64 {
+fn number(variable: &str, default: u64) -> u64 {
     match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text}")),
-        Err(_) => otherwise,
+        Err(_) => default,
     }
 }
 

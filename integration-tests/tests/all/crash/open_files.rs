@@ -17,7 +17,7 @@ async fn get(address: SocketAddr, path: &str) -> RawAnswer {
 }
 
 #[tokio::test]
-async fn at_the_limit_of_open_files_only_health_checks_are_answered() {
+async fn only_health_checks_are_answered_at_the_open_file_limit() {
     let database = TestDatabase::create().await;
     let folder = folder("open_files");
     let mut service = Service::new(&folder, Some(database.dsn()));
@@ -25,7 +25,8 @@ async fn at_the_limit_of_open_files_only_health_checks_are_answered() {
     service.start();
     let address: SocketAddr = service.address().parse().unwrap();
     let health = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
-    until("the service", async || health.ready().await.is_ok_and(|answer| answer.status == 200)).await;
+    until("the service to be ready", async || health.ready().await.is_ok_and(|answer| answer.status == 200))
+        .await;
     drop(health);
     let json = [("content-type", "application/json")];
     let made = Raw::connect(address).await.request("POST", "/api/workflows", &json, r#"{"name": "w"}"#).await;
@@ -53,6 +54,6 @@ async fn at_the_limit_of_open_files_only_health_checks_are_answered() {
     }
     assert!(service.logged().contains("open files"), "{}", service.logged());
     drop(open);
-    until("room for requests", async || get(address, "/api/workflows").await.status == 200).await;
+    until("capacity for requests", async || get(address, "/api/workflows").await.status == 200).await;
     service.stop();
 }

@@ -16,7 +16,7 @@ fn script() -> Command {
     let found = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
         let install = std::env::var("CALLBOARD_MISSING_PYTHON3");
-        panic!("no python3: run `{}`", install.as_deref().unwrap_or("cargo xtask test"));
+        panic!("python3 is not installed: run `{}`", install.as_deref().unwrap_or("cargo xtask test"));
     }
     let mut command = Command::new("python3");
     command.arg("-B").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/oracle/chat_oracle.py"));
@@ -41,11 +41,11 @@ pub(super) fn audit(folder: &Path, stored: &str, snapshot: &str) {
     succeeds(&mut audit, "the audit");
 }
 
-fn succeeds(command: &mut Command, what: &str) {
+fn succeeds(command: &mut Command, program: &str) {
     let output = command.output().unwrap();
     println!("{}", String::from_utf8_lossy(&output.stdout));
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{what} found something, see above: {command:?} {errors}");
+    assert!(output.status.success(), "{program} reported problems, see above: {command:?} {errors}");
 }
 
 fn history(folder: &Path) -> PathBuf {
@@ -80,8 +80,8 @@ impl Oracle {
 
     /// Starts a process and waits until the oracle finds it ready; returns the seconds. The first start also creates
     /// the database, so it is not measured.
-    pub(super) fn starting(&mut self, first: bool, start: impl FnOnce()) -> f64 {
-        self.tell(if first { "starting cold" } else { "starting" });
+    pub(super) fn measure_start(&mut self, first: bool, start: impl FnOnce()) -> f64 {
+        self.write_command(if first { "starting cold" } else { "starting" });
         start();
         let answer = self.answer();
         answer["ready"].as_f64().unwrap_or_else(|| {
@@ -92,28 +92,28 @@ impl Oracle {
     }
 
     /// Starts the clients' chats with these workflows.
-    pub(super) fn go(&mut self, chosen: &Value) {
+    pub(super) fn start_clients(&mut self, chosen: &Value) {
         let file = workflows(&self.folder);
         std::fs::write(&file, chosen.to_string()).unwrap();
-        self.tell(&format!("go {}", file.display()));
+        self.write_command(&format!("go {}", file.display()));
         self.answer();
     }
 
     /// Announces a snapshot of the tables.
     pub(super) fn mark(&mut self, name: &str) {
-        self.tell(&format!("mark {name}"));
+        self.write_command(&format!("mark {name}"));
         self.answer();
     }
 
     /// Waits for the end of every turn; returns the oracle's report.
     pub(super) fn finish(&mut self) -> Value {
-        self.tell("finish");
+        self.write_command("finish");
         let report = self.answer();
         assert!(self.process.wait().unwrap().success());
         report
     }
 
-    fn tell(&mut self, command: &str) {
+    fn write_command(&mut self, command: &str) {
         let input = self.process.stdin.as_mut().unwrap();
         writeln!(input, "{command}").unwrap();
         input.flush().unwrap();
@@ -122,7 +122,8 @@ impl Oracle {
     fn answer(&mut self) -> Value {
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("the oracle has ended; it said {line:?}"))
+        serde_json::from_str(&line)
+            .unwrap_or_else(|_| panic!("the oracle has ended; its last line was {line:?}"))
     }
 }
 

@@ -18,7 +18,7 @@ use super::oracle::{self, Oracle};
 use super::runs::{self, Acknowledged};
 use super::service::Service;
 use super::tables::Tables;
-use super::{Moments, SLOW_DISK, folder, moment, number, seed, workflows};
+use super::{KillDelays, SLOW_DISK, folder, number, random_delay, seed, workflows};
 
 /// Clients of each kind, each with one chat or run at a time.
 const CLIENTS: usize = 3;
@@ -30,13 +30,13 @@ const LIMIT: Duration = Duration::from_secs(300);
 const ADOPTED: Duration = Duration::from_secs(40);
 
 /// A message that waits for a person, for the final check.
-struct Asked {
+struct OpenTurn {
     thread: String,
     message: String,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
+async fn kills_of_either_instance_lose_and_cut_nothing() {
     let database = TestDatabase::create().await;
     database.execute(SLOW_DISK).await.unwrap();
     let folder = folder("pair");
@@ -48,7 +48,7 @@ async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
     let random = SeededRandom::new(seed);
     let mut oracle = Oracle::start(&balancer.address(), &folder, number("CALLBOARD_CRASH_CLIENTS", 4), seed);
     for service in &mut instances {
-        tokio::task::block_in_place(|| oracle.starting(true, || service.start()));
+        tokio::task::block_in_place(|| oracle.measure_start(true, || service.start()));
     }
     let client = Client::builder(&balancer.base()).keep_cookies(false).build().unwrap();
     let chats = workflows::create(&balancer.base()).await;
@@ -60,34 +60,34 @@ async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
     let desk =
         workflows::publish(&client, "desk", &[ask, json!({"name": "ok", "type": "wait_for_input"}), say])
             .await;
-    tokio::task::block_in_place(|| oracle.go(&chats));
+    tokio::task::block_in_place(|| oracle.start_clients(&chats));
 
-    let over = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::new(AtomicBool::new(false));
     let runs: Vec<_> = (0..CLIENTS)
         .map(|number| {
-            let (client, shapes, over) = (client.clone(), Arc::clone(&shapes), Arc::clone(&over));
-            tokio::spawn(async move { runs::keep_beginning(&client, &shapes, (number, 300), &over).await })
+            let (client, shapes, stopped) = (client.clone(), Arc::clone(&shapes), Arc::clone(&stopped));
+            tokio::spawn(async move { runs::keep_starting(&client, &shapes, (number, 300), &stopped).await })
         })
         .collect();
     let waiting: Vec<_> = (0..CLIENTS)
         .map(|number| {
-            let (client, approval, over) = (client.clone(), approval.clone(), Arc::clone(&over));
-            tokio::spawn(async move { keep_waiting(&client, &approval, number, &over).await })
+            let (client, approval, stopped) = (client.clone(), approval.clone(), Arc::clone(&stopped));
+            tokio::spawn(async move { keep_waiting(&client, &approval, number, &stopped).await })
         })
         .collect();
-    let asking: Vec<_> = (0..CLIENTS)
+    let chatting: Vec<_> = (0..CLIENTS)
         .map(|number| {
-            let (client, desk, over) = (client.clone(), desk.clone(), Arc::clone(&over));
-            tokio::spawn(async move { keep_asking(&client, &desk, number, &over).await })
+            let (client, desk, stopped) = (client.clone(), desk.clone(), Arc::clone(&stopped));
+            tokio::spawn(async move { keep_asking(&client, &desk, number, &stopped).await })
         })
         .collect();
     let done = Arc::new(AtomicBool::new(false));
     let person = tokio::spawn(answer_all(client.clone(), [approval, desk.clone()], Arc::clone(&done)));
 
-    let mut moments = Moments::default();
+    let mut moments = KillDelays::default();
     for kill in 0..kills {
         let wait = moments.next(&random);
-        let hit = usize::from(moment(&random).as_millis().is_multiple_of(2));
+        let hit = usize::from(random_delay(&random).as_millis().is_multiple_of(2));
         tokio::task::block_in_place(|| {
             std::thread::sleep(wait);
             instances[hit].kill();
@@ -102,22 +102,26 @@ async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
             };
             let _ = kernel::timeout(&SystemClock::new(), ADOPTED, adopting).await;
         }
-        tokio::task::block_in_place(|| oracle.starting(false, || instances[hit].start()));
+        tokio::task::block_in_place(|| oracle.measure_start(false, || instances[hit].start()));
         // Usually both are alive; the balancer's response would be from either.
         if kill % 4 != 3 {
-            let own = Client::builder(&instances[hit].base()).keep_cookies(false).build().unwrap();
+            let direct = Client::builder(&instances[hit].base()).keep_cookies(false).build().unwrap();
             until("the instance is ready", async || {
-                own.ready().await.is_ok_and(|answer| answer.status == 200)
+                direct.ready().await.is_ok_and(|answer| answer.status == 200)
             })
             .await;
         }
     }
-    over.store(true, Ordering::Relaxed);
+    stopped.store(true, Ordering::Relaxed);
     println!("{}", tokio::task::block_in_place(|| oracle.finish()));
-    let runs: Vec<Acknowledged> = joined(runs).await;
-    let (waited, asked): (Vec<(String, usize)>, Vec<Asked>) = (joined(waiting).await, joined(asking).await);
-    println!("{} runs, {} that waited, {} turns that waited", runs.len(), waited.len(), asked.len());
-    assert!(runs.len().min(waited.len()).min(asked.len()) > CLIENTS, "hardly anything was begun");
+    let runs: Vec<Acknowledged> = join_clients(runs).await;
+    let (waited, open_turns): (Vec<(String, usize)>, Vec<OpenTurn>) =
+        (join_clients(waiting).await, join_clients(chatting).await);
+    println!("{} runs, {} that waited, {} turns that waited", runs.len(), waited.len(), open_turns.len());
+    assert!(
+        runs.len().min(waited.len()).min(open_turns.len()) > CLIENTS,
+        "too few runs and turns were started"
+    );
     runs::judge_all(&client, &runs).await;
     let mut longest = TimeDelta::zero();
     for (run, n) in &waited {
@@ -126,20 +130,20 @@ async fn kills_of_either_of_two_instances_lose_and_cut_nothing() {
         longest = longest.max(time(&ended["finished_at"]) - time(&ended["created_at"]));
     }
     println!("the longest of those that waited took {} s", longest.num_seconds());
-    for turn in &asked {
+    for turn in &open_turns {
         let items = client.thread(&desk, &turn.thread).await.unwrap().items.data;
         let texts: Vec<String> = items.iter().map(|item| item.as_message().unwrap().1).collect();
-        assert_eq!(texts, [turn.message.clone(), said(&turn.message)]);
+        assert_eq!(texts, [turn.message.clone(), expected_reply(&turn.message)]);
     }
     let adopted = adoptions(&instances);
     println!("{adopted} times one adopted what the other had executed");
-    assert!(kills < 2 || adopted > 0, "nothing was adopted");
+    assert!(kills < 2 || adopted > 0, "no run was adopted");
     let chats: Vec<&str> =
         chats.as_array().unwrap().iter().map(|chat| chat["id"].as_str().unwrap()).collect();
-    let stored = Tables::new(database.dsn().to_owned()).of(&chats).settled().await;
+    let stored = Tables::new(database.dsn().to_owned()).restricted_to(&chats).settled().await;
     done.store(true, Ordering::Relaxed);
     let twice = person.await.unwrap();
-    assert_eq!(twice, 0, "answers that were taken although another had been");
+    assert_eq!(twice, 0, "answers accepted after another answer");
     assert_eq!(database.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await, "0");
     for service in instances {
         tokio::task::block_in_place(|| service.stop());
@@ -157,11 +161,11 @@ fn time(value: &Value) -> DateTime<FixedOffset> {
     DateTime::parse_from_rfc3339(value.as_str().unwrap()).unwrap()
 }
 
-async fn joined<T>(tasks: Vec<tokio::task::JoinHandle<Vec<T>>>) -> Vec<T> {
+async fn join_clients<T>(tasks: Vec<tokio::task::JoinHandle<Vec<T>>>) -> Vec<T> {
     let mut all = Vec::new();
     for task in tasks {
         let ended = kernel::timeout(&SystemClock::new(), 2 * LIMIT, task).await;
-        all.extend(ended.expect("a client does not end").unwrap());
+        all.extend(ended.expect("every client to end").unwrap());
     }
     all
 }
@@ -185,33 +189,33 @@ async fn keep_waiting(
     client: &Client,
     workflow: &str,
     number: usize,
-    over: &AtomicBool,
+    stopped: &AtomicBool,
 ) -> Vec<(String, usize)> {
-    let mut begun = Vec::new();
+    let mut started = Vec::new();
     for count in 0.. {
-        if over.load(Ordering::Relaxed) {
+        if stopped.load(Ordering::Relaxed) {
             break;
         }
         let options = RunOptions { wait: None, idempotency_key: Some(format!("waits-{number}-{count}")) };
-        let wanted = CreateRun { inputs: Some(json!({"n": count})), ..CreateRun::default() };
+        let request = CreateRun { inputs: Some(json!({"n": count})), ..CreateRun::default() };
         let id = loop {
-            match client.begin_run(workflow, &wanted, &options).await {
-                Ok(begun) => break begun.run.id,
-                Err(error) => passing(&error),
+            match client.begin_run(workflow, &request, &options).await {
+                Ok(started) => break started.run.id,
+                Err(error) => assert_kill_error(&error),
             }
             pause(20).await;
         };
-        begun.push((id.clone(), count));
+        started.push((id.clone(), count));
         runs::ended(client, &id, LIMIT).await;
     }
-    begun
+    started
 }
 
 /// Chats with a workflow that waits for a person, one turn after another, and reads each to its end.
-async fn keep_asking(client: &Client, workflow: &str, number: usize, over: &AtomicBool) -> Vec<Asked> {
-    let mut asked = Vec::new();
+async fn keep_asking(client: &Client, workflow: &str, number: usize, stopped: &AtomicBool) -> Vec<OpenTurn> {
+    let mut turns = Vec::new();
     for count in 0.. {
-        if over.load(Ordering::Relaxed) {
+        if stopped.load(Ordering::Relaxed) {
             break;
         }
         let message = format!("paint wall {number}-{count}");
@@ -223,26 +227,26 @@ async fn keep_asking(client: &Client, workflow: &str, number: usize, over: &Atom
             loop {
                 match client.follow(workflow, &request, &options).await {
                     Ok(chat) => break chat.collect().await,
-                    Err(error) => passing(&error),
+                    Err(error) => assert_kill_error(&error),
                 }
                 pause(20).await;
             }
         };
         let turn = kernel::timeout(&SystemClock::new(), LIMIT, whole).await;
         let turn = turn.unwrap_or_else(|| panic!("{message} is not answered")).unwrap();
-        assert_eq!((turn.text, turn.error), (said(&message), None), "{message}");
-        asked.push(Asked { thread: turn.thread_id, message });
+        assert_eq!((turn.text, turn.error), (expected_reply(&message), None), "{message}");
+        turns.push(OpenTurn { thread: turn.thread_id, message });
     }
-    asked
+    turns
 }
 
-fn said(message: &str) -> String {
+fn expected_reply(message: &str) -> String {
     format!("Asking. You may {message}: yes it is.")
 }
 
 /// The person: answers all open questions until `done`. Returns the number of answers accepted after another one.
 async fn answer_all(client: Client, workflows: [String; 2], done: Arc<AtomicBool>) -> usize {
-    let mut taken = std::collections::HashSet::new();
+    let mut accepted = std::collections::HashSet::new();
     let mut twice = 0;
     while !done.load(Ordering::Relaxed) {
         for workflow in &workflows {
@@ -253,9 +257,9 @@ async fn answer_all(client: Client, workflows: [String; 2], done: Arc<AtomicBool
             };
             for run in waiting.data {
                 match client.answer_run(&run.id, "ok", &json!("yes")).await {
-                    Ok(_) => twice += usize::from(!taken.insert(run.id)),
+                    Ok(_) => twice += usize::from(!accepted.insert(run.id)),
                     Err(error) if error.status() == Some(409) => {}
-                    Err(error) => passing(&error),
+                    Err(error) => assert_kill_error(&error),
                 }
             }
         }
@@ -265,6 +269,6 @@ async fn answer_all(client: Client, workflows: [String; 2], done: Arc<AtomicBool
 }
 
 /// Asserts that an error is due to a kill: no connection, a broken one, or 503 from a starting instance.
-fn passing(error: &client::ClientError) {
+fn assert_kill_error(error: &client::ClientError) {
     assert!(error.status().is_none_or(|status| status == 503), "{error:?}");
 }

@@ -27,7 +27,7 @@ async fn an_answer_around_a_kill_continues_its_turn_once_or_is_not_stored() {
     let mut service = Service::new(&folder, Some(database.dsn()));
     service.set("SERVICE_CHAT_DISCONNECT_GRACE", "forever".to_owned());
     let mut oracle = Oracle::start(service.address(), &folder, 0, 0);
-    oracle.starting(true, || service.start());
+    oracle.measure_start(true, || service.start());
     let nodes = [
         json!({"name": "checking", "type": "reply", "text": "Checking. "}),
         json!({"name": "confirm", "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "Well?"}]}),
@@ -48,14 +48,15 @@ async fn an_answer_around_a_kill_continues_its_turn_once_or_is_not_stored() {
         let input = UserMessageInput::text(format!("m{number}"));
         let request = ChatRequest { operation: ChatOperation::CreateThread { input }, metadata: Map::new() };
         let mut turn = client.follow(&workflow, &request, &ChatOptions::default()).await.unwrap();
-        let mut asked = None;
+        let mut question = None;
         while let Some(event) = turn.next().await.unwrap() {
             let event = serde_json::to_value(&event.event).unwrap();
-            asked = event.get("item").filter(|item| item["type"] == "structured_input").cloned().or(asked);
+            question =
+                event.get("item").filter(|item| item["type"] == "structured_input").cloned().or(question);
         }
-        let asked = asked.expect("it asks");
+        let question = question.expect("the question to be sent");
         assert_eq!(database.scalar(asks).await, (number + 1).to_string());
-        let text = |name: &str| asked[name].as_str().unwrap().to_owned();
+        let text = |name: &str| question[name].as_str().unwrap().to_owned();
         let answer = json!({"values": [format!("v{number}")], "skipped": false});
         let answers = [("q".to_owned(), serde_json::from_value(answer).unwrap())].into();
         let input = InputSubmission { status: SubmissionStatus::Answered, answers };
@@ -71,7 +72,7 @@ async fn an_answer_around_a_kill_continues_its_turn_once_or_is_not_stored() {
         let heard = kernel::timeout(&SystemClock::new(), moment, async { sending.await.map(drop) }).await;
         service.kill();
         drop(heard);
-        oracle.starting(false, || service.start());
+        oracle.measure_start(false, || service.start());
         let stored = format!("SELECT count(*) FROM run_questions WHERE answer LIKE '%\"v{number}\"%'");
         let runs = format!("SELECT count(*) FROM runs WHERE inputs::json->>'message' = 'm{number}'");
         let continued = database.scalar(&stored).await;
@@ -85,14 +86,14 @@ async fn an_answer_around_a_kill_continues_its_turn_once_or_is_not_stored() {
         let open = format!(
             "SELECT count(*) FROM runs WHERE inputs::json->>'message' = 'm{number}' AND finished_at IS NULL"
         );
-        until("it ends", async || database.scalar(&open).await == "0").await;
+        until("the turn to end", async || database.scalar(&open).await == "0").await;
         assert_eq!(database.scalar(&runs).await, "2", "{number}");
-        let said = format!(
+        let reply_count = format!(
             "SELECT string_agg(i.content::json->>'type', ' ' ORDER BY i.id) FROM thread_items i WHERE i.thread_id =
                  (SELECT thread_id FROM runs WHERE inputs::json->>'message' = 'm{number}' LIMIT 1)"
         );
         let expected = "user_message assistant_message structured_input assistant_message assistant_message";
-        assert_eq!(database.scalar(&said).await, expected, "{number}");
+        assert_eq!(database.scalar(&reply_count).await, expected, "{number}");
     }
     service.stop();
 }

@@ -12,7 +12,7 @@ use wire::{CreateVersion, CreateWorkflow};
 
 use super::app_runs::{ready, start};
 use super::service::Service;
-use super::{SLOW_DISK, folder, moment, number, seed, suspects_end};
+use super::{SLOW_DISK, folder, number, random_delay, seed, wait_for_suspects};
 use crate::apps::runs::release;
 
 /// An app whose page runs a workflow that creates a record and changes it, with pauses around both.
@@ -59,7 +59,7 @@ async fn publish(base: &str, database: &TestDatabase) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kills_leave_one_record_for_each_run_that_stores_one() {
+async fn kills_leave_one_record_per_storing_run() {
     let database = TestDatabase::create().await;
     database.execute(SLOW_DISK).await.unwrap();
     let folder = folder("records");
@@ -84,8 +84,8 @@ async fn kills_leave_one_record_for_each_run_that_stores_one() {
     let unfinished = "SELECT count(*) FROM runs WHERE finished_at IS NULL";
     let mut kills = 0;
     while kills < 3 || kills < 30 && database.scalar(unfinished).await != "0" {
-        pause(u64::try_from(moment(&random).as_millis()).unwrap() / 2).await;
-        suspects_end(&database).await;
+        pause(u64::try_from(random_delay(&random).as_millis()).unwrap() / 2).await;
+        wait_for_suspects(&database).await;
         tokio::task::block_in_place(|| {
             service.kill();
             service.start();

@@ -22,12 +22,12 @@ const ONLY_THE_KEY: &str =
 
 /// The retry's run has the id that was reserved with the key, which may be older than the range that the lease covers.
 #[tokio::test]
-async fn a_retried_key_is_recovered_like_any_turn() {
+async fn a_retried_key_is_recovered_like_any_other_turn() {
     let database = TestDatabase::create().await;
     let folder = folder("retry");
     let mut service = Service::new(&folder, Some(database.dsn()));
     let mut oracle = Oracle::start(service.address(), &folder, 0, 0);
-    oracle.starting(true, || service.start());
+    oracle.measure_start(true, || service.start());
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
     let wait = json!({"name": "wait", "type": "delay", "seconds": 1});
     let say = json!({"name": "say", "type": "reply", "text": "You said: {{ inputs.message }}"});
@@ -39,15 +39,15 @@ async fn a_retried_key_is_recovered_like_any_turn() {
 
     service.kill();
     database.execute(ONLY_THE_KEY).await.unwrap();
-    oracle.starting(false, || service.start());
+    oracle.measure_start(false, || service.start());
     // The lease is renewed at the start, and states that nothing older is unfinished.
     std::thread::sleep(Duration::from_millis(500));
     let mut again = client.follow(&workflow, &request, &options).await.unwrap();
     again.next().await.unwrap().expect("the user's message");
     service.kill();
-    oracle.starting(false, || service.start());
+    oracle.measure_start(false, || service.start());
     let turn = kernel::timeout(&SystemClock::new(), LIMIT, again.collect()).await;
-    let turn = turn.expect("the retried turn is never ended").unwrap();
+    let turn = turn.expect("the retried turn to end").unwrap();
     assert_eq!((turn.text.as_str(), turn.error), ("You said: hi", None));
     assert_eq!(turn.stream_id, first.stream_id);
     assert_eq!(database.scalar("SELECT count(*) FROM thread_items").await, "2");

@@ -163,29 +163,29 @@ async fn kills_repeat_no_completed_step_and_every_run_ends() {
     println!("CALLBOARD_CRASH_SEED={seed} ({kills} kills, {})", folder.display());
     let random = SeededRandom::new(seed);
     let mut oracle = Oracle::start(service.address(), &folder, 0, 0);
-    oracle.starting(true, || service.start());
+    oracle.measure_start(true, || service.start());
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
     let workflows = Arc::new(create(&client).await);
-    let over = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::new(AtomicBool::new(false));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
-            let (client, workflows, over) = (client.clone(), Arc::clone(&workflows), Arc::clone(&over));
-            tokio::spawn(async move { keep_beginning(&client, &workflows, (number, 60), &over).await })
+            let (client, workflows, stopped) = (client.clone(), Arc::clone(&workflows), Arc::clone(&stopped));
+            tokio::spawn(async move { keep_starting(&client, &workflows, (number, 60), &stopped).await })
         })
         .collect();
     kill_on(kills, &random, &mut service, &mut oracle);
-    over.store(true, Ordering::Relaxed);
+    stopped.store(true, Ordering::Relaxed);
     let mut acknowledged = Vec::new();
     for client in clients {
         acknowledged.extend(client.await.unwrap());
     }
-    assert!(acknowledged.len() > CLIENTS, "hardly anything was begun");
+    assert!(acknowledged.len() > CLIENTS, "too few runs were started");
     println!("{} runs were acknowledged", acknowledged.len());
     let resumed = judge_all(&client, &acknowledged).await;
     println!("{resumed} lives went on after a kill");
     assert!(kills < 5 || resumed > 0, "no kill hit a run");
     let unfinished = database.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await;
-    assert_eq!(unfinished, "0", "also what was never acknowledged ends");
+    assert_eq!(unfinished, "0", "unacknowledged runs end, too");
     service.stop();
 }
 
@@ -205,15 +205,15 @@ pub(super) async fn create(client: &Client) -> Vec<String> {
 
 /// Starts one run after another, each with a key, and repeats each start until it is acknowledged, despite kills;
 /// `rest`: milliseconds in between.
-pub(super) async fn keep_beginning(
+pub(super) async fn keep_starting(
     client: &Client,
     workflows: &[String],
     (number, rest): (usize, u64),
-    over: &AtomicBool,
+    stopped: &AtomicBool,
 ) -> Vec<Acknowledged> {
     let mut acknowledged = Vec::new();
     for count in 0.. {
-        if over.load(Ordering::Relaxed) {
+        if stopped.load(Ordering::Relaxed) {
             break;
         }
         let (shape, n) = ((number + count) % workflows.len(), u64::try_from(count).unwrap());
@@ -290,7 +290,7 @@ async fn judge(client: &Client, run: &Acknowledged, shape: &Shape) -> usize {
         let visit = (node.clone(), payload["visit"].as_u64().unwrap_or_default());
         match event["type"].as_str().unwrap() {
             "step_started" => {
-                assert!(!completed.contains(&visit), "{at}: {visit:?} begins again after its end");
+                assert!(!completed.contains(&visit), "{at}: {visit:?} starts again after its end");
                 texts.remove(&node);
             }
             "step_completed" => assert!(completed.insert(visit.clone()), "{at}: {visit:?} completes twice"),
@@ -305,10 +305,10 @@ async fn judge(client: &Client, run: &Acknowledged, shape: &Shape) -> usize {
     let trace = ask(client, "GET", &format!("/api/runs/{}/trace", run.id), &[], &Value::Null).await.unwrap();
     for step in trace.json().unwrap()["steps"].as_array().unwrap() {
         assert!(!step["finished_at"].is_null(), "{at}: {step} has no end");
-        if let (Some(said), Some(text)) =
+        if let (Some(streamed), Some(text)) =
             (texts.get(step["node"].as_str().unwrap()), step["result"]["text"].as_str())
         {
-            assert_eq!(said, text, "{at}: the pieces of the last attempt");
+            assert_eq!(streamed, text, "{at}: the pieces of the last attempt");
         }
     }
     events.iter().filter(|event| event["payload"]["resumed"] == true).count()

@@ -115,7 +115,12 @@ impl Service {
     /// SIGKILL.
     pub(crate) fn kill(&mut self) {
         let mut process = self.process.take().unwrap();
-        assert_eq!(process.try_wait().unwrap(), None, "it ended by itself; see {}", self.log.display());
+        assert_eq!(
+            process.try_wait().unwrap(),
+            None,
+            "the service ended unexpectedly; see {}",
+            self.log.display()
+        );
         process.kill().unwrap();
         process.wait().unwrap();
     }
@@ -147,7 +152,7 @@ impl Service {
             }
             if waited > limit {
                 process.kill().unwrap();
-                panic!("still there after {limit:?}; see {}", self.log.display());
+                panic!("still running after {limit:?}; see {}", self.log.display());
             }
             std::thread::sleep(POLL);
             waited += POLL;

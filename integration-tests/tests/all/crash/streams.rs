@@ -19,7 +19,7 @@ use wire::chat::{ChatOperation, ChatRequest, Dialect, ItemBody, Thread, ThreadIt
 use super::items::{Reader, nodes};
 use super::oracle::Oracle;
 use super::service::Service;
-use super::{SLOW_DISK, folder, moment, number, seed, workflows};
+use super::{SLOW_DISK, folder, number, random_delay, seed, workflows};
 
 /// Concurrently read streams.
 const READERS: u64 = 20;
@@ -45,7 +45,7 @@ fn all_kinds() -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cuts_at_any_byte_and_kills_lose_and_double_nothing() {
+async fn cuts_at_any_byte_and_kills_lose_and_duplicate_nothing() {
     let database = TestDatabase::create().await;
     database.execute(SLOW_DISK).await.unwrap();
     let folder = folder("streams");
@@ -59,7 +59,7 @@ async fn cuts_at_any_byte_and_kills_lose_and_double_nothing() {
     let cutting = Balancer::cutting(addresses, of_cuts, CUT_WITHIN).await;
     let mut oracle = Oracle::start(&whole.address(), &folder, 0, seed);
     for service in &mut instances {
-        tokio::task::block_in_place(|| oracle.starting(true, || service.start()));
+        tokio::task::block_in_place(|| oracle.measure_start(true, || service.start()));
     }
     let client = Client::builder(&whole.base()).keep_cookies(false).build().unwrap();
     let workflow = workflows::publish(&client, "kinds", &all_kinds()).await;
@@ -77,17 +77,17 @@ async fn cuts_at_any_byte_and_kills_lose_and_double_nothing() {
             })
         })
         .collect();
-    let over = AtomicBool::new(false);
+    let stopped = AtomicBool::new(false);
     let killing = async {
         let mut kills = 0;
-        while !over.load(Ordering::Relaxed) {
-            pause(u64::try_from(moment(&random).as_millis()).unwrap() + 1_500).await;
+        while !stopped.load(Ordering::Relaxed) {
+            pause(u64::try_from(random_delay(&random).as_millis()).unwrap() + 1_500).await;
             let hit = kills % 2;
             tokio::task::block_in_place(|| instances[hit].kill());
-            tokio::task::block_in_place(|| oracle.starting(false, || instances[hit].start()));
-            let own = Client::builder(&instances[hit].base()).keep_cookies(false).build().unwrap();
+            tokio::task::block_in_place(|| oracle.measure_start(false, || instances[hit].start()));
+            let direct = Client::builder(&instances[hit].base()).keep_cookies(false).build().unwrap();
             until("the instance is ready", async || {
-                own.ready().await.is_ok_and(|answer| answer.status == 200)
+                direct.ready().await.is_ok_and(|answer| answer.status == 200)
             })
             .await;
             kills += 1;
@@ -99,17 +99,17 @@ async fn cuts_at_any_byte_and_kills_lose_and_double_nothing() {
         for reader in readers {
             read.extend(reader.await.unwrap());
         }
-        over.store(true, Ordering::Relaxed);
+        stopped.store(true, Ordering::Relaxed);
         read
     };
     let (kills, read) = futures_util::join!(killing, reading);
     println!("{} streams, {} cuts, {kills} kills", read.len(), cutting.cuts());
-    assert!(cutting.cuts() >= read.len() && kills > 0, "hardly anything was cut");
+    assert!(cutting.cuts() >= read.len() && kills > 0, "too few connections were cut");
     for (stream, reader) in read {
         let thread = reader.items[0].thread_id.clone();
         let mut head: Thread = client.thread(&workflow, &thread).await.unwrap();
         let stored = std::mem::take(&mut head.items).data;
-        assert_eq!(without_addresses(&reader.items), without_addresses(&stored), "stream {stream}");
+        assert_eq!(without_urls(&reader.items), without_urls(&stored), "stream {stream}");
         assert_eq!(reader.threads.last(), Some(&head), "stream {stream}");
         let texts: Vec<String> = stored.iter().filter_map(|item| item.body.text()).collect();
         let words = format!("A reply in words, for {}.", message(stream));
@@ -119,14 +119,14 @@ async fn cuts_at_any_byte_and_kills_lose_and_double_nothing() {
         assert_eq!(stored.len(), 11, "stream {stream}: {stored:#?}");
     }
     let counts = "SELECT concat_ws(' ', count(*), count(DISTINCT thread_id)) FROM runs";
-    assert_eq!(database.scalar(counts).await, format!("{streams} {streams}"), "one run for each");
+    assert_eq!(database.scalar(counts).await, format!("{streams} {streams}"), "one run per stream");
     for service in instances {
         tokio::task::block_in_place(|| service.stop());
     }
 }
 
 /// The items without image URLs, which depend on the reader's host.
-fn without_addresses(items: &[ThreadItem]) -> Vec<ThreadItem> {
+fn without_urls(items: &[ThreadItem]) -> Vec<ThreadItem> {
     let mut items = items.to_vec();
     for item in &mut items {
         if let ItemBody::GeneratedImage { image: Some(image), .. } = &mut item.body {

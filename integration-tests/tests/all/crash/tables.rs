@@ -32,7 +32,7 @@ impl Tables {
     }
 
     /// Restricts the audit to these workflows.
-    pub(super) fn of(self, workflows: &[&str]) -> Self {
+    pub(super) fn restricted_to(self, workflows: &[&str]) -> Self {
         let part = format!(
             "WITH runs AS (SELECT * FROM runs WHERE workflow_id::text IN ('{}')),
              thread_items AS (SELECT * FROM thread_items WHERE thread_id IN (SELECT thread_id FROM runs)),

@@ -36,12 +36,12 @@ fn graphs() -> Vec<(&'static str, Vec<Value>, &'static str)> {
 /// Creates and publishes them; returns their description for the oracle.
 pub(super) async fn create(base: &str) -> Value {
     let client = Client::builder(base).keep_cookies(false).build().unwrap();
-    let mut known = Vec::new();
+    let mut created = Vec::new();
     for (name, nodes, expect) in graphs() {
         let id = publish(&client, name, &nodes).await;
-        known.push(json!({"id": id, "expect": expect}));
+        created.push(json!({"id": id, "expect": expect}));
     }
-    Value::Array(known)
+    Value::Array(created)
 }
 
 /// Creates and publishes a workflow with these nodes in sequence; returns its id.

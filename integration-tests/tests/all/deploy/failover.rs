@@ -9,16 +9,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::front::Engine;
-use super::proxies::Setting;
+use super::proxies::ProxiedService;
 
 /// An instance that is ready, but closes the connection of every request other than readiness checks without a
 /// response.
-struct Dying {
+struct FailingInstance {
     gets: Arc<AtomicUsize>,
     posts: Arc<AtomicUsize>,
 }
 
-impl Dying {
+impl FailingInstance {
     async fn listen(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let dying = Self { gets: Arc::default(), posts: Arc::default() };
@@ -51,9 +51,9 @@ async fn serve(mut connection: TcpStream, gets: Arc<AtomicUsize>, posts: Arc<Ato
 }
 
 #[tokio::test]
-async fn haproxy_sends_a_get_again_and_another_request_once() {
-    let setting = Setting::of(Engine::Haproxy).await;
-    let dying = Dying::listen(setting.front.refusing).await;
+async fn haproxy_retries_get_requests_only() {
+    let setting = ProxiedService::start(Engine::Haproxy).await;
+    let dying = FailingInstance::listen(setting.front.refusing).await;
     until("a GET to reach the dying instance", async || {
         assert_eq!(setting.get("/api/system/health").await.status, 200);
         dying.gets.load(Ordering::SeqCst) > 0
@@ -67,12 +67,12 @@ async fn haproxy_sends_a_get_again_and_another_request_once() {
         dying.posts.load(Ordering::SeqCst) > 0
     })
     .await;
-    assert_eq!(dying.posts.load(Ordering::SeqCst), failed, "no POST was sent again");
+    assert_eq!(dying.posts.load(Ordering::SeqCst), failed, "no POST was retried");
 }
 
 #[tokio::test]
-async fn haproxy_answers_with_json_while_no_instance_is_ready() {
-    let mut setting = Setting::of(Engine::Haproxy).await;
+async fn haproxy_responds_with_json_while_no_instance_is_ready() {
+    let mut setting = ProxiedService::start(Engine::Haproxy).await;
     setting.t.stop().await;
     let answer = setting.get("/api/workflows").await;
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use super::{need, put, run, shipped, text_of};
+use super::{replace_text, require_program, run, shipped, text_of};
 
 #[test]
-fn the_unit_of_systemd_is_valid_and_little_exposed() {
-    need("systemd-analyze");
+fn the_systemd_unit_is_valid_and_hardened() {
+    require_program("systemd-analyze");
     let folder = tempfile::tempdir().unwrap();
     let unit = folder.path().join("callboard.service");
     let mut text = text_of("callboard.service");
     // The verification requires the program to exist.
-    put(&mut text, "/usr/local/bin/callboard", "/bin/true");
+    replace_text(&mut text, "/usr/local/bin/callboard", "/bin/true");
     fs::write(&unit, &text).unwrap();
-    let told = run(Command::new("systemd-analyze").arg("verify").arg("--man=no").arg(&unit));
-    assert_eq!(told, "", "{told}");
+    let output = run(Command::new("systemd-analyze").arg("verify").arg("--man=no").arg(&unit));
+    assert_eq!(output, "", "{output}");
     // Fails for an exposure above 4.0.
     run(Command::new("systemd-analyze").args(["security", "--offline=true", "--threshold=40"]).arg(&unit));
     // The system calls that sandbox workers need (decision 11) are allowed.
@@ -35,7 +35,7 @@ fn allowed_calls() -> BTreeSet<String> {
     for line in text_of("callboard.service").lines() {
         let Some(list) = line.strip_prefix("SystemCallFilter=") else { continue };
         let (denies, list) = list.strip_prefix('~').map_or((false, list), |list| (true, list));
-        for call in list.split_whitespace().flat_map(calls_of) {
+        for call in list.split_whitespace().flat_map(calls_in) {
             if denies {
                 allowed.remove(&call);
             } else {
@@ -47,19 +47,19 @@ fn allowed_calls() -> BTreeSet<String> {
 }
 
 /// A call, or the calls in a set.
-fn calls_of(name: &str) -> Vec<String> {
+fn calls_in(name: &str) -> Vec<String> {
     if !name.starts_with('@') {
         return vec![name.to_owned()];
     }
     let listed = run(Command::new("systemd-analyze").args(["syscall-filter", name]));
     let lines =
         listed.lines().skip(1).map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.flat_map(calls_of).collect()
+    lines.flat_map(calls_in).collect()
 }
 
 #[test]
-fn the_compose_file_is_valid_and_names_every_secret_that_it_needs() {
-    need("docker-compose");
+fn the_compose_file_is_valid_and_names_every_required_secret() {
+    require_program("docker-compose");
     // Its paths are relative to its own folder.
     let folder = tempfile::tempdir().unwrap();
     for part in ["deploy", "target/image"] {
@@ -80,28 +80,28 @@ fn the_compose_file_is_valid_and_names_every_secret_that_it_needs() {
         .filter(|line| !line.starts_with('#'))
         .filter_map(|line| line.strip_suffix('='))
         .collect();
-    let given = names.iter().map(|name| format!("{name}=of-{name}\n")).collect::<Vec<_>>().concat();
-    let valid = config(&given);
-    let (told, resolved) = (String::from_utf8_lossy(&valid.stderr), String::from_utf8_lossy(&valid.stdout));
-    assert!(valid.status.success(), "{told}");
+    let environment = names.iter().map(|name| format!("{name}=of-{name}\n")).collect::<Vec<_>>().concat();
+    let valid = config(&environment);
+    let (errors, resolved) = (String::from_utf8_lossy(&valid.stderr), String::from_utf8_lossy(&valid.stdout));
+    assert!(valid.status.success(), "{errors}");
     for name in &names {
         assert!(resolved.contains(&format!("of-{name}")), "{name} is not used: {resolved}");
     }
     for name in names.iter().take(5) {
-        let lines: Vec<&str> = given.lines().filter(|line| !line.starts_with(name)).collect();
+        let lines: Vec<&str> = environment.lines().filter(|line| !line.starts_with(name)).collect();
         let without = lines.join("\n");
         let refused = config(&without);
-        let told = String::from_utf8_lossy(&refused.stderr);
+        let errors = String::from_utf8_lossy(&refused.stderr);
         assert!(
-            !refused.status.success() && told.contains(name) && told.contains("deploy/.env"),
-            "{name}: {told}"
+            !refused.status.success() && errors.contains(name) && errors.contains("deploy/.env"),
+            "{name}: {errors}"
         );
     }
 }
 
 #[test]
-fn every_variable_of_the_files_is_one_of_the_service() {
-    let known = fs::read_to_string(shipped("../src/config/src/variables.toml")).unwrap();
+fn every_variable_in_the_files_is_a_service_variable() {
+    let variables = fs::read_to_string(shipped("../src/config/src/variables.toml")).unwrap();
     for file in [
         "compose.yaml",
         "compose.env.example",
@@ -114,7 +114,7 @@ fn every_variable_of_the_files_is_one_of_the_service() {
         let text = text_of(file);
         let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         for name in words.filter(|word| word.starts_with("SERVICE_")) {
-            assert!(known.contains(&format!("name = \"{name}\"")), "{file}: {name}");
+            assert!(variables.contains(&format!("name = \"{name}\"")), "{file}: {name}");
         }
     }
 }

@@ -9,7 +9,7 @@ use integration_tests::until;
 use tempfile::TempDir;
 
 use super::tunnel::speaks_tls;
-use super::{need, put, text_of};
+use super::{replace_text, require_program, text_of};
 
 /// The service's host and the app domain, as in the shipped files.
 pub(super) const HOST: &str = "desk.example.com";
@@ -35,7 +35,7 @@ pub(super) struct Front {
 }
 
 /// The values that the shipped file leaves to its operator.
-struct Site<'a> {
+struct ProxyValues<'a> {
     folder: &'a Path,
     http: SocketAddr,
     https: SocketAddr,
@@ -45,14 +45,14 @@ struct Site<'a> {
 
 impl Front {
     pub(super) async fn start(engine: Engine, service: SocketAddr) -> Self {
-        need(match engine {
+        require_program(match engine {
             Engine::Nginx => "nginx",
             Engine::Haproxy => "haproxy",
             Engine::Caddy => "caddy",
         });
         let folder = tempfile::tempdir().unwrap();
         let [http, https, refusing] = free_ports();
-        let site = Site { folder: folder.path(), http, https, service, refusing };
+        let site = ProxyValues { folder: folder.path(), http, https, service, refusing };
         let certificate = certificate(folder.path());
         let mut command = match engine {
             Engine::Nginx => site.nginx(),
@@ -89,17 +89,17 @@ impl Drop for Front {
     }
 }
 
-impl Site<'_> {
+impl ProxyValues<'_> {
     fn nginx(&self) -> Command {
         let (folder, Self { http, https, service, refusing, .. }) = (self.folder.display(), self);
         let mut site = text_of("nginx.conf");
-        put(&mut site, "listen 80;", &format!("listen {http};"));
-        put(&mut site, "listen 443 ssl http2;", &format!("listen {https} ssl http2;"));
-        put(&mut site, "    listen [::]:80;\n", "");
-        put(&mut site, "    listen [::]:443 ssl http2;\n", "");
-        put(&mut site, "/etc/ssl/callboard", &folder.to_string());
+        replace_text(&mut site, "listen 80;", &format!("listen {http};"));
+        replace_text(&mut site, "listen 443 ssl http2;", &format!("listen {https} ssl http2;"));
+        replace_text(&mut site, "    listen [::]:80;\n", "");
+        replace_text(&mut site, "    listen [::]:443 ssl http2;\n", "");
+        replace_text(&mut site, "/etc/ssl/callboard", &folder.to_string());
         let servers = format!("server {refusing} max_fails=1 fail_timeout=5s;\n    server {service};");
-        put(&mut site, "server 127.0.0.1:8000 max_fails=1 fail_timeout=5s;", &servers);
+        replace_text(&mut site, "server 127.0.0.1:8000 max_fails=1 fail_timeout=5s;", &servers);
         fs::write(self.folder.join("site.conf"), site).unwrap();
         let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|kind| format!("{kind}_temp_path {folder}/{kind};"));
@@ -126,11 +126,11 @@ impl Site<'_> {
     fn haproxy(&self) -> Command {
         let Self { http, https, service, refusing, .. } = self;
         let mut config = text_of("haproxy.cfg");
-        put(&mut config, "bind :::80 v4v6", &format!("bind {http}"));
-        put(&mut config, "bind :::443 v4v6", &format!("bind {https}"));
-        put(&mut config, "/etc/haproxy/certs/", &self.folder.join("both.pem").display().to_string());
+        replace_text(&mut config, "bind :::80 v4v6", &format!("bind {http}"));
+        replace_text(&mut config, "bind :::443 v4v6", &format!("bind {https}"));
+        replace_text(&mut config, "/etc/haproxy/certs/", &self.folder.join("both.pem").display().to_string());
         let servers = format!("server refusing {refusing}\n    server one {service}");
-        put(&mut config, "server one 127.0.0.1:8000", &servers);
+        replace_text(&mut config, "server one 127.0.0.1:8000", &servers);
         let path = self.folder.join("haproxy.cfg");
         fs::write(&path, config).unwrap();
         let mut command = Command::new("haproxy");
@@ -147,7 +147,7 @@ impl Site<'_> {
             http.port(),
             https.port()
         );
-        put(&mut config, "{\n\t# An app gets", &options);
+        replace_text(&mut config, "{\n\t# An app gets", &options);
         let path = self.folder.join("Caddyfile");
         fs::write(&path, config).unwrap();
         let mut command = Command::new("caddy");

@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, UnixStream};
 
-use super::{need, run, shipped};
+use super::{require_program, run, shipped};
 
 fn assemble(binary: &Path, folder: &Path) {
     run(Command::new("sh").arg(shipped("image.sh")).arg(binary).arg(folder));
 }
 
 #[test]
-fn the_image_has_the_binary_its_libraries_and_a_user_without_rights() {
-    need("buildah");
+fn the_image_contains_the_binary_its_libraries_and_an_unprivileged_user() {
+    require_program("buildah");
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     // A small program with a library: the copied files do not depend on what the program does.
@@ -68,7 +68,7 @@ fn the_image_has_the_binary_its_libraries_and_a_user_without_rights() {
 }
 
 #[test]
-fn a_folder_of_someone_else_is_not_replaced() {
+fn foreign_folders_are_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("mine"), "mine").unwrap();
     let mut script = Command::new("sh");
@@ -79,9 +79,9 @@ fn a_folder_of_someone_else_is_not_replaced() {
 }
 
 /// The service in the image's root folder, as the image's user.
-struct Contained(Child);
+struct ContainedService(Child);
 
-impl Contained {
+impl ContainedService {
     fn start(root: &Path, variables: &BTreeMap<&str, String>) -> Self {
         let mut command = Command::new("unshare");
         command.args(["--pid", "--fork", "--mount"]);
@@ -107,7 +107,7 @@ impl Contained {
     }
 }
 
-impl Drop for Contained {
+impl Drop for ContainedService {
     fn drop(&mut self) {
         // Its child is the first process of a namespace, which ends with it.
         let id = self.0.id();
@@ -121,7 +121,7 @@ impl Drop for Contained {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_root_folder_of_the_image_is_enough_for_the_service() {
+async fn the_service_runs_in_the_root_folder_of_the_image() {
     let uid = run(Command::new("id").arg("-u"));
     assert_eq!(uid.trim(), "0", "this test changes the root folder of a process: run the tests as root");
     let folder = tempfile::tempdir().unwrap();
@@ -145,11 +145,11 @@ async fn the_root_folder_of_the_image_is_enough_for_the_service() {
         ("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", BOOTSTRAP.to_owned()),
     ]);
     // Without an external database, it names the variable to set.
-    let told = Contained::start(&root, &variables).address().unwrap_err();
-    assert!(told.contains("SERVICE_POSTGRES_DSN"), "{told}");
+    let error = ContainedService::start(&root, &variables).address().unwrap_err();
+    assert!(error.contains("SERVICE_POSTGRES_DSN"), "{error}");
 
     variables.insert("SERVICE_POSTGRES_DSN", over_tcp(database.dsn()).await);
-    let mut contained = Contained::start(&root, &variables);
+    let mut contained = ContainedService::start(&root, &variables);
     let address = contained.address().unwrap();
     let token = BOOTSTRAP.to_owned().into();
     let client = Client::builder(&format!("http://{address}")).service_token(token).build().unwrap();

@@ -21,13 +21,13 @@ fn text_of(name: &str) -> String {
 }
 
 /// Replaces a text that must occur.
-fn put(text: &mut String, shipped: &str, other: &str) {
+fn replace_text(text: &mut String, shipped: &str, other: &str) {
     assert!(text.contains(shipped), "not in the file: {shipped}");
     *text = text.replace(shipped, other);
 }
 
 /// Panics with the command that installs a program, if it is missing.
-fn need(name: &str) {
+fn require_program(name: &str) {
     let variable = format!("CALLBOARD_MISSING_{}", name.to_uppercase().replace('-', "_"));
     if let Ok(line) = std::env::var(variable) {
         panic!("{name} is missing; this command installs it: {line}");

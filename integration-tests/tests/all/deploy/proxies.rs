@@ -12,14 +12,14 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 const LARGEST_BUNDLE: usize = 104_857_600;
 
 /// The service, the proxy in front of it, and a client.
-pub(super) struct Setting {
+pub(super) struct ProxiedService {
     pub(super) t: TestService,
     pub(super) front: Front,
     engine: Engine,
 }
 
-impl Setting {
-    pub(super) async fn of(engine: Engine) -> Self {
+impl ProxiedService {
+    pub(super) async fn start(engine: Engine) -> Self {
         let t = TestService::builder()
             .alone()
             .manual_clock()
@@ -61,34 +61,34 @@ impl Setting {
 }
 
 #[tokio::test]
-async fn nginx_passes_on_what_the_service_needs() {
-    everything(Engine::Nginx).await;
+async fn nginx_forwards_everything_the_service_needs() {
+    check_engine(Engine::Nginx).await;
 }
 
 #[tokio::test]
-async fn haproxy_passes_on_what_the_service_needs() {
-    everything(Engine::Haproxy).await;
+async fn haproxy_forwards_everything_the_service_needs() {
+    check_engine(Engine::Haproxy).await;
 }
 
 #[tokio::test]
-async fn caddy_passes_on_what_the_service_needs() {
-    everything(Engine::Caddy).await;
+async fn caddy_forwards_everything_the_service_needs() {
+    check_engine(Engine::Caddy).await;
 }
 
-async fn everything(engine: Engine) {
-    let setting = Setting::of(engine).await;
+async fn check_engine(engine: Engine) {
+    let setting = ProxiedService::start(engine).await;
     plain_http_is_redirected(&setting).await;
     a_chat_arrives_piece_by_piece(&setting).await;
     a_websocket_runs_a_workflow(&setting).await;
-    the_scheme_is_that_of_the_client(&setting).await;
-    limits_count_the_client(&setting).await;
+    the_clients_scheme_is_forwarded(&setting).await;
+    limits_apply_to_the_client_address(&setting).await;
     large_uploads_reach_the_service(&setting).await;
-    refused_uploads_are_answered(&setting).await;
+    rejected_uploads_get_their_response(&setting).await;
     metrics_are_closed(&setting).await;
     hosts_of_apps_reach_the_service(&setting).await;
 }
 
-async fn plain_http_is_redirected(setting: &Setting) {
+async fn plain_http_is_redirected(setting: &ProxiedService) {
     let raw = Raw::connect(setting.front.http).await;
     let answer = raw.request("GET", "/chat/x?y=1", &[("host", HOST)], "").await;
     assert_eq!(answer.status, 308);
@@ -96,15 +96,15 @@ async fn plain_http_is_redirected(setting: &Setting) {
     assert!(to.starts_with(&format!("https://{HOST}")) && to.ends_with("/chat/x?y=1"), "{to}");
 }
 
-async fn a_chat_arrives_piece_by_piece(setting: &Setting) {
+async fn a_chat_arrives_piece_by_piece(setting: &ProxiedService) {
     let t = &setting.t;
     let workflow = t.workflow().graph(graphs::words("one two three", 5_000)).published().create().await;
     let body = chat::create(&workflow, "hi").to_string();
     let mut answer = setting.send(2, "POST", "/api/chat", &[JSON], &body).await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")));
     // The clock is stopped: these bytes arrived before the rest was written.
-    let begun = answer.until("one").await;
-    assert!(!begun.contains("two"), "{begun}");
+    let beginning = answer.until("one").await;
+    assert!(!beginning.contains("two"), "{beginning}");
     let rest = t.while_time_passes(answer.rest()).await;
     assert!(rest.contains("two") && rest.contains("thread.item.done"), "{rest}");
     // The service notices readers who disconnect.
@@ -114,7 +114,7 @@ async fn a_chat_arrives_piece_by_piece(setting: &Setting) {
     drop(left);
 }
 
-async fn a_websocket_runs_a_workflow(setting: &Setting) {
+async fn a_websocket_runs_a_workflow(setting: &ProxiedService) {
     let workflow = setting.t.workflow().echo().create().await;
     let tunnel = setting.tunnel(2, HOST).await;
     let bearer = format!("Bearer {BOOTSTRAP}");
@@ -126,7 +126,7 @@ async fn a_websocket_runs_a_workflow(setting: &Setting) {
     socket.close().await;
 }
 
-async fn the_scheme_is_that_of_the_client(setting: &Setting) {
+async fn the_clients_scheme_is_forwarded(setting: &ProxiedService) {
     let workflow = setting.t.workflow().echo().create().await;
     let bearer = format!("Bearer {BOOTSTRAP}");
     // The client's own forwarding headers do not count.
@@ -144,18 +144,18 @@ async fn the_scheme_is_that_of_the_client(setting: &Setting) {
     assert!(url.starts_with(&format!("https://{HOST}/chat/")), "{url}");
 }
 
-async fn limits_count_the_client(setting: &Setting) {
+async fn limits_apply_to_the_client_address(setting: &ProxiedService) {
     let fails = async |last: u8, claimed: &str| {
         let headers = [("authorization", "Bearer wrong"), ("x-forwarded-for", claimed)];
         setting.send(last, "GET", "/api/workflows", &headers, "").await.status
     };
     assert_eq!(fails(3, "192.0.2.1").await, 401);
     assert_eq!(fails(3, "192.0.2.2").await, 401);
-    assert_eq!(fails(3, "192.0.2.3").await, 429, "claimed addresses do not count");
+    assert_eq!(fails(3, "192.0.2.3").await, 429, "claimed addresses are ignored");
     assert_eq!(fails(4, "192.0.2.1").await, 401, "another client is not limited");
 }
 
-async fn large_uploads_reach_the_service(setting: &Setting) {
+async fn large_uploads_reach_the_service(setting: &ProxiedService) {
     let bearer = format!("Bearer {BOOTSTRAP}");
     let app = json!({"alias": "notes", "name": "Notes"});
     assert_eq!(setting.t.root().post("/api/apps", &app).await.status, 201);
@@ -168,7 +168,7 @@ async fn large_uploads_reach_the_service(setting: &Setting) {
     assert!(answer.whole().await.text().contains("not_a_zip"));
 }
 
-async fn refused_uploads_are_answered(setting: &Setting) {
+async fn rejected_uploads_get_their_response(setting: &ProxiedService) {
     let bearer = format!("Bearer {BOOTSTRAP}");
     for (path, kind, length, expected) in [
         ("/api/apps/nothing/deployments", "application/zip", LARGEST_BUNDLE, "404 app_not_found"),
@@ -185,7 +185,7 @@ async fn refused_uploads_are_answered(setting: &Setting) {
     }
 }
 
-async fn metrics_are_closed(setting: &Setting) {
+async fn metrics_are_closed(setting: &ProxiedService) {
     for path in ["/metrics", "/%6detrics"] {
         let answer = setting.get(path).await;
         assert_eq!(
@@ -196,7 +196,7 @@ async fn metrics_are_closed(setting: &Setting) {
     }
 }
 
-async fn hosts_of_apps_reach_the_service(setting: &Setting) {
+async fn hosts_of_apps_reach_the_service(setting: &ProxiedService) {
     setting.t.app("desk").file("index.html", "<p>The desk").publish().await;
     let ask = async |host: &str, path: &str| {
         let tunnel = setting.tunnel(2, host).await;
@@ -206,7 +206,10 @@ async fn hosts_of_apps_reach_the_service(setting: &Setting) {
     for (path, status) in [("/", 200), ("/metrics", 404)] {
         let answer = ask(&host, path).await;
         assert_eq!((answer.status, answer.header("origin-agent-cluster")), (status, Some("?1")), "{path}");
-        assert!(answer.header("strict-transport-security").is_some(), "the service knows that it is https");
+        assert!(
+            answer.header("strict-transport-security").is_some(),
+            "the service knows that the scheme is https"
+        );
         assert!(answer.header("x-request-id").is_some());
         let text = answer.whole().await.text();
         assert_eq!(text.contains("The desk"), status == 200, "{text}");

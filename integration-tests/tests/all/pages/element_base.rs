@@ -91,7 +91,7 @@ async fn talk(browser: &Browser, t: &TestService, text: &str) {
 }
 
 #[tokio::test]
-async fn the_chat_is_that_of_the_base_wherever_the_script_comes_from() {
+async fn the_base_attribute_selects_the_service_of_the_chat() {
     let site = Site::start().await;
     let t = site.service().await;
     let browser = Browser::start().await;
@@ -113,7 +113,7 @@ async fn the_chat_is_that_of_the_base_wherever_the_script_comes_from() {
 }
 
 #[tokio::test]
-async fn another_base_opens_the_chat_of_another_service() {
+async fn a_changed_base_opens_the_chat_of_another_service() {
     let site = Site::start().await;
     let (one, two) = (site.service().await, site.service().await);
     let first = one.workflow().echo().published().create().await;
@@ -140,7 +140,7 @@ async fn another_base_opens_the_chat_of_another_service() {
 }
 
 #[tokio::test]
-async fn a_base_of_another_kind_opens_no_frame() {
+async fn a_base_that_is_not_http_opens_no_frame() {
     let site = Site::start().await;
     let t = site.service().await;
     let workflow = t.workflow().echo().published().create().await;

@@ -74,7 +74,7 @@ async fn open(site: &Site) -> Browser {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_has_the_chat_by_one_tag() {
+async fn one_tag_embeds_the_chat_in_a_page_of_another_site() {
     let site = Site::start().await;
     let t = service(&site).await;
     let workflow = t.workflow().echo().published().create().await;
@@ -104,7 +104,7 @@ async fn a_page_of_another_site_has_the_chat_by_one_tag() {
 }
 
 #[tokio::test]
-async fn a_private_workflow_is_open_to_the_tokens_that_the_page_gives() {
+async fn a_private_workflow_accepts_the_session_tokens_of_the_page() {
     let site = Site::start().await;
     let t = service(&site).await;
     let tool = json!({"name": "where", "type": "client_tool", "tool": "get_city", "arguments": {"of": "{{ inputs.message }}"}});
@@ -136,7 +136,7 @@ async fn a_private_workflow_is_open_to_the_tokens_that_the_page_gives() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_not_listed_shows_the_reason() {
+async fn a_page_of_an_unlisted_origin_shows_the_reason() {
     let site = Site::start().await;
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
@@ -152,7 +152,7 @@ async fn a_page_that_is_not_listed_shows_the_reason() {
 }
 
 #[tokio::test]
-async fn a_chat_with_a_login_says_so_in_its_frame() {
+async fn a_chat_that_requires_a_login_links_to_its_page_from_the_frame() {
     let site = Site::start().await;
     let t = service(&site).await;
     let workflow = t.workflow().echo().published().create().await;
@@ -173,14 +173,14 @@ async fn a_chat_with_a_login_says_so_in_its_frame() {
     assert_eq!(address, format!("http://{}/chat/{}", t.address(), workflow.id));
     browser.assert_accessible("a frame before the sign-in").await;
     browser.leave_frame().await;
-    let told = browser.js("return told").await;
-    assert!(told[0].as_str().unwrap().starts_with("You are not signed in."), "{told}");
+    let errors = browser.js("return told").await;
+    assert!(errors[0].as_str().unwrap().starts_with("You are not signed in."), "{errors}");
     browser.network_may_fail();
     browser.finish().await;
 }
 
 #[tokio::test]
-async fn the_frame_is_for_listed_origins_and_the_script_for_all() {
+async fn listed_origins_may_embed_the_frame_and_every_origin_may_load_the_script() {
     let t = TestService::builder()
         .set("SERVICE_CORS_ALLOW_ORIGINS", r#"["https://a.example", "https://b.example"]"#)
         .start()
@@ -196,7 +196,7 @@ async fn the_frame_is_for_listed_origins_and_the_script_for_all() {
     let any = TestService::builder().set("SERVICE_CORS_ALLOW_ORIGINS", r#"["*"]"#).start().await;
     let frame = any.get("/chat/embed").await;
     assert!(frame.header("content-security-policy").unwrap().contains("frame-ancestors *;"));
-    assert!(frame.text().contains("data-cookies=\"no\""), "no page gets what a cookie is worth");
+    assert!(frame.text().contains("data-cookies=\"no\""), "no page gets the credentials of a cookie");
     let workflow = any.workflow().echo().published().create().await;
     let record = any.get(&format!("/api/chat/workflow?workflow_id={}", workflow.id)).await;
     assert_eq!(record.value()["id"], workflow.id);

@@ -29,7 +29,7 @@ async fn states(browser: &Browser) -> Value {
 }
 
 #[tokio::test]
-async fn files_are_attached_seen_by_the_model_and_there_after_a_reload() {
+async fn attached_files_reach_the_model_and_survive_a_reload() {
     let t = TestService::start().await;
     let ask = json!({"name": "answer", "type": "llm", "model": "practice/assistant", "messages": "{{ messages }}",
                      "stream": true});
@@ -63,7 +63,7 @@ async fn files_are_attached_seen_by_the_model_and_there_after_a_reload() {
 }
 
 #[tokio::test]
-async fn a_refused_file_says_why_and_is_removed() {
+async fn a_rejected_file_shows_the_reason_and_is_removed() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let mut browser = open(&t, &workflow).await;
@@ -95,7 +95,7 @@ async fn a_refused_file_says_why_and_is_removed() {
 }
 
 #[tokio::test]
-async fn a_chat_without_uploads_has_no_button() {
+async fn a_chat_without_uploads_has_no_attach_button() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     t.execute("UPDATE workflows SET chat = '{\"uploads\": false}'").await;
@@ -108,7 +108,7 @@ async fn a_chat_without_uploads_has_no_button() {
 }
 
 #[tokio::test]
-async fn a_widget_changes_itself_by_its_buttons_and_its_form() {
+async fn buttons_and_forms_update_their_widget() {
     let t = TestService::start().await;
     let card = |text: &str| {
         json!({"type": "Card", "children": [

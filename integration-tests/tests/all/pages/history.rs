@@ -66,7 +66,7 @@ async fn conversations_are_listed_opened_renamed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_long_conversation_is_read_part_by_part() {
+async fn a_long_conversation_is_loaded_page_by_page() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let browser = open(&t, &workflow).await;
@@ -89,14 +89,14 @@ async fn a_long_conversation_is_read_part_by_part() {
     let all = messages(&browser).await;
     assert_eq!((all[0].as_str(), all[59].as_str()), ("message 0", "You said: message 29"));
     let moved = browser.js("return document.querySelector('.scroll').scrollTop").await;
-    assert!(moved.as_f64().unwrap() > 100.0, "what was being read stays in view");
+    assert!(moved.as_f64().unwrap() > 100.0, "the visible messages stay in view");
     browser.click(".latest").await;
     browser.until("document.querySelector('.latest').hidden").await;
     browser.finish().await;
 }
 
 #[tokio::test]
-async fn another_tab_sees_what_was_said_here() {
+async fn messages_of_another_client_appear_when_the_tab_becomes_visible() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let browser = open(&t, &workflow).await;
@@ -112,7 +112,7 @@ async fn another_tab_sees_what_was_said_here() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_was_deleted_elsewhere_goes_on_as_a_new_one() {
+async fn a_message_to_a_deleted_conversation_starts_a_new_one() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let mut browser = open(&t, &workflow).await;
@@ -130,7 +130,7 @@ async fn a_conversation_that_was_deleted_elsewhere_goes_on_as_a_new_one() {
 }
 
 #[tokio::test]
-async fn somebody_else_sees_nothing_of_it() {
+async fn other_visitors_do_not_see_a_conversation() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("A secret")).published().create().await;
     let browser = open(&t, &workflow).await;
@@ -155,7 +155,7 @@ async fn a_visitor_downloads_and_erases_everything() {
     assert_eq!(
         browser.js("return document.querySelector('.history-all').hidden").await,
         true,
-        "there is nothing"
+        "the data controls are hidden"
     );
     say(&browser, "a secret").await;
     replied(&browser, "a secret").await;
@@ -177,7 +177,7 @@ async fn a_visitor_downloads_and_erases_everything() {
     browser.click("dialog .button:not(.danger)").await;
     browser.until("!document.querySelector('dialog[open]')").await;
     let erasures = "return performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/chat/me?')).length";
-    assert_eq!(browser.js(erasures).await, 0, "not without the answer");
+    assert_eq!(browser.js(erasures).await, 0, "nothing is erased without a confirmation");
     assert_eq!(messages(&browser).await.len(), 2);
     browser.js("document.querySelector('#callboard-message').value = 'a draft'").await;
     browser.click("[data-does=erase-all]").await;

@@ -30,7 +30,7 @@ async fn service(cdn: &Cdn) -> TestService {
 }
 
 #[tokio::test]
-async fn the_hosted_widget_has_its_page_and_policy() {
+async fn the_hosted_widget_has_a_separate_page_and_policy() {
     let cdn = Cdn::start(WIDGET).await;
     let t = service(&cdn).await;
     let workflow = t.workflow().echo().published().create().await;
@@ -57,8 +57,8 @@ async fn the_hosted_widget_has_its_page_and_policy() {
         options["composer"],
         json!({"attachments": {"enabled": true}, "dictation": {"enabled": false}})
     );
-    let said = browser.js_async("return await document.querySelector('openai-chatkit').say('hello')").await;
-    assert!(said.as_str().unwrap().contains("thread.item.done"), "{said}");
+    let sent = browser.js_async("return await document.querySelector('openai-chatkit').say('hello')").await;
+    assert!(sent.as_str().unwrap().contains("thread.item.done"), "{sent}");
     assert_eq!(t.scalar("SELECT workflow_id::text FROM threads").await, workflow.id);
     // The CDN's scripts run; scripts from another origin do not.
     let other = Cdn::start("window.evil = true;").await;
@@ -74,7 +74,7 @@ async fn the_hosted_widget_has_its_page_and_policy() {
 }
 
 #[tokio::test]
-async fn without_its_script_the_page_has_the_built_in_chat() {
+async fn the_built_in_chat_replaces_a_widget_without_a_script() {
     let cdn = Cdn::start(WIDGET).await;
     cdn.hangs(true);
     let t = service(&cdn).await;

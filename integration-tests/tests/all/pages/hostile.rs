@@ -23,7 +23,7 @@ const HOSTILE: &str = r#"<script>window.bad = 1</script><img src=x onerror="wind
 The end."#;
 
 #[tokio::test]
-async fn a_reply_is_text_and_fetches_nothing() {
+async fn replies_are_rendered_as_text_and_fetch_nothing() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("{{ inputs.message }}")).published().create().await;
     let browser = open(&t, &workflow).await;
@@ -54,7 +54,7 @@ async fn a_reply_is_text_and_fetches_nothing() {
 }
 
 #[tokio::test]
-async fn names_and_titles_are_text() {
+async fn names_and_titles_are_rendered_as_text() {
     let t = TestService::start().await;
     let name = r#""><script>window.bad = 1</script><img src=x onerror='window.bad=2'>{{ 7 * 7 }}"#;
     let workflow = t.workflow().named(name).echo().published().create().await;
@@ -82,7 +82,7 @@ async fn names_and_titles_are_text() {
 }
 
 #[tokio::test]
-async fn the_policy_stops_what_should_never_get_so_far() {
+async fn the_content_security_policy_blocks_injected_content() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let browser = Browser::start().await;

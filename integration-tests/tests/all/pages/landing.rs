@@ -3,7 +3,7 @@
 use integration_tests::{Browser, TestService};
 
 #[tokio::test]
-async fn the_landing_page_shows_what_runs_here() {
+async fn the_landing_page_describes_the_service() {
     let t = TestService::start().await;
     let browser = Browser::start().await;
     let here = format!("http://{}/", t.address());
@@ -29,7 +29,7 @@ async fn the_landing_page_shows_what_runs_here() {
     browser.until("document.querySelectorAll('.workflow').length === 2").await;
     browser.assert_accessible("the landing page on a phone in the dark").await;
     let wide = browser.js("return document.documentElement.scrollWidth <= innerWidth").await;
-    assert_eq!(wide, true, "nothing stands out at the side");
+    assert_eq!(wide, true, "the page does not overflow sideways");
     browser.click("[aria-label='Open the chat Desk']").await;
     browser.until("document.querySelector('callboard-chat textarea')").await;
     assert!(
@@ -39,7 +39,7 @@ async fn the_landing_page_shows_what_runs_here() {
 }
 
 #[tokio::test]
-async fn a_chat_that_is_not_there_says_so_in_plain_words() {
+async fn a_missing_or_unpublished_chat_has_a_plain_error_page() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().create().await;
     let mut browser = Browser::start().await;

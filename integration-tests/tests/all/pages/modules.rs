@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn the_modules_do_what_their_tests_say() {
+fn the_unit_tests_of_the_modules_pass() {
     if let Ok(line) = std::env::var("CALLBOARD_MISSING_NODE") {
         panic!("Node is not here; this gets it: {line}");
     }

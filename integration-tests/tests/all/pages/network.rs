@@ -19,7 +19,7 @@ fn numbers(count: u32) -> String {
 }
 
 #[tokio::test]
-async fn a_reply_goes_on_where_the_network_was_cut() {
+async fn a_reply_resumes_after_a_network_failure() {
     let t = TestService::with_manual_clock().await;
     let text = numbers(120);
     let workflow = t.workflow().graph(graphs::words(&text, 40)).published().create().await;
@@ -42,7 +42,7 @@ async fn a_reply_goes_on_where_the_network_was_cut() {
 }
 
 #[tokio::test]
-async fn a_message_written_without_a_connection_is_sent_once_when_it_is_back() {
+async fn a_message_written_offline_is_sent_once_after_reconnecting() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let mut browser = open(&t, &workflow).await;
@@ -60,7 +60,7 @@ async fn a_message_written_without_a_connection_is_sent_once_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn what_is_sent_while_a_conversation_is_being_read_stays_in_the_box() {
+async fn a_message_stays_in_the_input_while_a_conversation_is_loading() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let mut browser = open(&t, &workflow).await;
@@ -85,7 +85,7 @@ async fn what_is_sent_while_a_conversation_is_being_read_stays_in_the_box() {
 }
 
 #[tokio::test]
-async fn sending_can_be_given_up_without_a_connection() {
+async fn sending_can_be_cancelled_offline() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let mut browser = open(&t, &workflow).await;
@@ -105,7 +105,7 @@ async fn sending_can_be_given_up_without_a_connection() {
 }
 
 #[tokio::test]
-async fn a_reload_joins_the_reply_that_is_on_its_way() {
+async fn a_reload_joins_the_running_reply() {
     let t = TestService::with_manual_clock().await;
     let text = numbers(60);
     let workflow = t.workflow().graph(graphs::words(&text, 40)).published().create().await;
@@ -125,7 +125,7 @@ async fn a_reload_joins_the_reply_that_is_on_its_way() {
 }
 
 #[tokio::test]
-async fn a_restart_in_the_middle_of_a_reply_is_hardly_seen() {
+async fn a_reply_continues_after_a_restart() {
     let mut t = TestService::with_manual_clock().await;
     let graph = graphs::parked("So far. ", 3600.0, "And the rest.");
     let workflow = t.workflow().graph(graph).published().create().await;
@@ -145,7 +145,7 @@ async fn a_restart_in_the_middle_of_a_reply_is_hardly_seen() {
 }
 
 #[tokio::test]
-async fn a_killed_service_comes_back_and_the_page_goes_on_by_itself() {
+async fn the_page_reconnects_to_a_killed_service() {
     let database = TestDatabase::create().await;
     let folder = tempfile::tempdir().unwrap();
     let mut service = Service::new(folder.path(), Some(database.dsn()));
@@ -153,9 +153,9 @@ async fn a_killed_service_comes_back_and_the_page_goes_on_by_itself() {
     let client = client::Client::new(&service.base()).unwrap();
     until("the service to be ready", async || client.workflows().await.is_ok()).await;
     let text = numbers(60);
-    let wanted =
+    let request =
         CreateWorkflow { name: "Counter".to_owned(), handle: None, description: None, tags: Vec::new() };
-    let workflow = client.create_workflow(&wanted).await.unwrap();
+    let workflow = client.create_workflow(&request).await.unwrap();
     let version = CreateVersion {
         graph: graphs::words(&text, 200),
         runnable_config: None,

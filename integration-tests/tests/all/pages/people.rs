@@ -8,7 +8,7 @@ use super::{address, idle, messages, open, replied, say};
 
 const MARKDOWN: &str = "# Title\n\nText with **bold**, `code` and [a link](https://example.org).\n\n1. one\n2. two\n   - [x] done\n   - [ ] open\n\n> quoted\n\n```js\nlet x = 1;\n```\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\nThe end.";
 
-async fn talked(t: &TestService) -> (Browser, Workflow) {
+async fn chat_with_reply(t: &TestService) -> (Browser, Workflow) {
     let workflow = t.workflow().named("Desk").graph(graphs::reply(MARKDOWN)).published().create().await;
     let browser = open(t, &workflow).await;
     (browser, workflow)
@@ -24,7 +24,7 @@ async fn with_a_reply(browser: &Browser) {
 #[tokio::test]
 async fn the_page_is_accessible_in_light_and_dark() {
     let t = TestService::start().await;
-    let (browser, _) = talked(&t).await;
+    let (browser, _) = chat_with_reply(&t).await;
     browser.assert_accessible("the start").await;
     with_a_reply(&browser).await;
     browser.assert_accessible("a conversation").await;
@@ -37,9 +37,9 @@ async fn the_page_is_accessible_in_light_and_dark() {
 }
 
 #[tokio::test]
-async fn a_phone_shows_all_of_it() {
+async fn the_page_fits_a_phone() {
     let t = TestService::start().await;
-    let (browser, workflow) = talked(&t).await;
+    let (browser, workflow) = chat_with_reply(&t).await;
     browser.be_a_phone().await;
     browser.goto(&address(&t, &workflow)).await;
     browser.assert_accessible("the start on a phone").await;
@@ -48,7 +48,7 @@ async fn a_phone_shows_all_of_it() {
     replied(&browser, "The end.").await;
     idle(&browser).await;
     let wide = browser.js("return [document.documentElement.scrollWidth, innerWidth]").await;
-    assert_eq!(wide, json!([390, 390]), "nothing stands out at the side");
+    assert_eq!(wide, json!([390, 390]), "the page does not overflow sideways");
     let small = browser
         .js("return [...document.querySelectorAll('button')].filter((b) => b.checkVisibility() && b.getBoundingClientRect().height < 24).map((b) => b.ariaLabel ?? b.innerText)")
         .await;
@@ -67,9 +67,9 @@ async fn a_phone_shows_all_of_it() {
 }
 
 #[tokio::test]
-async fn a_keyboard_is_enough() {
+async fn the_chat_is_usable_by_keyboard_alone() {
     let t = TestService::start().await;
-    let (browser, _) = talked(&t).await;
+    let (browser, _) = chat_with_reply(&t).await;
     // The message box has the focus from the start.
     browser.press("Tell me").await;
     browser.key(Key::Enter).await;
@@ -129,7 +129,7 @@ async fn a_keyboard_is_enough() {
 }
 
 #[tokio::test]
-async fn a_screen_reader_hears_a_reply_once_and_whole() {
+async fn a_screen_reader_announces_a_complete_reply_once() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::words("One two three.", 60)).published().create().await;
     let browser = open(&t, &workflow).await;
@@ -155,7 +155,7 @@ async fn a_screen_reader_hears_a_reply_once_and_whole() {
 }
 
 #[tokio::test]
-async fn text_from_right_to_left_stands_right() {
+async fn right_to_left_text_has_its_direction() {
     let t = TestService::start().await;
     let hebrew = "שלום, מה שלומך?";
     let workflow =

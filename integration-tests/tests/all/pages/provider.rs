@@ -17,7 +17,7 @@ async fn service(mail: Option<&MailServer>) -> (TestService, Provider) {
 }
 
 #[tokio::test]
-async fn a_chat_behind_a_login_is_reached_by_the_provider_and_left_again() {
+async fn a_chat_that_requires_a_login_accepts_a_provider_sign_in() {
     let (t, provider) = service(None).await;
     let workflow = t.workflow().echo().published().require_login().create().await;
     let mut browser = Browser::start().await;
@@ -61,7 +61,7 @@ async fn a_chat_behind_a_login_is_reached_by_the_provider_and_left_again() {
 }
 
 #[tokio::test]
-async fn with_both_ways_somebody_chooses() {
+async fn the_sign_in_page_offers_mail_and_the_provider() {
     let mail = MailServer::start().await;
     let (t, _provider) = service(Some(&mail)).await;
     let browser = Browser::start().await;

@@ -21,7 +21,7 @@ fn desk() -> serde_json::Value {
     )
 }
 
-async fn asked(browser: &Browser) {
+async fn form_shown(browser: &Browser) {
     browser.until("document.querySelector('form.questions:not([hidden]) fieldset.question')").await;
 }
 
@@ -33,14 +33,14 @@ async fn a_form_is_answered_after_a_reload_and_a_tool_runs() {
     let workflow = t.workflow().named("Desk").graph(desk()).published().create().await;
     let browser = open(&t, &workflow).await;
     say(&browser, "order 7").await;
-    asked(&browser).await;
+    form_shown(&browser).await;
     idle(&browser).await;
     browser.assert_accessible("a form").await;
     // Entered text survives a reload.
     browser.click("fieldset.question input[type=radio]").await;
     browser.write("textarea.question-text", "broken").await;
     browser.reload().await;
-    asked(&browser).await;
+    form_shown(&browser).await;
     assert_eq!(browser.js("return document.querySelector('textarea.question-text').value").await, "broken");
     browser.js(HANDLER).await;
     browser.be_dark().await;
@@ -59,7 +59,7 @@ async fn a_form_is_answered_after_a_reload_and_a_tool_runs() {
 }
 
 #[tokio::test]
-async fn a_form_is_skipped_and_a_page_without_the_tool_says_so() {
+async fn a_form_can_be_skipped_and_a_missing_tool_is_reported() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(desk()).published().create().await;
     let browser = open(&t, &workflow).await;
@@ -67,7 +67,7 @@ async fn a_form_is_skipped_and_a_page_without_the_tool_says_so() {
     browser.goto(&address(&t, &workflow)).await;
     browser.write("textarea", "order 7").await;
     browser.click(".send").await;
-    asked(&browser).await;
+    form_shown(&browser).await;
     browser.assert_accessible("a form on a phone").await;
     browser.click("form.questions [data-does=skip]").await;
     // The page has no handler: the workflow learns that, and does not wait.
@@ -80,7 +80,7 @@ async fn a_form_is_skipped_and_a_page_without_the_tool_says_so() {
 }
 
 #[tokio::test]
-async fn on_a_touch_screen_enter_begins_a_new_line_and_the_button_sends() {
+async fn enter_inserts_a_line_break_on_a_touch_screen() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let browser = open(&t, &workflow).await;
@@ -104,7 +104,7 @@ async fn on_a_touch_screen_enter_begins_a_new_line_and_the_button_sends() {
 }
 
 #[tokio::test]
-async fn a_question_for_a_person_is_answered_on_the_page_by_those_who_may() {
+async fn only_permitted_callers_answer_run_questions_on_the_page() {
     let t = TestService::start().await;
     let nodes = [
         json!({"name": "ok", "type": "wait_for_input", "message": "Refund 40?", "schema": {"type": "boolean"}}),

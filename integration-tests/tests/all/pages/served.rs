@@ -11,7 +11,7 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 #[tokio::test]
-async fn a_page_says_what_it_may_do() {
+async fn pages_have_security_headers() {
     let t = TestService::start().await;
     let workflow = t.workflow().named("A & B").echo().published().create().await;
     for path in ["/".to_owned(), format!("/chat/{}", workflow.id), "/chat/nonsense".to_owned()] {
@@ -34,7 +34,7 @@ async fn a_page_says_what_it_may_do() {
         assert_eq!(header("referrer-policy"), "no-referrer");
         assert_eq!(header("cross-origin-opener-policy"), "same-origin");
         assert_eq!(header("cache-control"), "no-cache");
-        assert!(answer.header("set-cookie").is_none(), "to look is not to visit");
+        assert!(answer.header("set-cookie").is_none(), "opening a page creates no visitor");
         let text = answer.text();
         assert!(
             !text.contains("<style") && !text.contains(" style=") && !text.contains("<script>"),
@@ -48,7 +48,7 @@ async fn a_page_says_what_it_may_do() {
 }
 
 #[tokio::test]
-async fn a_chat_that_cannot_be_had_has_the_status_of_the_api() {
+async fn an_unavailable_chat_page_has_the_status_of_the_api() {
     let t = TestService::start().await;
     let private = t.workflow().echo().create().await;
     let archived = t.workflow().echo().published().create().await;
@@ -69,7 +69,7 @@ async fn a_chat_that_cannot_be_had_has_the_status_of_the_api() {
 }
 
 #[tokio::test]
-async fn files_are_asked_for_again_and_sent_once() {
+async fn assets_are_revalidated_by_their_etags() {
     let t = TestService::start().await;
     for (file, kind) in FILES {
         let path = format!("/assets/{file}");
@@ -104,7 +104,7 @@ async fn files_are_asked_for_again_and_sent_once() {
 }
 
 #[tokio::test]
-async fn a_page_without_a_database_is_still_a_page() {
+async fn database_errors_have_an_error_page() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     t.execute("ALTER TABLE workflows RENAME TO elsewhere").await;

@@ -13,7 +13,7 @@ const NUMBERS: &str =
     "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32";
 
 #[tokio::test]
-async fn a_reply_is_shown_as_it_comes() {
+async fn a_reply_is_shown_while_it_streams() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().named("Desk").graph(graphs::words(NUMBERS, 40)).published().create().await;
     let browser = open(&t, &workflow).await;
@@ -35,7 +35,7 @@ async fn a_reply_is_shown_as_it_comes() {
 }
 
 #[tokio::test]
-async fn stop_stops_at_once_and_keeps_what_was_said() {
+async fn stopping_a_reply_keeps_its_text() {
     let t = TestService::start().await;
     let graph = graphs::interrupted("So far.", 60.0, "Never.");
     let workflow = t.workflow().graph(graph).published().create().await;
@@ -72,7 +72,7 @@ async fn stop_stops_at_once_and_keeps_what_was_said() {
 }
 
 #[tokio::test]
-async fn a_parked_turn_leaves_the_page_free_and_is_shown_when_it_is_answered() {
+async fn a_parked_turn_does_not_block_the_page_and_continues_after_its_answer() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(desk()).published().create().await;
     let browser = open(&t, &workflow).await;
@@ -102,7 +102,7 @@ async fn a_parked_turn_leaves_the_page_free_and_is_shown_when_it_is_answered() {
 }
 
 #[tokio::test]
-async fn a_reply_that_was_stopped_can_be_asked_for_again() {
+async fn a_stopped_reply_can_be_requested_again() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::delayed(60.0, "Never.")).published().create().await;
     let browser = open(&t, &workflow).await;
@@ -143,7 +143,7 @@ async fn a_reply_that_was_stopped_can_be_asked_for_again() {
 }
 
 #[tokio::test]
-async fn another_answer_takes_the_place_of_the_last_one() {
+async fn a_new_answer_replaces_the_last_one() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("{{ run.id }}")).published().create().await;
     let browser = open(&t, &workflow).await;
@@ -163,7 +163,7 @@ async fn another_answer_takes_the_place_of_the_last_one() {
 }
 
 #[tokio::test]
-async fn a_failed_turn_says_so_and_its_message_can_be_answered_again() {
+async fn the_message_of_a_failed_turn_can_be_retried() {
     let t = TestService::start().await;
     let failing = graphs::chain(
         &[json!({"name": "no", "type": "assert", "when": "false", "message": "The stock list is empty."})],
@@ -196,7 +196,7 @@ async fn a_failed_turn_says_so_and_its_message_can_be_answered_again() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_refused_is_kept_and_sent_again() {
+async fn a_rejected_message_is_kept_and_can_be_sent_again() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let mut browser = open(&t, &workflow).await;
@@ -215,7 +215,7 @@ async fn a_message_that_is_refused_is_kept_and_sent_again() {
 }
 
 #[tokio::test]
-async fn progress_and_notices_stand_beside_the_reply() {
+async fn progress_and_notices_are_shown_with_the_reply() {
     let t = TestService::with_manual_clock().await;
     let graph = graphs::chain(
         &[
@@ -240,7 +240,7 @@ async fn progress_and_notices_stand_beside_the_reply() {
 }
 
 #[tokio::test]
-async fn prompts_begin_a_conversation() {
+async fn a_start_prompt_begins_a_conversation() {
     let t = TestService::start().await;
     let workflow = t.workflow().named("Helper").echo().published().create().await;
     let prompts = vec![json!({"label": "Ask about prices", "prompt": "What does it cost?"})];
@@ -258,7 +258,7 @@ async fn prompts_begin_a_conversation() {
 }
 
 #[tokio::test]
-async fn what_is_being_written_survives_a_reload() {
+async fn a_draft_message_survives_a_reload() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let browser = open(&t, &workflow).await;
@@ -277,7 +277,7 @@ async fn what_is_being_written_survives_a_reload() {
 }
 
 #[tokio::test]
-async fn tasks_are_shown_where_they_stand_also_after_a_reload() {
+async fn tasks_keep_their_position_after_a_reload() {
     let t = TestService::start().await;
     let list = |name: &str, state: &str| {
         json!({"name": name, "type": "show", "kind": "workflow", "key": "work",
@@ -315,7 +315,7 @@ async fn tasks_are_shown_where_they_stand_also_after_a_reload() {
 }
 
 #[tokio::test]
-async fn a_widget_grows_while_it_is_shown_and_is_the_same_after_a_reload() {
+async fn a_streamed_widget_is_the_same_after_a_reload() {
     let t = TestService::start().await;
     let card = |name: &str, text: &str, more: bool| {
         let children = json!([
@@ -381,7 +381,7 @@ async fn a_widget_grows_while_it_is_shown_and_is_the_same_after_a_reload() {
 }
 
 #[tokio::test]
-async fn a_locked_thread_says_why_and_a_closed_one_takes_no_message() {
+async fn a_locked_thread_shows_its_reason_and_a_closed_one_rejects_messages() {
     let t = TestService::start().await;
     let workflow = thread_status::desk(&t).await;
     let browser = open(&t, &workflow).await;
@@ -390,7 +390,7 @@ async fn a_locked_thread_says_why_and_a_closed_one_takes_no_message() {
     idle(&browser).await;
     assert_eq!(browser.texts(".locked:not([hidden])").await, ["Please wait, lock"]);
     let state = "return [...document.querySelectorAll('.text:disabled, .box:not([hidden]), .actions [aria-label^=Ask]:not([hidden])')].map((e) => e.className).join()";
-    assert_eq!(browser.js(state).await, "box,text", "no other answer can be asked for");
+    assert_eq!(browser.js(state).await, "box,text", "no other answer can be requested");
     browser.assert_accessible("a locked thread").await;
     // It was reopened elsewhere.
     t.execute("UPDATE threads SET status = 'active', status_reason = NULL").await;

@@ -37,17 +37,17 @@ async fn points(browser: &Browser) -> u64 {
 }
 
 /// Asserts accessibility light and dark, wide and narrow, in this order; nothing is wider than a phone.
-async fn assert_accessible_everywhere(browser: &Browser, what: &str) {
-    browser.assert_accessible(what).await;
+async fn assert_accessible_everywhere(browser: &Browser, label: &str) {
+    browser.assert_accessible(label).await;
     browser.be_dark().await;
     browser.be_a_phone().await;
-    browser.assert_accessible(&format!("{what}, on a phone in the dark")).await;
+    browser.assert_accessible(&format!("{label}, on a phone in the dark")).await;
     let wide = browser.js("return document.documentElement.scrollWidth <= innerWidth").await;
-    assert_eq!(wide, true, "{what}: wider than the phone");
+    assert_eq!(wide, true, "{label}: wider than the phone");
 }
 
 #[tokio::test]
-async fn a_training_is_followed_live_over_a_lost_connection_and_controlled() {
+async fn the_training_page_survives_a_lost_connection_and_controls_its_run() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(sorting("practice/classify@60ms")).config(prompts(SEED)).create().await;
     // One proposal per epoch.
@@ -88,7 +88,7 @@ async fn a_training_is_followed_live_over_a_lost_connection_and_controlled() {
 }
 
 #[tokio::test]
-async fn an_ended_training_shows_what_it_has_found_and_a_checkpoint_becomes_a_version() {
+async fn an_ended_training_shows_its_results_and_saves_a_checkpoint_as_a_version() {
     let t = TestService::start().await;
     let seed = format!("{SEED}\n{HOSTILE}");
     let graph = sorting("practice/classify");
@@ -109,8 +109,9 @@ async fn an_ended_training_shows_what_it_has_found_and_a_checkpoint_becomes_a_ve
     assert_eq!(browser.text("h1 span").await, name);
     assert_eq!(browser.text(".result h3").await, "Improved");
     browser.until("document.querySelectorAll('.curve .point').length === 2").await;
-    let told = browser.js("return document.querySelector('.curve svg').getAttribute('aria-label')").await;
-    assert!(told.as_str().unwrap().contains("After epoch 2"), "{told}");
+    let chart_label =
+        browser.js("return document.querySelector('.curve svg').getAttribute('aria-label')").await;
+    assert!(chart_label.as_str().unwrap().contains("After epoch 2"), "{chart_label}");
     assert_eq!(browser.js("return document.querySelectorAll('.as-table tbody tr').length").await, 3);
 
     browser.click("#candidates .entry summary").await;
@@ -165,7 +166,7 @@ async fn sign_in(browser: &Browser, mail: &MailServer, email: &str) {
 }
 
 #[tokio::test]
-async fn members_see_what_their_role_allows_and_others_nothing() {
+async fn the_training_page_follows_the_roles_of_its_workspace() {
     let mail = MailServer::start().await;
     let service = TestService::builder().with_bootstrap_token().set("SERVICE_SMTP_URL", mail.url());
     let t = service.start().await;
@@ -204,8 +205,8 @@ async fn members_see_what_their_role_allows_and_others_nothing() {
     browser.until("document.querySelector('#cases .entry')").await;
     assert_eq!(browser.text("#account").await, "bob@example.org");
     assert!(browser.texts(".controls button").await.is_empty(), "a viewer has no controls");
-    let kept = "return JSON.stringify([{...localStorage}, {...sessionStorage}]) + document.cookie + document.documentElement.outerHTML";
-    assert!(!browser.js(kept).await.as_str().unwrap().contains("eyJ"), "no token outside of the module");
+    let script = "return JSON.stringify([{...localStorage}, {...sessionStorage}]) + document.cookie + document.documentElement.outerHTML";
+    assert!(!browser.js(script).await.as_str().unwrap().contains("eyJ"), "no token outside of the module");
 
     let role = |role: &str| json!({"role": role});
     let member = format!("/api/workspaces/default/members/{}", bob["user_id"].as_str().unwrap());

@@ -18,7 +18,7 @@ fn thread_of(answer: &integration_tests::Answer) -> String {
 }
 
 #[tokio::test]
-async fn a_chat_behind_a_login_is_for_whoever_is_signed_in_and_a_thread_for_its_user() {
+async fn a_chat_requires_a_login_and_its_threads_belong_to_their_users() {
     let (t, mail) = service().await;
     let workflow = t.workflow().echo().published().require_login().create().await;
     let (ada, bob) = (signed_in(&t, &mail, ADA).await.0, signed_in(&t, &mail, "bob@example.org").await.0);
@@ -67,7 +67,7 @@ async fn a_chat_behind_a_login_is_for_whoever_is_signed_in_and_a_thread_for_its_
 }
 
 #[tokio::test]
-async fn a_page_of_another_origin_does_not_speak_for_whoever_is_signed_in() {
+async fn a_foreign_origin_cannot_use_the_session_of_a_user() {
     let (t, mail) = service().await;
     let workflow = t.workflow().echo().published().require_login().create().await;
     let (ada, tokens) = signed_in(&t, &mail, ADA).await;
@@ -88,7 +88,7 @@ async fn a_page_of_another_origin_does_not_speak_for_whoever_is_signed_in() {
 }
 
 #[tokio::test]
-async fn the_page_of_such_a_chat_leads_to_the_sign_in_and_opens_behind_it() {
+async fn a_chat_page_redirects_to_the_sign_in_and_opens_after_it() {
     let (t, mail) = service().await;
     let workflow = t.workflow().echo().published().require_login().create().await;
     let page = format!("/chat/{}", workflow.id);
@@ -106,8 +106,8 @@ async fn the_page_of_such_a_chat_leads_to_the_sign_in_and_opens_behind_it() {
             && login.header("cache-control") == Some("no-store")
     );
     for away in ["//evil.example", "https://evil.example/", "javascript:alert(1)", "/\\evil.example"] {
-        let asked: String = url::form_urlencoded::byte_serialize(away.as_bytes()).collect();
-        let login = t.get(&format!("/login?return_to={asked}")).await;
+        let encoded: String = url::form_urlencoded::byte_serialize(away.as_bytes()).collect();
+        let login = t.get(&format!("/login?return_to={encoded}")).await;
         assert!(login.status == 200 && login.text().contains(r#"data-return-to="""#), "{away}");
     }
     ada.set_cookie(SESSION, "x");

@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use super::{ADA, BINDING, BROWSER, SESSION, dump, get, hex, me_as, origin, post, service, start, verify};
 
 #[tokio::test]
-async fn a_code_signs_in_the_browser_that_asked() {
+async fn a_code_signs_in_the_browser_that_requested_it() {
     let (t, mail) = service().await;
     mail.be_silent(true);
     let browser = t.visitor();
-    let asked = start(&browser, " Ada@Example.ORG ").await;
+    let response = start(&browser, " Ada@Example.ORG ").await;
     let secret = browser.cookie(BINDING).unwrap();
-    assert_eq!(asked.value(), json!({"challenge": secret}));
+    assert_eq!(response.value(), json!({"challenge": secret}));
     let device = browser.cookie(BROWSER).unwrap();
-    assert_snapshot!(shown(&asked).replace(&secret, "[secret]").replace(&device, "[browser]"), @r#"
+    assert_snapshot!(shown(&response).replace(&secret, "[secret]").replace(&device, "[browser]"), @r#"
     202
     content-type: application/json
     set-cookie: __Host-svc_chal=[secret]; HttpOnly; SameSite=Lax; Secure; Path=/; Max-Age=600
@@ -75,7 +75,7 @@ async fn a_code_signs_in_the_browser_that_asked() {
 }
 
 #[tokio::test]
-async fn a_wrong_old_burnt_or_foreign_code_is_refused_alike() {
+async fn wrong_expired_used_and_foreign_codes_get_the_same_refusal() {
     let (t, mail) = super::service_with(&[("SERVICE_AUTH_RATE_LIMIT_IDENTITY", "0")]).await;
     let (browser, other) = (t.visitor(), t.visitor());
     let mut refused = Vec::new();
@@ -93,18 +93,18 @@ async fn a_wrong_old_burnt_or_foreign_code_is_refused_alike() {
     refused.push(verify(&browser, "nobody", &code).await);
     refused.push(verify(&browser, ADA, &code).await);
     let burnt = "SELECT tries FROM sign_in_challenges WHERE email = 'ada@example.org'";
-    assert_eq!(t.scalar(burnt).await, "5", "the right code does not count any more");
+    assert_eq!(t.scalar(burnt).await, "5", "the right code is no longer accepted");
 
     let before = mail.mails().len();
     start(&browser, ADA).await;
     let old = mail.mail(before + 1).await.code();
-    let kept = browser.cookie(BINDING).unwrap();
+    let binding = browser.cookie(BINDING).unwrap();
     start(&browser, ADA).await;
     let new = mail.mail(before + 2).await.code();
-    let older = json!({"challenge": kept, "email": ADA, "code": old});
+    let older = json!({"challenge": binding, "email": ADA, "code": old});
     refused.push(post(&browser, "/api/auth/email/verify", &older).await);
     assert_eq!(verify(&browser, ADA, &new).await.status, 200);
-    browser.set_cookie(BINDING, &kept);
+    browser.set_cookie(BINDING, &binding);
     refused.push(verify(&browser, ADA, &new).await);
 
     let late = t.visitor();
@@ -123,7 +123,7 @@ async fn a_wrong_old_burnt_or_foreign_code_is_refused_alike() {
 }
 
 #[tokio::test]
-async fn a_code_is_good_until_its_last_second() {
+async fn a_code_is_valid_until_its_last_second() {
     let (t, mail) = service().await;
     let browser = t.visitor();
     start(&browser, ADA).await;
@@ -133,7 +133,7 @@ async fn a_code_is_good_until_its_last_second() {
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_wins_and_no_guess_is_lost() {
+async fn one_of_many_concurrent_verifications_wins_and_each_guess_counts() {
     let (t, mail) = service().await;
     let browser = t.visitor();
     start(&browser, ADA).await;
@@ -159,7 +159,7 @@ async fn of_many_at_once_one_wins_and_no_guess_is_lost() {
 }
 
 #[tokio::test]
-async fn a_client_without_cookies_shows_its_challenge_and_gets_tokens_alone() {
+async fn a_client_without_cookies_signs_in_by_its_challenge() {
     let (t, mail) = service().await;
     let client = t.anonymous();
     let json = [("content-type", "application/json")];
@@ -177,7 +177,7 @@ async fn a_client_without_cookies_shows_its_challenge_and_gets_tokens_alone() {
 }
 
 #[tokio::test]
-async fn where_only_members_may_sign_in_nobody_can_tell_who_is_one() {
+async fn a_members_only_sign_in_does_not_reveal_its_members() {
     let (t, mail) =
         super::service_with(&[("SERVICE_SIGNUP", "members"), ("SERVICE_OWNER_EMAIL", "Boss@Example.org")])
             .await;
@@ -202,7 +202,7 @@ async fn where_only_members_may_sign_in_nobody_can_tell_who_is_one() {
     let to: Vec<String> = mail.mails().into_iter().flat_map(|mail| mail.to).collect();
     assert_eq!(to.len(), 2, "{to:?}");
     assert!(to.contains(&ADA.to_owned()) && to.contains(&"Boss@example.org".to_owned()), "{to:?}");
-    assert_eq!(t.scalar("SELECT count(*) FROM users").await, "2", "nobody was made");
+    assert_eq!(t.scalar("SELECT count(*) FROM users").await, "2", "no user was created");
 
     let (_, body) = super::signed_in(&t, &mail, "Boss@example.org").await;
     let me = me_as(&t.anonymous(), &body["access_token"]).await.value();
@@ -213,7 +213,7 @@ async fn where_only_members_may_sign_in_nobody_can_tell_who_is_one() {
 }
 
 #[tokio::test]
-async fn whoever_guesses_too_often_is_not_heard_for_a_minute() {
+async fn too_many_guesses_are_blocked_for_a_minute() {
     let limits = [("SERVICE_AUTH_RATE_LIMIT_IDENTITY", "3"), ("SERVICE_AUTH_RATE_LIMIT_IP", "5")];
     let (t, mail) = super::service_with(&limits).await;
     let browser = t.visitor();

@@ -12,18 +12,18 @@ fn path(client: &Client, link: Option<String>) -> String {
 }
 
 #[tokio::test]
-async fn a_link_signs_in_by_a_click_in_the_browser_that_asked() {
+async fn a_link_signs_in_the_browser_that_requested_it() {
     let (t, mail) = service().await;
     let (browser, other) = (t.visitor(), t.visitor());
-    let asked = json!({"email": ADA, "return_to": "/chat/x?y=1"});
-    assert_eq!(post(&browser, "/api/auth/email/start", &asked).await.status, 202);
+    let request = json!({"email": ADA, "return_to": "/chat/x?y=1"});
+    assert_eq!(post(&browser, "/api/auth/email/start", &request).await.status, 202);
     let link = path(&browser, mail.mail(1).await.link());
     // A scanner opens links, and sends HEAD requests.
     for _ in 0..3 {
         let page = get(&other, &link).await;
         assert_eq!((page.status, page.header("cache-control")), (200, Some("no-store")));
         assert!(page.text().contains("Open it in the same browser") && !page.text().contains("<button"));
-        assert!(!page.text().contains(ADA), "whoever has the link only is told nothing");
+        assert!(!page.text().contains(ADA), "the link alone reveals nothing");
         assert_eq!(other.send("HEAD", &link, &[], "").await.unwrap().status, 200);
         let refused = post(&other, &link, &json!({})).await;
         assert_eq!(refused.refusal(), "401 auth.code_invalid");
@@ -53,7 +53,7 @@ async fn a_link_signs_in_by_a_click_in_the_browser_that_asked() {
 }
 
 #[tokio::test]
-async fn a_link_goes_with_its_code() {
+async fn a_link_expires_with_its_code() {
     let (t, mail) = service().await;
     let browser = t.visitor();
     start(&browser, ADA).await;
@@ -83,7 +83,7 @@ async fn a_link_goes_with_its_code() {
 }
 
 #[tokio::test]
-async fn a_link_leads_nowhere_but_to_us() {
+async fn a_link_leads_only_to_the_public_base() {
     let (t, mail) = super::service_with(&[("SERVICE_PUBLIC_BASE_URL", "https://desk.example.org")]).await;
     let json = [("content-type", "application/json"), ("host", "evil.example")];
     let body = json!({"email": ADA}).to_string();
@@ -103,6 +103,6 @@ async fn a_link_leads_nowhere_but_to_us() {
     );
     assert!(raw.write(request).await);
     let sent = mail.mail(1).await;
-    assert_eq!(sent.link(), None, "a mail whose link leads where its asker says would hand accounts out");
+    assert_eq!(sent.link(), None, "a link to a host of the requester would give accounts away");
     assert!(!sent.data.contains("evil.example") && sent.code().len() == 6);
 }

@@ -17,7 +17,7 @@ async fn emptied(t: &TestService) {
 }
 
 #[tokio::test]
-async fn one_browser_has_five_mails_sent_to_an_address_in_a_quarter_of_an_hour() {
+async fn a_browser_gets_five_mails_for_an_address_in_15_minutes() {
     let (t, mail) = service().await;
     let browser = t.visitor();
     for _ in 0..5 {
@@ -25,7 +25,7 @@ async fn one_browser_has_five_mails_sent_to_an_address_in_a_quarter_of_an_hour()
         emptied(&t).await;
         t.advance(Duration::from_secs(60));
     }
-    let (last, kept) = (mail.mail(5).await, browser.cookie(super::BINDING).unwrap());
+    let (last, binding) = (mail.mail(5).await, browser.cookie(super::BINDING).unwrap());
     // A request that sends no mail does not invalidate the previous one.
     start(&browser, ADA).await;
     start(&browser, "ADA@example.org").await;
@@ -33,7 +33,7 @@ async fn one_browser_has_five_mails_sent_to_an_address_in_a_quarter_of_an_hour()
     assert_eq!(mail.mail(6).await.to, ["bob@example.org"]);
     assert_eq!(mail.mails().iter().filter(|mail| mail.to == [ADA]).count(), 5);
     // Bob's challenge replaced Ada's: one browser, one challenge.
-    browser.set_cookie(super::BINDING, &kept);
+    browser.set_cookie(super::BINDING, &binding);
     assert_eq!(verify(&browser, ADA, &last.code()).await.status, 401);
     // The first mail was sent fifteen minutes ago.
     t.advance(Duration::from_secs(600));
@@ -42,7 +42,7 @@ async fn one_browser_has_five_mails_sent_to_an_address_in_a_quarter_of_an_hour()
 }
 
 #[tokio::test]
-async fn requests_without_a_cookie_count_together_for_their_client() {
+async fn requests_without_a_cookie_are_counted_per_client() {
     let (t, mail) = service().await;
     for _ in 0..8 {
         assert_eq!(start(&t.anonymous(), ADA).await.status, 202);
@@ -67,7 +67,7 @@ async fn requests_without_a_cookie_count_together_for_their_client() {
 
 /// The owner of an address can sign in, however often others request and guess codes.
 #[tokio::test]
-async fn others_can_neither_end_nor_use_up_nor_lock_out_a_sign_in() {
+async fn other_browsers_cannot_block_a_sign_in() {
     let (t, mail) = service().await;
     let owner = t.visitor();
     start(&owner, ADA).await;
@@ -93,7 +93,7 @@ async fn others_can_neither_end_nor_use_up_nor_lock_out_a_sign_in() {
 }
 
 #[tokio::test]
-async fn after_thirty_codes_a_day_an_address_gets_a_link_an_hour() {
+async fn an_address_gets_one_link_an_hour_after_30_codes_a_day() {
     let (t, mail) = service().await;
     // Each from another network address, like a botnet.
     let ask = async |host: u8| {
@@ -138,7 +138,7 @@ async fn after_thirty_codes_a_day_an_address_gets_a_link_an_hour() {
 
 /// One client may claim to be any number of browsers.
 #[tokio::test]
-async fn invented_browsers_of_one_network_count_together_and_those_that_have_signed_in_do_not() {
+async fn unknown_browsers_of_a_network_share_a_limit() {
     let (t, mail) = service().await;
     let owner = t.visitor();
     start(&owner, ADA).await;
@@ -161,7 +161,7 @@ async fn invented_browsers_of_one_network_count_together_and_those_that_have_sig
             ask(number * 100 + again).await;
         }
     }
-    assert_eq!(stored().await, "20", "of a day");
+    assert_eq!(stored().await, "20", "the limit of a day");
     emptied(&t).await;
     let sent = mail.mails().len();
     // A browser that has signed in to the address before still gets a code.
@@ -171,7 +171,7 @@ async fn invented_browsers_of_one_network_count_together_and_those_that_have_sig
 }
 
 #[tokio::test]
-async fn one_browser_gets_ten_codes_a_day_for_an_address() {
+async fn a_browser_gets_ten_codes_a_day_for_an_address() {
     let (t, mail) = service().await;
     let browser = t.visitor();
     for _ in 0..11 {
@@ -183,13 +183,13 @@ async fn one_browser_gets_ten_codes_a_day_for_an_address() {
 }
 
 #[tokio::test]
-async fn one_client_has_twenty_mails_sent_in_an_hour_however_many_ask_at_once() {
+async fn a_client_gets_20_mails_an_hour_even_for_concurrent_requests() {
     let (t, mail) = service().await;
-    let asked = (0..30).map(|n| {
+    let requests = (0..30).map(|n| {
         let client = t.visitor();
         async move { start(&client, &format!("p{n}@example.org")).await.status }
     });
-    assert_eq!(futures_util::future::join_all(asked).await, [202; 30]);
+    assert_eq!(futures_util::future::join_all(requests).await, [202; 30]);
     mail.mail(20).await;
     emptied(&t).await;
     assert_eq!(
@@ -202,11 +202,11 @@ async fn one_client_has_twenty_mails_sent_in_an_hour_however_many_ask_at_once() 
     let other = Raw::connect_from(from, t.address()).await;
     let answer = other.request("POST", "/api/auth/email/start", &headers, body).await.whole().await;
     assert_eq!(answer.status, 202);
-    assert_eq!(mail.mail(21).await.to, ["other@example.org"], "another client is another matter");
+    assert_eq!(mail.mail(21).await.to, ["other@example.org"], "other clients are not limited");
 }
 
 #[tokio::test]
-async fn a_mail_server_that_is_down_gets_the_mail_when_it_is_up() {
+async fn a_mail_is_delivered_after_the_mail_server_recovers() {
     let (t, mut mail) = service().await;
     mail.go_down().await;
     let browser = t.visitor();
@@ -227,7 +227,7 @@ async fn a_mail_server_that_is_down_gets_the_mail_when_it_is_up() {
 }
 
 #[tokio::test]
-async fn a_mail_that_is_refused_for_good_or_comes_too_late_is_given_up() {
+async fn a_permanently_refused_or_late_mail_is_dropped() {
     let (t, mut mail) = service().await;
     mail.refuse(Some("550 no such mailbox"));
     start(&t.visitor(), ADA).await;
@@ -248,14 +248,14 @@ async fn a_mail_that_is_refused_for_good_or_comes_too_late_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_mail_in_the_middle_of_being_sent_is_sent_again_by_the_next_life() {
+async fn an_interrupted_mail_is_sent_again_after_a_restart() {
     let (mut t, mail) = service().await;
     mail.be_silent(true);
     let browser = t.visitor();
     start(&browser, ADA).await;
     let first = mail.mail(1).await;
     t.stop().await;
-    assert_eq!(queued(&t).await, "1", "nobody said that it was taken");
+    assert_eq!(queued(&t).await, "1", "the server has not accepted it");
     mail.be_silent(false);
     t.start_again().await;
     let second = mail.mail(2).await;

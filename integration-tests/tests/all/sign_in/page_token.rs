@@ -14,7 +14,7 @@ fn minutes(number: u64) -> Duration {
 }
 
 #[tokio::test]
-async fn a_token_of_a_page_is_good_for_the_api_until_the_sign_in_ends() {
+async fn a_page_token_is_valid_until_the_session_ends() {
     let (t, mail) = service().await;
     let (browser, _) = signed_in(&t, &mail, ADA).await;
     let answer = post(&browser, TOKEN, &json!({"active": true})).await;
@@ -26,7 +26,7 @@ async fn a_token_of_a_page_is_good_for_the_api_until_the_sign_in_ends() {
     );
     let me = me_as(&t.visitor(), &page["access_token"]).await.value();
     let current = |me: &Value| me["sessions"].as_array().unwrap().iter().any(|one| one["current"] == true);
-    assert!(current(&me), "it names the browser's own sign-in: {me}");
+    assert!(current(&me), "the browser's session is current: {me}");
     assert_eq!(t.scalar("SELECT count(*) FROM sign_in_sessions").await, "1");
     assert_eq!(post(&browser, "/api/auth/logout", &json!({})).await.status, 204);
     assert_eq!(me_as(&t.visitor(), &page["access_token"]).await.status, 401);
@@ -35,7 +35,7 @@ async fn a_token_of_a_page_is_good_for_the_api_until_the_sign_in_ends() {
 }
 
 #[tokio::test]
-async fn only_a_page_of_ours_gets_a_token() {
+async fn only_same_origin_pages_get_a_token() {
     let (t, mail) = service().await;
     let (browser, _) = signed_in(&t, &mail, ADA).await;
     let ours = origin(&browser);
@@ -61,7 +61,7 @@ async fn only_a_page_of_ours_gets_a_token() {
 }
 
 #[tokio::test]
-async fn a_page_without_a_user_does_not_prolong_the_sign_in() {
+async fn an_inactive_page_does_not_extend_the_session() {
     let (t, mail) = service().await;
     let (idle, _) = signed_in(&t, &mail, ADA).await;
     let (used, _) = signed_in(&t, &mail, ADA).await;

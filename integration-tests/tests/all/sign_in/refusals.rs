@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{get, post, service};
 
 #[tokio::test]
-async fn bad_requests_are_told_all_that_is_wrong() {
+async fn all_problems_of_a_request_are_reported() {
     let (t, _mail) = service().await;
     let client = t.visitor();
     let pointers = |answer: &integration_tests::Answer| -> Vec<String> {
@@ -58,7 +58,7 @@ async fn other_methods_types_and_origins_are_refused() {
 }
 
 #[tokio::test]
-async fn a_page_over_plain_http_is_told_why_it_cannot_sign_in() {
+async fn a_sign_in_over_plain_http_is_rejected_with_the_reason() {
     let t = TestService::builder().set("SERVICE_PUBLIC_BASE_URL", "http://desk.example.org").start().await;
     let headers = [
         ("content-type", "application/json"),

@@ -16,7 +16,7 @@ async fn is_in(client: &Client) -> bool {
 }
 
 #[tokio::test]
-async fn a_browser_is_signed_out_after_an_hour_of_nothing_and_half_a_day_in_all() {
+async fn a_session_ends_after_an_idle_hour_or_twelve_hours() {
     let (t, mail) = service().await;
     let (idle, _) = signed_in(&t, &mail, ADA).await;
     let (busy, tokens) = signed_in(&t, &mail, "bob@example.org").await;
@@ -42,7 +42,7 @@ async fn a_browser_is_signed_out_after_an_hour_of_nothing_and_half_a_day_in_all(
 }
 
 #[tokio::test]
-async fn that_a_session_is_used_is_noted_once_a_minute() {
+async fn session_use_is_recorded_once_a_minute() {
     let (t, mail) = service().await;
     let (browser, _) = signed_in(&t, &mail, ADA).await;
     let versions = "SELECT xmin::text || cookie_used_at FROM sign_in_sessions";
@@ -58,7 +58,7 @@ async fn that_a_session_is_used_is_noted_once_a_minute() {
 }
 
 #[tokio::test]
-async fn whoever_signs_out_is_out_everywhere_it_counts() {
+async fn a_sign_out_ends_the_session_and_its_tokens() {
     let (t, mail) = service().await;
     let (browser, tokens) = signed_in(&t, &mail, ADA).await;
     let stolen = browser.cookie(SESSION).unwrap();
@@ -81,10 +81,14 @@ async fn whoever_signs_out_is_out_everywhere_it_counts() {
             && browser.cookie(SESSION).is_none()
     );
     browser.set_cookie(SESSION, &stolen);
-    assert!(!is_in(&browser).await, "the cookie is worth nothing, whoever kept it");
+    assert!(!is_in(&browser).await, "the old cookie is no longer valid");
     assert_eq!(me_as(&browser, &tokens["access_token"]).await.refusal(), "401 auth.invalid_token");
     assert_eq!(refresh(&browser, &tokens["refresh_token"]).await.refusal(), "401 auth.refresh_invalid");
-    assert_eq!(post(&browser, "/api/auth/logout", &json!({})).await.status, 204, "twice is once");
+    assert_eq!(
+        post(&browser, "/api/auth/logout", &json!({})).await.status,
+        204,
+        "a repeated sign-out changes nothing"
+    );
     assert_eq!(t.scalar("SELECT revoked_reason FROM sign_in_sessions").await, "signed_out");
 
     let (_, tokens) = signed_in(&t, &mail, ADA).await;
@@ -94,7 +98,7 @@ async fn whoever_signs_out_is_out_everywhere_it_counts() {
 }
 
 #[tokio::test]
-async fn a_refresh_token_is_good_once_and_ends_everything_the_second_time() {
+async fn a_reused_refresh_token_ends_the_session() {
     let (t, mail) = service().await;
     let (browser, first) = signed_in(&t, &mail, ADA).await;
     t.advance(15 * MINUTE);
@@ -117,7 +121,7 @@ async fn a_refresh_token_is_good_once_and_ends_everything_the_second_time() {
 }
 
 #[tokio::test]
-async fn of_two_refreshes_at_once_one_wins_and_the_other_tells() {
+async fn concurrent_refreshes_count_as_reuse() {
     let (t, mail) = service().await;
     let (browser, tokens) = signed_in(&t, &mail, ADA).await;
     let answers =
@@ -143,7 +147,7 @@ async fn a_sign_in_ends_after_a_month_however_often_it_is_refreshed() {
 }
 
 #[tokio::test]
-async fn a_browser_has_one_session_and_two_cookies_are_none() {
+async fn a_browser_has_one_session_and_duplicate_cookies_are_rejected() {
     let (t, mail) = service().await;
     let (browser, first) = signed_in(&t, &mail, ADA).await;
     let old = browser.cookie(SESSION).unwrap();
@@ -182,7 +186,7 @@ async fn the_owner_gets_the_default_workspace_at_the_first_sign_in() {
 }
 
 #[tokio::test]
-async fn an_access_token_opens_the_api_by_the_role_and_as_long_as_the_sign_in() {
+async fn an_access_token_has_the_rights_of_the_role_while_the_session_lasts() {
     let (t, mail) = service_with(&[("SERVICE_AUTH_MODE", "required"), ("SERVICE_OWNER_EMAIL", ADA)]).await;
     let (ada, owner) = signed_in(&t, &mail, ADA).await;
     let (bob, stranger) = signed_in(&t, &mail, "bob@example.org").await;
@@ -200,7 +204,7 @@ async fn an_access_token_opens_the_api_by_the_role_and_as_long_as_the_sign_in() 
     t.execute("INSERT INTO workspace_members SELECT w.id, u.id, 'viewer', now() FROM workspaces w, users u WHERE email LIKE 'bob%'").await;
     assert_eq!(list(&stranger).await, "200", "a role counts at once");
     t.execute("DELETE FROM workspace_members WHERE role = 'viewer'").await;
-    assert_eq!(list(&stranger).await, "403 auth.missing_scope", "and as long as it is there");
+    assert_eq!(list(&stranger).await, "403 auth.missing_scope", "until it is revoked");
     assert_eq!(post(&bob, "/api/auth/logout", &json!({})).await.status, 204);
     assert_eq!(list(&stranger).await, "401 auth.invalid_token");
     assert_eq!(refresh(&ada, &owner["refresh_token"]).await.status, 200);

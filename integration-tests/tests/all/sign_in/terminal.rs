@@ -10,7 +10,7 @@ use super::{ADA, get, me_as, post, refresh, service, signed_in};
 const TERMINAL: &str = "/api/auth/terminal";
 
 #[tokio::test]
-async fn a_code_is_good_once_and_for_ten_minutes() {
+async fn a_terminal_code_is_valid_once_for_ten_minutes() {
     let (t, mail) = service().await;
     let (browser, _) = signed_in(&t, &mail, ADA).await;
     let shown = post(&browser, TERMINAL, &json!({})).await;
@@ -23,7 +23,7 @@ async fn a_code_is_good_once_and_for_ten_minutes() {
     assert_eq!(me["user"]["email"], ADA);
     t.advance(Duration::from_secs(3600));
     let renewed = refresh(&terminal, &tokens["refresh_token"]).await;
-    assert_eq!(renewed.status, 200, "it goes on like any sign-in");
+    assert_eq!(renewed.status, 200, "it is refreshed like any session");
     // A second use counts as another party's, and ends the terminal's session; the browser's session continues.
     assert_eq!(refresh(&t.visitor(), &code).await.refusal(), "401 auth.refresh_invalid");
     assert_eq!(
@@ -76,13 +76,13 @@ async fn a_listed_origin_gets_no_rights_from_a_cookie() {
     assert_eq!(
         (&me["user"]["email"], &me["sessions"]),
         (&json!(ADA), &json!([])),
-        "not where they are signed in"
+        "a listed origin does not see the sessions"
     );
     // The page may sign a user in with what they type there, without the service's cookies.
     let headers = [json, ("origin", LISTED)];
     let other = t.visitor();
-    let asked = json!({"email": "bob@example.org"}).to_string();
-    let started = other.send("POST", "/api/auth/email/start", &headers, asked).await.unwrap().value();
+    let start_body = json!({"email": "bob@example.org"}).to_string();
+    let started = other.send("POST", "/api/auth/email/start", &headers, start_body).await.unwrap().value();
     let code = mail.mail(2).await.code();
     let by_cookie = json!({"email": "bob@example.org", "code": code}).to_string();
     let refused = other.send("POST", "/api/auth/email/verify", &headers, by_cookie).await.unwrap();
@@ -99,7 +99,7 @@ async fn a_listed_origin_gets_no_rights_from_a_cookie() {
 }
 
 #[tokio::test]
-async fn a_cookie_counts_only_with_the_origin_of_our_page() {
+async fn a_cookie_requires_the_same_origin() {
     let (t, mail) = service().await;
     let (browser, tokens) = signed_in(&t, &mail, ADA).await;
     let sessions = get(&browser, "/api/auth/me").await.value()["sessions"].clone();
@@ -131,7 +131,7 @@ async fn a_cookie_counts_only_with_the_origin_of_our_page() {
 }
 
 #[tokio::test]
-async fn a_person_sees_and_ends_their_sign_ins() {
+async fn a_user_lists_and_ends_their_sessions() {
     let (t, mail) = service().await;
     let (browser, _) = signed_in(&t, &mail, ADA).await;
     let (_, other) = signed_in(&t, &mail, ADA).await;
@@ -166,7 +166,7 @@ async fn a_person_sees_and_ends_their_sign_ins() {
 }
 
 #[tokio::test]
-async fn only_a_page_of_ours_in_a_signed_in_browser_gets_one() {
+async fn only_a_same_origin_page_in_a_signed_in_browser_gets_a_code() {
     let (t, mail) = service().await;
     let (browser, tokens) = signed_in(&t, &mail, ADA).await;
     assert_eq!(post(&t.visitor(), TERMINAL, &json!({})).await.refusal(), "401 auth.missing_token");

@@ -4,7 +4,7 @@ use integration_tests::{AnswerExt, TestService, until};
 use serde_json::{Value, json};
 use store::testing::TestDatabase;
 
-use super::kills::{assert_undisturbed, folder, resumed, started, told as told_so_far, workflow};
+use super::kills::{assert_undisturbed, count_in_events, folder, resumed, started, workflow};
 use super::model::{ModelServer, Reply, is_of_optimizer, last_message};
 use super::{Run, SEED, get, kind, only, payloads, prompts, sorting, training_of};
 use crate::crash::service::Service;
@@ -52,7 +52,7 @@ fn request(cases: Vec<Value>, mut optimizer: Value) -> Value {
     body
 }
 
-async fn told(t: &TestService, cases: Vec<Value>, optimizer: Value) -> Vec<Value> {
+async fn training_events(t: &TestService, cases: Vec<Value>, optimizer: Value) -> Vec<Value> {
     let workflow = t.workflow().graph(sorting("openai/task")).config(prompts(SEED)).create().await;
     Run::start(&t.anonymous(), &workflow.id, &request(cases, optimizer)).await.events().await
 }
@@ -70,11 +70,11 @@ fn warnings(events: &[Value]) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test]
-async fn a_judge_that_agrees_with_people_is_used_without_a_warning() {
+async fn a_judge_that_agrees_with_people_causes_no_warning() {
     let model = models().await;
     let t = model.service().await;
     let optimizer = json!({"name": "none", "repeats": 2});
-    let events = told(&t, recorded(60, |place| place.is_multiple_of(2)), optimizer).await;
+    let events = training_events(&t, recorded(60, |place| place.is_multiple_of(2)), optimizer).await;
     let judged = calibration(&events);
     let places: Vec<u64> = judged.iter().map(|case| case["case_index"].as_u64().unwrap()).collect();
     let mut sorted = places.clone();
@@ -96,10 +96,10 @@ async fn a_judge_that_agrees_with_people_is_used_without_a_warning() {
 }
 
 #[tokio::test]
-async fn a_judge_that_agrees_by_chance_is_a_warning() {
+async fn a_judge_that_agrees_by_chance_causes_a_warning() {
     let model = models().await;
     let t = model.service().await;
-    let events = told(&t, recorded(20, |place| place % 4 < 2), json!({"name": "none"})).await;
+    let events = training_events(&t, recorded(20, |place| place % 4 < 2), json!({"name": "none"})).await;
     assert_eq!(calibration(&events).len(), 20);
     let found = warnings(&events);
     let (_, message) = found.iter().find(|(code, _)| *code == "judge_uncalibrated").expect("a warning");
@@ -110,10 +110,10 @@ async fn a_judge_that_agrees_by_chance_is_a_warning() {
 }
 
 #[tokio::test]
-async fn fewer_than_twenty_recorded_outputs_calibrate_nothing() {
+async fn calibration_needs_20_recorded_outputs() {
     let model = models().await;
     let t = model.service().await;
-    let events = told(&t, recorded(19, |_| true), json!({"name": "none"})).await;
+    let events = training_events(&t, recorded(19, |_| true), json!({"name": "none"})).await;
     assert!(calibration(&events).is_empty() && events.iter().any(|event| kind(event) == "training_result"));
 }
 
@@ -123,9 +123,9 @@ async fn calibration_is_paid_from_the_budget() {
     let model = models().await;
     let t = model.service().await;
     let optimizer = json!({"name": "none", "budget": {"max_llm_calls": 7}});
-    let events = told(&t, recorded(20, |_| true), optimizer).await;
+    let events = training_events(&t, recorded(20, |_| true), optimizer).await;
     let result = only(&events, "training_result");
-    assert_eq!((&result["stop_reason"], model.asked()), (&json!("budget"), 7), "{result}");
+    assert_eq!((&result["stop_reason"], model.request_count()), (&json!("budget"), 7), "{result}");
     assert_eq!(calibration(&events).len(), 7);
     assert_eq!(result["usage"]["by_role"]["task"], 0);
 }
@@ -148,12 +148,12 @@ async fn kills_during_the_calibration_change_no_kappa() {
         async |run: &Run| get(&run.client, &format!("{}/report", run.path)).await.value()["judges"].clone();
     let expected = kappa(&undisturbed).await;
     assert!(expected[0]["kappa"].as_f64().unwrap() > 0.0, "{expected}");
-    let asked = model.asked();
+    let calls = model.request_count();
     let mut run = Run::start(&client, &workflow(&client, "openai/task").await, &body).await;
     for judged in [3, 12] {
         let phase = "\"phase\":\"calibration\"";
-        until("outputs are judged", async || told_so_far(&database, &run, phase).await >= judged).await;
-        let before = told_so_far(&database, &run, "\"type\":\"training_resumed\"").await;
+        until("outputs are judged", async || count_in_events(&database, &run, phase).await >= judged).await;
+        let before = count_in_events(&database, &run, "\"type\":\"training_resumed\"").await;
         service.kill();
         client = started(&mut service).await;
         run = run.over(&client);
@@ -162,7 +162,7 @@ async fn kills_during_the_calibration_change_no_kappa() {
     assert_undisturbed(&database, &run, &events).await;
     assert_eq!(calibration(&run.events().await).len(), 24, "each once");
     assert_eq!(kappa(&run).await, expected);
-    let repeated = model.asked() - 2 * asked;
+    let repeated = model.request_count() - 2 * calls;
     assert!(repeated <= IN_FLIGHT * KILLS, "{repeated} calls were repeated");
     service.stop();
 }

@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(2);
 const CONCURRENCY: usize = 4;
 
 /// A model that responds only to the first requests.
-async fn stuck(answered: usize) -> ModelServer {
+async fn stuck_model(answered: usize) -> ModelServer {
     let reply = move |number, _: &Value| match number <= answered {
         true => Reply::Text("shipping".to_owned()),
         false => Reply::Held("billing".to_owned()),
@@ -25,12 +25,12 @@ async fn stuck(answered: usize) -> ModelServer {
 
 /// Waits until the maximum number of calls is in flight.
 async fn filled(model: &ModelServer, answered: usize) {
-    until("calls are in flight", async || model.asked() == answered + CONCURRENCY).await;
+    until("calls are in flight", async || model.request_count() == answered + CONCURRENCY).await;
 }
 
 #[tokio::test]
-async fn a_cancelled_training_ends_within_two_seconds_although_its_model_does_not_answer() {
-    let model = stuck(6).await;
+async fn a_cancelled_training_ends_within_two_seconds_with_a_stuck_model() {
+    let model = stuck_model(6).await;
     let t = model.service().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "openai/test").await);
     let run = Run::start(&client, &workflow.id, &training(json!({"epochs": 1}))).await;
@@ -49,17 +49,20 @@ async fn a_cancelled_training_ends_within_two_seconds_although_its_model_does_no
     assert_eq!(payloads(&events, "training_progress").len(), 6, "what was answered is kept");
     // Calls in flight are dropped with their connections, but still count.
     until("the connections are closed", async || model.gone() == CONCURRENCY).await;
-    assert_eq!((model.asked(), &record["usage"]["llm_calls"]), (6 + CONCURRENCY, &json!(6 + CONCURRENCY)));
+    assert_eq!(
+        (model.request_count(), &record["usage"]["llm_calls"]),
+        (6 + CONCURRENCY, &json!(6 + CONCURRENCY))
+    );
     assert_eq!(run.record().await, record);
-    for what in ["cancel", "pause", "resume"] {
-        assert_eq!(run.control(what).await.refusal(), "409 run.not_active", "{what}");
+    for operation in ["cancel", "pause", "resume"] {
+        assert_eq!(run.control(operation).await.refusal(), "409 run.not_active", "{operation}");
     }
     assert_eq!(run.record().await, record);
 }
 
 #[tokio::test]
-async fn a_cancelled_evaluation_scores_the_cases_that_it_has_executed() {
-    let model = stuck(8).await;
+async fn a_cancelled_evaluation_scores_its_executed_cases() {
+    let model = stuck_model(8).await;
     let t = model.service().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "openai/test").await);
     let run = Run::start(&client, &workflow.id, &evaluation(24, json!({}))).await;
@@ -79,8 +82,8 @@ async fn a_cancelled_evaluation_scores_the_cases_that_it_has_executed() {
 }
 
 #[tokio::test]
-async fn a_cancel_over_the_websocket_is_told_by_the_last_event() {
-    let model = stuck(2).await;
+async fn the_last_event_reports_a_cancellation_over_the_websocket() {
+    let model = stuck_model(2).await;
     let t = model.service().await;
     let workflow = workflow(&t, "openai/test").await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;
@@ -90,11 +93,11 @@ async fn a_cancel_over_the_websocket_is_told_by_the_last_event() {
     let clock = SystemClock::new();
     let begun = clock.monotonic();
     socket.say(&json!({"type": "cancel", "run_id": id, "request_id": "c"})).await;
-    let told = socket.until("run_cancelled").await;
+    let received = socket.until("run_cancelled").await;
     assert!(clock.monotonic() - begun < SOON);
-    let last: Vec<&str> = told[told.len() - 2..].iter().map(kind).collect();
+    let last: Vec<&str> = received[received.len() - 2..].iter().map(kind).collect();
     assert_eq!(last, ["training_result", "run_cancelled"]);
-    assert!(told.iter().all(|message| message["request_id"] == "t"), "the run's events alone");
+    assert!(received.iter().all(|message| message["request_id"] == "t"), "the run's events alone");
     socket.say(&json!({"type": "cancel", "run_id": id, "request_id": "c"})).await;
     let refused = socket.next().await;
     assert_eq!(
@@ -128,12 +131,12 @@ async fn assert_best_is_kept(pauses: bool) {
 }
 
 #[tokio::test]
-async fn a_training_that_is_cancelled_while_it_executes_returns_the_best_so_far() {
+async fn a_training_cancelled_while_running_returns_the_best_so_far() {
     assert_best_is_kept(false).await;
 }
 
 #[tokio::test]
-async fn a_training_that_is_cancelled_while_it_is_paused_returns_the_best_so_far() {
+async fn a_training_cancelled_while_paused_returns_the_best_so_far() {
     assert_best_is_kept(true).await;
 }
 
@@ -152,7 +155,7 @@ async fn a_cancelled_training_can_be_continued_by_another_one() {
 }
 
 #[tokio::test]
-async fn an_evaluation_that_is_cancelled_before_its_first_case_has_no_score() {
+async fn an_evaluation_cancelled_before_its_first_case_has_no_score() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify@20000ms").await);
     let run = Run::start(&client, &workflow.id, &evaluation(4, json!({}))).await;

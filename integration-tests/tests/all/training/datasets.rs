@@ -40,7 +40,7 @@ fn evaluating(dataset: Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_same_cases_in_every_form_are_the_same_dataset() {
+async fn the_same_cases_in_any_format_are_the_same_dataset() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().create().await.id;
     let path = datasets_of(&workflow);
@@ -79,7 +79,7 @@ async fn the_same_cases_in_every_form_are_the_same_dataset() {
 }
 
 #[tokio::test]
-async fn versions_are_kept_and_equal_cases_are_no_new_one() {
+async fn equal_cases_create_no_new_dataset_version() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().create().await.id;
     let case = |n: usize| json!({"id": n.to_string(), "inputs": {"n": n}});
@@ -121,7 +121,7 @@ async fn versions_are_kept_and_equal_cases_are_no_new_one() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named_and_nothing_is_stored() {
+async fn invalid_datasets_are_rejected_with_all_problems_and_not_stored() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().create().await.id;
     let path = datasets_of(&workflow);
@@ -199,8 +199,8 @@ async fn what_is_wrong_is_named_and_nothing_is_stored() {
         ("", "text/plain", "a\n1\n", "415 request.unsupported_media_type "),
     ] {
         let answer = sent(&t, &format!("{path}{query}"), kind, body).await;
-        let told = format!("{} {}", answer.refusal(), answer.problems().join(", "));
-        assert_eq!(told, expected, "{query} {kind} {}", answer.text());
+        let refusal = format!("{} {}", answer.refusal(), answer.problems().join(", "));
+        assert_eq!(refusal, expected, "{query} {kind} {}", answer.text());
     }
     assert_eq!(t.scalar("SELECT count(*) FROM datasets").await, "1");
     assert_eq!(t.scalar("SELECT count(*) FROM dataset_entries").await, "1");
@@ -240,9 +240,9 @@ async fn a_training_uses_a_version_and_its_first_cases() {
     assert_eq!(refused.refusal(), "422 idempotency.key_reused");
     assert_eq!(listed(&t, &workflow, "all", "?version=1&limit=200").await.len(), 24);
     // Its name selects the latest version, and `max_cases` its first cases.
-    let mut asked = evaluating(json!({"id": "all"}));
-    asked["evaluation"]["max_cases"] = json!(2);
-    let latest = Run::start(&client, &workflow, &asked).await.becomes("succeeded").await;
+    let mut request = evaluating(json!({"id": "all"}));
+    request["evaluation"]["max_cases"] = json!(2);
+    let latest = Run::start(&client, &workflow, &request).await.becomes("succeeded").await;
     assert_eq!((&latest["dataset"]["version"], &latest["dataset"]["n_cases"]), (&json!(2), &json!(2)));
     for (dataset, problem) in [
         (json!({"id": "none"}), "/evaluation/dataset/id dataset_not_found"),
@@ -289,7 +289,7 @@ async fn rated(t: &TestService, workflow: &Workflow, (message, right): (&str, &s
 }
 
 #[tokio::test]
-async fn thumbs_down_become_a_dataset_a_training_and_a_better_answer() {
+async fn negative_feedback_becomes_a_dataset_that_improves_answers() {
     let t = TestService::start().await;
     let client = t.anonymous();
     let workflow = published(&t).await;
@@ -329,7 +329,7 @@ async fn thumbs_down_become_a_dataset_a_training_and_a_better_answer() {
 }
 
 #[tokio::test]
-async fn the_data_of_a_visitor_leave_datasets_too() {
+async fn erased_visitor_data_is_removed_from_datasets() {
     let t = TestService::builder().manual_clock().start().await;
     let workflow = published(&t).await;
     for case in [("The secret parcel 4711", "shipping"), ("My invoice is wrong", "billing")] {
@@ -340,22 +340,22 @@ async fn the_data_of_a_visitor_leave_datasets_too() {
     // Runs are kept for a shorter time than threads.
     t.execute("DELETE FROM runs").await;
     t.execute(&format!("UPDATE threads SET deleted_at = '2020-01-01' WHERE id = '{thread}'")).await;
-    let kept = "SELECT count(*) FROM dataset_cases WHERE content LIKE '%4711%'";
-    assert_eq!(t.scalar(kept).await, "1");
-    let emptied = until("the case is empty", async || t.scalar(kept).await == "0");
+    let query = "SELECT count(*) FROM dataset_cases WHERE content LIKE '%4711%'";
+    assert_eq!(t.scalar(query).await, "1");
+    let emptied = until("the case is empty", async || t.scalar(query).await == "0");
     t.while_time_passes_in(Duration::from_secs(600), emptied).await;
     let cases = listed(&t, &workflow.id, "all", "").await;
     let marks: Vec<bool> = cases.iter().map(|case| case["erased"] == true).collect();
     assert_eq!((cases.len(), marks.iter().filter(|mark| **mark).count()), (2, 1), "{cases:?}");
     // Later runs leave the erased case out.
-    let (client, asked) = (t.anonymous(), evaluating(json!({"id": "all"})));
-    let run = t.while_time_passes(Run::start(&client, &workflow.id, &asked)).await;
+    let (client, request) = (t.anonymous(), evaluating(json!({"id": "all"})));
+    let run = t.while_time_passes(Run::start(&client, &workflow.id, &request)).await;
     let record = t.while_time_passes(run.becomes("succeeded")).await;
     assert_eq!((&record["dataset"]["n_cases"], &record["dataset"]["id"]), (&json!(1), &Value::Null));
 }
 
 #[tokio::test]
-async fn a_run_is_a_case_that_calls_only_models_again() {
+async fn a_case_from_a_run_repeats_only_model_calls() {
     let echo = Echo::start().await;
     let t = TestService::builder().set("SERVICE_EGRESS_ALLOW", echo.allow()).start().await;
     let client = t.anonymous();
@@ -376,15 +376,15 @@ async fn a_run_is_a_case_that_calls_only_models_again() {
         answered.status == 202
     })
     .await;
-    until("its end", async || t.get(&format!("/api/runs/{run}")).await.value()["status"] == "succeeded")
+    until("the run ends", async || t.get(&format!("/api/runs/{run}")).await.value()["status"] == "succeeded")
         .await;
     assert_eq!(keep(json!({"dataset": "none"})).await.refusal(), "404 dataset.not_found");
     assert_eq!(keep(json!({"split": "x"})).await.problems(), ["/dataset required", "/split type"]);
-    let kept = keep(json!({"dataset": "kept", "split": "val"})).await;
-    assert_eq!(kept.status, 201, "{}", kept.text());
-    assert_eq!((&kept.value()["version"], &kept.value()["case_id"]), (&json!(2), &json!(run)));
+    let stored = keep(json!({"dataset": "kept", "split": "val"})).await;
+    assert_eq!(stored.status, 201, "{}", stored.text());
+    assert_eq!((&stored.value()["version"], &stored.value()["case_id"]), (&json!(2), &json!(run)));
     let again = keep(json!({"dataset": "kept"})).await;
-    assert_eq!((again.status, again.value()), (200, kept.value()));
+    assert_eq!((again.status, again.value()), (200, stored.value()));
     let case = listed(&t, &workflow, "kept", "").await.remove(0);
     // The expected output can be corrected: that creates the same case in a newer version.
     let corrected = keep(json!({"dataset": "kept", "expected_output": "other", "split": "val"})).await;

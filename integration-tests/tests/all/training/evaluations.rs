@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Run, evaluation, get, kind, message, only, payloads, post, steps, workflow};
 
 /// Asserts the events of an evaluation with the first `count` cases.
-fn assert_told(events: &[Value], count: usize) {
+fn assert_evaluated(events: &[Value], count: usize) {
     assert_eq!(kind(&events[0]), "run_started");
     let kinds: Vec<&str> = events.iter().map(kind).collect();
     assert_eq!(kinds[kinds.len() - 2..], ["evaluation_result", "run_completed"]);
@@ -44,7 +44,7 @@ async fn an_evaluation_executes_every_case_once_over_http() {
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let run = Run::start(&client, &workflow.id, &evaluation(10, json!({"max_concurrency": 3}))).await;
     let events = run.events().await;
-    assert_told(&events, 10);
+    assert_evaluated(&events, 10);
     let record = run.record().await;
     assert_eq!((&record["kind"], &record["status"]), (&json!("evaluation"), &json!("succeeded")));
     assert_eq!(record["best_score"], only(&events, "evaluation_result")["score"]);
@@ -61,16 +61,16 @@ async fn an_evaluation_executes_every_case_once_over_the_websocket() {
     let workflow = workflow(&t, "practice/classify").await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;
     socket.say(&message("evaluate_workflow", "e", &evaluation(6, json!({})))).await;
-    let told = socket.until("run_completed").await;
-    assert!(told.iter().all(|message| message["request_id"] == "e"));
-    assert_told(&told, 6);
-    let run = Run::of(&t.anonymous(), &workflow.id, told[0]["run_id"].as_str().unwrap());
-    assert_eq!(run.events().await.len(), told.len());
+    let received = socket.until("run_completed").await;
+    assert!(received.iter().all(|message| message["request_id"] == "e"));
+    assert_evaluated(&received, 6);
+    let run = Run::existing(&t.anonymous(), &workflow.id, received[0]["run_id"].as_str().unwrap());
+    assert_eq!(run.events().await.len(), received.len());
     socket.close().await;
 }
 
 #[tokio::test]
-async fn the_first_cases_are_executed_as_often_as_the_request_says() {
+async fn the_first_cases_are_executed_the_requested_number_of_times() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let more = json!({"max_cases": 3, "repeats": 2});
@@ -86,7 +86,7 @@ async fn the_first_cases_are_executed_as_often_as_the_request_says() {
 }
 
 #[tokio::test]
-async fn inputs_of_the_request_are_under_those_of_each_case() {
+async fn case_inputs_override_the_inputs_of_the_request() {
     let t = TestService::start().await;
     let tell =
         json!({"name": "tell", "type": "template", "template": "{{ inputs.greeting }} {{ inputs.name }}"});
@@ -94,8 +94,8 @@ async fn inputs_of_the_request_are_under_those_of_each_case() {
     let workflow = t.workflow().graph(graph).create().await;
     let cases = json!([{"id": "a", "inputs": {"name": "Ada"}, "expected_output": "Hello Ada"},
                        {"id": "b", "inputs": {"name": "Bob", "greeting": "Bye"}, "expected_output": "Bye Bob"}]);
-    let asked = json!({"dataset": {"cases": cases}, "evaluators": super::label()});
-    let body = json!({"inputs": {"greeting": "Hello", "name": "Ada"}, "evaluation": asked});
+    let request = json!({"dataset": {"cases": cases}, "evaluators": super::label()});
+    let body = json!({"inputs": {"greeting": "Hello", "name": "Ada"}, "evaluation": request});
     let events = Run::start(&t.anonymous(), &workflow.id, &body).await.events().await;
     assert_eq!(only(&events, "evaluation_result")["score"], 1.0, "{:?}", steps(&events));
     assert_eq!(only(&events, "evaluation_result")["usage"]["llm_calls"], 0);
@@ -107,7 +107,7 @@ async fn inputs_of_the_request_are_under_those_of_each_case() {
 }
 
 #[tokio::test]
-async fn a_case_that_takes_too_long_has_an_error_and_scores_nothing() {
+async fn a_case_that_times_out_has_an_error_and_no_score() {
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify@3000ms").await;
     let more = json!({"case_timeout_seconds": 1});
@@ -125,7 +125,7 @@ async fn a_case_that_takes_too_long_has_an_error_and_scores_nothing() {
 
 /// Evaluation progress has the same split and phase as training progress.
 #[tokio::test]
-async fn progress_of_an_evaluation_lacks_the_epoch_and_the_candidate_alone() {
+async fn evaluation_progress_omits_only_the_epoch_and_the_candidate() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let members = |payload: &Value| -> Vec<String> { payload.as_object().unwrap().keys().cloned().collect() };
@@ -138,7 +138,7 @@ async fn progress_of_an_evaluation_lacks_the_epoch_and_the_candidate_alone() {
 }
 
 #[tokio::test]
-async fn an_evaluation_with_a_graph_of_its_own_executes_a_draft() {
+async fn an_evaluation_with_a_graph_executes_a_draft() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let mut body = evaluation(2, json!({}));
@@ -147,7 +147,7 @@ async fn an_evaluation_with_a_graph_of_its_own_executes_a_draft() {
         integration_tests::graphs::chain(&[always], Some(json!("{{ results.always.text }}")));
     let answer = post(&client, &super::runs_of(&workflow.id), &body).await.value();
     assert_eq!(answer["version"], Value::Null, "a draft has no number");
-    let run = Run::of(&client, &workflow.id, answer["id"].as_str().unwrap());
+    let run = Run::existing(&client, &workflow.id, answer["id"].as_str().unwrap());
     assert_eq!(only(&run.events().await, "evaluation_result")["score"], 1.0);
     let stored = get(&client, &format!("/api/workflows/{}", workflow.id)).await.value();
     assert_eq!((&stored["latest_version"], &stored["live_version"]), (&json!(1), &json!(1)));

@@ -27,7 +27,7 @@ fn assert_no_case_failed(events: &[Value]) {
 }
 
 #[tokio::test]
-async fn a_model_that_refuses_lowers_the_pace_and_no_score() {
+async fn a_rate_limited_model_lowers_the_concurrency_but_no_score() {
     let model = ModelServer::start(|number, request| match number {
         1..=5 => Reply::Refused(429, Some(1)),
         _ => Reply::Text(right(request)),
@@ -41,12 +41,12 @@ async fn a_model_that_refuses_lowers_the_pace_and_no_score() {
     assert!(!steps(&events).contains(&"training_warning"), "{:?}", steps(&events));
     let result = only(&events, "evaluation_result");
     assert_eq!((&result["score"], &result["usage"]["retries"]), (&json!(1.0), &json!(5)));
-    assert_eq!((&result["usage"]["llm_calls"], model.asked()), (&json!(13), 13));
+    assert_eq!((&result["usage"]["llm_calls"], model.request_count()), (&json!(13), 13));
 }
 
 /// A 503 has the same meaning as a 429, with or without `Retry-After`.
 #[tokio::test]
-async fn a_model_that_is_overloaded_lowers_the_pace_and_no_score() {
+async fn an_overloaded_model_lowers_the_concurrency_but_no_score() {
     for seconds in [Some(1), None] {
         // As many rejections as the attempts of a failing call.
         let model = ModelServer::start(move |number, request| match number {
@@ -60,7 +60,7 @@ async fn a_model_that_is_overloaded_lowers_the_pace_and_no_score() {
         let events = run.events().await;
         assert_no_case_failed(&events);
         assert_eq!(
-            (run.record().await["usage"]["retries"].clone(), model.asked()),
+            (run.record().await["usage"]["retries"].clone(), model.request_count()),
             (json!(3), 4),
             "{seconds:?}"
         );
@@ -81,13 +81,13 @@ async fn a_failed_request_is_sent_again_and_counted() {
     let events = run.events().await;
     assert_no_case_failed(&events);
     let usage = run.record().await["usage"].clone();
-    assert_eq!((&usage["llm_calls"], &usage["retries"], model.asked()), (&json!(12), &json!(6), 12));
+    assert_eq!((&usage["llm_calls"], &usage["retries"], model.request_count()), (&json!(12), &json!(6), 12));
     assert_eq!(usage["by_role"]["task"], 12, "each attempt is of its role");
 }
 
 /// A request that the model rejects as invalid is not repeated.
 #[tokio::test]
-async fn a_rejected_request_is_a_failure_of_its_case_alone() {
+async fn a_rejected_request_fails_only_its_case() {
     let model = ModelServer::start(|_, request| match right(request).as_str() {
         "billing" => Reply::Refused(400, None),
         label => Reply::Text(label.to_owned()),
@@ -100,7 +100,7 @@ async fn a_rejected_request_is_a_failure_of_its_case_alone() {
     let failed =
         payloads(&events, "evaluation_progress").into_iter().filter(|case| case.get("error").is_some());
     assert_eq!(failed.count(), 2, "the cases 2 and 3");
-    assert_eq!((model.asked(), &run.record().await["usage"]["retries"]), (6, &json!(0)));
+    assert_eq!((model.request_count(), &run.record().await["usage"]["retries"]), (6, &json!(0)));
     assert_eq!(run.record().await["status"], "succeeded");
 }
 
@@ -113,7 +113,7 @@ async fn service_without_models() -> TestService {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_down_fails_its_cases_and_the_run_completes() {
+async fn an_unavailable_endpoint_fails_its_cases_and_the_run_completes() {
     let t = service_without_models().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "openai/test").await);
     let evaluated = Run::start(&client, &workflow.id, &evaluation(4, json!({}))).await;
@@ -147,7 +147,7 @@ async fn an_endpoint_that_is_down_fails_its_cases_and_the_run_completes() {
 }
 
 #[tokio::test]
-async fn an_optimizer_that_is_down_leaves_the_seed_and_the_run_completes() {
+async fn an_unavailable_optimizer_keeps_the_seed_and_the_run_completes() {
     let model = ModelServer::start(|_, request| match is_of_optimizer(request) {
         true => Reply::Refused(500, None),
         false => Reply::Text("nothing".to_owned()),
@@ -166,12 +166,12 @@ async fn an_optimizer_that_is_down_leaves_the_seed_and_the_run_completes() {
     assert!(codes.collect::<Vec<_>>().contains(&"endpoint_failing"));
     assert_eq!(payloads(&events, "training_candidate").len(), 0);
     assert_eq!(only(&events, "training_result")["prompts"]["rules"], super::SEED);
-    assert_eq!(run.record().await["usage"]["llm_calls"], model.asked());
+    assert_eq!(run.record().await["usage"]["llm_calls"], model.request_count());
 }
 
 /// An optimizer reply without a prompt is requested once more; then its proposal is skipped.
 #[tokio::test]
-async fn an_unusable_rewrite_is_a_warning_and_its_calls_count() {
+async fn an_unusable_rewrite_causes_a_warning_and_its_calls_count() {
     let model = ModelServer::start(|_, request| match is_of_optimizer(request) {
         true => Reply::Text("I'm sorry, I cannot help with that.".to_owned()),
         false => Reply::Text("nothing".to_owned()),

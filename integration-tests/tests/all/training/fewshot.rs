@@ -4,7 +4,7 @@ use integration_tests::{AnswerExt, Client, TestService, Workflow, until};
 use serde_json::{Value, json};
 use store::testing::TestDatabase;
 
-use super::kills::{assert_undisturbed, folder, resumed, started, told};
+use super::kills::{assert_undisturbed, count_in_events, folder, resumed, started};
 use super::model::{ModelServer, Reply};
 use super::{
     CASES, Run, SEED, checkpoints_of, get, only, payloads, post, prompts, runs_of, sorting, training,
@@ -19,17 +19,17 @@ fn config() -> Value {
 }
 
 /// The texts of messages with this role.
-fn said<'r>(request: &'r Value, role: &str) -> Vec<&'r str> {
+fn message_texts<'r>(request: &'r Value, role: &str) -> Vec<&'r str> {
     let messages = request["messages"].as_array().unwrap().iter();
     messages.filter(|message| message["role"] == role).map(|it| it["content"].as_str().unwrap()).collect()
 }
 
 /// Knows every second case, and the labels in its demos.
 fn answer(request: &Value) -> String {
-    let asked = *said(request, "user").last().unwrap();
-    let place = CASES.iter().position(|(message, _)| *message == asked).unwrap_or_default();
+    let input = *message_texts(request, "user").last().unwrap();
+    let place = CASES.iter().position(|(message, _)| *message == input).unwrap_or_default();
     let label = CASES[place].1;
-    let is_known = place.is_multiple_of(2) || said(request, "assistant").contains(&label);
+    let is_known = place.is_multiple_of(2) || message_texts(request, "assistant").contains(&label);
     if is_known { label } else { "unknown" }.to_owned()
 }
 
@@ -66,7 +66,7 @@ async fn a_training_with_fewshot_returns_demos_and_sends_them_to_the_model() {
         assert_eq!(demo["output"], CASES[place].1);
     }
     assert_eq!(result["usage"]["by_role"]["optimizer"], 0, "no model writes demos");
-    assert_eq!(result["usage"]["llm_calls"], models.asked());
+    assert_eq!(result["usage"]["llm_calls"], models.request_count());
 
     // The model receives them as pairs between the system message and the case.
     let roles = |request: &Value| -> Vec<String> {
@@ -138,25 +138,28 @@ async fn auto_begins_with_demos_that_help() {
 }
 
 #[tokio::test]
-async fn fewshot_without_a_prompt_for_demos_is_refused_before_any_call() {
+async fn fewshot_without_a_prompt_for_demos_is_rejected_before_any_call() {
     let models = ModelServer::start(|_, request| Reply::Text(answer(request))).await;
     let t = models.service().await;
     let client = t.anonymous();
     let plain = t.workflow().graph(sorting("openai/m")).config(prompts(SEED)).create().await;
-    let wanted = training(json!({"name": "fewshot"}));
-    let refused = post(&client, &runs_of(&plain.id), &wanted).await;
+    let request = training(json!({"name": "fewshot"}));
+    let refused = post(&client, &runs_of(&plain.id), &request).await;
     assert_eq!(
         (refused.status, refused.problems()),
         (422, vec!["/runnable_config/prompts no_trainable_demos".to_owned()])
     );
     // The request may contain demos, and then an invalid demo is reported.
-    let mut given = wanted.clone();
+    let mut given = request.clone();
     given["runnable_config"] = config();
     given["runnable_config"]["prompts"]["rules"]["demos"] =
         json!(vec![json!({"inputs": {}, "output": 1}); 17]);
     let refused = post(&client, &runs_of(&plain.id), &given).await;
     assert_eq!(refused.problems(), ["/runnable_config/prompts/rules/demos too_many"]);
-    assert_eq!((models.asked(), get(&client, &checkpoints_of(&plain.id)).await.value()), (0, json!([])));
+    assert_eq!(
+        (models.request_count(), get(&client, &checkpoints_of(&plain.id)).await.value()),
+        (0, json!([]))
+    );
 }
 
 /// A training with the practice model, which follows the demos most similar to a message.
@@ -175,8 +178,8 @@ async fn a_kill_changes_no_demo() {
     for stage in
         ["\"phase\":\"train\"", "\"type\":\"training_candidate\"", "\"type\":\"training_epoch_complete\""]
     {
-        until(stage, async || told(&database, &run, stage).await > 0).await;
-        let before = told(&database, &run, "\"type\":\"training_resumed\"").await;
+        until(stage, async || count_in_events(&database, &run, stage).await > 0).await;
+        let before = count_in_events(&database, &run, "\"type\":\"training_resumed\"").await;
         service.kill();
         client = started(&mut service).await;
         run = run.over(&client);

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use store::testing::TestDatabase;
 use wire::CreateCredential;
 
-use super::judge::{JudgeServer, SECRET, Said, vault_keys};
+use super::judge::{JudgeReply, JudgeServer, SECRET, vault_keys};
 use super::kills::{
-    Lives, assert_undisturbed, folder, number, random_number, resumed, started, told, workflow_of,
+    Lives, assert_undisturbed, count_in_events, folder, number, random_number, resumed, started, workflow_of,
 };
 use super::model::{COLOURS, ModelServer, Reply, colours, is_of_optimizer, painter};
 use super::{Run, SEED, cases, get, only, payloads, post, prompts, runs_of, sorting, training, training_of};
@@ -97,9 +97,9 @@ async fn feedback_of_a_function_teaches_the_optimizer() {
     let events = Run::start(&t.anonymous(), &workflow.id, &body).await.events().await;
     let result = only(&events, "training_result");
     assert_eq!(result["outcome"], "improved", "{result}");
-    let asked: Vec<String> =
+    let requests: Vec<String> =
         model.requests().iter().filter(|it| is_of_optimizer(it)).map(Value::to_string).collect();
-    assert!(asked.iter().any(|request| request.contains("a lamp says red")), "{asked:?}");
+    assert!(requests.iter().any(|request| request.contains("a lamp says red")), "{requests:?}");
     // Each call has a separate interpreter.
     let first = payloads(&events, "training_progress")[0];
     assert_eq!(
@@ -113,7 +113,7 @@ async fn feedback_of_a_function_teaches_the_optimizer() {
 }
 
 #[tokio::test]
-async fn a_function_receives_everything_and_may_be_written_in_either_language() {
+async fn a_function_in_either_language_receives_the_whole_context() {
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify", SEED).await;
     let nested =
@@ -133,7 +133,7 @@ async fn a_function_receives_everything_and_may_be_written_in_either_language() 
 }
 
 #[tokio::test]
-async fn a_failure_of_a_function_is_the_evaluators_own_error() {
+async fn a_function_failure_is_an_evaluator_error() {
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify", SEED).await;
     let errors = [
@@ -154,7 +154,7 @@ async fn a_failure_of_a_function_is_the_evaluators_own_error() {
 }
 
 #[tokio::test]
-async fn an_entrypoint_that_is_not_there_is_refused_with_those_that_are() {
+async fn a_missing_entrypoint_is_rejected_with_the_available_ones() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify", SEED).await);
     for (entrypoint, suggestion) in [
@@ -182,7 +182,7 @@ async fn an_entrypoint_that_is_not_there_is_refused_with_those_that_are() {
 
 /// Runs are compared only if they were judged by the same code.
 #[tokio::test]
-async fn a_graph_that_a_request_brings_judges_with_its_own_code() {
+async fn the_graph_of_a_request_is_judged_by_its_code() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify", SEED).await);
     let mut body = judged_by(super::evaluation(2, json!({})), json!([named("metrics:label")]));
@@ -202,7 +202,7 @@ async fn a_graph_that_a_request_brings_judges_with_its_own_code() {
 async fn kills_change_no_verdict_of_functions_and_services() {
     let judge = JudgeServer::start(|_, context| {
         let is_right = context["output_text"] == context["expected_output"];
-        Said::Verdict(json!({"score": if is_right { 1 } else { 0 }, "feedback": "wrong"}))
+        JudgeReply::Verdict(json!({"score": if is_right { 1 } else { 0 }, "feedback": "wrong"}))
     })
     .await;
     let database = TestDatabase::create().await;
@@ -225,17 +225,17 @@ async fn kills_change_no_verdict_of_functions_and_services() {
     let graph = || with_code(sorting("practice/classify@60ms"));
     let undisturbed = workflow_of(&client, graph()).await;
     let undisturbed = Run::start(&client, &undisturbed, &body).await.events().await;
-    let asked = judge.asked().len();
+    let judge_requests = judge.requests().len();
     let mut run = Run::start(&client, &workflow_of(&client, graph()).await, &body).await;
     let (mut lives, mut stored) = (0, Lives::default());
     for _ in 0..kills {
         pause(50 + random_number(&random) % 700).await;
         stored.may_end(&database, &run).await;
-        if told(&database, &run, "\"type\":\"run_completed\"").await > 0 {
+        if count_in_events(&database, &run, "\"type\":\"run_completed\"").await > 0 {
             break;
         }
-        let before = told(&database, &run, "\"type\":\"training_resumed\"").await;
-        let has_begun = told(&database, &run, "\"type\":\"run_started\"").await > 0;
+        let before = count_in_events(&database, &run, "\"type\":\"training_resumed\"").await;
+        let has_begun = count_in_events(&database, &run, "\"type\":\"run_started\"").await > 0;
         service.kill();
         client = started(&mut service).await;
         run = run.over(&client);
@@ -247,8 +247,9 @@ async fn kills_change_no_verdict_of_functions_and_services() {
     assert!(lives > 0, "no kill hit the run");
     assert_undisturbed(&database, &run, &undisturbed).await;
     let verdicts = |events: &[Value]| {
-        let told = payloads(events, "training_progress").into_iter().filter(|case| case["cached"] == false);
-        let mut all: Vec<String> = told
+        let executed =
+            payloads(events, "training_progress").into_iter().filter(|case| case["cached"] == false);
+        let mut all: Vec<String> = executed
             .map(|it| {
                 format!("{} {} {}: {}", it["candidate_id"], it["case_index"], it["sample"], it["evaluations"])
             })
@@ -258,12 +259,12 @@ async fn kills_change_no_verdict_of_functions_and_services() {
     };
     assert_eq!(verdicts(&run.events().await), verdicts(&undisturbed));
     // Only cases in flight at a kill are judged again, with the same keys.
-    let again = judge.asked().split_off(asked);
+    let again = judge.requests().split_off(judge_requests);
     let mut keys: Vec<String> = again.iter().map(|it| it.header("idempotency-key").to_owned()).collect();
     keys.sort();
     keys.dedup();
-    assert_eq!(keys.len(), asked, "each case has its own key");
-    assert!(again.len() <= asked + lives * 8, "{} of {asked}", again.len());
+    assert_eq!(keys.len(), judge_requests, "each case has its own key");
+    assert!(again.len() <= judge_requests + lives * 8, "{} of {judge_requests}", again.len());
     service.stop();
 }
 

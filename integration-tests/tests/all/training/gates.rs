@@ -91,7 +91,7 @@ async fn evaluations(t: &TestService) -> String {
 }
 
 #[tokio::test]
-async fn a_version_becomes_live_once_it_passes_and_stays_out_if_it_fails() {
+async fn a_version_becomes_live_only_after_it_passes() {
     let t = TestService::start().await;
     let desk = Desk::new(&t, Some(answering("half"))).await;
     desk.set(gate(json!({}))).await;
@@ -187,7 +187,7 @@ async fn a_workflow_without_a_live_version_is_not_published() {
 }
 
 #[tokio::test]
-async fn an_evaluation_that_is_impossible_or_ends_early_is_a_failure_with_its_reason() {
+async fn impossible_or_incomplete_evaluations_fail_the_gate_with_the_reason() {
     let t = TestService::start().await;
     let desk = Desk::new(&t, Some(answering("half"))).await;
     desk.set(gate(json!({"budget": {"max_llm_calls": 1}}))).await;
@@ -223,7 +223,7 @@ async fn an_evaluation_that_is_impossible_or_ends_early_is_a_failure_with_its_re
 }
 
 #[tokio::test]
-async fn every_problem_of_a_rollout_is_refused_at_its_place() {
+async fn rollout_problems_are_rejected_with_their_pointers() {
     let t = TestService::start().await;
     let desk = Desk::new(&t, Some(answering("half"))).await;
     let problems = async |body: Value| {
@@ -341,7 +341,7 @@ async fn judge(desk: &Desk<'_>, path: &str, score: &str) {
 }
 
 #[tokio::test]
-async fn a_gate_keeps_the_versions_of_its_dataset_and_of_workflows_that_judge() {
+async fn a_gate_pins_its_dataset_and_judging_workflows() {
     let t = TestService::start().await;
     let desk = Desk::new(&t, Some(answering("half"))).await;
     let made =
@@ -378,7 +378,7 @@ async fn a_gate_keeps_the_versions_of_its_dataset_and_of_workflows_that_judge() 
 }
 
 #[tokio::test]
-async fn another_dataset_of_the_same_name_does_not_replace_that_of_a_gate() {
+async fn a_new_dataset_of_the_same_name_does_not_replace_the_gates_dataset() {
     let t = TestService::start().await;
     let desk = Desk::new(&t, Some(answering("half"))).await;
     desk.set(gate(json!({}))).await;

@@ -22,7 +22,7 @@ pub(super) fn vault_keys() -> String {
 
 /// The response to a request.
 #[derive(Debug, Clone)]
-pub(super) enum Said {
+pub(super) enum JudgeReply {
     /// 200 with this JSON.
     Verdict(Value),
     /// 200 with this JSON, after this many milliseconds.
@@ -35,12 +35,12 @@ pub(super) enum Said {
 
 /// A received request.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct JudgeRequest {
     head: String,
     pub(super) body: String,
 }
 
-impl Asked {
+impl JudgeRequest {
     pub(super) fn header(&self, name: &str) -> &str {
         let line = self.head.lines().find_map(|line| {
             let (known, value) = line.split_once(':')?;
@@ -56,7 +56,7 @@ impl Asked {
 }
 
 /// Chooses a response; the first request has the number 1.
-type Decide = dyn Fn(usize, &Value) -> Said + Send + Sync;
+type Decide = dyn Fn(usize, &Value) -> JudgeReply + Send + Sync;
 
 pub(super) struct JudgeServer {
     pub(super) address: SocketAddr,
@@ -65,16 +65,19 @@ pub(super) struct JudgeServer {
 
 struct Shared {
     decide: Box<Decide>,
-    asked: Mutex<Vec<Asked>>,
+    requests: Mutex<Vec<JudgeRequest>>,
     gone: AtomicUsize,
 }
 
 impl JudgeServer {
-    pub(super) async fn start(decide: impl Fn(usize, &Value) -> Said + Send + Sync + 'static) -> Self {
+    pub(super) async fn start(decide: impl Fn(usize, &Value) -> JudgeReply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let shared =
-            Arc::new(Shared { decide: Box::new(decide), asked: Mutex::default(), gone: AtomicUsize::new(0) });
+        let shared = Arc::new(Shared {
+            decide: Box::new(decide),
+            requests: Mutex::default(),
+            gone: AtomicUsize::new(0),
+        });
         let serving = Arc::clone(&shared);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -94,8 +97,8 @@ impl JudgeServer {
         json!([self.address.to_string()]).to_string()
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
-        self.shared.asked.lock().clone()
+    pub(super) fn requests(&self) -> Vec<JudgeRequest> {
+        self.shared.requests.lock().clone()
     }
 
     /// Number of callers that disconnected before their response.
@@ -108,21 +111,21 @@ impl JudgeServer {
 async fn while_open(mut stream: TcpStream, shared: &Shared) -> Option<()> {
     let mut unread = Vec::new();
     loop {
-        let asked = request(&mut stream, &mut unread).await?;
-        let context = asked.context();
+        let received = request(&mut stream, &mut unread).await?;
+        let context = received.context();
         let number = {
-            let mut all = shared.asked.lock();
-            all.push(asked);
+            let mut all = shared.requests.lock();
+            all.push(received);
             all.len()
         };
         let (status, body) = match (shared.decide)(number, &context) {
-            Said::Verdict(verdict) => (200, verdict.to_string()),
-            Said::Late(millis, verdict) => {
+            JudgeReply::Verdict(verdict) => (200, verdict.to_string()),
+            JudgeReply::Late(millis, verdict) => {
                 pause(millis).await;
                 (200, verdict.to_string())
             }
-            Said::Text(status, text) => (status, text),
-            Said::Nothing => {
+            JudgeReply::Text(status, text) => (status, text),
+            JudgeReply::Nothing => {
                 let mut byte = [0];
                 let _ = stream.read(&mut byte).await;
                 shared.gone.fetch_add(1, Ordering::SeqCst);
@@ -137,7 +140,7 @@ async fn while_open(mut stream: TcpStream, shared: &Shared) -> Option<()> {
     }
 }
 
-async fn request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<Asked> {
+async fn request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<JudgeRequest> {
     loop {
         if let Some(end) = unread.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&unread[..end]).into_owned();
@@ -148,7 +151,7 @@ async fn request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<Asked> 
             if unread.len() >= end + 4 + length {
                 let body = String::from_utf8_lossy(&unread[end + 4..end + 4 + length]).into_owned();
                 unread.drain(..end + 4 + length);
-                return Some(Asked { head, body });
+                return Some(JudgeRequest { head, body });
             }
         }
         if stream.read_buf(unread).await.ok()? == 0 {

@@ -66,7 +66,7 @@ pub(super) async fn workflow_of(client: &Client, graph: Value) -> String {
 }
 
 /// Number of occurrences of a text in a run's events.
-pub(super) async fn told(database: &TestDatabase, run: &Run, text: &str) -> usize {
+pub(super) async fn count_in_events(database: &TestDatabase, run: &Run, text: &str) -> usize {
     let frames = format!(
         "SELECT coalesce(string_agg(frames, '' ORDER BY first_seq), '') FROM stream_events_kept WHERE stream_id = '{}'",
         run.id
@@ -79,8 +79,8 @@ pub(super) async fn resumed(database: &TestDatabase, run: &Run, before: usize) {
     let clock = SystemClock::new();
     let begun = clock.monotonic();
     until("the run is resumed", async || {
-        told(database, run, "\"type\":\"training_resumed\"").await > before
-            || told(database, run, "\"type\":\"run_completed\"").await > 0
+        count_in_events(database, run, "\"type\":\"training_resumed\"").await > before
+            || count_in_events(database, run, "\"type\":\"run_completed\"").await > 0
     })
     .await;
     let took = clock.monotonic() - begun;
@@ -106,7 +106,8 @@ impl Lives {
         let rows = async || -> u64 { database.scalar(&stored).await.parse().unwrap() };
         if self.was_idle {
             until("the run stores something, or ends", async || {
-                rows().await > self.rows || told(database, run, "\"type\":\"run_completed\"").await > 0
+                rows().await > self.rows
+                    || count_in_events(database, run, "\"type\":\"run_completed\"").await > 0
             })
             .await;
         }
@@ -126,8 +127,9 @@ pub(super) async fn assert_undisturbed(database: &TestDatabase, run: &Run, undis
     assert_eq!(usage(&events), usage(undisturbed));
     // Each case is executed, stored and announced once.
     let cases = |events: &[Value]| -> Vec<String> {
-        let told = payloads(events, "training_progress").into_iter().filter(|case| case["cached"] == false);
-        let mut keys: Vec<String> = told
+        let executed =
+            payloads(events, "training_progress").into_iter().filter(|case| case["cached"] == false);
+        let mut keys: Vec<String> = executed
             .map(|it| {
                 format!("{} {} {}: {}", it["candidate_id"], it["case_index"], it["sample"], it["output"])
             })
@@ -153,8 +155,8 @@ pub(super) async fn assert_undisturbed(database: &TestDatabase, run: &Run, undis
     }
     let written = format!("SELECT count(*) FROM training_checkpoints WHERE run_id = '{}'", run.id);
     assert_eq!(database.scalar(&written).await, announced.len().to_string());
-    let [rows, different] = ["count(*)", "count(DISTINCT key)"].map(|what| {
-        format!("SELECT {what} FROM training_calls WHERE run_id = '{}' AND reply IS NOT NULL", run.id)
+    let [rows, different] = ["count(*)", "count(DISTINCT key)"].map(|expression| {
+        format!("SELECT {expression} FROM training_calls WHERE run_id = '{}' AND reply IS NOT NULL", run.id)
     });
     assert_eq!(
         database.scalar(&rows).await,
@@ -182,11 +184,11 @@ async fn kills_at_random_moments_change_no_result() {
         for _ in 0..kills {
             pause(20 + random_number(&random) % 700).await;
             stored.may_end(&database, &run).await;
-            if told(&database, &run, "\"type\":\"run_completed\"").await > 0 {
+            if count_in_events(&database, &run, "\"type\":\"run_completed\"").await > 0 {
                 break;
             }
-            let before = told(&database, &run, "\"type\":\"training_resumed\"").await;
-            let has_begun = told(&database, &run, "\"type\":\"run_started\"").await > 0;
+            let before = count_in_events(&database, &run, "\"type\":\"training_resumed\"").await;
+            let has_begun = count_in_events(&database, &run, "\"type\":\"run_started\"").await > 0;
             service.kill();
             client = started(&mut service).await;
             run = run.over(&client);
@@ -225,8 +227,8 @@ async fn kills_at_every_stage_change_no_result() {
     client = started(&mut service).await;
     run = run.over(&client);
     for stage in stages {
-        until(stage, async || told(&database, &run, stage).await > 0).await;
-        let before = told(&database, &run, "\"type\":\"training_resumed\"").await;
+        until(stage, async || count_in_events(&database, &run, stage).await > 0).await;
+        let before = count_in_events(&database, &run, "\"type\":\"training_resumed\"").await;
         service.kill();
         client = started(&mut service).await;
         run = run.over(&client);
@@ -240,7 +242,7 @@ async fn kills_at_every_stage_change_no_result() {
 }
 
 #[tokio::test]
-async fn a_kill_of_its_owner_leaves_a_training_to_the_other_instance() {
+async fn another_instance_takes_over_a_training_from_a_killed_owner() {
     let database = TestDatabase::create().await;
     let folder = folder("pair");
     let [mut first, mut second] =
@@ -250,7 +252,10 @@ async fn a_kill_of_its_owner_leaves_a_training_to_the_other_instance() {
     let undisturbed = workflow(&there, "practice/classify@60ms").await;
     let undisturbed = Run::start(&there, &undisturbed, &body).await.events().await;
     let run = Run::start(&here, &workflow(&here, "practice/classify@60ms").await, &body).await;
-    until("a checkpoint", async || told(&database, &run, "\"type\":\"training_checkpoint\"").await > 0).await;
+    until("a checkpoint", async || {
+        count_in_events(&database, &run, "\"type\":\"training_checkpoint\"").await > 0
+    })
+    .await;
     first.kill();
     let run = run.over(&there);
     assert_undisturbed(&database, &run, &undisturbed).await;
@@ -260,7 +265,7 @@ async fn a_kill_of_its_owner_leaves_a_training_to_the_other_instance() {
 
 /// Requests in flight are counted separately, and sent again.
 #[tokio::test]
-async fn requests_that_a_kill_loses_are_counted_apart() {
+async fn requests_lost_by_a_kill_are_counted_separately() {
     let database = TestDatabase::create().await;
     let mut service = Service::new(&folder("lost"), Some(database.dsn()));
     let mut client = started(&mut service).await;

@@ -85,9 +85,9 @@ pub(crate) fn training(optimizer: Value) -> Value {
 
 /// The request for an evaluation of the first cases; `more`: additional fields.
 pub(crate) fn evaluation(count: usize, more: Value) -> Value {
-    let mut asked = json!({"dataset": {"cases": cases(count)}, "evaluators": label()});
-    asked.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
-    json!({"evaluation": asked})
+    let mut request = json!({"dataset": {"cases": cases(count)}, "evaluators": label()});
+    request.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+    json!({"evaluation": request})
 }
 
 /// A request as a websocket message.
@@ -133,10 +133,10 @@ impl Run {
     async fn start(client: &Client, workflow: &str, body: &Value) -> Self {
         let answer = post(client, &runs_of(workflow), body).await;
         assert_eq!(answer.status, 202, "{}", answer.text());
-        Self::of(client, workflow, answer.value()["id"].as_str().unwrap())
+        Self::existing(client, workflow, answer.value()["id"].as_str().unwrap())
     }
 
-    fn of(client: &Client, workflow: &str, id: &str) -> Self {
+    fn existing(client: &Client, workflow: &str, id: &str) -> Self {
         Self { client: client.clone(), path: format!("{}/{id}", runs_of(workflow)), id: id.to_owned() }
     }
 
@@ -158,13 +158,13 @@ impl Run {
     }
 
     /// Pauses, resumes or cancels the run.
-    async fn control(&self, what: &str) -> Answer {
-        self.client.send("POST", &format!("{}/{what}", self.path), &[], "").await.unwrap()
+    async fn control(&self, operation: &str) -> Answer {
+        self.client.send("POST", &format!("{}/{operation}", self.path), &[], "").await.unwrap()
     }
 
     /// Like [`Self::control`], but must succeed; returns the record.
-    async fn controlled(&self, what: &str) -> Value {
-        let answer = self.control(what).await;
+    async fn controlled(&self, operation: &str) -> Value {
+        let answer = self.control(operation).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.value()
     }
@@ -202,20 +202,20 @@ fn steps(events: &[Value]) -> Vec<&str> {
 }
 
 /// The payloads of events with this type.
-fn payloads<'e>(events: &'e [Value], wanted: &str) -> Vec<&'e Value> {
-    events.iter().filter(|event| kind(event) == wanted).map(|event| &event["payload"]).collect()
+fn payloads<'e>(events: &'e [Value], expected: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| kind(event) == expected).map(|event| &event["payload"]).collect()
 }
 
 /// The payload of the only event with this type.
-fn only<'e>(events: &'e [Value], wanted: &str) -> &'e Value {
-    let found = payloads(events, wanted);
-    assert_eq!(found.len(), 1, "{wanted} in {:?}", steps(events));
+fn only<'e>(events: &'e [Value], expected: &str) -> &'e Value {
+    let found = payloads(events, expected);
+    assert_eq!(found.len(), 1, "{expected} in {:?}", steps(events));
     found[0]
 }
 
 /// The reason of each pause or resumption.
-fn reasons<'e>(events: &'e [Value], wanted: &str) -> Vec<&'e str> {
-    payloads(events, wanted).into_iter().map(|payload| payload["reason"].as_str().unwrap()).collect()
+fn reasons<'e>(events: &'e [Value], expected: &str) -> Vec<&'e str> {
+    payloads(events, expected).into_iter().map(|payload| payload["reason"].as_str().unwrap()).collect()
 }
 
 fn without(value: &Value, names: &[&str]) -> Value {

@@ -87,7 +87,7 @@ impl ModelServer {
     }
 
     /// Number of received requests.
-    pub(super) fn asked(&self) -> usize {
+    pub(super) fn request_count(&self) -> usize {
         self.shared.requests.lock().len()
     }
 

@@ -22,21 +22,21 @@ fn colour_training() -> Value {
 }
 
 #[tokio::test]
-async fn a_paused_training_calls_no_model_and_ends_as_without_the_pause() {
+async fn a_paused_training_calls_no_model_and_has_the_same_result() {
     let model = slow_painter().await;
     let t = model.service().await;
     let client = t.anonymous();
     let undisturbed =
         Run::start(&client, &colour_workflow(&t).await, &colour_training()).await.events().await;
-    let before = model.asked();
+    let before = model.request_count();
     let run = Run::start(&client, &colour_workflow(&t).await, &colour_training()).await;
-    until("it has begun", async || model.asked() > before + 10).await;
+    until("the training has started", async || model.request_count() > before + 10).await;
     let paused = run.controlled("pause").await;
     assert_eq!(paused["status"], "paused");
-    let asked = model.asked();
+    let calls = model.request_count();
     assert_eq!(
         paused["usage"]["llm_calls"],
-        asked - before,
+        calls - before,
         "what was in flight has finished, and is stored"
     );
     // Other work continues meanwhile.
@@ -48,7 +48,7 @@ async fn a_paused_training_calls_no_model_and_ends_as_without_the_pause() {
             "succeeded"
         );
     }
-    assert_eq!((model.asked(), &run.record().await), (asked, &paused));
+    assert_eq!((model.request_count(), &run.record().await), (calls, &paused));
     assert_eq!(run.controlled("resume").await["status"], "running");
     let events = run.events().await;
     assert_eq!(reasons(&events, "training_paused"), ["client"]);
@@ -58,12 +58,16 @@ async fn a_paused_training_calls_no_model_and_ends_as_without_the_pause() {
     let at = kinds.iter().position(|kind| *kind == "training_paused").unwrap();
     assert_eq!(kinds[at + 1], "training_resumed");
     assert_same(&events, &undisturbed);
-    assert_eq!(run.record().await["usage"]["llm_calls"], model.asked() - before, "nothing was asked twice");
-    assert_eq!(before, model.asked() - before, "as many calls as without the pause");
+    assert_eq!(
+        run.record().await["usage"]["llm_calls"],
+        model.request_count() - before,
+        "no request was repeated"
+    );
+    assert_eq!(before, model.request_count() - before, "as many calls as without the pause");
 }
 
 #[tokio::test]
-async fn a_control_that_is_in_effect_changes_nothing() {
+async fn a_repeated_control_changes_nothing() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify@30ms").await);
     let run = Run::start(&client, &workflow.id, &training(json!({"epochs": 1}))).await;
@@ -89,9 +93,9 @@ async fn a_training_is_paused_and_resumed_over_the_websocket() {
     socket.say(&message("train_workflow", "t", &training(json!({"epochs": 1})))).await;
     let id = socket.until("training_progress").await[0]["run_id"].clone();
     socket.say(&json!({"type": "pause", "run_id": id, "request_id": "p"})).await;
-    let told = socket.until("training_paused").await;
-    assert_eq!(told.last().unwrap()["payload"], json!({"reason": "client"}));
-    let run = Run::of(&t.anonymous(), &workflow.id, id.as_str().unwrap());
+    let received = socket.until("training_paused").await;
+    assert_eq!(received.last().unwrap()["payload"], json!({"reason": "client"}));
+    let run = Run::existing(&t.anonymous(), &workflow.id, id.as_str().unwrap());
     run.becomes("paused").await;
     assert_eq!(socket.settle().await, [Value::Null; 0], "nothing follows");
     socket.say(&json!({"type": "resume", "run_id": id})).await;
@@ -136,7 +140,7 @@ async fn a_paused_training_outlives_the_service_and_stays_paused() {
 
 /// The pause waits ten seconds for a call in flight, then drops it, and the case is executed again later.
 #[tokio::test]
-async fn a_call_that_does_not_end_is_dropped_and_made_again_after_the_pause() {
+async fn a_stuck_call_is_dropped_and_repeated_after_the_pause() {
     let model = ModelServer::start(|number, request| match number {
         5..=8 => Reply::Held(painter(request)),
         _ => Reply::Text(painter(request)),
@@ -148,12 +152,12 @@ async fn a_call_that_does_not_end_is_dropped_and_made_again_after_the_pause() {
     let mut body = colour_training();
     body["training"]["optimizer"]["case_timeout_seconds"] = json!(300);
     let run = t.while_time_passes(Run::start(&client, &workflow, &body)).await;
-    t.while_time_passes(until("calls are in flight", async || model.asked() == 8)).await;
+    t.while_time_passes(until("calls are in flight", async || model.request_count() == 8)).await;
     let paused = t.while_time_passes(run.controlled("pause")).await;
     assert_eq!(paused["status"], "paused");
     until("the calls are dropped", async || model.gone() == 4).await;
     assert_eq!(
-        (model.asked(), &paused["usage"]["llm_calls"]),
+        (model.request_count(), &paused["usage"]["llm_calls"]),
         (8, &json!(8)),
         "they were requests all the same"
     );
@@ -161,12 +165,12 @@ async fn a_call_that_does_not_end_is_dropped_and_made_again_after_the_pause() {
     t.while_time_passes(run.controlled("resume")).await;
     let events = t.while_time_passes(run.events()).await;
     assert_eq!(kind(events.last().unwrap()), "run_completed");
-    assert_eq!(run.record().await["usage"]["llm_calls"], model.asked());
+    assert_eq!(run.record().await["usage"]["llm_calls"], model.request_count());
 }
 
 /// A client pauses, and changes its mind while cases in flight still finish.
 #[tokio::test]
-async fn a_pause_that_is_taken_back_before_its_effect_stops_nothing() {
+async fn a_pause_revoked_before_its_effect_stops_nothing() {
     let model = ModelServer::start(|number, request| match number {
         5..=8 => Reply::Held(painter(request)),
         _ => Reply::Text(painter(request)),
@@ -175,7 +179,7 @@ async fn a_pause_that_is_taken_back_before_its_effect_stops_nothing() {
     let t = model.service().await;
     let workflow = colour_workflow(&t).await;
     let run = Run::start(&t.anonymous(), &workflow, &colour_training()).await;
-    until("calls are in flight", async || model.asked() == 8).await;
+    until("calls are in flight", async || model.request_count() == 8).await;
     let mut socket = Socket::open(t.address(), &format!("/ws/workflow/{workflow}"), &[]).await;
     socket.say(&json!({"type": "pause", "run_id": run.id})).await;
     let requested = "SELECT (pause_requested_at IS NOT NULL)::text FROM training_runs";
@@ -188,7 +192,7 @@ async fn a_pause_that_is_taken_back_before_its_effect_stops_nothing() {
 
 /// A resumed training does not wait in its workflow's queue.
 #[tokio::test]
-async fn a_resumed_training_does_not_count_towards_the_concurrent_runs_of_its_workflow() {
+async fn a_resumed_training_does_not_count_towards_the_run_limit_of_its_workflow() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify@30ms").await);
     let headers = [("content-type", "application/json")];

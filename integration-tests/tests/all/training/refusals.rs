@@ -63,7 +63,7 @@ fn choosing(choice: &str) -> Value {
 }
 
 /// Invalid training requests, each with its problems.
-fn wrong() -> Vec<(Value, &'static [&'static str])> {
+fn wrong_requests() -> Vec<(Value, &'static [&'static str])> {
     let train = |optimizer: Value| training(optimizer);
     let judged = |evaluators: Value| with(training(json!({})), "/training/evaluators", evaluators);
     let one = |entrypoint: &str| json!([{"id": "a", "entrypoint": entrypoint}]);
@@ -136,10 +136,10 @@ fn wrong() -> Vec<(Value, &'static [&'static str])> {
 }
 
 #[tokio::test]
-async fn a_wrong_request_is_refused_with_its_problems_and_stores_nothing() {
+async fn a_wrong_request_is_rejected_with_its_problems_and_stores_nothing() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
-    for (body, problems) in wrong() {
+    for (body, problems) in wrong_requests() {
         let refused = post(&client, &runs_of(&workflow.id), &body).await;
         assert_eq!(
             (refused.refusal().as_str(), refused.problems()),
@@ -154,11 +154,11 @@ async fn a_wrong_request_is_refused_with_its_problems_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn the_websocket_refuses_the_same_outside_of_any_run() {
+async fn the_websocket_rejects_the_same_requests_without_a_run() {
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify").await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;
-    for (body, problems) in wrong() {
+    for (body, problems) in wrong_requests() {
         // On a socket, the message type names the kind.
         if body.get("training").is_none() || body.get("evaluation").is_some() {
             continue;
@@ -174,10 +174,10 @@ async fn the_websocket_refuses_the_same_outside_of_any_run() {
             (&error["payload"]["code"], &error["request_id"]),
             (&json!("request.invalid"), &json!("r"))
         );
-        let told = error["payload"]["errors"].as_array().unwrap().iter();
-        let told =
-            told.map(|it| format!("{} {}", it["pointer"].as_str().unwrap(), it["code"].as_str().unwrap()));
-        assert_eq!(told.collect::<Vec<_>>(), problems, "{body}");
+        let errors = error["payload"]["errors"].as_array().unwrap().iter();
+        let reported =
+            errors.map(|it| format!("{} {}", it["pointer"].as_str().unwrap(), it["code"].as_str().unwrap()));
+        assert_eq!(reported.collect::<Vec<_>>(), problems, "{body}");
     }
     socket.say(&message("train_workflow", "r", &evaluation(1, json!({})))).await;
     assert_eq!(socket.next().await["payload"]["code"], "request.invalid");
@@ -186,7 +186,7 @@ async fn the_websocket_refuses_the_same_outside_of_any_run() {
 }
 
 #[tokio::test]
-async fn a_graph_that_would_send_is_refused_unless_its_node_has_a_result() {
+async fn an_outbound_node_is_rejected_unless_its_result_is_mocked() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), sender(&t, "POST").await);
     let dry = format!("{}?dry_run=true", runs_of(&workflow.id));
@@ -194,8 +194,8 @@ async fn a_graph_that_would_send_is_refused_unless_its_node_has_a_result() {
         let refused = post(&client, &runs_of(&workflow.id), &body).await;
         assert_eq!(refused.problems(), ["/nodes/1 outbound_node"], "{}", refused.text());
     }
-    let brought = with(training(json!({})), "/graph_config", with(sending("POST"), "/output", json!("x")));
-    assert_eq!(post(&client, &dry, &brought).await.problems(), ["/graph_config/nodes/1 outbound_node"]);
+    let with_graph = with(training(json!({})), "/graph_config", with(sending("POST"), "/output", json!("x")));
+    assert_eq!(post(&client, &dry, &with_graph).await.problems(), ["/graph_config/nodes/1 outbound_node"]);
     let mock = json!({"send": {"status": 200}});
     let mocked = |mut case: Value| {
         case["metadata"] = json!({"mocks": mock});
@@ -247,19 +247,19 @@ async fn a_training_needs_a_prompt_that_a_node_reads() {
 }
 
 #[tokio::test]
-async fn a_budget_that_pays_for_nothing_is_refused_and_the_least_useful_one_is_named() {
+async fn a_useless_budget_is_rejected_with_the_least_useful_one() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
-    let asked = async |calls: u64| {
+    let dry_run = async |calls: u64| {
         let body = training(json!({"budget": {"max_llm_calls": calls}}));
         post(&client, &format!("{}?dry_run=true", runs_of(&workflow.id)), &body).await
     };
-    let refused = asked(1).await;
+    let refused = dry_run(1).await;
     assert_eq!(refused.problems(), ["/training/optimizer/budget/max_llm_calls budget_pointless"]);
     let text = refused.value()["detail"]["errors"][0]["message"].as_str().unwrap().to_owned();
     let least = text.rsplit_once("the least useful budget is ").expect("it names the least useful budget").1;
     let least: u64 = least.parse().unwrap();
-    assert_eq!((asked(least - 1).await.status, asked(least).await.status), (422, 200), "{text}");
+    assert_eq!((dry_run(least - 1).await.status, dry_run(least).await.status), (422, 200), "{text}");
     let body = training(json!({"budget": {"max_tokens": 1}}));
     let refused = post(&client, &format!("{}?dry_run=true", runs_of(&workflow.id)), &body).await;
     assert_eq!(refused.problems(), ["/training/optimizer/budget/max_tokens budget_pointless"]);
@@ -270,7 +270,7 @@ async fn a_budget_that_pays_for_nothing_is_refused_and_the_least_useful_one_is_n
 
 /// Cost cannot be counted for a model without a price.
 #[tokio::test]
-async fn a_limit_in_money_for_a_model_without_a_price_is_refused() {
+async fn a_money_limit_for_a_model_without_a_price_is_rejected() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "openai/unpriced").await);
     let body = training(json!({"budget": {"max_cost": 1}}));
@@ -279,7 +279,7 @@ async fn a_limit_in_money_for_a_model_without_a_price_is_refused() {
 }
 
 #[tokio::test]
-async fn a_bad_graph_is_refused_as_a_graph() {
+async fn a_bad_graph_is_rejected_with_the_problems_of_the_graph() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let body = with(training(json!({})), "/graph_config", json!({"format": "graph/2"}));
@@ -329,9 +329,9 @@ async fn a_dry_run_plans_and_calls_no_model() {
     places.sort_unstable();
     assert!(places.into_iter().eq(0..24), "{plan}");
     assert_eq!((part("test").len(), &plan["splits"]["test_estimate"]), (6, &json!("split")));
-    for what in ["cases", "llm_calls"] {
+    for member in ["cases", "llm_calls"] {
         let [least, expected, most] =
-            ["min", "expected", "max"].map(|it| plan["estimate"][what][it].as_u64().unwrap());
+            ["min", "expected", "max"].map(|it| plan["estimate"][member][it].as_u64().unwrap());
         assert!(0 < least && least <= expected && expected <= most, "{plan}");
     }
     let evaluated = post(&client, &path, &evaluation(5, json!({"repeats": 2}))).await.value();
@@ -344,13 +344,13 @@ async fn a_dry_run_plans_and_calls_no_model() {
     );
     let unsure = post(&client, &format!("{}?dry_run=perhaps", runs_of(&workflow.id)), &body).await;
     assert_eq!(unsure.problems(), ["/dry_run type"]);
-    assert_eq!(model.asked(), 0);
+    assert_eq!(model.request_count(), 0);
     assert_nothing_stored(&t).await;
 }
 
 /// A judging workflow is resolved and pinned like any other; a missing one is a problem.
 #[tokio::test]
-async fn a_workflow_that_judges_is_pinned() {
+async fn a_judging_workflow_is_pinned_to_its_version() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let judge = t
@@ -359,14 +359,14 @@ async fn a_workflow_that_judges_is_pinned() {
         .graph(graphs::chain(&[json!({"name": "yes", "type": "template", "template": "1"})], Some(json!(1))))
         .create()
         .await;
-    let asked = |handle: &str| {
+    let request = |handle: &str| {
         let evaluators = json!([label()[0], {"id": "own", "entrypoint": format!("workflow:{handle}")}]);
         with(training(json!({})), "/training/evaluators", evaluators)
     };
     let path = format!("{}?dry_run=true", runs_of(&workflow.id));
-    let plan = post(&client, &path, &asked(&judge.handle)).await;
+    let plan = post(&client, &path, &request(&judge.handle)).await;
     assert_eq!((plan.status, &plan.value()["pins"][0]["version"]), (200, &json!(1)), "{}", plan.text());
-    let missing = post(&client, &path, &asked("nowhere")).await;
+    let missing = post(&client, &path, &request("nowhere")).await;
     assert_eq!(missing.status, 422, "{}", missing.text());
     assert!(missing.problems()[0].starts_with("/training/evaluators/1/entrypoint"), "{}", missing.text());
 }

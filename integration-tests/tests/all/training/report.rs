@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Run, SEED, evaluation, get, label, post, training, workflow};
 
 #[tokio::test]
-async fn a_report_says_what_got_better_in_every_format() {
+async fn reports_in_every_format_describe_the_improvement() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await.id);
     let run = Run::start(&client, &workflow, &training(json!({"epochs": 3}))).await;
@@ -47,7 +47,7 @@ async fn a_report_says_what_got_better_in_every_format() {
 }
 
 #[tokio::test]
-async fn an_evaluation_and_a_run_that_executes_have_reports() {
+async fn evaluations_and_active_runs_have_reports() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify@200ms").await.id);
     let run = Run::start(&client, &workflow, &evaluation(6, json!({"max_concurrency": 1}))).await;
@@ -83,11 +83,11 @@ async fn rescored(run: &Run, workflow: &str, body: Value) -> Run {
     let answer = post(&run.client, &format!("{}/rescore", run.path), &body).await;
     assert_eq!(answer.status, 202, "{}", answer.text());
     assert_eq!(answer.value()["origin_run_id"], run.id);
-    Run::of(&run.client, workflow, answer.value()["id"].as_str().unwrap())
+    Run::existing(&run.client, workflow, answer.value()["id"].as_str().unwrap())
 }
 
 #[tokio::test]
-async fn results_are_judged_again_without_a_call_of_a_model() {
+async fn rescoring_results_calls_no_model() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await.id);
     let run = Run::start(&client, &workflow, &training(json!({"epochs": 3}))).await;
@@ -151,7 +151,7 @@ async fn results_are_judged_again_without_a_call_of_a_model() {
 
 /// Empty rows, duplicate rows, and a column that only looks like `expected_output`.
 #[tokio::test]
-async fn weak_datasets_are_named_before_the_start_and_in_the_report() {
+async fn weak_datasets_are_reported_before_the_start_and_in_the_report() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await.id);
     let csv = "message,Expected_Output\nWhere is my parcel?,shipping\nWhere is my parcel?,shipping\n,\n";

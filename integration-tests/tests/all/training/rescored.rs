@@ -6,7 +6,7 @@ use integration_tests::{AnswerExt, Client, TestService, until};
 use kernel::{Clock, SystemClock};
 use serde_json::{Value, json};
 
-use super::judge::{JudgeServer, Said};
+use super::judge::{JudgeReply, JudgeServer};
 use super::services::{by_service, service};
 use super::{Run, evaluation, only, payloads, post, steps, workflow};
 
@@ -15,10 +15,10 @@ const CASES: usize = 8;
 const ANSWERED: usize = 3;
 
 /// A judge that answers the first requests, and a rescoring that waits for its next answer.
-async fn waiting() -> (JudgeServer, TestService, Run) {
+async fn stuck_rescoring() -> (JudgeServer, TestService, Run) {
     let judge = JudgeServer::start(|number, _| match number <= ANSWERED {
-        true => Said::Verdict(json!(0.5)),
-        false => Said::Nothing,
+        true => JudgeReply::Verdict(json!(0.5)),
+        false => JudgeReply::Nothing,
     })
     .await;
     let (t, client) = service(&judge).await;
@@ -28,14 +28,14 @@ async fn waiting() -> (JudgeServer, TestService, Run) {
     let body = json!({"evaluators": by_service(&judge.url())});
     let answer = post(&client, &format!("{}/rescore", origin.path), &body).await;
     assert_eq!(answer.status, 202, "{}", answer.text());
-    let run = Run::of(&client, &workflow.id, answer.value()["id"].as_str().unwrap());
-    until("the judge does not answer", async || judge.asked().len() > ANSWERED).await;
-    until("verdicts are stored", async || judged(&client, &run).await == ANSWERED).await;
+    let run = Run::existing(&client, &workflow.id, answer.value()["id"].as_str().unwrap());
+    until("the judge does not answer", async || judge.requests().len() > ANSWERED).await;
+    until("verdicts are stored", async || judged_cases(&client, &run).await == ANSWERED).await;
     (judge, t, run)
 }
 
 /// Number of judged cases.
-async fn judged(client: &Client, run: &Run) -> usize {
+async fn judged_cases(client: &Client, run: &Run) -> usize {
     let cases = super::get(client, &format!("{}/cases?limit=200", run.path)).await.value();
     cases["data"].as_array().unwrap().len()
 }
@@ -54,9 +54,9 @@ async fn assert_ended(run: &Run, record: &Value, (reason, last): (&str, &str)) {
 }
 
 #[tokio::test]
-async fn a_rescoring_is_cancelled_within_two_seconds_although_its_judge_does_not_answer() {
-    let (judge, t, run) = waiting().await;
-    let held = judge.asked().len() - ANSWERED;
+async fn a_rescoring_is_cancelled_within_two_seconds_with_a_stuck_judge() {
+    let (judge, t, run) = stuck_rescoring().await;
+    let held = judge.requests().len() - ANSWERED;
     let clock = SystemClock::new();
     let begun = clock.monotonic();
     let record = run.controlled("cancel").await;
@@ -70,8 +70,8 @@ async fn a_rescoring_is_cancelled_within_two_seconds_although_its_judge_does_not
 }
 
 #[tokio::test]
-async fn a_rescoring_ends_with_the_verdicts_that_it_has_when_its_time_is_over() {
-    let (_judge, t, run) = waiting().await;
+async fn a_rescoring_ends_at_its_time_limit_with_the_verdicts_so_far() {
+    let (_judge, t, run) = stuck_rescoring().await;
     // Requests in flight get ten seconds.
     run.controlled("pause").await;
     run.becomes("paused").await;

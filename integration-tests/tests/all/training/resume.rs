@@ -37,7 +37,7 @@ async fn a_training_starts_from_a_checkpoint_a_run_or_a_number() {
         assert_eq!(&only(&events, "training_result")["prompts"]["rules"], expected, "{resume}");
         let known = written.iter().find(|checkpoint| text(checkpoint) == expected).unwrap();
         assert_eq!(seed["metadata"]["score"], known["metadata"]["score"], "the same prompts, the same score");
-        assert_eq!(seed["is_best"], false, "no better than what there is");
+        assert_eq!(seed["is_best"], false, "no better than the existing best");
     }
     // A training without `resume` starts from the version's prompts, which training does not change.
     let run = Run::start(&client, &workflow.id, &training(json!({"name": "none"}))).await;
@@ -61,7 +61,7 @@ async fn a_training_continues_where_another_one_ended() {
 }
 
 #[tokio::test]
-async fn the_config_of_a_request_is_laid_over_that_of_the_version_prompt_by_prompt() {
+async fn the_request_config_overrides_single_prompts_of_the_version() {
     let t = TestService::start().await;
     let client = t.anonymous();
     let mut config = prompts(SEED);
@@ -85,7 +85,7 @@ async fn the_config_of_a_request_is_laid_over_that_of_the_version_prompt_by_prom
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_no_place_to_resume_from() {
+async fn a_training_cannot_resume_from_missing_checkpoints_or_runs() {
     let t = TestService::start().await;
     let (client, one, other) = (
         t.anonymous(),

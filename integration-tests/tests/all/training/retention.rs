@@ -26,8 +26,8 @@ async fn rows(t: &TestService, table: &str) -> u64 {
 }
 
 /// Advances the clock until the table has this many rows.
-async fn until_rows(t: &TestService, table: &str, wanted: u64) {
-    let found = until(table, async || rows(t, table).await == wanted);
+async fn until_rows(t: &TestService, table: &str, expected: u64) {
+    let found = until(table, async || rows(t, table).await == expected);
     t.while_time_passes_in(Duration::from_secs(600), found).await;
 }
 
@@ -39,7 +39,7 @@ async fn trained(t: &TestService, workflow: &str) -> Run {
 }
 
 #[tokio::test]
-async fn a_forgotten_training_takes_everything_with_it_but_its_checkpoints() {
+async fn an_expired_training_leaves_only_its_checkpoints() {
     // Other runs' events are deleted by whole days: just after midnight that takes almost three.
     let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "5").start().await;
     let workflow = workflow(&t, "practice/classify").await.id;
@@ -76,7 +76,7 @@ async fn a_forgotten_training_takes_everything_with_it_but_its_checkpoints() {
 
 /// A case is stored by content: it stays while another dataset has it.
 #[tokio::test]
-async fn cases_of_no_dataset_are_deleted_after_a_day() {
+async fn cases_without_a_dataset_are_deleted_after_a_day() {
     let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "3").start().await;
     let workflow = workflow(&t, "practice/classify").await.id;
     trained(&t, &workflow).await;
@@ -96,7 +96,7 @@ async fn cases_of_no_dataset_are_deleted_after_a_day() {
 
 /// Cases of a run that was never stored: the request died in between.
 #[tokio::test]
-async fn cases_of_a_start_that_never_came_are_deleted() {
+async fn cases_of_an_abandoned_start_are_deleted() {
     let t = TestService::builder().manual_clock().start().await;
     let workflow = workflow(&t, "practice/classify").await.id;
     let run = trained(&t, &workflow).await;
@@ -136,8 +136,8 @@ async fn checkpoints_cannot_be_changed_or_deleted() {
         "DELETE FROM training_checkpoints",
         "TRUNCATE training_checkpoints",
     ] {
-        let told = t.scalar(&format!("SELECT tried('{change}')")).await;
-        assert_eq!(told, "training_checkpoints is append-only", "{change}");
+        let error = t.scalar(&format!("SELECT tried('{change}')")).await;
+        assert_eq!(error, "training_checkpoints is append-only", "{change}");
     }
     // The service's role lacks the privileges.
     for right in ["UPDATE", "DELETE", "TRUNCATE"] {
@@ -153,7 +153,7 @@ async fn checkpoints_cannot_be_changed_or_deleted() {
 
 /// A run that waits for a client does not expire, however long it waits.
 #[tokio::test]
-async fn a_paused_training_is_not_forgotten() {
+async fn a_paused_training_does_not_expire() {
     let t = TestService::builder().manual_clock().set("SERVICE_RUN_RETENTION_DAYS", "3").start().await;
     let done = workflow(&t, "practice/classify").await.id;
     let slow = workflow(&t, "practice/classify@1000ms").await.id;
@@ -174,14 +174,14 @@ async fn replies(t: &TestService) -> String {
 }
 
 #[tokio::test]
-async fn replies_are_erased_after_the_end_where_the_workspace_drops_them() {
+async fn replies_are_erased_after_the_end_if_the_workspace_drops_them() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await.id);
-    let asked = evaluation(4, json!({"cache": "workflow"}));
-    let first = Run::start(&client, &workflow, &asked).await;
+    let request = evaluation(4, json!({"cache": "workflow"}));
+    let first = Run::start(&client, &workflow, &request).await;
     let scored = first.becomes("succeeded").await;
     assert_eq!(scored["usage"]["llm_calls"], 4);
-    let cached = Run::start(&client, &workflow, &asked).await;
+    let cached = Run::start(&client, &workflow, &request).await;
     assert_eq!(cached.becomes("succeeded").await["usage"]["cached_calls"], 4);
     assert_eq!(replies(&t).await, "8", "they are kept");
     let traced = async |run: &Run| {
@@ -210,11 +210,11 @@ async fn replies_are_erased_after_the_end_where_the_workspace_drops_them() {
         assert_eq!(get(&client, &format!("{}/report", run.path)).await.status, 200);
     }
     let again = post(&client, &format!("{}/rescore", first.path), &json!({"evaluators": label()})).await;
-    let again = Run::of(&client, &workflow, again.value()["id"].as_str().unwrap());
+    let again = Run::existing(&client, &workflow, again.value()["id"].as_str().unwrap());
     let judged = again.becomes("succeeded").await;
     assert_eq!((&judged["best_score"], &judged["usage"]["llm_calls"]), (&scored["best_score"], &json!(0)));
     // No stored reply is left to reuse.
-    let asked = Run::start(&client, &workflow, &asked).await;
-    let used = asked.becomes("succeeded").await["usage"].clone();
+    let run = Run::start(&client, &workflow, &request).await;
+    let used = run.becomes("succeeded").await["usage"].clone();
     assert_eq!((&used["llm_calls"], &used["cached_calls"]), (&json!(4), &json!(0)));
 }

@@ -45,7 +45,7 @@ async fn settled(t: &TestService) {
 }
 
 #[tokio::test]
-async fn each_operation_asks_for_its_scope() {
+async fn each_operation_requires_its_scope() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
     let workflow = make(&root, "default").await;
@@ -97,7 +97,7 @@ async fn each_operation_asks_for_its_scope() {
 }
 
 #[tokio::test]
-async fn a_graph_asks_for_the_right_to_write() {
+async fn a_graph_requires_the_write_scope() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
     let workflow = make(&root, "default").await;
@@ -126,7 +126,7 @@ async fn a_graph_asks_for_the_right_to_write() {
 
 /// Otherwise a caller with execute permission only could redirect a workspace secret through `{{ config.endpoint }}`.
 #[tokio::test]
-async fn a_config_asks_for_the_right_to_write() {
+async fn a_config_requires_the_write_scope() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
     let workflow = make(&root, "default").await;
@@ -168,7 +168,7 @@ async fn a_config_asks_for_the_right_to_write() {
 
 /// Otherwise a caller with execute permission only could have a workspace secret sent to their own address.
 #[tokio::test]
-async fn a_request_that_names_a_credential_asks_for_the_right_to_write() {
+async fn a_request_with_a_credential_requires_the_write_scope() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
     let workflow = make(&root, "default").await;
@@ -213,9 +213,9 @@ async fn a_run_of_another_workspace_is_not_found() {
     {
         assert_eq!(stranger.get(&path).await.refusal(), "404 run.not_found", "{path}");
     }
-    for what in ["pause", "resume", "cancel"] {
-        let refused = stranger.send("POST", &format!("{path}/{what}"), &[], "").await;
-        assert_eq!(refused.refusal(), "404 run.not_found", "{what}");
+    for operation in ["pause", "resume", "cancel"] {
+        let refused = stranger.send("POST", &format!("{path}/{operation}"), &[], "").await;
+        assert_eq!(refused.refusal(), "404 run.not_found", "{operation}");
     }
     let checkpoint = format!("{}/{checkpoint}", super::checkpoints_of(&here));
     assert_eq!(stranger.get(&checkpoint).await.refusal(), "404 checkpoint.not_found");

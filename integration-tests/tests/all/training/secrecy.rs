@@ -21,7 +21,7 @@ fn optimizer(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn cases_that_decide_or_test_are_never_told_to_the_optimizer() {
+async fn validation_and_test_cases_are_never_sent_to_the_optimizer() {
     for name in ["textgrad", "gepa", "auto", "random"] {
         let model = ModelServer::start(|_, request| Reply::Text(painter(request))).await;
         let t = model.service().await;
@@ -29,12 +29,12 @@ async fn cases_that_decide_or_test_are_never_told_to_the_optimizer() {
         let run = Run::start(&t.anonymous(), &colour_workflow(&t).await, &body).await;
         let events = run.events().await;
         let result = only(&events, "training_result");
-        let (asked, tasks): (Vec<Value>, Vec<Value>) =
+        let (proposals, tasks): (Vec<Value>, Vec<Value>) =
             model.requests().into_iter().partition(|request| request["model"] == "reflector");
-        assert!(asked.iter().all(is_of_optimizer) && !tasks.iter().any(is_of_optimizer), "{name}");
-        assert_eq!(result["usage"]["by_role"]["optimizer"], asked.len(), "{name}");
-        assert!(asked.iter().any(wants_prompt), "{name}");
-        for request in &asked {
+        assert!(proposals.iter().all(is_of_optimizer) && !tasks.iter().any(is_of_optimizer), "{name}");
+        assert_eq!(result["usage"]["by_role"]["optimizer"], proposals.len(), "{name}");
+        assert!(proposals.iter().any(wants_prompt), "{name}");
+        for request in &proposals {
             let text = request.to_string();
             assert!(!text.contains("canary-val") && !text.contains("canary-test"), "{name}: {text}");
         }
@@ -56,7 +56,7 @@ async fn cases_that_decide_or_test_are_never_told_to_the_optimizer() {
 }
 
 #[tokio::test]
-async fn scores_and_summaries_tell_nothing_of_cases_that_decide_and_candidates_say_why_they_were_made() {
+async fn scores_and_summaries_reveal_no_validation_cases() {
     for name in ["opro", "mipro"] {
         let model = ModelServer::start(move |number, request| {
             Reply::Text(match wants_prompt(request) {
@@ -71,16 +71,16 @@ async fn scores_and_summaries_tell_nothing_of_cases_that_decide_and_candidates_s
         let body = training_of(split_cases(), optimizer(name));
         let run = Run::start(&t.anonymous(), &colour_workflow(&t).await, &body).await;
         let events = run.events().await;
-        let asked: Vec<Value> =
+        let proposals: Vec<Value> =
             model.requests().into_iter().filter(|request| request["model"] == "reflector").collect();
         let result = only(&events, "training_result");
-        assert_eq!(result["usage"]["by_role"]["optimizer"], asked.len(), "{name}");
-        for request in &asked {
+        assert_eq!(result["usage"]["by_role"]["optimizer"], proposals.len(), "{name}");
+        for request in &proposals {
             let text = request.to_string();
             assert!(!text.contains("canary-val") && !text.contains("canary-test"), "{name}: {text}");
             assert!(text.contains("canary-train") && !text.contains("Feedback:"), "{name}: {text}");
         }
-        assert_eq!(asked.iter().any(|request| !is_of_optimizer(request)), name == "mipro", "a summary");
+        assert_eq!(proposals.iter().any(|request| !is_of_optimizer(request)), name == "mipro", "a summary");
         let candidates = payloads(&events, "training_candidate");
         assert!(!candidates.is_empty(), "{name}");
         assert!(candidates.iter().all(|it| it["rationale"] == "It names no word."), "{name}: {candidates:?}");
@@ -104,7 +104,7 @@ fn assert_test_comes_last(events: &[Value], name: &str) {
 }
 
 #[tokio::test]
-async fn a_text_that_repeats_a_case_that_decides_is_rejected_with_a_warning() {
+async fn a_text_that_copies_a_held_out_case_is_rejected_with_a_warning() {
     for split in ["val", "test"] {
         let copied = format!("Handle zorp in a polite letter of today canary-{split}-zorp0");
         let model = ModelServer::start(move |_, request| {
@@ -127,7 +127,7 @@ async fn a_text_that_repeats_a_case_that_decides_is_rejected_with_a_warning() {
 
 /// The seed's placeholders survive, whatever the optimizer's model writes.
 #[tokio::test]
-async fn a_text_that_loses_a_placeholder_is_asked_for_again() {
+async fn a_text_that_loses_a_placeholder_is_requested_again() {
     const SEED: &str = "Name the colour. Desk: {{ inputs.desk }}.";
     let model = ModelServer::start(|_, request| {
         Reply::Text(match wants_prompt(request) {
@@ -152,7 +152,7 @@ async fn a_text_that_loses_a_placeholder_is_asked_for_again() {
         assert!(text.contains("{{ inputs.desk }}"), "{text}");
     }
     let again = model.requests().into_iter().filter(|request| request.to_string().contains("must contain"));
-    assert!(again.count() > 0, "the model is told what was wrong");
+    assert!(again.count() > 0, "the model learns the problem");
     assert!(
         model.requests().iter().any(|request| request.to_string().contains("Desk: seven.")),
         "it is filled in for the task"
@@ -161,7 +161,7 @@ async fn a_text_that_loses_a_placeholder_is_asked_for_again() {
 
 /// Visitors' texts reach the optimizer's model, whose texts are templates: they may only have the seed's tags.
 #[tokio::test]
-async fn a_text_that_adds_a_tag_is_asked_for_again() {
+async fn a_text_that_adds_a_tag_is_requested_again() {
     const SEED: &str = "Name the colour. Desk: {{ inputs.desk }}.";
     for tag in ["{{ config }}", "{% if inputs.desk %}x{% endif %}", "{# note #}", "[[vault]]"] {
         let model = ModelServer::start(move |_, request| {
@@ -185,7 +185,7 @@ async fn a_text_that_adds_a_tag_is_asked_for_again() {
             let text = candidate["prompts_changed"][0]["text"].as_str().unwrap();
             assert!(!text.contains(tag), "{text}");
         }
-        let told = |request: &Value| request.to_string().contains("must not contain");
-        assert!(model.requests().iter().any(told), "the model is told what was wrong with {tag}");
+        let names_problem = |request: &Value| request.to_string().contains("must not contain");
+        assert!(model.requests().iter().any(names_problem), "the model learns the problem with {tag}");
     }
 }

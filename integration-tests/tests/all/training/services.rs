@@ -8,7 +8,7 @@ use ring::hmac::{HMAC_SHA256, Key, verify};
 use serde_json::{Value, json};
 use wire::CreateCredential;
 
-use super::judge::{JudgeServer, SECRET, Said, vault_keys};
+use super::judge::{JudgeReply, JudgeServer, SECRET, vault_keys};
 use super::{Run, evaluation, only, payloads, post, runs_of, training, workflow};
 
 /// A service with the credential `judge`, which may call the judge.
@@ -30,7 +30,7 @@ pub(super) fn by_service(url: &str) -> Value {
 }
 
 /// An evaluation of the first cases by the judge service.
-fn judged(count: usize, url: &str) -> Value {
+fn judged_evaluation(count: usize, url: &str) -> Value {
     let mut body = evaluation(count, json!({}));
     body["evaluation"]["evaluators"] = by_service(url);
     body
@@ -46,23 +46,23 @@ async fn verdicts(client: &Client, workflow: &str, body: &Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_service_receives_the_case_signed_and_its_answer_is_the_verdict() {
+async fn a_judge_service_receives_a_signed_case_and_returns_the_verdict() {
     let judge = JudgeServer::start(|_, context| {
         let score =
             if context["case"]["index"] == 0 { json!(0.25) } else { json!({"score": 1, "reason": SECRET}) };
-        Said::Late(200, score)
+        JudgeReply::Late(200, score)
     })
     .await;
     let (t, client) = service(&judge).await;
     let workflow = workflow(&t, "practice/classify").await;
-    let mut body = judged(3, &judge.url());
+    let mut body = judged_evaluation(3, &judge.url());
     body["evaluation"]["repeats"] = json!(2);
     let found = verdicts(&client, &workflow.id, &body).await;
     let scores: Vec<&Value> = found.iter().map(|verdict| &verdict["score"]).collect();
     assert_eq!(scores, [0.25, 0.25, 1.0, 1.0, 1.0, 1.0]);
-    assert_eq!(found[2]["reason"], "[redacted]", "what a service repeats of the secret is not shown");
-    let asked = judge.asked();
-    for request in &asked {
+    assert_eq!(found[2]["reason"], "[redacted]", "a repeated secret is not shown");
+    let requests = judge.requests();
+    for request in &requests {
         let signed = format!("{}.{}", request.header("x-timestamp"), request.body);
         let signature = hex::decode(request.header("x-signature").strip_prefix("sha256=").unwrap()).unwrap();
         assert!(verify(&Key::new(HMAC_SHA256, SECRET.as_bytes()), signed.as_bytes(), &signature).is_ok());
@@ -76,10 +76,10 @@ async fn a_service_receives_the_case_signed_and_its_answer_is_the_verdict() {
             (&json!("kind"), &json!("sort"))
         );
     }
-    let mut keys: Vec<&str> = asked.iter().map(|request| request.header("idempotency-key")).collect();
+    let mut keys: Vec<&str> = requests.iter().map(|request| request.header("idempotency-key")).collect();
     keys.sort_unstable();
     keys.dedup();
-    assert_eq!((asked.len(), keys.len()), (6, 6), "each sample of each case has its own key");
+    assert_eq!((requests.len(), keys.len()), (6, 6), "each sample of each case has its own key");
     for table in ["training_cases", "training_runs", "stream_events_kept", "runs"] {
         let rows = t.scalar(&format!("SELECT coalesce(string_agg(r::text, ' '), '') FROM {table} r")).await;
         assert!(!rows.contains("canary-of-the-judge"), "{table}");
@@ -87,31 +87,31 @@ async fn a_service_receives_the_case_signed_and_its_answer_is_the_verdict() {
 }
 
 #[tokio::test]
-async fn a_service_that_fails_once_is_asked_again_with_the_same_key() {
+async fn a_failed_service_request_is_retried_with_the_same_key() {
     let judge = JudgeServer::start(|number, _| match number {
-        1 => Said::Text(500, "not now".to_owned()),
-        _ => Said::Verdict(json!(true)),
+        1 => JudgeReply::Text(500, "not now".to_owned()),
+        _ => JudgeReply::Verdict(json!(true)),
     })
     .await;
     let (t, client) = service(&judge).await;
     let workflow = workflow(&t, "practice/classify").await;
-    let found = verdicts(&client, &workflow.id, &judged(1, &judge.url())).await;
+    let found = verdicts(&client, &workflow.id, &judged_evaluation(1, &judge.url())).await;
     assert_eq!((&found[0]["score"], &found[0]["error"]), (&json!(1.0), &Value::Null));
-    let asked = judge.asked();
-    assert_eq!(asked.len(), 2);
-    assert_eq!(asked[0].header("idempotency-key"), asked[1].header("idempotency-key"));
-    assert_eq!(asked[0].body, asked[1].body);
+    let requests = judge.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0].header("idempotency-key"), requests[1].header("idempotency-key"));
+    assert_eq!(requests[0].body, requests[1].body);
 }
 
 #[tokio::test]
-async fn what_is_no_verdict_is_an_error_without_the_secret() {
+async fn an_invalid_verdict_is_an_error_without_the_secret() {
     let answers = || {
         [
-            (Said::Text(404, format!("nothing for {SECRET}")), "answered 404: nothing for [redacted]"),
-            (Said::Text(200, format!("\"{}\"", "x".repeat(1 << 20))), "larger than"),
-            (Said::Text(200, "fine".to_owned()), "is not JSON"),
-            (Said::Verdict(json!("fine")), "a boolean, a number or an object, not a text"),
-            (Said::Verdict(json!({"reason": "fine"})), "no `score`"),
+            (JudgeReply::Text(404, format!("nothing for {SECRET}")), "answered 404: nothing for [redacted]"),
+            (JudgeReply::Text(200, format!("\"{}\"", "x".repeat(1 << 20))), "larger than"),
+            (JudgeReply::Text(200, "fine".to_owned()), "is not JSON"),
+            (JudgeReply::Verdict(json!("fine")), "a boolean, a number or an object, not a text"),
+            (JudgeReply::Verdict(json!({"reason": "fine"})), "no `score`"),
         ]
     };
     let judge = JudgeServer::start(move |_, context| {
@@ -121,22 +121,22 @@ async fn what_is_no_verdict_is_an_error_without_the_secret() {
     .await;
     let (t, client) = service(&judge).await;
     let workflow = workflow(&t, "practice/classify").await;
-    let found = verdicts(&client, &workflow.id, &judged(5, &judge.url())).await;
+    let found = verdicts(&client, &workflow.id, &judged_evaluation(5, &judge.url())).await;
     for (verdict, (_, expected)) in found.iter().zip(answers()) {
         let error = verdict["error"].as_str().unwrap();
         assert!(error.contains(expected) && !error.contains("canary"), "{error}");
         assert_eq!(verdict["score"], 0.0);
     }
-    assert_eq!(judge.asked().len(), 10, "each is tried once more");
+    assert_eq!(judge.requests().len(), 10, "each is tried once more");
 }
 
 #[tokio::test]
 async fn a_cancel_ends_a_request_in_flight() {
-    let judge = JudgeServer::start(|_, _| Said::Nothing).await;
+    let judge = JudgeServer::start(|_, _| JudgeReply::Nothing).await;
     let (t, client) = service(&judge).await;
     let workflow = workflow(&t, "practice/classify").await;
-    let run = Run::start(&client, &workflow.id, &judged(1, &judge.url())).await;
-    until("the judge is asked", async || judge.asked().len() == 1).await;
+    let run = Run::start(&client, &workflow.id, &judged_evaluation(1, &judge.url())).await;
+    until("the judge is called", async || judge.requests().len() == 1).await;
     let clock = SystemClock::new();
     let begun = clock.monotonic();
     let record = run.controlled("cancel").await;
@@ -148,8 +148,8 @@ async fn a_cancel_ends_a_request_in_flight() {
 }
 
 #[tokio::test]
-async fn what_can_be_known_before_the_first_request_is_refused() {
-    let judge = JudgeServer::start(|_, _| Said::Verdict(json!(1))).await;
+async fn invalid_service_settings_are_rejected_before_the_first_request() {
+    let judge = JudgeServer::start(|_, _| JudgeReply::Verdict(json!(1))).await;
     let (t, client) = service(&judge).await;
     let workflow = workflow(&t, "practice/classify").await;
     let with = |entrypoint: &str, config: Value| {
@@ -171,17 +171,17 @@ async fn what_can_be_known_before_the_first_request_is_refused() {
         assert_eq!(refused.refusal(), "422 request.invalid", "{}", refused.text());
         assert_eq!(refused.problems(), [format!("/training/evaluators/0/{problem}")], "{}", refused.text());
     }
-    assert!(judge.asked().is_empty());
+    assert!(judge.requests().is_empty());
     t.assert_no_rows("training_runs").await;
 }
 
 #[tokio::test]
 async fn a_service_needs_a_vault() {
-    let judge = JudgeServer::start(|_, _| Said::Verdict(json!(1))).await;
+    let judge = JudgeServer::start(|_, _| JudgeReply::Verdict(json!(1))).await;
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify").await;
     let path = format!("{}?dry_run=true", runs_of(&workflow.id));
-    let refused = post(&t.anonymous(), &path, &judged(1, &judge.url())).await;
+    let refused = post(&t.anonymous(), &path, &judged_evaluation(1, &judge.url())).await;
     let problems = [
         "/evaluation/evaluators/0/entrypoint unknown_credential",
         "/evaluation/evaluators/0/config/url egress_refused",

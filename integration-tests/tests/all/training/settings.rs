@@ -8,7 +8,7 @@ use super::{
     Run, cases, evaluation, get, label, post, prompts, runs_of, sorting, training, training_of, workflow,
 };
 
-async fn always(text: &'static str) -> ModelServer {
+async fn constant_model(text: &'static str) -> ModelServer {
     ModelServer::start(move |_, _| Reply::Text(text.to_owned())).await
 }
 
@@ -17,30 +17,30 @@ async fn usage(run: &Run) -> Value {
 }
 
 #[tokio::test]
-async fn without_a_cache_equal_requests_are_all_sent() {
-    let model = always("shipping").await;
+async fn equal_requests_are_all_sent_without_a_cache() {
+    let model = constant_model("shipping").await;
     let t = model.service().await;
     let workflow = workflow(&t, "openai/test").await;
     let mut twice = cases(4);
     twice.extend(cases(4));
     let body = json!({"evaluation": {"dataset": {"cases": twice}, "evaluators": label(), "cache": "off"}});
     let used = usage(&Run::start(&t.anonymous(), &workflow.id, &body).await).await;
-    assert_eq!((model.asked(), &used["llm_calls"], &used["cached_calls"]), (8, &json!(8), &json!(0)));
+    assert_eq!((model.request_count(), &used["llm_calls"], &used["cached_calls"]), (8, &json!(8), &json!(0)));
 }
 
 #[tokio::test]
-async fn a_cache_of_the_workflow_has_the_answers_of_its_earlier_runs_alone() {
-    let model = always("shipping").await;
+async fn a_workflow_cache_contains_only_answers_of_its_earlier_runs() {
+    let model = constant_model("shipping").await;
     let t = model.service().await;
     let (client, first) = (t.anonymous(), workflow(&t, "openai/test").await);
     let shared = evaluation(4, json!({"cache": "workflow"}));
     let run = Run::start(&client, &first.id, &shared).await;
     let scored = run.becomes("succeeded").await;
-    assert_eq!((model.asked(), &scored["usage"]["llm_calls"]), (4, &json!(4)));
+    assert_eq!((model.request_count(), &scored["usage"]["llm_calls"]), (4, &json!(4)));
     let again = Run::start(&client, &first.id, &shared).await;
     let record = again.becomes("succeeded").await;
     let used = &record["usage"];
-    assert_eq!((model.asked(), &used["llm_calls"], &used["cached_calls"]), (4, &json!(0), &json!(4)));
+    assert_eq!((model.request_count(), &used["llm_calls"], &used["cached_calls"]), (4, &json!(0), &json!(4)));
     assert_eq!((&used["input_tokens"], &used["output_tokens"]), (&json!(0), &json!(0)), "they are free");
     assert_eq!(record["best_score"], scored["best_score"]);
     // They are stored as calls of this run, which no longer depends on the earlier one.
@@ -49,12 +49,12 @@ async fn a_cache_of_the_workflow_has_the_answers_of_its_earlier_runs_alone() {
     // Another seed makes another request; the cache is not used without the setting, or in another workflow.
     usage(&Run::start(&client, &first.id, &evaluation(4, json!({"cache": "workflow", "seed": 7}))).await)
         .await;
-    assert_eq!(model.asked(), 8);
+    assert_eq!(model.request_count(), 8);
     usage(&Run::start(&client, &first.id, &evaluation(4, json!({}))).await).await;
-    assert_eq!(model.asked(), 12);
+    assert_eq!(model.request_count(), 12);
     let other = workflow(&t, "openai/test").await;
     usage(&Run::start(&client, &other.id, &shared).await).await;
-    assert_eq!(model.asked(), 16);
+    assert_eq!(model.request_count(), 16);
 }
 
 /// A workflow with an input schema.
@@ -66,7 +66,7 @@ async fn strict(t: &TestService) -> integration_tests::Workflow {
 }
 
 #[tokio::test]
-async fn inputs_that_the_workflow_does_not_take_are_refused_before_the_start() {
+async fn inputs_outside_the_schema_are_rejected_before_the_start() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), strict(&t).await);
     let mut some = cases(5);
@@ -90,7 +90,7 @@ async fn inputs_that_the_workflow_does_not_take_are_refused_before_the_start() {
 }
 
 #[tokio::test]
-async fn wrong_cases_of_a_stored_dataset_are_named_by_their_ids() {
+async fn wrong_cases_of_a_stored_dataset_are_reported_by_id() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), strict(&t).await);
     let datasets = format!("/api/workflows/{}/datasets", workflow.id);
@@ -111,7 +111,7 @@ async fn wrong_cases_of_a_stored_dataset_are_named_by_their_ids() {
 }
 
 #[tokio::test]
-async fn a_csv_with_semicolons_is_refused_and_told_why() {
+async fn a_csv_with_semicolons_is_rejected_with_the_reason() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let path = format!("/api/workflows/{}/datasets?name=sorted", workflow.id);

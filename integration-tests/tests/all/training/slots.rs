@@ -20,18 +20,18 @@ async fn one_at_a_time() -> (ModelServer, TestService) {
 }
 
 /// An evaluation that occupies the only slot until the release.
-async fn holding(model: &ModelServer, t: &TestService) -> Run {
+async fn occupy_slot(model: &ModelServer, t: &TestService) -> Run {
     let workflow = workflow(t, "openai/test").await;
     let run = Run::start(&t.anonymous(), &workflow.id, &evaluation(6, json!({}))).await;
-    until("it executes", async || model.asked() == 5).await;
+    until("requests are in flight", async || model.request_count() == 5).await;
     assert_eq!(run.becomes("running").await["finished_at"], Value::Null);
     run
 }
 
 #[tokio::test]
-async fn a_second_training_is_queued_until_the_first_ends_the_oldest_first() {
+async fn queued_trainings_start_oldest_first() {
     let (model, t) = one_at_a_time().await;
-    let first = holding(&model, &t).await;
+    let first = occupy_slot(&model, &t).await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let body = training(json!({"epochs": 1}));
     let (second, third) =
@@ -65,7 +65,7 @@ async fn a_second_training_is_queued_until_the_first_ends_the_oldest_first() {
 #[tokio::test]
 async fn a_queued_training_is_cancelled_at_once() {
     let (model, t) = one_at_a_time().await;
-    let first = holding(&model, &t).await;
+    let first = occupy_slot(&model, &t).await;
     let workflow = workflow(&t, "practice/classify").await;
     let queued = Run::start(&t.anonymous(), &workflow.id, &training(json!({"epochs": 1}))).await;
     assert_eq!(queued.record().await["status"], "queued");
@@ -79,9 +79,9 @@ async fn a_queued_training_is_cancelled_at_once() {
 }
 
 #[tokio::test]
-async fn a_queued_training_is_paused_and_keeps_no_place() {
+async fn a_paused_queued_training_uses_no_slot() {
     let (model, t) = one_at_a_time().await;
-    let first = holding(&model, &t).await;
+    let first = occupy_slot(&model, &t).await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let paused = Run::start(&client, &workflow.id, &training(json!({"epochs": 1}))).await;
     assert_eq!(paused.controlled("pause").await["status"], "paused");
@@ -101,7 +101,7 @@ async fn a_queued_training_is_paused_and_keeps_no_place() {
 }
 
 #[tokio::test]
-async fn a_training_that_is_paused_while_it_executes_gives_its_place_to_the_next() {
+async fn pausing_a_running_training_frees_its_slot() {
     let t = TestService::builder().alone().set("SERVICE_TRAINING_MAX_RUNS", "1").start().await;
     let (client, slow, quick) = (
         t.anonymous(),
@@ -121,9 +121,9 @@ async fn a_training_that_is_paused_while_it_executes_gives_its_place_to_the_next
 
 /// It waits for a slot like any other, but the request returns at once.
 #[tokio::test]
-async fn a_training_that_is_resumed_while_no_place_is_free_is_queued() {
+async fn a_training_resumed_without_a_free_slot_is_queued() {
     let (model, t) = one_at_a_time().await;
-    let first = holding(&model, &t).await;
+    let first = occupy_slot(&model, &t).await;
     let workflow = workflow(&t, "practice/classify").await;
     let paused = Run::start(&t.anonymous(), &workflow.id, &training(json!({"epochs": 1}))).await;
     paused.controlled("pause").await;
@@ -139,31 +139,31 @@ async fn a_training_that_is_resumed_while_no_place_is_free_is_queued() {
 
 /// Cases in flight have 5 s during a shutdown.
 #[tokio::test]
-async fn a_case_that_ends_within_the_time_of_a_shutdown_is_not_executed_again() {
+async fn a_case_that_ends_during_the_shutdown_is_not_executed_again() {
     let model = ModelServer::start(|_, _| Reply::After(4_400, "shipping".to_owned())).await;
     let mut t = model.builder().alone().start().await;
     let workflow = workflow(&t, "openai/test").await;
     let run = Run::start(&t.anonymous(), &workflow.id, &evaluation(1, json!({}))).await;
-    until("the request is sent", async || model.asked() == 1).await;
+    until("the request is sent", async || model.request_count() == 1).await;
     t.restart().await;
     let events = run.over(&t.anonymous()).events().await;
     assert_eq!(kind(events.last().unwrap()), "run_completed");
-    assert_eq!(model.asked(), 1, "the answer was stored before the process ended");
+    assert_eq!(model.request_count(), 1, "the answer was stored before the process ended");
 }
 
 /// It makes no calls, so it needs no slot.
 #[tokio::test]
-async fn results_are_judged_again_while_no_place_is_free() {
+async fn a_rescoring_needs_no_free_slot() {
     let (model, t) = one_at_a_time().await;
     let client = t.anonymous();
     let practice = workflow(&t, "practice/classify").await;
     let ended = Run::start(&client, &practice.id, &evaluation(6, json!({}))).await;
     ended.becomes("succeeded").await;
-    let first = holding(&model, &t).await;
+    let first = occupy_slot(&model, &t).await;
     let body = json!({"evaluators": super::label()});
     let again = super::post(&client, &format!("{}/rescore", ended.path), &body).await;
     assert_eq!(again.status, 202, "{}", again.text());
-    let again = Run::of(&client, &practice.id, again.value()["id"].as_str().unwrap());
+    let again = Run::existing(&client, &practice.id, again.value()["id"].as_str().unwrap());
     again.becomes("succeeded").await;
     assert_eq!(first.record().await["status"], "running");
     model.release();
@@ -173,7 +173,7 @@ async fn results_are_judged_again_while_no_place_is_free() {
 #[tokio::test]
 async fn queued_trainings_outlive_a_restart() {
     let (model, mut t) = one_at_a_time().await;
-    let first = holding(&model, &t).await;
+    let first = occupy_slot(&model, &t).await;
     let workflow = workflow(&t, "practice/classify").await;
     let queued = Run::start(&t.anonymous(), &workflow.id, &training(json!({"epochs": 1}))).await;
     t.restart().await;
@@ -216,7 +216,7 @@ async fn workspaces_take_turns() {
     let (here, there) =
         (make("default", "practice/classify").await, make("other", "practice/classify").await);
     start(&held, &evaluation(4, json!({}))).await;
-    until("it executes", async || model.asked() == 4).await;
+    until("requests are in flight", async || model.request_count() == 4).await;
     let few = evaluation(2, json!({}));
     let ids = [
         start(&here, &few).await,

@@ -51,22 +51,22 @@ async fn open(t: &TestService) -> (Workflow, Socket) {
 }
 
 #[tokio::test]
-async fn a_training_over_a_socket_tells_what_http_tells() {
+async fn a_training_over_a_socket_has_the_events_of_http() {
     let t = TestService::start().await;
     let (workflow, mut socket) = open(&t).await;
     socket.say(&message("train_workflow", "r1", &training(json!({"epochs": 2})))).await;
-    let told = unlabelled(to_end(&mut socket).await, "r1");
-    assert_eq!(steps(&told)[..2], ["run_started", "training_started"]);
-    assert_eq!(only(&told, "training_result")["outcome"], "improved");
-    let run = Run::of(&t.anonymous(), &workflow.id, told[0]["run_id"].as_str().unwrap());
-    assert_eq!(told, run.events().await);
+    let received = unlabelled(to_end(&mut socket).await, "r1");
+    assert_eq!(steps(&received)[..2], ["run_started", "training_started"]);
+    assert_eq!(only(&received, "training_result")["outcome"], "improved");
+    let run = Run::existing(&t.anonymous(), &workflow.id, received[0]["run_id"].as_str().unwrap());
+    assert_eq!(received, run.events().await);
     // Another socket reads the whole stream, or the rest of it.
     let mut other = Socket::of(&t, &workflow, &[]).await;
     other.say(&json!({"type": "subscribe", "run_id": run.id, "after_seq": 0})).await;
-    assert_eq!(to_end(&mut other).await, told);
+    assert_eq!(to_end(&mut other).await, received);
     other.say(&json!({"type": "subscribe", "run_id": run.id, "after_seq": 100})).await;
-    assert_eq!(to_end(&mut other).await, told[100..]);
-    other.say(&json!({"type": "subscribe", "run_id": run.id, "after_seq": told.len()})).await;
+    assert_eq!(to_end(&mut other).await, received[100..]);
+    other.say(&json!({"type": "subscribe", "run_id": run.id, "after_seq": received.len()})).await;
     assert_eq!(other.settle().await, [Value::Null; 0], "nothing follows the end");
     other.close().await;
     socket.close().await;
@@ -84,51 +84,52 @@ async fn a_reader_joins_while_the_training_executes() {
     reader.say(&json!({"type": "subscribe", "run_id": id, "request_id": "reader"})).await;
     // One subscription per socket and run.
     socket.say(&json!({"type": "subscribe", "run_id": id, "request_id": "again"})).await;
-    let mut told = vec![first];
-    while !ENDS[..3].contains(&kind(told.last().unwrap())) {
-        told.push(socket.next().await);
+    let mut received = vec![first];
+    while !ENDS[..3].contains(&kind(received.last().unwrap())) {
+        received.push(socket.next().await);
     }
-    let again = told.iter().position(|message| kind(message) == "error").expect("it reads the run already");
-    let again = told.remove(again);
+    let again =
+        received.iter().position(|message| kind(message) == "error").expect("it reads the run already");
+    let again = received.remove(again);
     assert_eq!(
         (&again["payload"]["code"], &again["request_id"]),
         (&json!("ws.already_subscribed"), &json!("again"))
     );
     let read = unlabelled(to_end(&mut reader).await, "reader");
-    assert_eq!(read, unlabelled(told, "starter"));
+    assert_eq!(read, unlabelled(received, "starter"));
 }
 
 /// A client gets its run's id at once, however long the first model reply takes.
 #[tokio::test]
-async fn a_run_tells_its_start_before_the_first_answer() {
+async fn a_run_reports_its_start_before_the_first_answer() {
     let model = ModelServer::start(|_, _| Reply::Held("shipping".to_owned())).await;
     let t = model.service().await;
     let workflow = workflow(&t, "openai/test").await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;
-    for (what, body) in
+    for (operation, body) in
         [("train_workflow", training(json!({"epochs": 1}))), ("evaluate_workflow", evaluation(4, json!({})))]
     {
         let clock = SystemClock::new();
         let begun = clock.monotonic();
-        socket.say(&message(what, "r", &body)).await;
+        socket.say(&message(operation, "r", &body)).await;
         let first = socket.next().await;
         // Long before a case times out.
-        assert!(clock.monotonic() - begun < Duration::from_secs(5), "{what}");
-        assert_eq!((kind(&first), &first["seq"]), ("run_started", &json!(1)), "{what}");
-        let run = Run::of(&t.anonymous(), &workflow.id, first["run_id"].as_str().unwrap());
+        assert!(clock.monotonic() - begun < Duration::from_secs(5), "{operation}");
+        assert_eq!((kind(&first), &first["seq"]), ("run_started", &json!(1)), "{operation}");
+        let run = Run::existing(&t.anonymous(), &workflow.id, first["run_id"].as_str().unwrap());
         let record = run.becomes("running").await;
         assert_eq!(
             (record["started_at"].is_string(), &record["usage"]["llm_calls"]),
             (true, &json!(0)),
-            "{what}"
+            "{operation}"
         );
         run.controlled("cancel").await;
-        assert_eq!(kind(to_end(&mut socket).await.last().unwrap()), "run_cancelled", "{what}");
+        assert_eq!(kind(to_end(&mut socket).await.last().unwrap()), "run_cancelled", "{operation}");
     }
 }
 
 #[tokio::test]
-async fn a_closed_socket_stops_nothing() {
+async fn a_closed_socket_does_not_stop_its_training() {
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify@20ms").await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;
@@ -136,14 +137,14 @@ async fn a_closed_socket_stops_nothing() {
     let id = socket.next().await["run_id"].as_str().unwrap().to_owned();
     // Disconnected without a close frame.
     drop(socket);
-    let run = Run::of(&t.anonymous(), &workflow.id, &id);
+    let run = Run::existing(&t.anonymous(), &workflow.id, &id);
     let events = run.events().await;
     assert_eq!(kind(events.last().unwrap()), "run_completed");
     assert!(!steps(&events).contains(&"training_paused"));
 }
 
 #[tokio::test]
-async fn the_same_run_id_and_body_attach_again_and_another_body_is_refused() {
+async fn a_repeated_run_id_attaches_only_with_the_same_body() {
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify@20ms").await;
     let mut body = training(json!({"epochs": 1}));
@@ -174,16 +175,16 @@ async fn the_same_run_id_and_body_attach_again_and_another_body_is_refused() {
 
 /// A returning client has a new `request_id`, which only labels its responses.
 #[tokio::test]
-async fn the_id_of_a_request_is_not_part_of_the_body_that_a_run_id_stands_for() {
+async fn a_run_id_can_be_repeated_with_another_request_id() {
     let t = TestService::start().await;
     let (workflow, mut socket) = open(&t).await;
     let mut body = training(json!({"epochs": 1}));
     body["run_id"] = json!(new_run_id());
     socket.say(&message("train_workflow", "first", &body)).await;
-    let told = unlabelled(to_end(&mut socket).await, "first");
+    let received = unlabelled(to_end(&mut socket).await, "first");
     let mut other = Socket::of(&t, &workflow, &[]).await;
     other.say(&message("train_workflow", "second", &body)).await;
-    assert_eq!(unlabelled(to_end(&mut other).await, "second"), told);
+    assert_eq!(unlabelled(to_end(&mut other).await, "second"), received);
 }
 
 #[tokio::test]
@@ -196,7 +197,7 @@ async fn the_same_run_id_over_http_starts_one_run() {
     let started = post(&client, &path, &body).await;
     assert_eq!((started.status, &started.value()["id"]), (202, &body["run_id"]));
     assert_eq!(started.header("idempotency-replayed"), None);
-    Run::of(&client, &workflow.id, body["run_id"].as_str().unwrap()).becomes("succeeded").await;
+    Run::existing(&client, &workflow.id, body["run_id"].as_str().unwrap()).becomes("succeeded").await;
     let again = post(&client, &path, &body).await;
     assert_eq!((again.status, again.header("idempotency-replayed")), (202, Some("true")));
     assert_eq!(again.value(), started.value(), "the same answer to each retry");
@@ -214,7 +215,7 @@ async fn the_same_run_id_over_http_starts_one_run() {
 
 /// The id of a run of another kind is taken.
 #[tokio::test]
-async fn a_run_id_that_another_run_has_is_refused() {
+async fn a_run_id_of_another_run_is_rejected() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let path = format!("/api/workflows/{}/runs?wait=20", workflow.id);
@@ -241,12 +242,12 @@ async fn an_idempotency_key_starts_one_run() {
     assert_eq!(first.value()["id"], second.value()["id"]);
     assert_eq!(start(2).await.refusal(), "422 idempotency.key_reused");
     let id = first.value()["id"].as_str().unwrap().to_owned();
-    Run::of(&client, &workflow.id, &id).becomes("succeeded").await;
+    Run::existing(&client, &workflow.id, &id).becomes("succeeded").await;
     until("one run", async || t.scalar("SELECT count(*) FROM training_runs").await == "1").await;
 }
 
 #[tokio::test]
-async fn readers_ask_for_runs_of_this_workflow() {
+async fn a_socket_accesses_only_runs_of_its_workflow() {
     let t = TestService::start().await;
     let (workflow, mut socket) = open(&t).await;
     let run = Run::start(&t.anonymous(), &workflow.id, &training(json!({"name": "none"}))).await;

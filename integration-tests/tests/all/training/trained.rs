@@ -31,7 +31,7 @@ fn assert_order(events: &[Value]) {
 }
 
 #[tokio::test]
-async fn a_training_improves_its_prompt_and_tells_every_step() {
+async fn a_training_improves_its_prompt_and_reports_every_step() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let accepted = post(&client, &runs_of(&workflow.id), &training(json!({"epochs": 3}))).await;
@@ -50,7 +50,7 @@ async fn a_training_improves_its_prompt_and_tells_every_step() {
         [json!("textgrad"), json!(3), json!(1), json!(30), json!(4), json!(0)]
     );
 
-    let run = Run::of(&client, &workflow.id, accepted["id"].as_str().unwrap());
+    let run = Run::existing(&client, &workflow.id, accepted["id"].as_str().unwrap());
     let events = run.events().await;
     assert_order(&events);
     let started = only(&events, "training_started");
@@ -158,7 +158,7 @@ async fn checkpoints_are_listed_and_read_as_they_were_announced() {
 
 /// A worse run does not take over the best flag, and a run with other cases has a separate best.
 #[tokio::test]
-async fn the_best_is_that_of_all_runs_with_the_same_cases_and_evaluators() {
+async fn the_best_checkpoint_is_shared_by_runs_with_equal_cases_and_evaluators() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let first = Run::start(&client, &workflow.id, &training(json!({"epochs": 2}))).await.events().await;
@@ -192,14 +192,14 @@ async fn runs_candidates_and_cases_are_listed() {
     let ids: Vec<&Value> = list["data"].as_array().unwrap().iter().map(|run| &run["id"]).collect();
     assert_eq!(ids, [&json!(second.id), &json!(first.id)], "the newest first");
     let runs = get(&client, &format!("/api/workflows/{}/runs", workflow.id)).await.value();
-    assert_eq!(runs["data"], json!([]), "trainings have a list of their own");
+    assert_eq!(runs["data"], json!([]), "trainings have a separate list");
     let page = get(&client, &format!("{}?limit=1&status=succeeded", runs_of(&workflow.id))).await.value();
     let rest = format!("{}?limit=1&cursor={}", runs_of(&workflow.id), page["next_cursor"].as_str().unwrap());
     assert_eq!(get(&client, &rest).await.value()["data"][0]["id"], json!(first.id));
 
     let candidates = get(&client, &format!("{}/candidates", first.path)).await.value();
-    let told: Vec<Value> = payloads(&events, "training_candidate").into_iter().cloned().collect();
-    assert_eq!(candidates["data"], json!(told));
+    let announced: Vec<Value> = payloads(&events, "training_candidate").into_iter().cloned().collect();
+    assert_eq!(candidates["data"], json!(announced));
     let failed =
         get(&client, &format!("{}/cases?candidate=0&failed=true&limit=200", first.path)).await.value();
     let failed = failed["data"].as_array().unwrap();

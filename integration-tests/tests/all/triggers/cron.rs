@@ -36,11 +36,11 @@ async fn ended(t: &TestService) -> String {
 }
 
 /// Advances the clock to the trigger's next time.
-async fn comes(t: &TestService, workflow: &Workflow) {
+async fn advance_to_next_fire(t: &TestService, workflow: &Workflow) {
     let mut next = None;
-    t.while_time_passes(until("it is known when it comes next", async || {
-        let told = shown(t, workflow).await["next_fire_at"].clone();
-        next = told.as_str().map(|at| at.parse::<DateTime<Utc>>().unwrap());
+    t.while_time_passes(until("the next fire is known", async || {
+        let next_fire = shown(t, workflow).await["next_fire_at"].clone();
+        next = next_fire.as_str().map(|at| at.parse::<DateTime<Utc>>().unwrap());
         next.is_some_and(|next| next > t.clock().now())
     }))
     .await;
@@ -90,19 +90,19 @@ async fn a_trigger_is_configured_shown_and_removed() {
 }
 
 #[tokio::test]
-async fn it_fires_on_time_again_and_again_with_what_it_stands_for() {
+async fn a_trigger_fires_on_time_repeatedly_with_its_inputs() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(echo()).create().await;
     let made = set(&t, &workflow, json!({"expression": "0 * * * *", "timezone": "Asia/Kolkata"})).await;
     integration_tests::pause(50).await;
     assert_eq!(runs(&t).await, "0");
     for n in ["1", "2"] {
-        comes(&t, &workflow).await;
-        t.while_time_passes(until("it has fired", async || ended(&t).await == n)).await;
+        advance_to_next_fire(&t, &workflow).await;
+        t.while_time_passes(until("the trigger has fired", async || ended(&t).await == n)).await;
     }
     let record = t
         .while_time_passes(async {
-            until("it is noted", async || {
+            until("the fire is recorded", async || {
                 let record = shown(&t, &workflow).await;
                 let next = record["next_fire_at"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
                 // The second fire is recorded shortly after its run has ended.
@@ -119,22 +119,22 @@ async fn it_fires_on_time_again_and_again_with_what_it_stands_for() {
 }
 
 #[tokio::test]
-async fn a_fire_is_left_out_while_the_last_run_goes_on_unless_runs_may_overlap() {
+async fn a_fire_is_skipped_while_the_last_run_is_active_unless_runs_overlap() {
     let t = TestService::with_manual_clock().await;
-    let asks = graphs::chain(&[json!({"name": "ok", "type": "wait_for_input"})], None);
-    let workflow = t.workflow().graph(asks).create().await;
+    let graph = graphs::chain(&[json!({"name": "ok", "type": "wait_for_input"})], None);
+    let workflow = t.workflow().graph(graph).create().await;
     set(&t, &workflow, json!({"expression": "0 * * * *"})).await;
-    comes(&t, &workflow).await;
+    advance_to_next_fire(&t, &workflow).await;
     let waits = "SELECT count(*)::text FROM runs WHERE status = 'waiting'";
-    t.while_time_passes(until("it waits", async || t.scalar(waits).await == "1")).await;
-    comes(&t, &workflow).await;
-    t.while_time_passes(until("one is left out", async || {
+    t.while_time_passes(until("the run waits", async || t.scalar(waits).await == "1")).await;
+    advance_to_next_fire(&t, &workflow).await;
+    t.while_time_passes(until("one fire is skipped", async || {
         shown(&t, &workflow).await["last_skipped"]["reason"] == "overlap"
     }))
     .await;
     assert_eq!(runs(&t).await, "1");
     set(&t, &workflow, json!({"expression": "0 * * * *", "overlap": true})).await;
-    comes(&t, &workflow).await;
+    advance_to_next_fire(&t, &workflow).await;
     t.while_time_passes(until("both wait", async || t.scalar(waits).await == "2")).await;
     for run in t.scalar("SELECT string_agg(id::text, ' ') FROM runs").await.split(' ') {
         t.while_time_passes(t.post(&format!("/api/runs/{run}/cancel"), "")).await;
@@ -142,7 +142,7 @@ async fn a_fire_is_left_out_while_the_last_run_goes_on_unless_runs_may_overlap()
 }
 
 #[tokio::test]
-async fn no_second_is_left_out_by_a_round_that_comes_late() {
+async fn a_late_poll_skips_no_second() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(echo()).create().await;
     set(&t, &workflow, json!({"expression": "* * * * * *", "overlap": true})).await;
@@ -170,23 +170,25 @@ async fn back_after_four_hours(missed: &str) -> (TestService, Workflow) {
 }
 
 #[tokio::test]
-async fn what_was_missed_is_left_out() {
+async fn missed_fires_are_skipped() {
     let (t, workflow) = back_after_four_hours("skip").await;
-    t.while_time_passes(until("it is noted", async || {
+    t.while_time_passes(until("the fire is recorded", async || {
         shown(&t, &workflow).await["last_skipped"]["reason"] == "missed"
     }))
     .await;
     assert_eq!(runs(&t).await, "0");
-    comes(&t, &workflow).await;
+    advance_to_next_fire(&t, &workflow).await;
     t.while_time_passes(until("the next one comes", async || ended(&t).await == "1")).await;
 }
 
 #[tokio::test]
-async fn what_was_missed_is_made_up_for_once() {
+async fn missed_fires_are_made_up_once() {
     let (t, workflow) = back_after_four_hours("once").await;
-    t.while_time_passes(until("it is made up for", async || ended(&t).await == "1")).await;
-    t.while_time_passes(until("it goes on", async || !shown(&t, &workflow).await["last_run_id"].is_null()))
-        .await;
+    t.while_time_passes(until("the missed fire runs", async || ended(&t).await == "1")).await;
+    t.while_time_passes(until("the fire is recorded", async || {
+        !shown(&t, &workflow).await["last_run_id"].is_null()
+    }))
+    .await;
     assert_eq!(runs(&t).await, "1");
     // The last of the missed times.
     let scheduled = t.scalar("SELECT inputs::json->>'scheduled_for' FROM runs").await;
@@ -203,7 +205,7 @@ async fn two_instances_fire_once() {
         .await;
     let workflow = t.workflow().graph(echo()).create().await;
     set(&other, &workflow, json!({"expression": "* * * * * *"})).await;
-    until("it has fired", async || ended(&t).await.parse::<u32>().unwrap() >= 4).await;
+    until("the trigger has fired", async || ended(&t).await.parse::<u32>().unwrap() >= 4).await;
     set(&t, &workflow, json!({"expression": "0 0 1 1 *"})).await;
     until("all have ended", async || ended(&t).await == runs(&t).await).await;
     let doubles = "SELECT (count(*) - count(DISTINCT inputs::json->>'scheduled_for'))::text FROM runs";
@@ -212,7 +214,7 @@ async fn two_instances_fire_once() {
 
 /// The claimant has died: before it started the run, or after.
 #[tokio::test]
-async fn a_fire_whose_claimant_died_is_neither_lost_nor_doubled() {
+async fn a_fire_of_a_dead_claimant_is_neither_lost_nor_doubled() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(echo()).create().await;
     set(&t, &workflow, json!({"expression": "0 0 1 1 *"})).await;
@@ -225,12 +227,14 @@ async fn a_fire_whose_claimant_died_is_neither_lost_nor_doubled() {
                 claimed_until = '{now}', last_run_id = NULL"
     );
     t.execute(&claim).await;
-    t.while_time_passes(until("it has fired, late as it is", async || ended(&t).await == "1")).await;
-    t.while_time_passes(until("it is noted", async || !shown(&t, &workflow).await["last_run_id"].is_null()))
-        .await;
+    t.while_time_passes(until("the late fire has run", async || ended(&t).await == "1")).await;
+    t.while_time_passes(until("the fire is recorded", async || {
+        !shown(&t, &workflow).await["last_run_id"].is_null()
+    }))
+    .await;
     let run = shown(&t, &workflow).await["last_run_id"].clone();
     t.execute(&claim).await;
-    t.while_time_passes(until("it is noted again", async || {
+    t.while_time_passes(until("the fire is recorded again", async || {
         shown(&t, &workflow).await["last_run_id"] == run
     }))
     .await;
@@ -238,7 +242,7 @@ async fn a_fire_whose_claimant_died_is_neither_lost_nor_doubled() {
 }
 
 #[tokio::test]
-async fn what_cannot_run_says_why_and_does_not_go_round() {
+async fn a_trigger_that_cannot_run_records_its_error() {
     let t = TestService::with_manual_clock().await;
     let bare = t.workflow().without_version().create().await;
     let mut picky = echo();
@@ -249,11 +253,11 @@ async fn what_cannot_run_says_why_and_does_not_go_round() {
         set(&t, workflow, json!({"expression": "0 * * * *"})).await;
     }
     t.send("DELETE", &format!("/api/workflows/{}", archived.id), &[], "").await;
-    comes(&t, &bare).await;
+    advance_to_next_fire(&t, &bare).await;
     for (workflow, code) in
         [(&bare, "workflow.no_version"), (&picky, "run.inputs_invalid"), (&archived, "workflow.archived")]
     {
-        t.while_time_passes(until("it says why", async || {
+        t.while_time_passes(until("the error is recorded", async || {
             shown(&t, workflow).await["last_error"]["code"] == code
         }))
         .await;
@@ -264,7 +268,10 @@ async fn what_cannot_run_says_why_and_does_not_go_round() {
     // It runs with its first version.
     let version = json!({"graph": echo()}).to_string();
     assert_eq!(t.post(&format!("/api/workflows/{}/versions", bare.id), &version).await.status, 201);
-    comes(&t, &bare).await;
-    t.while_time_passes(until("it has fired", async || ended(&t).await == "1")).await;
-    t.while_time_passes(until("all is well", async || shown(&t, &bare).await["last_error"].is_null())).await;
+    advance_to_next_fire(&t, &bare).await;
+    t.while_time_passes(until("the trigger has fired", async || ended(&t).await == "1")).await;
+    t.while_time_passes(until("the error is cleared", async || {
+        shown(&t, &bare).await["last_error"].is_null()
+    }))
+    .await;
 }

@@ -44,7 +44,7 @@ fn refusal(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn it_is_configured_and_keeps_its_secrets() {
+async fn a_webhook_is_configured_and_hides_its_secrets() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graph()).create().await;
     let unknown = t.send("POST", "/api/workflows/nobody/triggers/webhook", &[], "").await;
@@ -83,8 +83,9 @@ async fn it_is_configured_and_keeps_its_secrets() {
     ] {
         let refused = configure(&t, &workflow, config).await;
         let errors = refused.value()["detail"]["errors"].as_array().unwrap().clone();
-        let told = |e: &Value| format!("{} {}", e["pointer"].as_str().unwrap(), e["code"].as_str().unwrap());
-        assert!(errors.iter().any(|error| told(error) == problem), "{problem}: {}", refused.text());
+        let describe =
+            |e: &Value| format!("{} {}", e["pointer"].as_str().unwrap(), e["code"].as_str().unwrap());
+        assert!(errors.iter().any(|error| describe(error) == problem), "{problem}: {}", refused.text());
         assert_eq!(refusal(&refused), "422 request.invalid");
         assert!(!refused.text().contains(SECRET));
     }
@@ -95,7 +96,7 @@ async fn it_is_configured_and_keeps_its_secrets() {
 }
 
 #[tokio::test]
-async fn a_call_begins_a_run_with_what_it_brought() {
+async fn a_call_starts_a_run_with_its_request() {
     let t = TestService::start().await;
     let config = json!({"shared_secret_header": "X-Token", "shared_secret": SECRET, "allowed_methods": ["POST", "PUT"]});
     let workflow = hooked(&t, config).await;
@@ -134,7 +135,7 @@ struct Hook {
 }
 
 impl Hook {
-    async fn of(t: &TestService) -> Self {
+    async fn create(t: &TestService) -> Self {
         let config =
             json!({"hmac_header": "X-Signature", "hmac_secret": SECRET, "hmac_timestamp_header": "X-Time"});
         Self { path: path(&hooked(t, config).await) }
@@ -159,9 +160,9 @@ fn now() -> i64 {
 }
 
 #[tokio::test]
-async fn only_what_is_signed_as_it_came_is_believed() {
+async fn only_calls_with_a_valid_signature_of_the_raw_body_are_accepted() {
     let t = TestService::start().await;
-    let hook = Hook::of(&t).await;
+    let hook = Hook::create(&t).await;
     let (time, raw) = (now().to_string(), "{\"a\":  1}");
     let good = sign(&format!("{time}.{raw}"));
     let other = (now() - 1).to_string();
@@ -196,29 +197,29 @@ async fn only_what_is_signed_as_it_came_is_believed() {
     assert_eq!(hook.call(&t, &headers, raw).await.status, 202);
     // After too many guesses, calls to this webhook are not checked any more, valid ones included; other webhooks still
     // work.
-    let mut told = Vec::new();
+    let mut refusals = Vec::new();
     for _ in 0..3 {
-        told.push(refusal(&hook.call(&t, &[("x-time", &time), ("x-signature", &bare)], raw).await));
+        refusals.push(refusal(&hook.call(&t, &[("x-time", &time), ("x-signature", &bare)], raw).await));
     }
-    assert_eq!(told[..2], ["401 webhook.signature_invalid"; 2]);
-    assert_eq!(told[2], "429 auth.rate_limited");
+    assert_eq!(refusals[..2], ["401 webhook.signature_invalid"; 2]);
+    assert_eq!(refusals[2], "429 auth.rate_limited");
     assert_eq!(refusal(&hook.signed(&t, now(), Some("d"), raw).await), "429 auth.rate_limited");
-    assert_eq!(Hook::of(&t).await.signed(&t, now(), None, raw).await.status, 202);
+    assert_eq!(Hook::create(&t).await.signed(&t, now(), None, raw).await.status, 202);
     done(&t, "2").await;
 }
 
 #[tokio::test]
-async fn a_signed_call_is_taken_once_by_all_instances_and_after_a_restart() {
+async fn a_signed_call_is_accepted_once_across_instances_and_restarts() {
     let mut t = TestService::start().await;
     let dsn = t.variables()["SERVICE_POSTGRES_DSN"].clone();
     let other = TestService::builder().set("SERVICE_POSTGRES_DSN", &dsn).start().await;
-    let hook = Hook::of(&t).await;
+    let hook = Hook::create(&t).await;
     let at = now();
     let calls = (0..8).map(|n| hook.signed(if n % 2 == 0 { &t } else { &other }, at, None, "{}"));
-    let mut told: Vec<_> = futures_util::future::join_all(calls).await.iter().map(refusal).collect();
-    told.sort();
-    assert_eq!(told.remove(0), "202 ");
-    assert_eq!(told, ["401 webhook.replayed"; 7]);
+    let mut refusals: Vec<_> = futures_util::future::join_all(calls).await.iter().map(refusal).collect();
+    refusals.sort();
+    assert_eq!(refusals.remove(0), "202 ");
+    assert_eq!(refusals, ["401 webhook.replayed"; 7]);
     // With a delivery id that it did not have before, it is still a replay.
     assert_eq!(refusal(&hook.signed(&other, at, Some("d-1"), "{}").await), "401 webhook.replayed");
     t.execute(
@@ -228,7 +229,7 @@ async fn a_signed_call_is_taken_once_by_all_instances_and_after_a_restart() {
     t.stop().await;
     t.start_again().await;
     let old = "SELECT count(*)::text FROM webhook_replays WHERE key = 'old'";
-    until("what could not be sent again is forgotten", async || t.scalar(old).await == "0").await;
+    until("expired deliveries are deleted", async || t.scalar(old).await == "0").await;
     assert_eq!(refusal(&hook.signed(&t, at, None, "{}").await), "401 webhook.replayed");
     assert_eq!(refusal(&hook.signed(&t, at - 1, None, "{}").await), "202 ");
     done(&t, "2").await;
@@ -236,11 +237,11 @@ async fn a_signed_call_is_taken_once_by_all_instances_and_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_delivery_that_is_sent_again_is_answered_with_its_run() {
+async fn a_repeated_delivery_returns_its_run() {
     let t = TestService::start().await;
     let dsn = &t.variables()["SERVICE_POSTGRES_DSN"];
     let other = TestService::builder().set("SERVICE_POSTGRES_DSN", dsn).start().await;
-    let hook = Hook::of(&t).await;
+    let hook = Hook::create(&t).await;
     let at = now();
     let calls =
         (0..8).map(|n| hook.signed(if n % 2 == 0 { &t } else { &other }, at - n % 3, Some("d-1"), "{}"));
@@ -271,7 +272,7 @@ async fn a_delivery_that_is_sent_again_is_answered_with_its_run() {
 }
 
 #[tokio::test]
-async fn a_body_may_be_anything() {
+async fn a_webhook_accepts_any_body() {
     let t = TestService::start().await;
     let workflow = hooked(&t, json!({"allow_unsigned": true})).await;
     let form = ("content-type", "application/x-www-form-urlencoded");
@@ -305,7 +306,7 @@ async fn a_body_may_be_anything() {
 }
 
 #[tokio::test]
-async fn what_cannot_run_says_so_to_who_is_believed_alone() {
+async fn run_errors_are_shown_only_to_authenticated_callers() {
     let t = TestService::start().await;
     let mut picky = graphs::chain(&[json!({"name": "t", "type": "template", "template": "x"})], None);
     picky["inputs"] = json!({"type": "object", "properties": {"body": {"type": "object"}}});
@@ -315,8 +316,8 @@ async fn what_cannot_run_says_so_to_who_is_believed_alone() {
     for (workflow, code) in [(&picky, "422 run.inputs_invalid"), (&bare, "409 workflow.no_version")] {
         let config = json!({"shared_secret_header": "X-Token", "shared_secret": SECRET});
         assert_eq!(configure(&t, workflow, config).await.status, 200);
-        let nobody = t.send("POST", &path(workflow), &[JSON], "[]").await;
-        assert_eq!(refusal(&nobody), "401 webhook.secret_invalid");
+        let unauthenticated = t.send("POST", &path(workflow), &[JSON], "[]").await;
+        assert_eq!(refusal(&unauthenticated), "401 webhook.secret_invalid");
         assert_eq!(refusal(&t.send("POST", &path(workflow), &[JSON, token], "[]").await), code);
     }
     assert_eq!(t.send("POST", &path(&picky), &[JSON, token], "{}").await.status, 202);
@@ -333,7 +334,7 @@ async fn what_cannot_run_says_so_to_who_is_believed_alone() {
 }
 
 #[tokio::test]
-async fn slack_is_answered_what_it_asks_and_nothing_runs() {
+async fn a_slack_url_verification_is_answered_without_a_run() {
     let t = TestService::start().await;
     let workflow = hooked(&t, json!({"signature_scheme": "slack", "hmac_secret": SECRET})).await;
     let time = kernel::SystemClock::new().now().timestamp().to_string();
@@ -347,7 +348,7 @@ async fn slack_is_answered_what_it_asks_and_nothing_runs() {
 }
 
 #[tokio::test]
-async fn no_more_calls_are_taken_than_may_be() {
+async fn calls_are_rate_limited() {
     let t = TestService::with_manual_clock().await;
     let config = json!({"allow_unsigned": true, "rate_limit": {"limit": 2, "interval_seconds": 60}});
     let workflow = hooked(&t, config).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use integration_tests::{TestService, chat, until};
 
-use super::traces::{Left, SPOKEN, service};
+use super::traces::{SPOKEN, VisitorTraces, service};
 use super::{JSON, Person, cookie, is_erased, lines};
 
 /// The text of the visitor who erases their data.
@@ -69,10 +69,10 @@ async fn all_tables_contain(t: &TestService, text: &str) {
 }
 
 #[tokio::test]
-async fn nothing_that_a_visitor_leaves_on_any_route_outlives_an_erasure() {
+async fn visitor_data_of_every_route_is_erased() {
     let (t, model, workflow) = service().await;
-    let own = Left::by(&t, &model, &workflow, OWN).await;
-    let managed = Left::by(&t, &model, &workflow, MANAGED).await;
+    let own = VisitorTraces::leave(&t, &model, &workflow, OWN).await;
+    let managed = VisitorTraces::leave(&t, &model, &workflow, MANAGED).await;
     assert_eq!(found_in(&t, SPOKEN).await, [""; 0], "audio is not stored");
     // Each visitor has a running turn and a waiting one.
     assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await, "4");

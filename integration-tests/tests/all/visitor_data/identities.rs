@@ -29,7 +29,7 @@ async fn login<'a>(t: &'a TestService, workflow: &'a Workflow, mail: &MailServer
 }
 
 #[tokio::test]
-async fn a_session_token_with_a_user_is_for_the_data_of_that_user() {
+async fn a_session_token_gives_access_only_to_the_data_of_its_user() {
     let t = TestService::builder()
         .with_bootstrap_token()
         .set("CHAT_TOKEN_SIGNING_KEY", "0123456789abcdef0123456789abcdef")
@@ -65,7 +65,7 @@ async fn a_session_token_with_a_user_is_for_the_data_of_that_user() {
 }
 
 #[tokio::test]
-async fn a_login_is_for_the_data_of_its_user() {
+async fn a_login_gives_access_only_to_the_data_of_its_user() {
     let mail = MailServer::start().await;
     let t = TestService::builder().set("SERVICE_SMTP_URL", mail.url()).start().await;
     let workflow = t.workflow().echo().published().require_login().create().await;
@@ -95,7 +95,7 @@ async fn a_login_is_for_the_data_of_its_user() {
 }
 
 #[tokio::test]
-async fn a_cookie_and_a_login_are_one_person() {
+async fn a_cookie_and_a_login_identify_one_person() {
     let mail = MailServer::start().await;
     let t = TestService::builder().set("SERVICE_SMTP_URL", mail.url()).start().await;
     let workflow = t.workflow().echo().published().require_login().create().await;
@@ -112,9 +112,9 @@ async fn a_cookie_and_a_login_are_one_person() {
         .map(|line| line["visitor"].as_str().unwrap().split(':').next().unwrap())
         .collect();
     assert_eq!(kinds, ["visitor", "user"]);
-    let mut said = texts(&exported);
-    said.retain(|text| !text.starts_with("You said"));
-    assert_eq!(said, ["by the browser", "by the user"]);
+    let mut exported_texts = texts(&exported);
+    exported_texts.retain(|text| !text.starts_with("You said"));
+    assert_eq!(exported_texts, ["by the browser", "by the user"]);
     let end = json!({"type": "end", "threads": 2, "items": 4, "attachments": 0});
     assert_eq!((of_type(&exported, "end").len(), exported.last().unwrap()), (1, &end));
     assert_eq!(both.erase().await.value(), json!({"threads": 2}));

@@ -20,41 +20,41 @@ fn card(text: &str) -> Value {
 
 /// Shows, stores and sends the message in the way that it names.
 fn desk(hook: &str) -> Value {
-    let said = "{{ inputs.message }}";
+    let text = "{{ inputs.message }}";
     let shows = [
-        json!({"name": "note", "type": "hidden", "content": {"about": said}}),
-        json!({"name": "reading", "type": "progress", "text": said}),
-        json!({"name": "late", "type": "notice", "message": said, "title": said}),
-        json!({"name": "mark", "type": "client_effect", "effect": "highlight", "data": {"order": said}}),
+        json!({"name": "note", "type": "hidden", "content": {"about": text}}),
+        json!({"name": "reading", "type": "progress", "text": text}),
+        json!({"name": "late", "type": "notice", "message": text, "title": text}),
+        json!({"name": "mark", "type": "client_effect", "effect": "highlight", "data": {"order": text}}),
         json!({"name": "title", "type": "thread", "title": "About {{ inputs.message }}"}),
-        json!({"name": "card", "type": "widget", "key": "card", "copy_text": said, "widget": card(said)}),
-        json!({"name": "task", "type": "show", "kind": "task", "task": {"type": "custom", "title": said}}),
-        json!({"name": "steps", "type": "show", "kind": "workflow", "key": said,
-               "workflow": {"type": "custom", "tasks": [{"type": "custom", "title": said}]}}),
+        json!({"name": "card", "type": "widget", "key": "card", "copy_text": text, "widget": card(text)}),
+        json!({"name": "task", "type": "show", "kind": "task", "task": {"type": "custom", "title": text}}),
+        json!({"name": "steps", "type": "show", "kind": "workflow", "key": text,
+               "workflow": {"type": "custom", "tasks": [{"type": "custom", "title": text}]}}),
         json!({"name": "picture", "type": "show", "kind": "image", "image": {"base64": STANDARD.encode(red())}}),
         json!({"name": "large", "type": "set", "values": {"text": "{{ inputs.message * 2000 }}"}}),
-        json!({"name": "each", "type": "for_each", "items": [said], "body": {"type": "template", "template": "{{ item }}"}}),
-        json!({"name": "failed", "type": "assert", "when": "false", "message": said, "on_error": "continue"}),
-        json!({"name": "tell", "type": "webhook_send", "url": hook, "json": {"order": said}}),
+        json!({"name": "each", "type": "for_each", "items": [text], "body": {"type": "template", "template": "{{ item }}"}}),
+        json!({"name": "failed", "type": "assert", "when": "false", "message": text, "on_error": "continue"}),
+        json!({"name": "tell", "type": "webhook_send", "url": hook, "json": {"order": text}}),
         json!({"name": "shown", "type": "reply", "text": "Shown: {{ inputs.message }}",
-               "annotations": [{"source": {"type": "url", "title": said, "url": "https://example.org/"}}]}),
+               "annotations": [{"source": {"type": "url", "title": text, "url": "https://example.org/"}}]}),
     ];
     let look = json!({"type": "node", "name": "look", "description": "Looks for something.",
         "parameters": {"type": "object", "properties": {"what": {"type": "string"}}},
         "node": {"type": "template", "template": "Found {{ args.what }}."}});
     let others = [
-        json!({"name": "tool", "type": "client_tool", "tool": "get_place", "arguments": {"for": said}}),
+        json!({"name": "tool", "type": "client_tool", "tool": "get_place", "arguments": {"for": text}}),
         json!({"name": "placed", "type": "reply", "text": "{{ results.tool.output | tojson }}"}),
         json!({"name": "ask", "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "Sure, {{ inputs.message }}?"}]}),
         json!({"name": "answered", "type": "reply", "text": "{{ results.ask.answers | tojson }}"}),
         json!({"name": "approve", "type": "wait_for_input", "message": "Pay, {{ inputs.message }}?"}),
         json!({"name": "approved", "type": "reply", "text": "{{ results.approve.value | tojson }}"}),
         json!({"name": "agent", "type": "agent", "model": "openai/x", "messages": "{{ messages }}", "stream": true, "tools": [look]}),
-        json!({"name": "fail", "type": "assert", "when": "false", "message": said}),
+        json!({"name": "fail", "type": "assert", "when": "false", "message": text}),
         json!({"name": "slow", "type": "reply", "text": "{{ inputs.message }} b c d e f g h", "pieces": "words", "pause_ms": 60_000}),
         json!({"name": "acted", "type": "widget", "key": "{{ inputs.action.key }}", "widget": card("{{ inputs.action.payload.note }}")}),
         json!({"name": "told", "type": "reply", "text": "{{ inputs.action | tojson }}"}),
-        json!({"name": "hello", "type": "reply", "text": said}),
+        json!({"name": "hello", "type": "reply", "text": text}),
     ];
     let case = |word: &str, to: &str| json!({"when": format!("'{word}' in inputs.message"), "to": to});
     let mut cases = vec![json!({"when": "inputs.action and inputs.action.type == 'note'", "to": "acted"})];
@@ -69,7 +69,7 @@ fn desk(hook: &str) -> Value {
         edges.push(json!({"from": last, "to": "END"}));
     }
     let nodes: Vec<Value> = shows.into_iter().chain(others).collect();
-    json!({"format": "graph/1", "nodes": nodes, "edges": edges, "output": {"said": said}})
+    json!({"format": "graph/1", "nodes": nodes, "edges": edges, "output": {"said": text}})
 }
 
 /// A service with a published workflow, and the model that it calls.
@@ -91,7 +91,7 @@ pub(super) async fn service() -> (TestService, Endpoint, Workflow) {
 }
 
 /// A visitor with a running turn, a parked one, and an open question.
-pub(super) struct Left<'a> {
+pub(super) struct VisitorTraces<'a> {
     pub(super) person: Person<'a>,
     thread: String,
     canary: &'a str,
@@ -100,9 +100,9 @@ pub(super) struct Left<'a> {
     _slow: Option<RawAnswer>,
 }
 
-impl<'a> Left<'a> {
+impl<'a> VisitorTraces<'a> {
     /// Uses the canary on every route.
-    pub(super) async fn by(
+    pub(super) async fn leave(
         t: &'a TestService,
         model: &'a Endpoint,
         workflow: &'a Workflow,
@@ -110,16 +110,16 @@ impl<'a> Left<'a> {
     ) -> Self {
         model.says(&format!("Title of {canary}")).await;
         let (person, thread) = Person::browser(t, workflow, &format!("hello {canary}")).await;
-        let mut left = Self { person, thread, canary, model, _slow: None };
-        left.is_titled().await;
-        left.files_and_items().await;
-        left.actions().await;
-        left.answers().await;
-        left.models().await;
-        left.words().await;
-        left.deleted_thread().await;
-        left.unended_turns().await;
-        left
+        let mut traces = Self { person, thread, canary, model, _slow: None };
+        traces.is_titled().await;
+        traces.files_and_items().await;
+        traces.actions().await;
+        traces.answers().await;
+        traces.models().await;
+        traces.words().await;
+        traces.deleted_thread().await;
+        traces.unended_turns().await;
+        traces
     }
 
     async fn ask(&self, kind: &str, params: Value) -> Answer {
@@ -130,9 +130,9 @@ impl<'a> Left<'a> {
 
     /// The events of a successful turn.
     async fn turn(&self, kind: &str, params: Value) -> Vec<Value> {
-        let told = events(&self.ask(kind, params).await.text());
-        assert_ne!(told.last().unwrap()["type"], "error", "{told:#?}");
-        told
+        let received = events(&self.ask(kind, params).await.text());
+        assert_ne!(received.last().unwrap()["type"], "error", "{received:#?}");
+        received
     }
 
     async fn say(&self, word: &str) -> Vec<Value> {
@@ -168,8 +168,8 @@ impl<'a> Left<'a> {
         let params = json!({"thread_id": self.thread, "input": input});
         let mut body = chat::ask(person.workflow, "threads.add_user_message", params);
         body["metadata"] = json!({"page": canary});
-        let told = events(&person.post(&body).await.text());
-        assert_ne!(told.last().unwrap()["type"], "error", "{told:#?}");
+        let received = events(&person.post(&body).await.text());
+        assert_ne!(received.last().unwrap()["type"], "error", "{received:#?}");
         for kind in ["widget", "task", "workflow", "generated_image"] {
             self.item(kind).await;
         }
@@ -196,9 +196,9 @@ impl<'a> Left<'a> {
         let output =
             json!({"thread_id": self.thread, "result": {"place": format!("street of {}", self.canary)}});
         self.turn("threads.add_client_tool_output", output).await;
-        let asked = self.say("ask").await;
+        let received = self.say("ask").await;
         let input = json!({"answers": {"q": {"values": [format!("yes, {}", self.canary)]}}});
-        let item = &asked.last().unwrap()["item"]["id"];
+        let item = &received.last().unwrap()["item"]["id"];
         let submission = json!({"thread_id": self.thread, "item_id": item, "input": input});
         self.turn("threads.add_structured_input", submission).await;
         let (mut open, run) = self.parked().await;
@@ -226,10 +226,10 @@ impl<'a> Left<'a> {
     async fn models(&self) {
         self.model.calls("look", &json!({"what": self.canary})).await;
         self.model.says(&format!("It is {}.", self.canary)).await;
-        let told = self.say("agent").await;
+        let received = self.say("agent").await;
         let requests = json!(self.model.requests().await).to_string();
         assert!(requests.contains(&format!("A file of {}.", self.canary)), "the model reads the file");
-        let message = told.iter().find(|event| event["item"]["type"] == "user_message").unwrap();
+        let message = received.iter().find(|event| event["item"]["type"] == "user_message").unwrap();
         let again = json!({"thread_id": self.thread, "item_id": message["item"]["id"]});
         self.turn("threads.retry_after_item", again).await;
         let input = chat::input(&format!("fail {}", self.canary));

@@ -40,7 +40,7 @@ async fn opened(person: &Person<'_>) -> RawAnswer {
 }
 
 #[tokio::test]
-async fn an_export_that_is_not_read_holds_no_connection() {
+async fn an_unread_export_holds_no_database_connection() {
     let t = small().start().await;
     let workflow = t.workflow().echo().published().create().await;
     let (talkative, with_files) = (talkative(&t, &workflow).await, with_files(&t, &workflow).await);
@@ -81,7 +81,7 @@ async fn an_export_ends_when_its_client_leaves() {
 }
 
 #[tokio::test]
-async fn an_export_whose_data_is_erased_meanwhile_has_no_end() {
+async fn an_export_is_truncated_if_its_data_is_erased_meanwhile() {
     let t = small().start().await;
     let workflow = t.workflow().echo().published().create().await;
     let person = talkative(&t, &workflow).await;
@@ -95,7 +95,7 @@ async fn an_export_whose_data_is_erased_meanwhile_has_no_end() {
     })
     .await;
     let body = String::from_utf8_lossy(&body);
-    assert!(body.starts_with(r#"{"type":"visitor""#), "it has begun");
+    assert!(body.starts_with(r#"{"type":"visitor""#), "the export has started");
     assert!(!body.contains(r#"{"type":"end""#), "a client must see that it is incomplete");
     let again = t.chat(&chat::create(&workflow, "hello")).await;
     assert_eq!(again.status, 200, "{}", again.text());

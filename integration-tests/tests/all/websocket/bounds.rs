@@ -72,7 +72,7 @@ async fn broken_frames_close_the_socket() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_holds_nobody_up_and_gets_everything() {
+async fn a_slow_reader_gets_every_event_and_does_not_delay_others() {
     let t = TestService::start().await;
     let text = "0123456789abcdef".repeat(3_000);
     let nodes: Vec<Value> = (0..40)
@@ -111,7 +111,7 @@ async fn stays(socket: &mut Socket) {
 }
 
 #[tokio::test]
-async fn who_is_no_longer_let_in_is_put_out_within_a_minute() {
+async fn revoked_and_expired_callers_are_disconnected_within_a_minute() {
     let t = guarded().manual_clock().start().await;
     let workflow = t.workflow().by(admin(&t)).create().await;
     let scopes = json!({"scopes": ["workflows:execute"], "expires_in": 3_600});
@@ -126,8 +126,8 @@ async fn who_is_no_longer_let_in_is_put_out_within_a_minute() {
     let put_out = async {
         tokio::select! {
             closed = gone.closed() => closed,
-            () = stays(&mut expiring) => panic!("one with a good token was closed"),
-            () = stays(&mut staying) => panic!("one with a good token was closed"),
+            () = stays(&mut expiring) => panic!("a socket with a valid token was closed"),
+            () = stays(&mut staying) => panic!("a socket with a valid token was closed"),
         }
     };
     let closed = t.while_time_passes_in(Duration::from_millis(100), put_out).await;
@@ -137,7 +137,7 @@ async fn who_is_no_longer_let_in_is_put_out_within_a_minute() {
     // idle.
     for tick in [TICK, TICK, TICK, Duration::ZERO] {
         for socket in [&mut expiring, &mut staying] {
-            assert!(socket.settle().await.is_empty(), "they still may");
+            assert!(socket.settle().await.is_empty(), "the callers still have access");
         }
         t.advance(tick);
     }
@@ -145,14 +145,14 @@ async fn who_is_no_longer_let_in_is_put_out_within_a_minute() {
     let put_out = async {
         tokio::select! {
             closed = expiring.closed() => closed,
-            () = stays(&mut staying) => panic!("the other was closed too"),
+            () = stays(&mut staying) => panic!("the other socket was closed, too"),
         }
     };
     assert_eq!(t.while_time_passes_in(Duration::from_millis(100), put_out).await, "4401 auth.token_expired");
 }
 
 #[tokio::test]
-async fn a_client_that_is_silent_for_a_minute_is_gone() {
+async fn a_silent_client_is_disconnected_after_a_minute() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().create().await;
     // A client that reads responds to pings automatically.
@@ -171,7 +171,7 @@ async fn a_client_that_is_silent_for_a_minute_is_gone() {
     let heard = t.while_time_passes_in(Duration::from_millis(100), async {
         tokio::select! {
             heard = silent => heard,
-            () = living => panic!("the one that answers was closed"),
+            () = living => panic!("the responding socket was closed"),
         }
     });
     let heard = heard.await;
@@ -186,7 +186,7 @@ async fn a_client_that_is_silent_for_a_minute_is_gone() {
 }
 
 #[tokio::test]
-async fn a_shutdown_closes_every_socket_behind_the_runs() {
+async fn a_shutdown_closes_every_socket_after_the_runs() {
     let mut t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::delayed(0.5, "done")).create().await;
     let mut idle = Socket::of(&t, &workflow, &[]).await;
@@ -215,5 +215,5 @@ async fn sockets_leave_nothing_behind() {
     let refused = handshake(&t, "/ws/workflow/none", &[]).await;
     assert_eq!(refused.status, 404);
     t.post(&format!("/api/runs/{run}/cancel"), "").await;
-    until("nobody to read any more", async || t.load().await.streams == 0).await;
+    until("no reader remains", async || t.load().await.streams == 0).await;
 }

@@ -29,7 +29,7 @@ fn claims(change: Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_failure_is_answered_at_the_handshake_as_over_http() {
+async fn handshake_failures_have_the_responses_of_http() {
     let t = guarded()
         .set("SERVICE_AUTH_ISSUER", "https://id.example")
         .set("SERVICE_AUTH_AUDIENCE", "callboard")
@@ -110,7 +110,7 @@ async fn every_failure_is_answered_at_the_handshake_as_over_http() {
 }
 
 #[tokio::test]
-async fn a_token_may_stand_in_four_places_and_the_first_counts() {
+async fn the_first_of_four_token_sources_is_used() {
     let t = guarded()
         .set("SERVICE_AUTH_RATE_LIMIT_IP", "0")
         .set("SERVICE_AUTH_RATE_LIMIT_IDENTITY", "0")
@@ -125,7 +125,7 @@ async fn a_token_may_stand_in_four_places_and_the_first_counts() {
         format!("{path}?access_token={ADMIN}"),
         format!("{path}?token={ADMIN}&access_token={ADMIN}"),
     );
-    let beside = format!("{offered}, callboard");
+    let with_protocol = format!("{offered}, callboard");
     let spoilt = format!("{path}?token=spoilt");
     for (path, headers, protocol) in [
         (&path, vec![("authorization", header.as_str())], None),
@@ -133,7 +133,7 @@ async fn a_token_may_stand_in_four_places_and_the_first_counts() {
         (&access, vec![], None),
         (&both, vec![], None),
         (&path, vec![("sec-websocket-protocol", offered.as_str())], Some(offered.as_str())),
-        (&path, vec![("sec-websocket-protocol", beside.as_str())], Some("callboard")),
+        (&path, vec![("sec-websocket-protocol", with_protocol.as_str())], Some("callboard")),
         // The first credential counts.
         (&spoilt, vec![("authorization", header.as_str())], None),
         (&query, vec![("sec-websocket-protocol", "callboard, bearer.spoilt")], Some("callboard")),
@@ -163,7 +163,7 @@ async fn a_token_may_stand_in_four_places_and_the_first_counts() {
 }
 
 #[tokio::test]
-async fn what_is_no_handshake_is_told_what_to_send() {
+async fn a_request_without_a_handshake_is_rejected_with_the_missing_headers() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
     let path = format!("/ws/workflow/{}", workflow.id);
@@ -186,7 +186,7 @@ async fn what_is_no_handshake_is_told_what_to_send() {
 }
 
 #[tokio::test]
-async fn failures_are_counted_with_all_others() {
+async fn handshake_failures_count_towards_the_rate_limit() {
     let t = guarded().set("SERVICE_AUTH_RATE_LIMIT_IP", "3").start().await;
     let workflow = t.workflow().by(admin(&t)).create().await;
     let path = format!("/ws/workflow/{}", workflow.id);
@@ -212,7 +212,7 @@ async fn failures_are_counted_with_all_others() {
 }
 
 #[tokio::test]
-async fn a_page_may_only_connect_from_here_or_from_the_list() {
+async fn only_same_origin_and_listed_pages_may_connect() {
     let t = guarded().set("SERVICE_CORS_ALLOW_ORIGINS", r#"["https://app.example.org"]"#).start().await;
     let workflow = t.workflow().by(admin(&t)).create().await;
     let path = format!("/ws/workflow/{}?token={ADMIN}", workflow.id);
@@ -241,7 +241,7 @@ async fn a_page_may_only_connect_from_here_or_from_the_list() {
 }
 
 #[tokio::test]
-async fn an_open_service_asks_nobody_but_for_where_they_come_from() {
+async fn a_service_without_authentication_checks_only_the_origin() {
     let t = TestService::builder().set("SERVICE_CORS_ALLOW_ORIGINS", r#"["*"]"#).start().await;
     let workflow = t.workflow().create().await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;
@@ -258,7 +258,7 @@ async fn an_open_service_asks_nobody_but_for_where_they_come_from() {
 }
 
 #[tokio::test]
-async fn the_answer_to_a_handshake_is_the_one_of_the_protocol() {
+async fn the_handshake_response_follows_the_protocol() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
     let headers = [
@@ -274,7 +274,7 @@ async fn the_answer_to_a_handshake_is_the_one_of_the_protocol() {
         (answer.status, answer.header("sec-websocket-accept")),
         (101, Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))
     );
-    assert_eq!(answer.header("sec-websocket-protocol"), None, "it speaks neither");
+    assert_eq!(answer.header("sec-websocket-protocol"), None, "the service supports neither protocol");
     drop(answer);
     let key = handshake(&t, &path, &[("sec-websocket-key", "twice")]).await;
     assert_eq!(key.refusal(), "426 ws.upgrade_required");

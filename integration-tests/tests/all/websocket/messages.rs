@@ -17,7 +17,7 @@ async fn answer(socket: &mut Socket, message: Message) -> Value {
 }
 
 #[tokio::test]
-async fn a_ping_is_answered_with_what_came_with_it() {
+async fn a_pong_repeats_the_request_id_of_its_ping() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;
@@ -43,7 +43,7 @@ async fn a_ping_is_answered_with_what_came_with_it() {
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_said_and_the_socket_stays_open() {
+async fn invalid_messages_are_rejected_and_the_socket_stays_open() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;
@@ -66,13 +66,13 @@ async fn what_is_not_understood_is_said_and_the_socket_stays_open() {
         (r#"{"type":"evaluate_workflow","request_id":"r"}"#, "request.invalid", vec!["/evaluation"]),
         (r#"{"type":"run_workflow","inputs":[]}"#, "request.invalid", vec!["/inputs"]),
     ] {
-        let said = answer(&mut socket, Message::text(text)).await;
-        assert_eq!((&said["type"], &said["seq"]), (&json!("error"), &json!(0)));
+        let response = answer(&mut socket, Message::text(text)).await;
+        assert_eq!((&response["type"], &response["seq"]), (&json!("error"), &json!(0)));
         // A rejected control names its run.
         let sent: Value = serde_json::from_str(text).unwrap_or_default();
         let run = if sent["type"] == "cancel" { &sent["run_id"] } else { &Value::Null };
-        assert_eq!(&said["run_id"], run, "{text}");
-        let payload = &said["payload"];
+        assert_eq!(&response["run_id"], run, "{text}");
+        let payload = &response["payload"];
         assert_eq!(payload["code"], code, "{text}");
         assert!(payload["message"].as_str().is_some_and(|message| message.len() > 10), "{text}");
         let pointers: Vec<&str> = payload["errors"]
@@ -82,7 +82,7 @@ async fn what_is_not_understood_is_said_and_the_socket_stays_open() {
             .map(|one| one["pointer"].as_str().unwrap())
             .collect();
         assert_eq!(pointers, problems, "{text}");
-        assert_eq!(said.get("request_id").is_some(), text.contains("request_id"), "{text}");
+        assert_eq!(response.get("request_id").is_some(), text.contains("request_id"), "{text}");
     }
     let binary = answer(&mut socket, Message::binary(b"\x00\x01".as_slice())).await;
     assert_eq!(binary["payload"]["code"], "ws.binary_unsupported");

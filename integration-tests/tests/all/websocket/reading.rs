@@ -30,7 +30,7 @@ async fn talkative(t: &TestService) -> Workflow {
 }
 
 #[tokio::test]
-async fn runs_are_read_live_and_afterwards_from_any_place() {
+async fn runs_are_read_live_and_afterwards_from_any_position() {
     let t = TestService::start().await;
     let workflow = talkative(&t).await;
     let (first, second) = (begin(&t, &workflow).await, begin(&t, &workflow).await);
@@ -45,19 +45,19 @@ async fn runs_are_read_live_and_afterwards_from_any_place() {
         .iter()
         .any(|events: &Vec<Value>| events.last().is_none_or(|last| last["type"] != "run_completed"))
     {
-        let said = socket.next().await;
-        if said["type"] == "error" {
+        let message = socket.next().await;
+        if message["type"] == "error" {
             assert_eq!(
-                (&said["payload"]["code"], &said["request_id"]),
+                (&message["payload"]["code"], &message["request_id"]),
                 (&json!("ws.already_subscribed"), &json!("again"))
             );
             again += 1;
         } else {
-            all[usize::from(said["run_id"] == *second)].push(said);
+            all[usize::from(message["run_id"] == *second)].push(message);
         }
     }
     assert_eq!(again, 1);
-    assert_eq!(all[0], stored(&t, &first).await, "as SSE has it");
+    assert_eq!(all[0], stored(&t, &first).await, "the same events as over SSE");
     for event in &mut all[1] {
         assert_eq!(event.as_object_mut().unwrap().remove("request_id"), Some(json!("the second")));
     }
@@ -72,7 +72,7 @@ async fn runs_are_read_live_and_afterwards_from_any_place() {
     let last = u64::try_from(whole.len()).unwrap();
     for after in [last, last + 1, u64::try_from(i64::MAX).unwrap()] {
         socket.say(&subscribe(&first, after)).await;
-        assert_eq!(socket.settle().await, [Value::Null; 0], "nothing is behind the end");
+        assert_eq!(socket.settle().await, [Value::Null; 0], "nothing follows the end");
     }
     socket.close().await;
 }
@@ -100,7 +100,7 @@ async fn a_cut_connection_loses_and_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_that_another_instance_writes_is_read_too() {
+async fn a_run_of_another_instance_is_read() {
     let t = TestService::start().await;
     let dsn = &t.variables()["SERVICE_POSTGRES_DSN"];
     let other = TestService::builder().set("SERVICE_POSTGRES_DSN", dsn).start().await;
@@ -114,7 +114,7 @@ async fn a_run_that_another_instance_writes_is_read_too() {
 }
 
 #[tokio::test]
-async fn only_this_workflows_runs_are_read_and_only_by_those_who_may() {
+async fn a_socket_reads_only_permitted_runs_of_its_workflow() {
     let t = guarded().start().await;
     let (one, two) =
         (t.workflow().by(admin(&t)).create().await, t.workflow().by(admin(&t)).published().create().await);

@@ -27,17 +27,19 @@ fn double() -> Value {
 }
 
 #[tokio::test]
-async fn a_run_is_begun_and_its_events_follow_with_what_came_with_it() {
+async fn a_run_is_started_and_its_events_have_the_request_id() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(double()).create().await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;
     socket.say(&json!({"type": "run_workflow", "inputs": {"n": 4}, "request_id": "r1"})).await;
-    let told = events(&mut socket).await;
-    let kinds: Vec<&str> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let received = events(&mut socket).await;
+    let kinds: Vec<&str> = received.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["run_started", "step_started", "step_completed", "run_completed"]);
-    assert!(told.iter().enumerate().all(|(at, event)| event["seq"] == at + 1 && event["request_id"] == "r1"));
-    assert_eq!(told[3]["payload"]["output"], json!({"n": 8}));
-    let record = t.get(&format!("/api/runs/{}", told[0]["run_id"].as_str().unwrap())).await.value();
+    assert!(
+        received.iter().enumerate().all(|(at, event)| event["seq"] == at + 1 && event["request_id"] == "r1")
+    );
+    assert_eq!(received[3]["payload"]["output"], json!({"n": 8}));
+    let record = t.get(&format!("/api/runs/{}", received[0]["run_id"].as_str().unwrap())).await.value();
     assert_eq!((&record["trigger"], &record["version"]), (&json!("websocket"), &json!(1)));
     socket
         .say(
@@ -50,7 +52,7 @@ async fn a_run_is_begun_and_its_events_follow_with_what_came_with_it() {
 
 /// A trial does not replace the version that others use.
 #[tokio::test]
-async fn a_graph_that_comes_along_is_a_draft_and_kept_once() {
+async fn a_graph_in_a_message_is_stored_once_as_a_draft() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(double()).create().await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;
@@ -58,10 +60,10 @@ async fn a_graph_that_comes_along_is_a_draft_and_kept_once() {
     let mut drafts = Vec::new();
     for _ in 0..2 {
         socket.say(&json!({"type": "run_workflow", "graph_config": graph})).await;
-        let told = events(&mut socket).await;
-        assert_eq!(told[0]["payload"]["version"], Value::Null);
-        assert_eq!(told.last().unwrap()["payload"]["output"]["x"]["text"], "new");
-        let run = t.get(&format!("/api/runs/{}", told[0]["run_id"].as_str().unwrap())).await.value();
+        let received = events(&mut socket).await;
+        assert_eq!(received[0]["payload"]["version"], Value::Null);
+        assert_eq!(received.last().unwrap()["payload"]["output"]["x"]["text"], "new");
+        let run = t.get(&format!("/api/runs/{}", received[0]["run_id"].as_str().unwrap())).await.value();
         assert_eq!(run["version"], Value::Null);
         drafts.push(run["version_id"].as_str().unwrap().to_owned());
     }
@@ -104,17 +106,17 @@ async fn a_graph_that_comes_along_is_a_draft_and_kept_once() {
     socket
         .say(&json!({"type": "run_workflow", "graph_config": {"format": "graph/2"}, "request_id": "bad"}))
         .await;
-    let told = events(&mut socket).await;
+    let received = events(&mut socket).await;
     assert_eq!(
-        (&told[0]["payload"]["code"], &told[0]["request_id"]),
+        (&received[0]["payload"]["code"], &received[0]["request_id"]),
         (&json!("graph.invalid"), &json!("bad"))
     );
-    let pointers = told[0]["payload"]["errors"].as_array().unwrap().iter();
+    let pointers = received[0]["payload"]["errors"].as_array().unwrap().iter();
     assert!(pointers.clone().all(|error| error["pointer"].as_str().unwrap().starts_with("/graph_config")));
     assert!(pointers.count() > 0);
     socket.say(&json!({"type": "run_workflow", "graph_config": double(), "inputs": {}})).await;
-    let told = events(&mut socket).await;
-    assert_eq!(told[0]["payload"]["code"], "run.inputs_invalid");
+    let received = events(&mut socket).await;
+    assert_eq!(received[0]["payload"]["code"], "run.inputs_invalid");
     assert_eq!(t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["latest_version"], 2);
     let archived = t.send("DELETE", &format!("/api/workflows/{}", workflow.id), &[], String::new()).await;
     assert_eq!(archived.status, 200);
@@ -124,7 +126,7 @@ async fn a_graph_that_comes_along_is_a_draft_and_kept_once() {
 }
 
 #[tokio::test]
-async fn a_graph_asks_for_the_right_to_write() {
+async fn a_graph_requires_the_write_scope() {
     let t = guarded().start().await;
     let made = call(&t, "POST", "/api/workflows", &json!({"name": "w"})).await;
     let path = format!("/api/workflows/{}/versions", made["id"].as_str().unwrap());
@@ -140,9 +142,9 @@ async fn a_graph_asks_for_the_right_to_write() {
     };
     let mut socket = Socket::open(t.address(), &path, &[("authorization", &bearer(&runner))]).await;
     socket.say(&run(Some(double()))).await;
-    let told = events(&mut socket).await;
-    assert_eq!(told[0]["payload"]["code"], "auth.missing_scope");
-    assert_eq!(told[0]["payload"]["message"], "Missing required scopes: workflows:write");
+    let received = events(&mut socket).await;
+    assert_eq!(received[0]["payload"]["code"], "auth.missing_scope");
+    assert_eq!(received[0]["payload"]["message"], "Missing required scopes: workflows:write");
     socket.say(&run(None)).await;
     assert_eq!(events(&mut socket).await.last().unwrap()["type"], "run_completed");
     socket.close().await;
@@ -154,7 +156,7 @@ async fn a_graph_asks_for_the_right_to_write() {
 
 /// A draft that no run needs is deleted after a day; one that a run needs stays as long as the run.
 #[tokio::test]
-async fn drafts_are_forgotten_when_nothing_needs_them() {
+async fn unused_drafts_are_deleted() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(double()).create().await;
     let mut socket = Socket::of(&t, &workflow, &[]).await;

@@ -15,7 +15,7 @@ const OFFERED: &str = "canary-offered-0e6a9c3b8d27f514";
 
 /// Searches everything that the service writes at `trace`, in addition to the sockets' data.
 #[tokio::test]
-async fn tokens_in_all_four_places_reach_no_log_and_no_answer() {
+async fn tokens_from_all_four_sources_reach_no_log_and_no_response() {
     let database = TestDatabase::create().await;
     let folder = tempfile::tempdir().unwrap();
     let good = "canary-good-token-b7d20f4e91a6c835";
@@ -91,11 +91,11 @@ async fn tokens_in_all_four_places_reach_no_log_and_no_answer() {
     broken.write(bad).await;
     answers.push_str(&String::from_utf8_lossy(&broken.rest().await));
     let log = service.logged();
-    assert!(log.contains("TRACE") && log.contains("/ws/workflow/desk"), "the log is one of trace");
+    assert!(log.contains("TRACE") && log.contains("/ws/workflow/desk"), "the log has the level trace");
     for canary in [HEADER, TOKEN, ACCESS, OFFERED, good] {
-        assert!(!answers.contains(canary), "an answer tells {canary}");
+        assert!(!answers.contains(canary), "a response contains {canary}");
         let line = log.lines().find(|line| line.contains(canary));
-        assert_eq!(line, None, "the log tells {canary}");
+        assert_eq!(line, None, "the log contains {canary}");
     }
     service.stop();
 }

@@ -41,7 +41,7 @@ fn by_hand(header: &str, changes: Value) -> String {
 const HEADER: &str = r#"{"alg":"HS256","typ":"chat+jwt"}"#;
 
 #[test]
-fn what_is_issued_is_read_again_until_it_ends() {
+fn an_issued_session_is_valid_until_it_expires() {
     let token = sessions().issue(&ada(), ID, now(), TimeDelta::seconds(300)).unwrap();
     let expected = ChatSession {
         subject: "ada".to_owned(),
@@ -64,7 +64,7 @@ fn what_is_issued_is_read_again_until_it_ends() {
 }
 
 #[test]
-fn it_looks_on_the_wire_as_it_is_written_down() {
+fn the_wire_form_of_a_chat_token_is_fixed() {
     let token = sessions().issue(&ada(), ID, now(), TimeDelta::seconds(300)).unwrap();
     let expected = [
         r#"{"typ":"chat+jwt","alg":"HS256"}"#,
@@ -79,7 +79,7 @@ fn it_looks_on_the_wire_as_it_is_written_down() {
 }
 
 #[test]
-fn anything_else_is_none() {
+fn other_tokens_are_rejected() {
     assert!(sessions().verify(&by_hand(HEADER, json!({})), now()).is_ok());
     let mut rows: Vec<String> = [
         json!({"iss": "callboard"}),
@@ -141,7 +141,7 @@ fn anything_else_is_none() {
 }
 
 #[test]
-fn another_key_opens_nothing_and_an_empty_one_is_none() {
+fn another_key_verifies_nothing_and_an_empty_one_is_rejected() {
     let token = sessions().issue(&ada(), ID, now(), TimeDelta::seconds(300)).unwrap();
     assert!(ChatSessions::new(secret("another")).verify(&token, now()).is_err());
     assert!(HmacSecret::of_bytes(b"").is_none());
@@ -149,7 +149,7 @@ fn another_key_opens_nothing_and_an_empty_one_is_none() {
 }
 
 #[test]
-fn a_signer_says_what_it_was_told_to_say() {
+fn a_signer_writes_the_given_header_and_claims() {
     let signer = Signer::new(secret(SECRET), "at+jwt", Some("2026-11"));
     let header = r#"{"typ":"at+jwt","alg":"HS256","kid":"2026-11"}"#;
     let expected = sealed(SECRET.as_bytes(), &unsigned(header, r#"{"sub":"ada"}"#));

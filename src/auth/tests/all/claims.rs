@@ -19,7 +19,7 @@ fn only(names: &[&str]) -> Workspaces {
 }
 
 #[tokio::test]
-async fn everything_is_read() {
+async fn all_claims_are_read() {
     let claims = verdict(&token(json!({
         "jti": "t-1", "iss": "https://issuer", "aud": ["a", "b"], "iat": NOW - 5, "nbf": NOW - 5,
         "type": "service", "sid": "s-1", "scope": "x y", "workspace_ids": ["w"], "something": {"else": 1},
@@ -39,7 +39,7 @@ async fn everything_is_read() {
 }
 
 #[tokio::test]
-async fn little_is_needed() {
+async fn few_claims_are_required() {
     let claims = verdict(&token(json!({}))).await.unwrap();
     assert_eq!((claims.token_id, claims.issuer, claims.session), (None, None, None));
     assert_eq!((claims.audience, claims.scopes), (vec![], vec![]));
@@ -69,7 +69,7 @@ async fn scopes_are_read_in_every_spelling_and_joined() {
 }
 
 #[tokio::test]
-async fn a_hundred_scopes_and_no_more() {
+async fn at_most_a_hundred_scopes_are_accepted() {
     let several = |count: usize| (0..count).map(|n| format!("s{n}")).collect::<Vec<_>>();
     assert_eq!(scopes(json!({"scope": several(100).join(" "), "scp": several(100)})).await.len(), 100);
     let spread = json!({"scope": several(100), "orcheo": {"scopes": ["one-more"]}});
@@ -92,7 +92,7 @@ async fn workspaces_are_read_in_every_spelling_and_joined() {
 }
 
 #[tokio::test]
-async fn an_empty_claim_of_workspaces_opens_none() {
+async fn an_empty_workspaces_claim_grants_no_workspace() {
     for claims in [
         json!({"workspace_ids": []}),
         json!({"workspaces": ""}),
@@ -105,7 +105,7 @@ async fn an_empty_claim_of_workspaces_opens_none() {
 }
 
 #[tokio::test]
-async fn kinds_that_agree() {
+async fn token_kind_claims_must_agree() {
     for (claims, kind) in [
         (json!({"type": "user"}), TokenKind::User),
         (json!({"typ": "service"}), TokenKind::Service),
@@ -121,7 +121,7 @@ async fn kinds_that_agree() {
 }
 
 #[tokio::test]
-async fn claims_that_make_a_token_invalid() {
+async fn claims_of_wrong_types_make_a_token_invalid() {
     let wrong =
         [json!(null), json!(1), json!(true), json!({}), json!([1]), json!(["a", null]), json!([["a"]])];
     let lists = ["scope", "scopes", "scp", "workspace_ids", "workspaces", "workspace_id", "workspace"];
@@ -186,7 +186,7 @@ fn strict() -> AccessRules {
 }
 
 #[tokio::test]
-async fn audience_and_issuer_are_wanted_where_they_are_configured() {
+async fn configured_audience_and_issuer_are_required() {
     let good = json!({"aud": "us", "iss": "https://issuer"});
     let with = |name: &str, value: Value| {
         let mut claims = good.clone();
@@ -221,7 +221,7 @@ async fn audience_and_issuer_are_wanted_where_they_are_configured() {
 }
 
 #[tokio::test]
-async fn expiry_is_told_of_a_token_that_is_good_otherwise() {
+async fn expiry_is_reported_only_for_otherwise_valid_tokens() {
     let good = json!({"aud": "us", "iss": "https://issuer", "exp": NOW});
     let refused = judge(strict(), &token(good.clone())).await.unwrap_err();
     assert_eq!(refused, Refused { why: Refusal::Expired, subject: Some("ada".to_owned()) });

@@ -32,7 +32,7 @@ struct Row {
 /// The folder where xtask puts it.
 fn folder(name: &str) -> String {
     if let Ok(line) = std::env::var(format!("CALLBOARD_MISSING_{name}")) {
-        panic!("{name} is not there: run `{line}`");
+        panic!("{name} is missing: run `{line}`");
     }
     let variable = format!("CALLBOARD_{name}");
     std::env::var(&variable).unwrap_or_else(|_| panic!("{variable} is not set: run `cargo xtask test`"))
@@ -87,7 +87,7 @@ async fn agree(command: &mut Command) {
 }
 
 #[tokio::test]
-async fn pyjwt_says_the_same_of_every_token() {
+async fn pyjwt_agrees_on_every_token() {
     let folder = folder("PYJWT");
     agree(Command::new("python3").env("PYTHONPATH", folder).args([
         "-B",
@@ -99,7 +99,7 @@ async fn pyjwt_says_the_same_of_every_token() {
 }
 
 #[tokio::test]
-async fn jose_says_the_same_of_every_token() {
+async fn jose_agrees_on_every_token() {
     let folder = folder("JOSE");
     agree(Command::new("node").args([script("tokens.mjs"), folder])).await;
 }

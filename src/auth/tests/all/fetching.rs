@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// The provider's answers, in order; the last one repeats.
 struct Provider {
     answers: Mutex<VecDeque<Result<Vec<u8>, FetchFailed>>>,
-    asked: AtomicUsize,
+    fetches: AtomicUsize,
     /// Permits for fetches; closed: unlimited.
     gate: Semaphore,
 }
@@ -31,7 +31,7 @@ struct Provider {
 #[async_trait]
 impl KeySource for Provider {
     async fn fetch(&self) -> Result<Vec<u8>, FetchFailed> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.fetches.fetch_add(1, Ordering::SeqCst);
         if let Ok(permit) = self.gate.acquire().await {
             permit.forget();
         }
@@ -66,11 +66,11 @@ fn signed(pair: &RsaPair, kid: &str) -> String {
     pair.sign(&json!({"alg": "RS256", "kid": kid}).to_string(), &payload(json!({})))
 }
 
-fn by_one() -> String {
+fn signed_by_one() -> String {
     signed(&RsaPair::first(), "one")
 }
 
-fn by_two() -> String {
+fn signed_by_two() -> String {
     signed(&RsaPair::second(), "two")
 }
 
@@ -91,7 +91,7 @@ impl World {
         gate: Semaphore,
     ) -> Self {
         let answers = Mutex::new(answers.into_iter().collect());
-        let provider = Arc::new(Provider { answers, asked: AtomicUsize::new(0), gate });
+        let provider = Arc::new(Provider { answers, fetches: AtomicUsize::new(0), gate });
         let clock = ManualClock::new(now());
         let source: Arc<dyn KeySource> = Arc::<Provider>::clone(&provider);
         let remote = Remote::new(source, TTL, LIMIT, Arc::new(clock.clone()));
@@ -105,53 +105,54 @@ impl World {
         self.tokens.verify(token, now()).await.map(drop).map_err(|refused| refused.why)
     }
 
-    fn asked(&self) -> usize {
-        self.provider.asked.load(Ordering::SeqCst)
+    fn fetches(&self) -> usize {
+        self.provider.fetches.load(Ordering::SeqCst)
     }
 
-    fn pass(&self, seconds: u64) {
+    fn advance(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    async fn asks(&self, times: usize) {
-        while self.asked() < times {
+    async fn wait_for_fetches(&self, times: usize) {
+        while self.fetches() < times {
             tokio::task::yield_now().await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_set_is_fetched_once_and_again_when_it_is_old() {
+async fn a_key_set_is_fetched_again_when_it_is_stale() {
     let world = World::new([keys(&[one()])]);
     for _ in 0..5 {
-        assert_eq!(world.verdict(&by_one()).await, Ok(()));
+        assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
     }
-    assert_eq!(world.asked(), 1);
-    world.pass(299);
-    assert_eq!(world.verdict(&by_one()).await, Ok(()));
-    assert_eq!(world.asked(), 1);
-    world.pass(1);
-    assert_eq!(world.verdict(&by_one()).await, Ok(()));
-    assert_eq!(world.asked(), 2);
+    assert_eq!(world.fetches(), 1);
+    world.advance(299);
+    assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
+    assert_eq!(world.fetches(), 1);
+    world.advance(1);
+    assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
+    assert_eq!(world.fetches(), 2);
 }
 
 #[tokio::test]
-async fn a_key_that_was_taken_away_is_refused_once_the_set_is_old() {
+async fn a_removed_key_is_rejected_after_the_set_is_stale() {
     let world = World::new([keys(&[one()]), keys(&[two()])]);
-    assert_eq!(world.verdict(&by_one()).await, Ok(()));
-    world.pass(301);
-    assert_eq!(world.verdict(&by_one()).await, Err(Refusal::Invalid));
-    assert_eq!(world.verdict(&by_two()).await, Ok(()));
-    assert_eq!(world.asked(), 2);
+    assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
+    world.advance(301);
+    assert_eq!(world.verdict(&signed_by_one()).await, Err(Refusal::Invalid));
+    assert_eq!(world.verdict(&signed_by_two()).await, Ok(()));
+    assert_eq!(world.fetches(), 2);
 }
 
 #[tokio::test]
-async fn a_hundred_misses_are_one_fetch() {
+async fn a_hundred_concurrent_misses_share_one_fetch() {
     let world = World::gated(KeySet::default(), [keys(&[one()])], Semaphore::new(0));
     let waiting = Arc::new(AtomicUsize::new(0));
     let tasks: Vec<_> = (0..100)
         .map(|n| {
-            let (tokens, text) = (Arc::clone(&world.tokens), if n % 2 == 0 { by_one() } else { by_two() });
+            let (tokens, text) =
+                (Arc::clone(&world.tokens), if n % 2 == 0 { signed_by_one() } else { signed_by_two() });
             let waiting = Arc::clone(&waiting);
             tokio::spawn(async move {
                 waiting.fetch_add(1, Ordering::SeqCst);
@@ -164,163 +165,163 @@ async fn a_hundred_misses_are_one_fetch() {
     }
     world.provider.gate.add_permits(100);
     let good = join_all(tasks).await.into_iter().filter(|good| *good.as_ref().unwrap()).count();
-    assert_eq!((good, world.asked()), (50, 1));
+    assert_eq!((good, world.fetches()), (50, 1));
 }
 
 #[tokio::test]
-async fn one_that_leaves_does_not_end_the_fetch_of_the_others() {
+async fn a_cancelled_request_does_not_cancel_a_shared_fetch() {
     let world = World::gated(KeySet::default(), [keys(&[one()])], Semaphore::new(0));
     let verify = || {
         let tokens = Arc::clone(&world.tokens);
-        tokio::spawn(async move { tokens.verify(&by_one(), now()).await.is_ok() })
+        tokio::spawn(async move { tokens.verify(&signed_by_one(), now()).await.is_ok() })
     };
     let first = verify();
-    world.asks(1).await;
+    world.wait_for_fetches(1).await;
     let second = verify();
     tokio::task::yield_now().await;
     first.abort();
     assert!(first.await.unwrap_err().is_cancelled());
     world.provider.gate.add_permits(1);
     assert!(second.await.unwrap());
-    assert_eq!(world.asked(), 1);
+    assert_eq!(world.fetches(), 1);
 }
 
 #[tokio::test]
-async fn a_fetch_that_all_have_left_does_not_stand_in_the_way() {
+async fn an_abandoned_fetch_does_not_block_the_next() {
     let world = World::gated(KeySet::default(), [keys(&[one()])], Semaphore::new(0));
     let tokens = Arc::clone(&world.tokens);
-    let left = tokio::spawn(async move { tokens.verify(&by_one(), now()).await.is_ok() });
-    world.asks(1).await;
+    let left = tokio::spawn(async move { tokens.verify(&signed_by_one(), now()).await.is_ok() });
+    world.wait_for_fetches(1).await;
     left.abort();
     let _ = left.await;
-    world.pass(60);
+    world.advance(60);
     world.provider.gate.add_permits(1);
-    assert_eq!(world.verdict(&by_one()).await, Ok(()));
-    assert_eq!(world.asked(), 2);
+    assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
+    assert_eq!(world.fetches(), 2);
 }
 
 #[tokio::test]
-async fn an_unknown_key_is_looked_for_at_once_and_then_every_half_minute() {
+async fn an_unknown_key_is_fetched_at_once_and_then_every_half_minute() {
     let world = World::new([keys(&[one()]), keys(&[one()]), keys(&[one(), two()])]);
-    assert_eq!(world.verdict(&by_one()).await, Ok(()));
+    assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
     for _ in 0..50 {
-        assert_eq!(world.verdict(&by_two()).await, Err(Refusal::Invalid));
+        assert_eq!(world.verdict(&signed_by_two()).await, Err(Refusal::Invalid));
     }
-    assert_eq!(world.asked(), 2);
-    world.pass(29);
-    assert_eq!(world.verdict(&by_two()).await, Err(Refusal::Invalid));
-    assert_eq!(world.asked(), 2);
-    world.pass(1);
-    assert_eq!(world.verdict(&by_two()).await, Ok(()));
-    assert_eq!(world.verdict(&by_one()).await, Ok(()));
-    assert_eq!(world.asked(), 3);
+    assert_eq!(world.fetches(), 2);
+    world.advance(29);
+    assert_eq!(world.verdict(&signed_by_two()).await, Err(Refusal::Invalid));
+    assert_eq!(world.fetches(), 2);
+    world.advance(1);
+    assert_eq!(world.verdict(&signed_by_two()).await, Ok(()));
+    assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
+    assert_eq!(world.fetches(), 3);
 }
 
 #[tokio::test]
-async fn an_unknown_key_as_the_first_token_is_one_fetch() {
+async fn an_unknown_key_in_the_first_token_needs_one_fetch() {
     let world = World::new([keys(&[one()])]);
-    assert_eq!(world.verdict(&by_two()).await, Err(Refusal::Invalid));
-    assert_eq!(world.asked(), 1);
+    assert_eq!(world.verdict(&signed_by_two()).await, Err(Refusal::Invalid));
+    assert_eq!(world.fetches(), 1);
 }
 
 #[tokio::test]
-async fn a_token_without_a_name_fetches_nothing_more() {
+async fn a_token_without_a_key_id_causes_no_fetch() {
     let world = World::new([keys(&[one(), two()])]);
     let nameless = RsaPair::first().sign(r#"{"alg":"RS256"}"#, &payload(json!({})));
     for _ in 0..3 {
         assert_eq!(world.verdict(&nameless).await, Err(Refusal::Invalid));
     }
-    assert_eq!(world.asked(), 1);
+    assert_eq!(world.fetches(), 1);
 }
 
 #[tokio::test]
-async fn without_any_set_the_key_is_unavailable_and_then_it_is_there() {
+async fn keys_are_unavailable_until_the_first_set_is_fetched() {
     let world = World::new([down(), down(), keys(&[one()])]);
     for _ in 0..20 {
-        assert_eq!(world.verdict(&by_one()).await, Err(Refusal::KeyUnavailable));
+        assert_eq!(world.verdict(&signed_by_one()).await, Err(Refusal::KeyUnavailable));
     }
-    assert_eq!(world.asked(), 1);
-    world.pass(1);
-    assert_eq!(world.verdict(&by_one()).await, Err(Refusal::KeyUnavailable));
-    world.pass(1);
-    assert_eq!(world.verdict(&by_one()).await, Ok(()));
-    assert_eq!(world.asked(), 3);
+    assert_eq!(world.fetches(), 1);
+    world.advance(1);
+    assert_eq!(world.verdict(&signed_by_one()).await, Err(Refusal::KeyUnavailable));
+    world.advance(1);
+    assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
+    assert_eq!(world.fetches(), 3);
 }
 
 #[tokio::test]
-async fn what_is_no_set_counts_as_a_failure() {
+async fn an_invalid_key_set_counts_as_a_failed_fetch() {
     let large = [keys(&[one()]).unwrap(), vec![b' '; MOST_BYTES]].concat();
     let many = json!({"keys": vec![one(); 101]}).to_string().into_bytes();
     for body in [large, many, b"<html>".to_vec(), b"{}".to_vec(), Vec::new()] {
         let world = World::new([Ok(body), keys(&[one()])]);
-        assert_eq!(world.verdict(&by_one()).await, Err(Refusal::KeyUnavailable));
-        world.pass(1);
-        assert_eq!(world.verdict(&by_one()).await, Ok(()));
+        assert_eq!(world.verdict(&signed_by_one()).await, Err(Refusal::KeyUnavailable));
+        world.advance(1);
+        assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
     }
 }
 
 #[tokio::test]
-async fn an_empty_set_knows_nobody() {
+async fn an_empty_key_set_verifies_no_token() {
     let world = World::new([keys(&[])]);
-    assert_eq!(world.verdict(&by_one()).await, Err(Refusal::Invalid));
+    assert_eq!(world.verdict(&signed_by_one()).await, Err(Refusal::Invalid));
 }
 
 #[tokio::test]
-async fn a_set_that_cannot_be_fetched_anew_is_used_for_a_day_more() {
+async fn a_stale_set_is_used_for_a_day_if_the_fetch_fails() {
     let world = World::new([keys(&[one()]), down()]);
-    assert_eq!(world.verdict(&by_one()).await, Ok(()));
-    world.pass(300 + 24 * 3600 - 1);
+    assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
+    world.advance(300 + 24 * 3600 - 1);
     for _ in 0..20 {
-        assert_eq!(world.verdict(&by_one()).await, Ok(()));
+        assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
     }
-    assert_eq!(world.asked(), 2);
+    assert_eq!(world.fetches(), 2);
     // A key outside the cached set: a set was available.
-    assert_eq!(world.verdict(&by_two()).await, Err(Refusal::Invalid));
-    world.pass(1);
-    assert_eq!(world.verdict(&by_one()).await, Err(Refusal::KeyUnavailable));
-    assert_eq!(world.verdict(&by_two()).await, Err(Refusal::KeyUnavailable));
+    assert_eq!(world.verdict(&signed_by_two()).await, Err(Refusal::Invalid));
+    world.advance(1);
+    assert_eq!(world.verdict(&signed_by_one()).await, Err(Refusal::KeyUnavailable));
+    assert_eq!(world.verdict(&signed_by_two()).await, Err(Refusal::KeyUnavailable));
 }
 
 #[tokio::test]
-async fn an_outage_ends_when_the_provider_is_back() {
+async fn an_outage_ends_when_the_provider_returns() {
     let world = World::new([keys(&[one()]), down(), keys(&[two()])]);
-    assert_eq!(world.verdict(&by_one()).await, Ok(()));
-    world.pass(300);
-    assert_eq!(world.verdict(&by_one()).await, Ok(()));
-    world.pass(10);
-    assert_eq!(world.verdict(&by_one()).await, Err(Refusal::Invalid));
-    assert_eq!(world.verdict(&by_two()).await, Ok(()));
-    assert_eq!(world.asked(), 3);
+    assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
+    world.advance(300);
+    assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
+    world.advance(10);
+    assert_eq!(world.verdict(&signed_by_one()).await, Err(Refusal::Invalid));
+    assert_eq!(world.verdict(&signed_by_two()).await, Ok(()));
+    assert_eq!(world.fetches(), 3);
 }
 
 #[tokio::test]
-async fn a_fetch_ends_when_its_time_is_up() {
+async fn a_fetch_times_out() {
     let world = World::gated(KeySet::default(), [keys(&[one()])], Semaphore::new(0));
     let tokens = Arc::clone(&world.tokens);
-    let (tell, told) = oneshot::channel::<Result<Claims, Refusal>>();
+    let (sender, result) = oneshot::channel::<Result<Claims, Refusal>>();
     tokio::spawn(async move {
-        let _ = tell.send(tokens.verify(&by_one(), now()).await.map_err(|refused| refused.why));
+        let _ = sender.send(tokens.verify(&signed_by_one(), now()).await.map_err(|refused| refused.why));
     });
-    world.asks(1).await;
+    world.wait_for_fetches(1).await;
     while world.clock.sleepers() == 0 {
         tokio::task::yield_now().await;
     }
     world.clock.advance(LIMIT);
-    assert_eq!(told.await.unwrap().err(), Some(Refusal::KeyUnavailable));
+    assert_eq!(result.await.unwrap().err(), Some(Refusal::KeyUnavailable));
     assert_eq!(world.clock.monotonic(), LIMIT);
 }
 
 #[tokio::test]
-async fn configured_keys_need_no_fetch_and_come_first() {
+async fn configured_keys_need_no_fetch_and_take_precedence() {
     let world = World::with(set(&[one()]), [down()]);
-    assert_eq!(world.verdict(&by_one()).await, Ok(()));
-    assert_eq!(world.asked(), 0);
-    assert_eq!(world.verdict(&by_two()).await, Err(Refusal::KeyUnavailable));
+    assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
+    assert_eq!(world.fetches(), 0);
+    assert_eq!(world.verdict(&signed_by_two()).await, Err(Refusal::KeyUnavailable));
     // The provider uses the configured key's id for another key.
     let world = World::with(set(&[one()]), [keys(&[RsaPair::second().jwk(json!({"kid": "one"})), two()])]);
     assert_eq!(world.verdict(&signed(&RsaPair::second(), "one")).await, Err(Refusal::Invalid));
-    assert_eq!(world.verdict(&by_one()).await, Ok(()));
-    assert_eq!(world.verdict(&by_two()).await, Ok(()));
+    assert_eq!(world.verdict(&signed_by_one()).await, Ok(()));
+    assert_eq!(world.verdict(&signed_by_two()).await, Ok(()));
     // Without an id, all keys count.
     let nameless = RsaPair::first().sign(r#"{"alg":"RS256"}"#, &payload(json!({})));
     assert_eq!(world.verdict(&nameless).await, Err(Refusal::Invalid));

@@ -22,7 +22,7 @@ async fn refused(rows: Vec<(&str, String, Refusal)>) {
 }
 
 #[tokio::test]
-async fn what_the_others_are_changed_from_is_good() {
+async fn the_unchanged_tokens_are_valid() {
     assert_eq!(verdict(&signed(HS256, good())).await.unwrap().subject, "ada");
     let rsa = RsaPair::first().sign(r#"{"alg":"RS256","kid":"one"}"#, &good());
     assert_eq!(verdict(&rsa).await.unwrap().subject, "ada");
@@ -33,7 +33,7 @@ async fn what_the_others_are_changed_from_is_good() {
 }
 
 #[tokio::test]
-async fn algorithms() {
+async fn forged_algorithms_are_rejected() {
     let mut rows = Vec::new();
     for alg in ["none", "None", "NONE", "nOnE", "", "HS384", "HS512", "ES256", "PS256", "EdDSA", "hs256"] {
         let header = format!(r#"{{"alg":"{alg}"}}"#);
@@ -81,7 +81,7 @@ async fn algorithms() {
 }
 
 #[tokio::test]
-async fn keys() {
+async fn forged_keys_are_rejected() {
     let other = RsaPair::second();
     let jwk = other.jwk(json!({}));
     let with = |members: Value| {
@@ -129,7 +129,7 @@ async fn keys() {
 }
 
 #[tokio::test]
-async fn headers() {
+async fn forged_headers_are_rejected() {
     let mut rows = Vec::new();
     for member in [
         r#""crit":["exp"]"#,
@@ -167,7 +167,7 @@ async fn headers() {
 }
 
 #[tokio::test]
-async fn signatures() {
+async fn forged_signatures_are_rejected() {
     let good_token = signed(HS256, good());
     let (text, signature) = good_token.rsplit_once('.').unwrap();
     let bytes = URL_SAFE_NO_PAD.decode(signature).unwrap();
@@ -248,7 +248,7 @@ async fn signatures() {
 }
 
 #[tokio::test]
-async fn texts() {
+async fn malformed_tokens_are_rejected() {
     let good_token = signed(HS256, good());
     let parts: Vec<&str> = good_token.split('.').collect();
     let (header, claims, signature) = (parts[0], parts[1], parts[2]);
@@ -350,7 +350,7 @@ async fn texts() {
 
 /// Signed over its given spelling, and over its correct spelling.
 #[tokio::test]
-async fn no_part_has_a_letter_that_is_none() {
+async fn characters_outside_base64url_are_rejected() {
     let good_token = signed(HS256, good());
     let parts: Vec<&str> = good_token.split('.').collect();
     let letters = [
@@ -387,7 +387,7 @@ fn longest(length: usize) -> String {
 }
 
 #[tokio::test]
-async fn payloads() {
+async fn malformed_payloads_are_rejected() {
     let mut rows = Vec::new();
     for text in [
         "",
@@ -417,7 +417,7 @@ async fn payloads() {
 }
 
 #[tokio::test]
-async fn a_bad_signature_tells_nothing_of_the_rest() {
+async fn a_bad_signature_hides_all_other_problems() {
     let mut rules = rules();
     rules.audience = vec!["us".to_owned()];
     rules.issuer = Some("https://issuer".to_owned());

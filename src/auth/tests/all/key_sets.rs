@@ -36,7 +36,7 @@ fn modulus(bits: usize) -> String {
 }
 
 #[test]
-fn entries_for_something_else_are_left_out() {
+fn entries_for_other_purposes_are_left_out() {
     let key = RsaPair::first();
     for more in [
         json!({}),
@@ -97,7 +97,7 @@ fn entries_for_something_else_are_left_out() {
 }
 
 #[test]
-fn what_is_no_set_is_refused() {
+fn invalid_key_sets_are_rejected() {
     let parse = |text: &str| KeySet::parse(text.as_bytes()).err();
     for text in [
         "",
@@ -120,7 +120,7 @@ fn what_is_no_set_is_refused() {
 }
 
 #[tokio::test]
-async fn a_key_is_found_by_its_name_alone() {
+async fn a_key_is_found_only_by_its_id() {
     let (first, second) = (RsaPair::first(), RsaPair::second());
     let keys = [first.jwk(json!({"kid": "one"})), second.jwk(json!({"kid": "two"}))];
     assert_eq!(verdict(&keys, &signed(&first, Some("one"))).await, Ok(SignedBy::KeySet));
@@ -132,7 +132,7 @@ async fn a_key_is_found_by_its_name_alone() {
 }
 
 #[tokio::test]
-async fn without_a_name_there_must_be_only_one_key() {
+async fn a_token_without_a_key_id_requires_a_single_key() {
     let (first, second) = (RsaPair::first(), RsaPair::second());
     let nameless = signed(&first, None);
     for keys in [
@@ -151,7 +151,7 @@ async fn without_a_name_there_must_be_only_one_key() {
 }
 
 #[tokio::test]
-async fn keys_of_one_name_are_all_left_out() {
+async fn keys_with_the_same_id_are_all_left_out() {
     let (first, second) = (RsaPair::first(), RsaPair::second());
     let named = json!({"kid": "one"});
     for other in [
@@ -168,7 +168,7 @@ async fn keys_of_one_name_are_all_left_out() {
 }
 
 #[tokio::test]
-async fn an_algorithm_is_taken_if_it_is_allowed_and_has_a_key() {
+async fn an_algorithm_is_accepted_if_it_is_allowed_and_has_a_key() {
     let rsa = signed(&RsaPair::first(), Some("one"));
     let hmac = token(json!({}));
     let only = |algorithm| AccessRules { algorithms: vec![algorithm], ..rules() };
@@ -186,7 +186,7 @@ async fn an_algorithm_is_taken_if_it_is_allowed_and_has_a_key() {
 }
 
 #[tokio::test]
-async fn a_key_for_something_else_checks_nothing() {
+async fn a_key_for_another_purpose_verifies_nothing() {
     let pair = RsaPair::first();
     let key = |more: &Value| {
         let mut key = pair.jwk(more.clone());
@@ -216,7 +216,7 @@ async fn a_key_for_something_else_checks_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_of_1024_bits_checks_nothing() {
+async fn a_key_of_1024_bits_verifies_nothing() {
     let modulus = "rLFGzGFKiBX1MUJr1-wx7e0tOWHQWbi1-mX8LOUio0Jq-LgOGvw6j3uFdhGs8ZEMYWmp5SxjkiU3KXY9yCaG5PJasOCmv5hTMzWM2nYVNnYdQHKNLPZuo6cWPctGr5fstLqAW0yy3yHDMDmSwpWWDAKPNhoJulYyTVkhS2OBPiU";
     let signature = "khur8sU_oB4PqeKUz3AjddnbMoIRfaYc72Yv-pA8c1V-7kLp1Iqta6dLtxIyd8gH7cxtEsgjGL3PlrdrZBFMEM2t1HLHO3jufzA2eZRioWA6DNidTsSTtcw_fBkmrqku1PNL_GS-Z3P3FZgOv_-JaxtN9VbAQY8yWx2ZSd0J_Xc";
     let weak = json!({"kty": "RSA", "kid": "weak", "n": modulus, "e": "AQAB"});
@@ -228,7 +228,7 @@ async fn a_key_of_1024_bits_checks_nothing() {
 }
 
 #[tokio::test]
-async fn a_secret_in_a_key_set_signs_nothing() {
+async fn a_symmetric_key_in_a_key_set_verifies_nothing() {
     let published = b"a secret that everybody can fetch";
     let shared = json!({"kty": "oct", "kid": "two", "use": "sig", "alg": "HS256", "k": encode(published)});
     let keys = [RsaPair::first().jwk(json!({"kid": "one"})), shared];

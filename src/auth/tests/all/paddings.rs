@@ -97,7 +97,7 @@ const SIGNATURES: [(&str, &str); 21] = [
 ];
 
 #[tokio::test]
-async fn a_signature_is_padded_in_one_way() {
+async fn a_signature_has_exactly_one_valid_padding() {
     assert!(verdict(&RsaPair::first().sign(HEADER, CLAIMS)).await.is_ok());
     for (name, signature) in SIGNATURES {
         let token = format!("{}.{signature}", unsigned(HEADER, CLAIMS));

@@ -16,7 +16,7 @@ fn chat_claims() -> Value {
 }
 
 #[tokio::test]
-async fn a_chat_session_is_no_access_token() {
+async fn a_chat_session_is_not_an_access_token() {
     let session = NewChatSession {
         subject: "ada".to_owned(),
         named: true,
@@ -44,7 +44,7 @@ async fn a_chat_session_is_no_access_token() {
 }
 
 #[tokio::test]
-async fn an_access_token_is_no_chat_session() {
+async fn an_access_token_is_not_a_chat_session() {
     let chat = ChatSessions::new(secret(SECRET));
     let signer = Signer::new(secret(SECRET), TYPE_ACCESS, None);
     for text in [
@@ -58,20 +58,20 @@ async fn an_access_token_is_no_chat_session() {
 }
 
 #[tokio::test]
-async fn tokens_of_our_own_have_our_issuer_and_our_secret() {
+async fn service_signed_tokens_require_its_issuer_and_secret() {
     let rules = AccessRules {
         issuer: Some("https://issuer".to_owned()),
         first_party: Some(FirstParty { secret: secret("generated"), issuer: "callboard".to_owned() }),
         ..rules()
     };
-    let own = Signer::new(secret("generated"), TYPE_ACCESS, None);
-    let theirs = Signer::new(secret(SECRET), TYPE_ACCESS, None);
+    let service = Signer::new(secret("generated"), TYPE_ACCESS, None);
+    let external = Signer::new(secret(SECRET), TYPE_ACCESS, None);
     let claims = |issuer: &str| json!({"sub": "ada", "exp": NOW + 60, "iss": issuer, "sid": "s-1"});
     for (signer, issuer, expected) in [
-        (&own, "callboard", Ok(SignedBy::FirstParty)),
-        (&theirs, "https://issuer", Ok(SignedBy::Secret)),
-        (&own, "https://issuer", Err(Refusal::InvalidIssuer)),
-        (&theirs, "callboard", Err(Refusal::InvalidIssuer)),
+        (&service, "callboard", Ok(SignedBy::FirstParty)),
+        (&external, "https://issuer", Ok(SignedBy::Secret)),
+        (&service, "https://issuer", Err(Refusal::InvalidIssuer)),
+        (&external, "callboard", Err(Refusal::InvalidIssuer)),
     ] {
         let text = signer.sign(&claims(issuer)).unwrap();
         let verdict = judge(rules.clone(), &text).await;
@@ -79,7 +79,7 @@ async fn tokens_of_our_own_have_our_issuer_and_our_secret() {
     }
     // Alone, the generated secret is enough for HS256 tokens.
     let alone = AccessRules { secret: None, ..rules };
-    assert!(judge(alone.clone(), &own.sign(&claims("callboard")).unwrap()).await.is_ok());
-    let foreign = theirs.sign(&claims("https://issuer")).unwrap();
+    assert!(judge(alone.clone(), &service.sign(&claims("callboard")).unwrap()).await.is_ok());
+    let foreign = external.sign(&claims("https://issuer")).unwrap();
     assert_eq!(judge(alone, &foreign).await.unwrap_err().why, Refusal::Invalid);
 }

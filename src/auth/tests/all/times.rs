@@ -8,7 +8,7 @@ use crate::rsa::RsaPair;
 use crate::support::{HS256, NOW, at, now, payload, rules, signed, token, verdict};
 
 #[tokio::test]
-async fn a_token_ends_at_its_second_and_may_begin_half_a_minute_early() {
+async fn a_token_expires_at_its_second_and_may_start_half_a_minute_early() {
     for (claims, verdict_expected) in [
         (json!({"exp": NOW + 1}), None),
         (json!({"exp": NOW}), Some(Refusal::Expired)),
@@ -35,7 +35,7 @@ async fn a_token_ends_at_its_second_and_may_begin_half_a_minute_early() {
 }
 
 #[tokio::test]
-async fn the_clock_is_the_callers() {
+async fn the_caller_provides_the_current_time() {
     let tokens = AccessTokens::new(rules());
     let text = token(json!({"exp": 100}));
     assert!(tokens.verify(&text, at(99)).await.is_ok());
@@ -50,18 +50,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_is_believed_or_makes_trouble(text in ".{0,200}") {
+    fn random_text_is_rejected_without_a_panic(text in ".{0,200}") {
         prop_assert!(block(verdict(&text)).is_err());
     }
 
     #[test]
-    fn signed_nonsense_makes_no_trouble(header in any::<Vec<u8>>(), claims in any::<Vec<u8>>()) {
+    fn signed_random_payloads_do_not_panic(header in any::<Vec<u8>>(), claims in any::<Vec<u8>>()) {
         prop_assert!(block(verdict(&signed(&header, &claims))).is_err());
         prop_assert_eq!(block(verdict(&signed(HS256, &claims))).err(), Some(Refusal::Invalid));
     }
 
     #[test]
-    fn one_changed_character_undoes_a_token(place in any::<prop::sample::Index>(), letter in "[A-Za-z0-9_.-]", rsa: bool) {
+    fn one_changed_character_invalidates_a_token(place in any::<prop::sample::Index>(), letter in "[A-Za-z0-9_.-]", rsa: bool) {
         let good = if rsa {
             RsaPair::first().sign(r#"{"alg":"RS256","kid":"one"}"#, &payload(json!({})))
         } else {
@@ -73,14 +73,14 @@ proptest! {
     }
 
     #[test]
-    fn exactly_the_times_that_fit_are_believed(
+    fn only_tokens_within_their_validity_period_are_accepted(
         exp in -100_i64..100, nbf in prop::option::of(-100_i64..100), iat in prop::option::of(-100_i64..100),
     ) {
         let text = token(json!({
             "exp": NOW + exp, "nbf": nbf.map(|nbf| NOW + nbf), "iat": iat.map(|iat| NOW + iat),
         }));
-        let begun = nbf.is_none_or(|nbf| nbf <= 30) && iat.is_none_or(|iat| iat <= 30);
-        let expected = match (begun, exp > 0) {
+        let has_started = nbf.is_none_or(|nbf| nbf <= 30) && iat.is_none_or(|iat| iat <= 30);
+        let expected = match (has_started, exp > 0) {
             (false, _) => Some(Refusal::Invalid),
             (true, false) => Some(Refusal::Expired),
             (true, true) => None,

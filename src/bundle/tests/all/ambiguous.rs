@@ -228,6 +228,6 @@ fn names() -> Vec<Row> {
 }
 
 #[test]
-fn archives_that_readers_read_differently_are_refused() {
+fn archives_that_readers_interpret_differently_are_rejected() {
     all_are_refused(&rows());
 }

@@ -5,7 +5,7 @@ use std::io::{Cursor, Read as _};
 use crate::build::{Item, Zip, accepted, deflate, extra};
 
 #[test]
-fn an_accepted_bundle_lists_its_files_and_gives_their_contents() {
+fn an_accepted_bundle_lists_its_files_and_their_contents() {
     let large: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     let zip = Zip::app().file("img/b.bin", &large).item(Item::stored(b"a.css", b"p{}"));
     let bytes = zip.item(Item::stored(b"img/", b"").mode(0o040_755)).bytes();
@@ -38,7 +38,7 @@ fn an_archive_that_changes_after_the_check_is_an_error() {
 }
 
 #[test]
-fn forms_of_common_writers_are_accepted() {
+fn archives_of_common_writers_are_accepted() {
     let time = extra(0x5455, &[1, 0, 0, 0, 0]);
     let ids = extra(0x7875, &[1, 4, 0, 0, 0, 0, 4, 0, 0, 0, 0]);
     let same_name = extra(0x7075, &[&[1, 0, 0, 0, 0][..], b"a.css"].concat());
@@ -85,7 +85,7 @@ fn forms_of_common_writers_are_accepted() {
 
 /// A time or a checksum may match a mark by chance.
 #[test]
-fn marks_in_fields_where_no_reader_looks_are_accepted() {
+fn signatures_in_irrelevant_fields_are_accepted() {
     for mark in [0x0605_4b50, 0x0606_4b50, 0x0706_4b50] {
         let first = Item::deflated(b"a.css", b"p{}").both(|header| header.time = mark);
         let zip = Zip::app().item(first.clone()).file("b.css", "q{}");

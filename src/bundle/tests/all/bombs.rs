@@ -87,8 +87,8 @@ fn a_file_of_2_gib_takes_little_memory() {
 }
 
 #[test]
-fn a_file_of_2_gib_that_says_10_bytes_takes_little_memory() {
-    let test = "bombs::a_file_of_2_gib_that_says_10_bytes_takes_little_memory";
+fn a_file_of_2_gib_that_declares_10_bytes_takes_little_memory() {
+    let test = "bombs::a_file_of_2_gib_that_declares_10_bytes_takes_little_memory";
     costs(test, 8 * MIB, Some(Code::FileTooLarge), || lying(10));
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn what_exceeds_the_default_limits_is_refused() {
+fn archives_above_the_default_limits_are_rejected() {
     all_are_refused(&rows());
 }
 

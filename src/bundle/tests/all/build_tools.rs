@@ -37,12 +37,12 @@ fn with<'a>(mut files: Files<'a>, path: &'a str, content: &'a str) -> (Code, Str
     assert_eq!(findings.len(), 1, "{findings:?}");
     let finding = findings.remove(0);
     assert_eq!(finding.path.as_deref(), Some(path));
-    guide_says(&finding.detail);
+    assert_in_guide(&finding.detail);
     (finding.code, finding.detail)
 }
 
 /// Checks that the guide names each setting in a detail.
-fn guide_says(detail: &str) {
+fn assert_in_guide(detail: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/APPS.md");
     let guide = std::fs::read_to_string(path).unwrap();
     let (_, section) = guide.split_once("### Build tools").unwrap();
@@ -223,7 +223,7 @@ fn a_static_output_of_sveltekit_is_accepted() {
 }
 
 #[test]
-fn what_sveltekit_adds_for_other_hosts_names_its_setting() {
+fn files_added_by_sveltekit_for_other_hosts_name_the_setting() {
     let page = kit_page();
     let app = || vec![("index.html", page.as_str())];
     let (code, detail) = with(app(), ".nojekyll", "");
@@ -289,7 +289,7 @@ fn the_folder_of_the_index_is_named() {
     let detail = |files: &[(&str, &str)]| {
         let findings = refused(&archive(files));
         assert_eq!((findings.len(), findings[0].code), (1, Code::IndexMissing));
-        guide_says(&findings[0].detail);
+        assert_in_guide(&findings[0].detail);
         findings[0].detail.clone()
     };
     let found = detail(&[
@@ -308,7 +308,7 @@ fn the_folder_of_the_index_is_named() {
 }
 
 #[test]
-fn scripts_of_unknown_types_name_what_to_change() {
+fn a_finding_about_an_unknown_script_type_has_advice() {
     for (kind, words) in [
         ("speculationrules", "blocks fetching pages ahead: remove the script"),
         ("text/partytown", "remove Partytown"),

@@ -21,7 +21,7 @@ fn the_guide_has_each_code_in_the_order_of_precedence() {
 }
 
 #[test]
-fn codes_are_found_again_and_have_texts() {
+fn codes_are_parsed_and_have_texts() {
     for code in Code::ALL {
         assert_eq!(Code::from_code(code.as_str()), Some(*code));
         assert!(code.message().ends_with('.') && code.help().ends_with('.'), "{}", code.as_str());

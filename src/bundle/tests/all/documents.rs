@@ -71,7 +71,7 @@ fn ordinary_pictures_and_feeds_are_accepted() {
 }
 
 #[test]
-fn a_finding_says_where_and_what() {
+fn a_finding_has_its_location_and_text() {
     let findings = refused(&page("<p>\n<button\n  onclick=x>\n<a href='javascript:y'>"));
     let found: Vec<_> =
         findings.iter().map(|one| (one.code, one.line.unwrap(), one.detail.as_str())).collect();
@@ -105,7 +105,7 @@ fn all_documents_of_a_stage_are_read() {
 }
 
 #[test]
-fn remarks_do_not_refuse() {
+fn notes_do_not_reject_a_bundle() {
     let body = "<img src=https://cdn.example/a.png>\n<link rel=stylesheet href=//cdn.example/a.css>";
     let large = format!("<!doctype html><p>{}", "x".repeat(1024 * 1024));
     let page = format!("<!doctype html>{body}");
@@ -123,7 +123,7 @@ fn remarks_do_not_refuse() {
 }
 
 #[test]
-fn what_the_policy_blocks_is_noted_on_the_apps_own_pages_too() {
+fn content_blocked_by_the_policy_is_noted_for_same_origin_urls_too() {
     let noted = |body: &str| {
         let bundle = accepted(&page(body));
         bundle.notes.iter().map(|note| (note.code, note.detail.clone())).collect::<Vec<_>>()
@@ -168,7 +168,7 @@ fn what_the_policy_blocks_is_noted_on_the_apps_own_pages_too() {
 }
 
 #[test]
-fn findings_about_common_elements_say_what_to_change() {
+fn findings_about_common_elements_have_advice() {
     for (body, code, change) in [
         (
             "<meta http-equiv=cache-control content=no-cache>",
@@ -228,7 +228,7 @@ pub(crate) fn ticking_for(
 
 /// Parsing takes little processor time, whatever the clock shows.
 #[test]
-fn a_busy_machine_delays_a_check_and_refuses_no_document() {
+fn a_busy_machine_delays_a_check_but_rejects_no_document() {
     // More than 40 parts, with a clock reading after each.
     let html = document("a.html", format!("<!doctype html>{}", "<br>x\n".repeat(40_000)));
     let svg = document("a.svg", format!("<svg>{}</svg>", "<g/>".repeat(20_000)));
@@ -239,7 +239,7 @@ fn a_busy_machine_delays_a_check_and_refuses_no_document() {
 }
 
 #[test]
-fn a_tag_of_very_many_attributes_does_not_hold_a_check_up() {
+fn a_tag_with_very_many_attributes_does_not_delay_a_check() {
     // The parser compares each attribute with all earlier ones.
     let attributes: String = (0..500_000).map(|number| format!(" {number:x}")).collect();
     let bytes = page(format!("<p{attributes}>"));

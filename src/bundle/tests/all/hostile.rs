@@ -49,7 +49,7 @@ fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn there_are_at_least_two_hundred_and_they_differ() {
+fn at_least_two_hundred_distinct_hostile_archives_are_tested() {
     let rows = rows();
     let names: BTreeSet<&str> = rows.iter().map(|row| row.what.as_str()).collect();
     let bytes: BTreeSet<&[u8]> = rows.iter().map(|row| row.bytes.as_slice()).collect();
@@ -58,7 +58,7 @@ fn there_are_at_least_two_hundred_and_they_differ() {
 }
 
 #[test]
-fn each_code_is_provoked() {
+fn each_finding_code_has_a_test_archive() {
     let provoked: BTreeSet<Code> = rows().into_iter().map(|row| row.code).collect();
     let missing: Vec<&str> =
         Code::ALL.iter().filter(|code| !provoked.contains(code)).map(|code| code.as_str()).collect();

@@ -5,7 +5,7 @@ use bundle::{Code, media_type};
 use crate::build::{End, Zip, accepted};
 use crate::hostile::{Row, all_are_refused, row};
 
-fn holding(content: impl AsRef<[u8]>) -> Vec<u8> {
+fn archive_with(content: impl AsRef<[u8]>) -> Vec<u8> {
     Zip::app().file("data.bin", content).bytes()
 }
 
@@ -51,7 +51,7 @@ fn archives() -> Vec<Row> {
     ];
     contents
         .into_iter()
-        .map(|(what, content)| row(format!("{what} inside"), Code::NestedArchive, holding(content)))
+        .map(|(what, content)| row(format!("{what} inside"), Code::NestedArchive, archive_with(content)))
         .collect()
 }
 
@@ -92,7 +92,7 @@ fn trailers() -> Vec<Row> {
         ("a zip and a line", [gif, zip, b"\n".to_vec()].concat()),
         ("a disk image", marked(4096, 4096 - 512, b"koly")),
     ];
-    bytes.into_iter().map(|(what, content)| row(what, Code::NestedArchive, holding(content))).collect()
+    bytes.into_iter().map(|(what, content)| row(what, Code::NestedArchive, archive_with(content))).collect()
 }
 
 fn programs() -> Vec<Row> {
@@ -116,7 +116,7 @@ fn programs() -> Vec<Row> {
     ];
     contents
         .into_iter()
-        .map(|(what, content)| row(format!("program: {what}"), Code::Executable, holding(content)))
+        .map(|(what, content)| row(format!("program: {what}"), Code::Executable, archive_with(content)))
         .collect()
 }
 
@@ -140,7 +140,7 @@ fn extensions() -> Vec<Row> {
 }
 
 #[test]
-fn archives_and_programs_inside_are_refused() {
+fn nested_archives_and_programs_are_rejected() {
     all_are_refused(&rows());
 }
 

@@ -204,7 +204,7 @@ fn schemas() -> Vec<Value> {
 }
 
 #[test]
-fn manifests_that_break_a_rule_are_refused() {
+fn manifests_that_break_a_rule_are_rejected() {
     all_are_refused(&rows());
 }
 
@@ -227,7 +227,7 @@ fn the_patterns_of_all_schemas_have_a_limit() {
     let findings = refused(&with_patterns(10));
     let found: Vec<_> = findings.iter().map(|one| (one.code, one.detail.as_str())).collect();
     let detail =
-        |number| format!("`/bindings/{number}/input_schema` brings the manifest to more than 256 patterns.");
+        |number| format!("`/bindings/{number}/input_schema` raises the manifest above 256 patterns.");
     assert_eq!(
         found,
         [(Code::SchemaInvalid, detail("008").as_str()), (Code::SchemaInvalid, detail("009").as_str())]
@@ -249,7 +249,7 @@ fn a_manifest_is_read_within_the_deadline_of_the_check() {
 }
 
 #[test]
-fn a_manifest_of_very_many_findings_has_the_first_ones() {
+fn a_manifest_with_very_many_findings_reports_the_first_ones() {
     // 20,000 unknown members, and a name that each pointer would repeat.
     let members: String = (0..20_000).map(|number| format!("\"{number}\":\n0,")).collect();
     let findings = refused(&with(format!("{{{members}\"schema_version\": 1, \"bindings\": {{}}}}")));
@@ -261,7 +261,7 @@ fn a_manifest_of_very_many_findings_has_the_first_ones() {
 }
 
 #[test]
-fn a_wrong_name_does_not_hide_what_is_wrong_below_it() {
+fn an_invalid_name_does_not_hide_problems_below_it() {
     let text = r#"{"schema_version": 1, "bindings": {"No Name": {"workflow": "a", "version": 0, "access_mode": "all"}}}"#;
     let details: Vec<_> = refused(&with(text)).into_iter().map(|one| one.detail).collect();
     assert_eq!(
@@ -275,7 +275,7 @@ fn a_wrong_name_does_not_hide_what_is_wrong_below_it() {
 }
 
 #[test]
-fn a_manifest_is_read() {
+fn a_manifest_is_parsed() {
     let bundle = accepted(&with(changed("/spa", json!(true)).to_string()));
     let manifest = bundle.manifest.unwrap();
     let ask = &manifest.bindings["ask"];

@@ -306,6 +306,6 @@ fn hashes() -> Vec<Row> {
 }
 
 #[test]
-fn documents_that_run_what_they_must_not_are_refused() {
+fn documents_with_forbidden_content_are_rejected() {
     all_are_refused(&rows());
 }

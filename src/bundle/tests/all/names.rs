@@ -330,7 +330,7 @@ fn sensitive() -> Vec<Row> {
 }
 
 #[test]
-fn names_that_are_unsafe_or_ambiguous_are_refused() {
+fn unsafe_or_ambiguous_names_are_rejected() {
     all_are_refused(&rows());
 }
 
@@ -389,7 +389,7 @@ fn the_first_dropped_files_are_listed() {
 }
 
 #[test]
-fn junk_has_the_limit_of_files_for_itself() {
+fn junk_files_have_a_separate_file_limit() {
     let limits = bundle::Limits { files: 3, depth: 4, ..bundle::Limits::DEFAULT };
     let code = |bytes: &[u8]| match crate::build::check(bytes, &limits) {
         bundle::Verdict::Accepted(_) => None,

@@ -72,7 +72,7 @@ fn scripts_are_hashed_as_a_browser_reads_them() {
 }
 
 #[test]
-fn what_does_not_run_is_not_hashed() {
+fn scripts_that_do_not_run_are_not_hashed() {
     for page in [
         "<textarea><script>a()</script></textarea>",
         "<script></script>",
@@ -90,7 +90,7 @@ fn what_does_not_run_is_not_hashed() {
 }
 
 #[test]
-fn each_document_has_its_own_policy() {
+fn each_document_has_a_separate_policy() {
     let zip =
         Zip::default().file("index.html", "<script>b()</script><script>a()</script><script>b()</script>");
     let zip = zip.file("other.html", "<script>c()</script>").file("a.js", "d()").file("a.wasm", b"\0asm");
@@ -118,7 +118,7 @@ fn a_hundred_scripts_fit_into_a_policy() {
 }
 
 #[test]
-fn a_policy_above_8_kib_is_refused() {
+fn a_policy_above_8_kib_is_rejected() {
     let page: String = (0..100).map(|number| format!("<script>{number}</script>")).collect();
     let long = ["a".repeat(60), "b".repeat(60), "c".repeat(60), "d".repeat(60)].join(".");
     let with = |last: &str| {
@@ -144,7 +144,7 @@ fn a_policy_above_8_kib_is_refused() {
     assert_eq!((findings.len(), findings[0].code), (1, Code::CspTooLarge));
     // One finding, at the member that can be changed.
     assert_eq!(findings[0].path.as_deref(), Some("service.app.json"));
-    let detail = "`/csp/frame_ancestors` brings a policy to 8193 bytes; at most 8192 are allowed.";
+    let detail = "`/csp/frame_ancestors` extends a policy to 8193 bytes; at most 8192 are allowed.";
     assert_eq!(findings[0].detail, detail);
 }
 

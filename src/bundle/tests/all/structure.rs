@@ -370,12 +370,12 @@ fn sums() -> Vec<Row> {
 }
 
 #[test]
-fn archives_with_another_structure_are_refused() {
+fn archives_with_another_structure_are_rejected() {
     all_are_refused(&rows());
 }
 
 #[test]
-fn a_damaged_entry_is_named_and_the_others_too() {
+fn all_damaged_entries_are_named() {
     let bytes = Zip::app()
         .item(Item::deflated(b"b.css", TEXT).both(|header| header.crc ^= 1))
         .item(Item::deflated(b"a.css", TEXT).both(|header| header.crc ^= 1))

@@ -37,7 +37,7 @@ fn is_complete(archive: &[u8], files: &[(&str, &str)]) {
 /// A test whose tool is missing fails with the install command.
 fn needs(name: &str) {
     if let Ok(line) = std::env::var(format!("CALLBOARD_MISSING_{name}")) {
-        panic!("{name} is not there: run `{line}`");
+        panic!("{name} is missing: run `{line}`");
     }
 }
 
@@ -95,7 +95,7 @@ fn archives_of_info_zip_are_accepted() {
 
 /// It writes UTF-8 on Linux, but does not say so.
 #[test]
-fn names_of_info_zip_that_are_not_ascii_are_refused() {
+fn non_ascii_names_of_info_zip_are_rejected() {
     needs("ZIP");
     let findings = crate::build::refused(&info_zip(&folder(), &["-r"]));
     assert!(findings.iter().all(|finding| finding.code == bundle::Code::NameNotUtf8) && !findings.is_empty());

@@ -16,22 +16,22 @@ fn assert_no_database(folder: &tempfile::TempDir) {
 }
 
 #[test]
-fn every_problem_is_told_at_once_and_the_status_is_1() {
+fn all_configuration_problems_are_reported_with_status_1() {
     for command in [["serve"].as_slice(), &["demo", "--exit"]] {
         let output =
             run(command, &[("SERVICE_PORT", "eighty"), ("SERVICE_LOG", "loud"), ("SERVICE_HOST", "[")]);
         assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), ""));
-        let told = text(&output.stderr);
-        assert!(told.starts_with("error: 3 problems in the configuration:\n  SERVICE_HOST: "), "{told}");
-        assert_eq!(told.lines().count(), 4, "{told}");
+        let errors = text(&output.stderr);
+        assert!(errors.starts_with("error: 3 problems in the configuration:\n  SERVICE_HOST: "), "{errors}");
+        assert_eq!(errors.lines().count(), 4, "{errors}");
     }
-    let told = text(&run(&["serve"], &[("SERVICE_LOG", "loud")]).stderr);
-    assert!(told.starts_with("error: SERVICE_LOG: \"loud\" is not a log filter; write "), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+    let errors = text(&run(&["serve"], &[("SERVICE_LOG", "loud")]).stderr);
+    assert!(errors.starts_with("error: SERVICE_LOG: \"loud\" is not a log filter; write "), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
 }
 
 #[test]
-fn the_configuration_is_shown_also_when_it_cannot_be_used_and_never_with_its_passwords() {
+fn an_invalid_configuration_is_shown_without_passwords() {
     let dsn = "host=db.example user=u password=hunter2";
     let good = run(&["config", "show"], &[("SERVICE_POSTGRES_DSN", dsn)]);
     let shown = text(&good.stdout);
@@ -42,19 +42,19 @@ fn the_configuration_is_shown_also_when_it_cannot_be_used_and_never_with_its_pas
     for output in ["human", "json"] {
         let variables = [("SERVICE_POSTGRES_DSN", "postgres://u:hunter2@db:x/y"), ("SERVICE_LOG", "loud")];
         let bad = run(&["config", "show", "--output", output], &variables);
-        let (shown, told) = (text(&bad.stdout), text(&bad.stderr));
+        let (shown, errors) = (text(&bad.stdout), text(&bad.stderr));
         assert_eq!(bad.status.code(), Some(1));
         assert!(
             shown.contains("is not a log filter")
-                && told.starts_with("error: 2 problems in the configuration:"),
-            "{told}"
+                && errors.starts_with("error: 2 problems in the configuration:"),
+            "{errors}"
         );
-        assert!(!shown.contains("hunter2") && !told.contains("hunter2"), "{shown}{told}");
+        assert!(!shown.contains("hunter2") && !errors.contains("hunter2"), "{shown}{errors}");
     }
 }
 
 #[test]
-fn no_command_and_a_wrong_one_are_answered_with_help() {
+fn a_missing_or_wrong_command_prints_help() {
     let none = run(&[], &[]);
     assert_eq!(none.status.code(), Some(2));
     assert!(text(&none.stderr).contains("callboard demo"), "{}", text(&none.stderr));
@@ -62,7 +62,7 @@ fn no_command_and_a_wrong_one_are_answered_with_help() {
 }
 
 #[test]
-fn shells_are_told_how_to_complete_commands() {
+fn completion_scripts_are_printed_for_each_shell() {
     for (shell, sign) in
         [("bash", "complete -F"), ("zsh", "#compdef callboard"), ("fish", "complete -c callboard")]
     {
@@ -77,15 +77,15 @@ fn shells_are_told_how_to_complete_commands() {
     let folder = folder();
     let file = folder.path().join("completions.bash");
     std::fs::write(&file, run(&["completions", "bash"], &[]).stdout).unwrap();
-    let asked = "source \"$0\"; COMP_WORDS=(callboard workf); COMP_CWORD=1
+    let script = "source \"$0\"; COMP_WORDS=(callboard workf); COMP_CWORD=1
                  _callboard callboard workf callboard; echo \"${COMPREPLY[@]}\"";
-    let completed = Command::new("bash").args(["-c", asked]).arg(&file).output().unwrap();
+    let completed = Command::new("bash").args(["-c", script]).arg(&file).output().unwrap();
     assert_eq!(text(&completed.stdout), "workflow\n", "{}", text(&completed.stderr));
     assert_eq!(run(&["completions", "tcsh"], &[]).status.code(), Some(2));
 }
 
 #[test]
-fn a_reader_that_goes_ends_a_command_quietly() {
+fn a_closed_reader_ends_a_command_quietly() {
     let folder = folder();
     for arguments in
         [["config", "show"].as_slice(), &["config", "show", "--output", "json"], &["demo", "--exit"]]
@@ -95,18 +95,18 @@ fn a_reader_that_goes_ends_a_command_quietly() {
         let mut line = String::new();
         running.output.take().unwrap().read_line(&mut line).unwrap();
         assert!(!line.is_empty());
-        let (status, told) = running.end();
+        let (status, log) = running.end();
         assert!(
             status == Some(141) || arguments[0] == "config" && status == Some(0),
             "{arguments:?}: {status:?}"
         );
-        assert_eq!(told, "", "{arguments:?}");
+        assert_eq!(log, "", "{arguments:?}");
     }
     assert_no_database(&folder);
 }
 
 #[test]
-fn a_full_disk_behind_standard_output_is_named() {
+fn a_full_disk_at_standard_output_is_reported() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = callboard(&folder(), &["config", "show"], &[]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -114,7 +114,7 @@ fn a_full_disk_behind_standard_output_is_named() {
 }
 
 #[test]
-fn the_log_tells_of_the_stop_and_not_of_the_http_servers_threads() {
+fn the_log_reports_the_shutdown_but_not_the_http_server_threads() {
     let folder = folder();
     let mut running = Running::start(callboard(&folder, &["serve"], &[]));
     assert!(running.line("listening on ").starts_with("listening on http://127.0.0.1:"));
@@ -126,7 +126,7 @@ fn the_log_tells_of_the_stop_and_not_of_the_http_servers_threads() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_any_more_stops_nothing() {
+fn a_closed_log_reader_does_not_stop_the_service() {
     let folder = folder();
     let mut running = Running::start(callboard(&folder, &["serve"], &[]));
     drop(running.log.take());
@@ -137,11 +137,11 @@ fn a_log_that_nobody_reads_any_more_stops_nothing() {
 }
 
 #[test]
-fn a_closed_terminal_stops_it_in_order_but_not_under_nohup() {
+fn a_closed_terminal_stops_the_service_gracefully_except_under_nohup() {
     let folder = folder();
     let mut running = Running::start(callboard(&folder, &["serve"], &[]));
     running.line("listening on ");
-    running.tell(Signal::HUP);
+    running.signal(Signal::HUP);
     assert_eq!(running.end().0, Some(0));
     assert_no_database(&folder);
     let plain = callboard(&folder, &["serve"], &[]);
@@ -150,15 +150,15 @@ fn a_closed_terminal_stops_it_in_order_but_not_under_nohup() {
     nohup.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let mut running = Running::start(nohup);
     running.line("listening on ");
-    running.tell(Signal::HUP);
+    running.signal(Signal::HUP);
     std::thread::sleep(std::time::Duration::from_millis(300));
-    assert!(running.child.try_wait().unwrap().is_none(), "it outlives its terminal");
+    assert!(running.child.try_wait().unwrap().is_none(), "the service outlives its terminal");
     assert_eq!(running.stop().0, Some(0));
     assert_no_database(&folder);
 }
 
 #[test]
-fn a_start_that_is_interrupted_leaves_no_database() {
+fn an_interrupted_start_leaves_no_database_running() {
     let folder = folder();
     let mut running = Running::start(callboard(&folder, &["demo"], &[]));
     running.line("Starting Callboard");
@@ -176,7 +176,7 @@ fn a_start_that_is_interrupted_leaves_no_database() {
 }
 
 #[test]
-fn the_demo_leaves_a_users_own_workflows_alone_and_makes_its_own_once() {
+fn the_demo_creates_its_workflows_once_and_keeps_those_of_users() {
     let folder = folder();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let served = |work: &dyn Fn(Client)| {
@@ -198,13 +198,16 @@ fn the_demo_leaves_a_users_own_workflows_alone_and_makes_its_own_once() {
     });
     for _ in 0..2 {
         let output = callboard(&folder, &["demo", "--exit"], &[]).output().unwrap();
-        let said = text(&output.stdout);
-        assert!(output.status.success(), "{said}{}", text(&output.stderr));
-        assert!(said.contains("✓ Published 4 example workflows ("), "{said}");
-        assert!(said.contains("✓ Published an example app ("), "{said}");
-        assert!(said.contains("\nThe old harbour of Lund was built in 1873. In 2019 divers found"), "{said}");
-        let mut scores = said.lines().filter(|line| line.starts_with("✓ The new prompt scores "));
-        assert!(scores.any(|line| line.contains(" calls of a model (")), "{said}");
+        let printed = text(&output.stdout);
+        assert!(output.status.success(), "{printed}{}", text(&output.stderr));
+        assert!(printed.contains("✓ Published 4 example workflows ("), "{printed}");
+        assert!(printed.contains("✓ Published an example app ("), "{printed}");
+        assert!(
+            printed.contains("\nThe old harbour of Lund was built in 1873. In 2019 divers found"),
+            "{printed}"
+        );
+        let mut scores = printed.lines().filter(|line| line.starts_with("✓ The new prompt scores "));
+        assert!(scores.any(|line| line.contains(" calls of a model (")), "{printed}");
         assert_eq!(text(&output.stderr), "… Reading 2 pieces …\n");
     }
     served(&|client| {
@@ -229,27 +232,30 @@ fn the_demo_leaves_a_users_own_workflows_alone_and_makes_its_own_once() {
 }
 
 #[test]
-fn the_demo_names_every_address_on_a_line_of_its_own_and_goes_on_serving() {
+fn the_demo_prints_each_address_on_a_line_and_keeps_serving() {
     let folder = folder();
     let mut running = Running::start(callboard(&folder, &["demo"], &[]));
-    let mut said = String::new();
+    let mut printed = String::new();
     let output = running.output.as_mut().unwrap();
-    while !said.ends_with("Serving until Ctrl-C.\n") {
-        assert!(output.read_line(&mut said).unwrap() > 0, "{said}");
+    while !printed.ends_with("Serving until Ctrl-C.\n") {
+        assert!(output.read_line(&mut printed).unwrap() > 0, "{printed}");
     }
-    let home = said.lines().find(|line| line.starts_with("http://")).unwrap();
+    let home = printed.lines().find(|line| line.starts_with("http://")).unwrap();
     let base = home.strip_suffix('/').unwrap();
-    assert!(said.contains(&format!("callboard chat callboard-demo-summary --api-url {base}")), "{said}");
+    assert!(
+        printed.contains(&format!("callboard chat callboard-demo-summary --api-url {base}")),
+        "{printed}"
+    );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let published = runtime.block_on(Client::new(base).unwrap().workflows()).unwrap();
     let published = published.iter().filter(|one| one.is_public);
     let mut expected: Vec<_> = published.map(|one| format!("chat {base}/chat/{}", one.id)).collect();
-    let mut chats: Vec<_> = said.lines().filter(|line| line.starts_with("chat ")).collect();
+    let mut chats: Vec<_> = printed.lines().filter(|line| line.starts_with("chat ")).collect();
     expected.sort_unstable();
     chats.sort_unstable();
     assert_eq!((chats.len(), chats), (4, expected.iter().map(String::as_str).collect()));
     let port = base.strip_prefix("http://localhost:").unwrap();
-    assert!(said.contains(&format!("\napp http://ask.apps.localhost:{port}\n")), "{said}");
+    assert!(printed.contains(&format!("\napp http://ask.apps.localhost:{port}\n")), "{printed}");
     runtime.block_on(async {
         let client = Client::new(&format!("http://127.0.0.1:{port}")).unwrap();
         let host = format!("ask.apps.localhost:{port}");
@@ -275,7 +281,7 @@ fn the_node_catalogue_is_listed_and_described_without_a_service() {
     let list = run(&["node", "list"], &[]);
     let listed = text(&list.stdout);
     assert!(
-        list.status.success() && listed.starts_with("TYPE             GROUP   WHAT IT DOES\nset "),
+        list.status.success() && listed.starts_with("TYPE             GROUP   SUMMARY\nset "),
         "{listed}"
     );
     assert!(
@@ -315,7 +321,7 @@ fn the_node_catalogue_is_listed_and_described_without_a_service() {
 }
 
 #[test]
-fn a_run_that_failed_is_a_line_in_the_log_without_what_was_said() {
+fn a_failed_run_is_logged_without_its_message() {
     let folder = folder();
     let mut running = Running::start(callboard(&folder, &["serve"], &[]));
     let line = running.line("listening on ");
@@ -338,8 +344,11 @@ fn a_run_that_failed_is_a_line_in_the_log_without_what_was_said() {
     });
     let (status, log) = running.stop();
     assert_eq!(status, Some(0));
-    let told = log.lines().find(|line| line.contains("run failed")).unwrap_or_else(|| panic!("{log}"));
-    assert!(told.contains("WARN"), "{told}");
-    assert!(told.contains("node.failed") && told.contains("stock") && told.contains("/api/runs/"), "{told}");
+    let entry = log.lines().find(|line| line.contains("run failed")).unwrap_or_else(|| panic!("{log}"));
+    assert!(entry.contains("WARN"), "{entry}");
+    assert!(
+        entry.contains("node.failed") && entry.contains("stock") && entry.contains("/api/runs/"),
+        "{entry}"
+    );
     assert!(!log.contains("hunter2"), "{log}");
 }

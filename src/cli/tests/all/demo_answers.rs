@@ -66,27 +66,27 @@ const ANSWERS: [(&str, &str, &str); 53] = [
 ];
 
 #[test]
-fn every_suggested_button_and_free_questions_get_a_fitting_answer() {
+fn suggested_buttons_and_free_questions_get_fitting_answers() {
     let folder = folder();
     let mut running = Running::start(callboard(&folder, &["demo"], &[("SERVICE_CHAT_RATE_LIMIT_IP", "0")]));
-    let mut said = String::new();
+    let mut printed = String::new();
     let output = running.output.as_mut().unwrap();
-    while !said.ends_with("Serving until Ctrl-C.\n") {
-        assert!(output.read_line(&mut said).unwrap() > 0, "{said}");
+    while !printed.ends_with("Serving until Ctrl-C.\n") {
+        assert!(output.read_line(&mut printed).unwrap() > 0, "{printed}");
     }
-    let home = said.lines().find(|line| line.starts_with("http://")).unwrap();
+    let home = printed.lines().find(|line| line.starts_with("http://")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let client = Client::new(home.strip_suffix('/').unwrap()).unwrap();
         let published = client.workflows().await.unwrap();
         let of =
             |name: &str| published.iter().find(|one| one.handle == format!("callboard-demo-{name}")).unwrap();
-        let asked = ANSWERS.iter().map(async |(name, question, fits)| {
+        let turns = ANSWERS.iter().map(async |(name, question, fits)| {
             let turn = client.say(&of(name).id, question).await.unwrap();
             assert!(turn.text.contains(fits), "{name}: {question} -> {}", turn.text);
             assert!(turn.text.len() < 1_000, "{name}: {question} -> {}", turn.text);
         });
-        join_all(asked).await;
+        join_all(turns).await;
         // Every button has a row above; the summary's button is a whole text.
         let rows: BTreeSet<(&str, &str)> =
             ANSWERS.iter().map(|(name, question, _)| (*name, *question)).collect();

@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::support::{Running, callboard, folder, text};
 
 /// The doctor's output, for people and for programs.
-struct Told {
+struct Report {
     status: Option<i32>,
     human: String,
     checks: Vec<Value>,
 }
 
-fn doctor(folder: &tempfile::TempDir, more: &[&str], variables: &[(&str, &str)]) -> Told {
+fn doctor(folder: &tempfile::TempDir, more: &[&str], variables: &[(&str, &str)]) -> Report {
     let run = |output: &str| -> Output {
         let mut arguments = vec!["doctor", "--output", output];
         arguments.extend(more);
@@ -32,12 +32,12 @@ fn doctor(folder: &tempfile::TempDir, more: &[&str], variables: &[(&str, &str)])
     assert_eq!(human.status.code(), Some(i32::from(problems > 0)), "{}", text(&human.stdout));
     assert_eq!(text(&human.stderr).is_empty(), problems == 0, "{}", text(&human.stderr));
     let checks = read["checks"].as_array().unwrap().clone();
-    Told { status: human.status.code(), human: text(&human.stdout), checks }
+    Report { status: human.status.code(), human: text(&human.stdout), checks }
 }
 
-impl Told {
+impl Report {
     /// Level, message and remedy of a check's worst finding.
-    fn of(&self, check: &str) -> (String, String, String) {
+    fn worst_finding(&self, check: &str) -> (String, String, String) {
         let rank = |level: &str| ["ok", "skipped", "warning", "problem"].iter().position(|one| *one == level);
         let found = self.checks.iter().filter(|one| one["check"] == check);
         let worst = found.max_by_key(|one| rank(one["level"].as_str().unwrap()));
@@ -47,12 +47,12 @@ impl Told {
     }
 
     fn level(&self, check: &str) -> String {
-        self.of(check).0
+        self.worst_finding(check).0
     }
 
     fn assert_problem(&self, check: &str, message: &str, remedy: &str) {
-        let (level, said, cure) = self.of(check);
-        assert!(level == "problem" && said.contains(message) && cure.contains(remedy), "{}", self.human);
+        let (level, found, cure) = self.worst_finding(check);
+        assert!(level == "problem" && found.contains(message) && cure.contains(remedy), "{}", self.human);
         assert_eq!(self.status, Some(1));
     }
 }
@@ -74,7 +74,7 @@ impl Service {
         Self { running, port, folder }
     }
 
-    fn doctor(&self, more: &[&str], variables: &[(&str, &str)]) -> Told {
+    fn doctor(&self, more: &[&str], variables: &[(&str, &str)]) -> Report {
         let mut all = vec![("SERVICE_PORT", self.port.as_str())];
         all.extend_from_slice(variables);
         doctor(&self.folder, more, &all)
@@ -83,7 +83,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        self.running.tell(Signal::INT);
+        self.running.signal(Signal::INT);
         self.running.end();
     }
 }
@@ -110,11 +110,11 @@ fn closed_port() -> String {
 }
 
 #[test]
-fn a_running_service_is_well_and_looking_changes_nothing() {
+fn a_running_service_passes_all_checks_unchanged() {
     let service = Service::start();
     let base = format!("http://127.0.0.1:{}", service.port);
-    let told = service.doctor(&["--url", &base], &[]);
-    assert_eq!(told.status, Some(0), "{}", told.human);
+    let report = service.doctor(&["--url", &base], &[]);
+    assert_eq!(report.status, Some(0), "{}", report.human);
     for check in [
         "configuration",
         "data folder",
@@ -130,17 +130,21 @@ fn a_running_service_is_well_and_looking_changes_nothing() {
         "readiness",
         "streams",
     ] {
-        assert_eq!(told.level(check), "ok", "{check}: {}", told.human);
+        assert_eq!(report.level(check), "ok", "{check}: {}", report.human);
     }
-    assert_eq!(told.level("model endpoint"), "skipped");
-    assert!(told.of("data folder").1.contains("held by the running service (process "), "{}", told.human);
-    assert!(told.of("clock").1.contains("the database's is within "), "{}", told.human);
-    assert!(told.human.contains("ok       migrations       up to date\n"), "{}", told.human);
-    assert!(!told.human.contains('\u{1b}'), "no colours in a pipe");
+    assert_eq!(report.level("model endpoint"), "skipped");
+    assert!(
+        report.worst_finding("data folder").1.contains("held by the running service (process "),
+        "{}",
+        report.human
+    );
+    assert!(report.worst_finding("clock").1.contains("the database's is within "), "{}", report.human);
+    assert!(report.human.contains("ok       migrations       up to date\n"), "{}", report.human);
+    assert!(!report.human.contains('\u{1b}'), "no colours in a pipe");
 }
 
 #[test]
-fn a_proxy_that_holds_a_stream_back_is_found_out_and_one_that_does_not_is_not() {
+fn only_a_buffering_proxy_is_reported() {
     let service = Service::start();
     let upstream = format!("127.0.0.1:{}", service.port);
     let forward = |buffers: bool| {
@@ -163,42 +167,50 @@ fn a_proxy_that_holds_a_stream_back_is_found_out_and_one_that_does_not_is_not() 
     let passed = service.doctor(&[], &[("SERVICE_PUBLIC_BASE_URL", &format!("http://{}", forward(false)))]);
     // If the machine paused for a moment, two pieces may have arrived together.
     assert_ne!(passed.level("streams"), "problem", "{}", passed.human);
-    let nobody = service.doctor(&["--url", &format!("http://{}", closed_port())], &[]);
-    nobody.assert_problem("streams", "no stream was received through", "start the service");
+    let closed = service.doctor(&["--url", &format!("http://{}", closed_port())], &[]);
+    closed.assert_problem("streams", "no stream was received through", "start the service");
 }
 
 #[test]
-fn a_file_in_the_place_of_the_data_folder_and_a_dsn_to_a_closed_port_are_named() {
+fn a_data_folder_that_is_a_file_and_a_closed_database_port_are_reported() {
     let folder = folder();
     std::fs::write(folder.path().join("data"), "").unwrap();
     let dsn = format!("postgres://u:hunter2@{}/d", closed_port());
-    let told = doctor(&folder, &[], &[("SERVICE_POSTGRES_DSN", &dsn)]);
-    told.assert_problem("data folder", "is a file, not a folder", "set SERVICE_DATA_DIR to a folder");
-    told.assert_problem("database", "nothing listens at 127.0.0.1:", "start PostgreSQL there");
-    assert!(!told.human.contains("hunter2"), "{}", told.human);
+    let report = doctor(&folder, &[], &[("SERVICE_POSTGRES_DSN", &dsn)]);
+    report.assert_problem("data folder", "is a file, not a folder", "set SERVICE_DATA_DIR to a folder");
+    report.assert_problem("database", "nothing listens at 127.0.0.1:", "start PostgreSQL there");
+    assert!(!report.human.contains("hunter2"), "{}", report.human);
     assert!(folder.path().join("data").is_file());
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_not_made_and_an_embedded_database_not_started() {
+fn the_doctor_creates_no_folder_and_starts_no_embedded_database() {
     let folder = folder();
-    let told = doctor(&folder, &[], &[]);
-    assert_eq!(told.status, Some(0), "{}", told.human);
-    assert!(told.of("data folder").1.ends_with("does not exist yet and can be created"), "{}", told.human);
-    assert!(told.of("database").1.contains("will be created at the first start"), "{}", told.human);
-    assert_eq!(told.level("readiness"), "skipped");
+    let report = doctor(&folder, &[], &[]);
+    assert_eq!(report.status, Some(0), "{}", report.human);
+    assert!(
+        report.worst_finding("data folder").1.ends_with("does not exist yet and can be created"),
+        "{}",
+        report.human
+    );
+    assert!(
+        report.worst_finding("database").1.contains("will be created at the first start"),
+        "{}",
+        report.human
+    );
+    assert_eq!(report.level("readiness"), "skipped");
     assert!(!folder.path().join("data").exists());
     let none = doctor(&folder, &[], &[("SERVICE_PG_BIN", "/nowhere")]);
     none.assert_problem("database", "SERVICE_PG_BIN names /nowhere, which cannot be used", "");
 }
 
 #[test]
-fn a_port_that_somebody_else_has_is_no_service_of_ours() {
+fn a_port_of_another_program_is_reported() {
     let folder = folder();
     let other = server(|_, stream| drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")));
     let port = other.rsplit(':').next().unwrap();
-    let told = doctor(&folder, &[], &[("SERVICE_PORT", port)]);
-    told.assert_problem(
+    let report = doctor(&folder, &[], &[("SERVICE_PORT", port)]);
+    report.assert_problem(
         "address",
         &format!("another program already listens on port {port}"),
         "set SERVICE_PORT",
@@ -206,14 +218,15 @@ fn a_port_that_somebody_else_has_is_no_service_of_ours() {
     let open = doctor(&folder, &[], &[("SERVICE_HOST", "0.0.0.0")]);
     open.assert_problem("address", "", "");
     assert!(
-        open.of("address").1.contains("SERVICE_") || open.of("address").2.contains("SERVICE_"),
+        open.worst_finding("address").1.contains("SERVICE_")
+            || open.worst_finding("address").2.contains("SERVICE_"),
         "{}",
         open.human
     );
 }
 
 #[test]
-fn a_model_endpoint_is_asked_with_the_key_that_is_never_printed() {
+fn a_model_endpoint_is_checked_with_its_key_which_is_not_printed() {
     let folder = folder();
     let endpoint = server(|head, stream| {
         let good = head.starts_with("GET /v1/models ") && head.contains("Bearer good-key-8715");
@@ -225,14 +238,15 @@ fn a_model_endpoint_is_asked_with_the_key_that_is_never_printed() {
         let _ = stream.write_all(answer.replace("length: 25", "length: 27").as_bytes());
     });
     let ask = |base: &str, key: &str| {
-        let told = doctor(&folder, &[], &[("SERVICE_MODEL_BASE_URL", base), ("SERVICE_MODEL_API_KEY", key)]);
-        assert!(key.is_empty() || !told.human.contains(key), "{}", told.human);
-        told
+        let report =
+            doctor(&folder, &[], &[("SERVICE_MODEL_BASE_URL", base), ("SERVICE_MODEL_API_KEY", key)]);
+        assert!(key.is_empty() || !report.human.contains(key), "{}", report.human);
+        report
     };
     let base = format!("http://{endpoint}/v1");
     let good = ask(&base, "good-key-8715");
     assert_eq!(good.status, Some(0), "{}", good.human);
-    assert!(good.of("model endpoint").1.contains("lists 1 models"), "{}", good.human);
+    assert!(good.worst_finding("model endpoint").1.contains("lists 1 models"), "{}", good.human);
     ask(&base, "bad-key-5178").assert_problem(
         "model endpoint",
         "rejects the key (401",
@@ -244,27 +258,27 @@ fn a_model_endpoint_is_asked_with_the_key_that_is_never_printed() {
 }
 
 #[test]
-fn every_problem_of_the_configuration_is_a_line_with_its_remedy_and_secrets_lie_open() {
+fn configuration_problems_and_open_secrets_have_lines_with_remedies() {
     let folder = folder();
-    let told = doctor(&folder, &[], &[("SERVICE_PORT", "eighty"), ("SERVICE_LOG", "loud")]);
-    let problems: Vec<&Value> = told.checks.iter().filter(|one| one["level"] == "problem").collect();
-    assert_eq!(problems.len(), 2, "{}", told.human);
+    let report = doctor(&folder, &[], &[("SERVICE_PORT", "eighty"), ("SERVICE_LOG", "loud")]);
+    let problems: Vec<&Value> = report.checks.iter().filter(|one| one["level"] == "problem").collect();
+    assert_eq!(problems.len(), 2, "{}", report.human);
     assert!(problems.iter().all(|one| one["remedy"].is_string() && one["check"] == "configuration"));
-    assert_eq!(told.level("all the rest"), "skipped");
+    assert_eq!(report.level("all the rest"), "skipped");
     let file = folder.path().join(".env");
     std::fs::write(&file, "SERVICE_MODEL_API_KEY=open-key\nSERVICE_NOBODY=1\n").unwrap();
     std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-    let told = doctor(&folder, &[], &[]);
-    assert_eq!(told.status, Some(0), "warnings are no problems: {}", told.human);
-    let (level, message, remedy) = told.of("secret files");
+    let report = doctor(&folder, &[], &[]);
+    assert_eq!(report.status, Some(0), "warnings are not problems: {}", report.human);
+    let (level, message, remedy) = report.worst_finding("secret files");
     assert_eq!((level.as_str(), remedy.as_str()), ("warning", "chmod 600 .env"));
     assert!(message.contains("mode 644"), "{message}");
-    assert_eq!(told.level("configuration"), "warning");
-    assert_eq!(told.level("model endpoint"), "warning", "a key without an endpoint");
+    assert_eq!(report.level("configuration"), "warning");
+    assert_eq!(report.level("model endpoint"), "warning", "a key without an endpoint");
 }
 
 #[test]
-fn a_provider_is_asked_what_it_is() {
+fn the_metadata_of_a_provider_is_checked() {
     let answers = |body: &'static str| {
         server(move |head, stream| {
             let issuer = head.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned();
@@ -278,7 +292,7 @@ fn a_provider_is_asked_what_it_is() {
         })
     };
     let service = Service::start();
-    let asked = |address: &str| {
+    let check_issuer = |address: &str| {
         let issuer = format!("http://{address}");
         service.doctor(
             &[],
@@ -291,13 +305,13 @@ fn a_provider_is_asked_what_it_is() {
     };
     let check = "OpenID provider";
     let good = r#"{"issuer":"[issuer]","authorization_endpoint":"[issuer]/a","token_endpoint":"[issuer]/t","jwks_uri":"[issuer]/j"}"#;
-    let told = asked(&answers(good));
-    assert_eq!(told.level(check), "ok", "{}", told.human);
-    assert!(!told.human.contains("canary"), "{}", told.human);
+    let report = check_issuer(&answers(good));
+    assert_eq!(report.level(check), "ok", "{}", report.human);
+    assert!(!report.human.contains("canary"), "{}", report.human);
     let slash = r#"{"issuer":"[issuer]/","authorization_endpoint":"[issuer]/a","token_endpoint":"[issuer]/t","jwks_uri":"[issuer]/j"}"#;
-    asked(&answers(slash)).assert_problem(check, "differs from SERVICE_OIDC_ISSUER", "exactly");
-    asked(&closed_port()).assert_problem(check, "not reachable", "SERVICE_OIDC_ISSUER");
-    assert!(!service.doctor(&[], &[]).human.contains(check), "what is not configured is not spoken of");
+    check_issuer(&answers(slash)).assert_problem(check, "differs from SERVICE_OIDC_ISSUER", "exactly");
+    check_issuer(&closed_port()).assert_problem(check, "not reachable", "SERVICE_OIDC_ISSUER");
+    assert!(!service.doctor(&[], &[]).human.contains(check), "unconfigured parts are not mentioned");
 }
 
 /// A server that answers every request with this body.
@@ -312,23 +326,23 @@ fn answering(body: String) -> String {
 #[test]
 fn a_key_set_is_fetched_and_its_keys_are_counted() {
     let service = Service::start();
-    let asked = |address: &str| {
+    let check_url = |address: &str| {
         let url = format!("http://{address}/keys");
         service.doctor(&[], &[("SERVICE_AUTH_JWKS_URL", url.as_str())])
     };
     // The key from RFC 7515, A.2.
     let n = "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ";
     let good = format!(r#"{{"keys":[{{"kty":"RSA","kid":"one","n":"{n}","e":"AQAB"}}]}}"#);
-    let told = asked(&answering(good));
-    assert_eq!(told.of("key set").1, "it has 1 for RS256", "{}", told.human);
-    asked(&answering(r#"{"keys":[]}"#.to_owned())).assert_problem("key set", "no key", "RSA");
-    asked(&answering("<html>".to_owned())).assert_problem(
+    let report = check_url(&answering(good));
+    assert_eq!(report.worst_finding("key set").1, "it has 1 for RS256", "{}", report.human);
+    check_url(&answering(r#"{"keys":[]}"#.to_owned())).assert_problem("key set", "no key", "RSA");
+    check_url(&answering("<html>".to_owned())).assert_problem(
         "key set",
         "not a valid key set",
         "SERVICE_AUTH_JWKS_URL",
     );
-    asked(&closed_port()).assert_problem("key set", "not reachable", "SERVICE_AUTH_JWKS_URL");
-    assert!(!service.doctor(&[], &[]).human.contains("key set"), "what is not configured is not spoken of");
+    check_url(&closed_port()).assert_problem("key set", "not reachable", "SERVICE_AUTH_JWKS_URL");
+    assert!(!service.doctor(&[], &[]).human.contains("key set"), "unconfigured parts are not mentioned");
 }
 
 /// A mail server that greets and gives this answer to `AUTH`.
@@ -355,37 +369,37 @@ fn mail_server(to_auth: &'static str) -> String {
 }
 
 #[test]
-fn a_mail_server_is_asked_whether_it_lets_us_in() {
+fn the_login_at_a_mail_server_is_checked() {
     let service = Service::start();
-    let asked = |address: &str| {
+    let check_server = |address: &str| {
         let url = format!("smtp://desk:canary-9LkP@{address}");
         service.doctor(&[], &[("SERVICE_SMTP_URL", url.as_str())])
     };
-    let told = asked(&mail_server("235 welcome\r\n"));
-    assert_eq!(told.level("mail server"), "ok", "{}", told.human);
-    for (address, said) in
+    let report = check_server(&mail_server("235 welcome\r\n"));
+    assert_eq!(report.level("mail server"), "ok", "{}", report.human);
+    for (address, expected) in
         [(mail_server("535 who are you\r\n"), "535"), (closed_port(), "mail cannot be sent")]
     {
-        let told = asked(&address);
-        told.assert_problem("mail server", said, "SERVICE_SMTP_URL");
-        assert!(!told.human.contains("canary"), "{}", told.human);
+        let report = check_server(&address);
+        report.assert_problem("mail server", expected, "SERVICE_SMTP_URL");
+        assert!(!report.human.contains("canary"), "{}", report.human);
     }
     assert_eq!(service.doctor(&[], &[]).level("mail server"), "skipped");
 }
 
 #[test]
-fn a_vault_without_keys_is_told_with_what_to_set() {
+fn a_vault_without_keys_is_reported_with_the_setting() {
     let folder = folder();
     let dsn = format!("postgres://nobody@{}/none", closed_port());
-    let told = doctor(&folder, &[], &[("SERVICE_POSTGRES_DSN", &dsn)]);
-    let (level, said, remedy) = told.of("vault");
+    let report = doctor(&folder, &[], &[("SERVICE_POSTGRES_DSN", &dsn)]);
+    let (level, message, remedy) = report.worst_finding("vault");
     assert!(
-        level == "warning" && said.contains("503") && remedy.contains("SERVICE_VAULT_KEYS"),
+        level == "warning" && message.contains("503") && remedy.contains("SERVICE_VAULT_KEYS"),
         "{}",
-        told.human
+        report.human
     );
     let keys = r#"{"active": "first", "keys": {"first": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}"#;
-    let told = doctor(&folder, &[], &[("SERVICE_POSTGRES_DSN", &dsn), ("SERVICE_VAULT_KEYS", keys)]);
-    let (level, said, _) = told.of("vault");
-    assert!(level == "ok" && said.contains("first") && !told.human.contains("AAAA"), "{}", told.human);
+    let report = doctor(&folder, &[], &[("SERVICE_POSTGRES_DSN", &dsn), ("SERVICE_VAULT_KEYS", keys)]);
+    let (level, message, _) = report.worst_finding("vault");
+    assert!(level == "ok" && message.contains("first") && !report.human.contains("AAAA"), "{}", report.human);
 }

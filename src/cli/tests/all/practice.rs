@@ -40,9 +40,9 @@ const ANSWERS: [(&str, &str, &str); 25] = [
 ];
 
 async fn run(client: &Client, handle: &str, inputs: Value) -> RunRecord {
-    let wanted = CreateRun { inputs: Some(inputs), ..CreateRun::default() };
+    let request = CreateRun { inputs: Some(inputs), ..CreateRun::default() };
     let wait = RunOptions { wait: Some(Duration::from_secs(60)), idempotency_key: None };
-    client.begin_run(handle, &wanted, &wait).await.unwrap().run
+    client.begin_run(handle, &request, &wait).await.unwrap().run
 }
 
 #[test]
@@ -53,12 +53,12 @@ fn every_example_runs_offline_with_one_flag() {
         &["demo", "--practice"],
         &[("SERVICE_CHAT_RATE_LIMIT_IP", "0"), ("SERVICE_LOG", "off")],
     ));
-    let mut said = String::new();
+    let mut printed = String::new();
     let output = running.output.as_mut().unwrap();
-    while !said.ends_with("Serving until Ctrl-C.\n") {
-        assert!(output.read_line(&mut said).unwrap() > 0, "{said}");
+    while !printed.ends_with("Serving until Ctrl-C.\n") {
+        assert!(output.read_line(&mut printed).unwrap() > 0, "{printed}");
     }
-    let home = said.lines().find(|line| line.starts_with("http://")).unwrap();
+    let home = printed.lines().find(|line| line.starts_with("http://")).unwrap();
     let base = home.strip_suffix('/').unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -72,7 +72,7 @@ fn every_example_runs_offline_with_one_flag() {
             for prompt in client.workflow(handle).await.unwrap().chat.start_prompts {
                 let text = prompt["prompt"].as_str().unwrap();
                 assert!(
-                    ANSWERS.iter().any(|(of, asked, _)| (*of, *asked) == (handle, text)),
+                    ANSWERS.iter().any(|(of, question, _)| (*of, *question) == (handle, text)),
                     "{text} has no row"
                 );
             }
@@ -86,7 +86,7 @@ fn every_example_runs_offline_with_one_flag() {
         let invoice = run(&client, "invoice", json!({"text": text})).await;
         assert_eq!((&invoice.output["sound"], &invoice.output["tries"]), (&json!(true), &json!(1)));
         // As in the printed command.
-        assert!(said.contains("X-Token: practice-ci-0123456789"), "{said}");
+        assert!(printed.contains("X-Token: practice-ci-0123456789"), "{printed}");
         let headers = [("content-type", "application/json"), ("x-token", "practice-ci-0123456789")];
         let body = json!({"service": "shop", "version": "1.8.2", "by": "Ana"}).to_string();
         let called =
@@ -103,8 +103,9 @@ fn every_example_runs_offline_with_one_flag() {
                 clock.sleep(Duration::from_millis(20)).await;
             }
         };
-        let asked = kernel::timeout(&clock, Duration::from_secs(60), asking).await.expect("nothing is asked");
-        client.answer_run(&asked, "release", &json!({"approved": true})).await.unwrap();
+        let waiting =
+            kernel::timeout(&clock, Duration::from_secs(60), asking).await.expect("no run asks for input");
+        client.answer_run(&waiting, "release", &json!({"approved": true})).await.unwrap();
     });
     // Requests to the simulated services are printed.
     let shown = [
@@ -115,8 +116,8 @@ fn every_example_runs_offline_with_one_flag() {
         "[simulated] The deployer receives: {",
     ];
     let output = running.output.as_mut().unwrap();
-    while !shown.iter().all(|line| said.contains(line)) {
-        assert!(output.read_line(&mut said).unwrap() > 0, "{said}");
+    while !shown.iter().all(|line| printed.contains(line)) {
+        assert!(output.read_line(&mut printed).unwrap() > 0, "{printed}");
     }
     assert_eq!(running.stop().0, Some(0));
     // A second start in the same folder works.

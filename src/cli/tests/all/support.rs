@@ -59,11 +59,11 @@ impl Running {
 
     /// Stops it; returns its status and log.
     pub(crate) fn stop(mut self) -> (Option<i32>, String) {
-        self.tell(Signal::INT);
+        self.signal(Signal::INT);
         self.end()
     }
 
-    pub(crate) fn tell(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 

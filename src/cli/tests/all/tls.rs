@@ -10,21 +10,21 @@ fn file(folder: &tempfile::TempDir, name: &str) -> String {
     folder.path().join("data/tls").join(name).display().to_string()
 }
 
-fn made(folder: &tempfile::TempDir, arguments: &[&str]) -> String {
+fn dev_tls_output(folder: &tempfile::TempDir, arguments: &[&str]) -> String {
     let output = callboard(folder, &[&["dev-tls"], arguments].concat(), &[]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     text(&output.stdout)
 }
 
 #[test]
-fn a_service_speaks_tls_with_a_certificate_of_dev_tls() {
+fn a_service_serves_tls_with_a_dev_tls_certificate() {
     let folder = folder();
-    let told = made(&folder, &["--alias", "notes"]);
+    let output = dev_tls_output(&folder, &["--alias", "notes"]);
     for part in [
         "localhost, 127.0.0.1, ::1, apps.localhost, *.apps.localhost, notes.apps.localhost",
         "SERVICE_TLS_CERT=",
     ] {
-        assert!(told.contains(part), "{told}");
+        assert!(output.contains(part), "{output}");
     }
     for (name, mode) in
         [("authority.pem", 0o644), ("authority-key.pem", 0o600), ("cert.pem", 0o644), ("key.pem", 0o600)]
@@ -44,16 +44,16 @@ fn a_service_speaks_tls_with_a_certificate_of_dev_tls() {
     for host in ["localhost", "127.0.0.1"] {
         let url = format!("https://{host}:{port}");
         let trusted = [("SSL_CERT_FILE", authority.as_str())];
-        let asked = callboard(&folder, &["--api-url", &url, "workflow", "list"], &trusted).output().unwrap();
-        assert!(asked.status.success(), "{host}: {}", text(&asked.stderr));
+        let listed = callboard(&folder, &["--api-url", &url, "workflow", "list"], &trusted).output().unwrap();
+        assert!(listed.status.success(), "{host}: {}", text(&listed.stderr));
     }
     // A client that does not trust it fails.
     let url = format!("https://localhost:{port}");
     let nowhere = folder.path().join("none.pem");
     std::fs::write(&nowhere, "").unwrap();
     let trusted = [("SSL_CERT_FILE", nowhere.to_str().unwrap())];
-    let asked = callboard(&folder, &["--api-url", &url, "workflow", "list"], &trusted).output().unwrap();
-    assert_eq!(asked.status.code(), Some(4), "{}", text(&asked.stdout));
+    let listed = callboard(&folder, &["--api-url", &url, "workflow", "list"], &trusted).output().unwrap();
+    assert_eq!(listed.status.code(), Some(4), "{}", text(&listed.stdout));
 
     // A request without TLS gets a response; bytes of neither protocol close the connection.
     let mut plain = TcpStream::connect(&address).unwrap();
@@ -71,12 +71,12 @@ fn a_service_speaks_tls_with_a_certificate_of_dev_tls() {
 }
 
 #[test]
-fn an_authority_stays_the_same_for_later_certificates_of_its_domain() {
+fn an_authority_is_reused_for_later_certificates_of_its_domain() {
     let folder = folder();
-    made(&folder, &[]);
+    dev_tls_output(&folder, &[]);
     let read = |name: &str| std::fs::read_to_string(file(&folder, name)).unwrap();
     let (authority, cert, key) = (read("authority.pem"), read("cert.pem"), read("key.pem"));
-    made(&folder, &["--alias", "notes"]);
+    dev_tls_output(&folder, &["--alias", "notes"]);
     assert_eq!(read("authority.pem"), authority);
     assert!(read("cert.pem") != cert && read("key.pem") != key);
     // The authority may not sign for another domain, so a new one is created.
@@ -88,7 +88,7 @@ fn an_authority_stays_the_same_for_later_certificates_of_its_domain() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said() {
+fn unusable_aliases_and_files_are_reported() {
     let folder = folder();
     for alias in ["", "-a", "a.b", "A", "*"] {
         let argument = format!("--alias={alias}");
@@ -96,8 +96,8 @@ fn what_cannot_be_used_is_said() {
         assert_eq!(output.status.code(), Some(2), "{alias}: {}", text(&output.stderr));
     }
     let other = crate::support::folder();
-    made(&folder, &[]);
-    made(&other, &[]);
+    dev_tls_output(&folder, &[]);
+    dev_tls_output(&other, &[]);
     let (cert, key, foreign) = (file(&folder, "cert.pem"), file(&folder, "key.pem"), file(&other, "key.pem"));
     let missing = file(&folder, "missing.pem");
     let rows = [
@@ -114,8 +114,8 @@ fn what_cannot_be_used_is_said() {
     for (cert, key, reason) in rows {
         let variables = [("SERVICE_TLS_CERT", cert), ("SERVICE_TLS_KEY", key)];
         let output = callboard(&folder, &["serve"], &variables).output().unwrap();
-        let told = text(&output.stderr);
-        assert_eq!((output.status.code(), told.lines().count()), (Some(1), 1), "{told}");
-        assert!(told.contains(reason), "{told}");
+        let error = text(&output.stderr);
+        assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
+        assert!(error.contains(reason), "{error}");
     }
 }

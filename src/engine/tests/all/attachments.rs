@@ -8,7 +8,7 @@ use engine::ports::{AttachedFile, Attachments, Look, NewImage, Room, attachment_
 use parking_lot::Mutex;
 
 /// A file with its bytes, and the text that a node has stored.
-struct Kept {
+struct StoredFile {
     file: AttachedFile,
     bytes: Vec<u8>,
     text: Option<String>,
@@ -16,7 +16,7 @@ struct Kept {
 
 /// The attachments of the run's thread.
 #[derive(Clone, Default)]
-pub(crate) struct MemoryAttachments(Arc<Mutex<Vec<Kept>>>);
+pub(crate) struct MemoryAttachments(Arc<Mutex<Vec<StoredFile>>>);
 
 impl MemoryAttachments {
     /// Adds a file; returns its message part.
@@ -32,19 +32,19 @@ impl MemoryAttachments {
             size: u64::try_from(bytes.len()).unwrap(),
             look,
         };
-        files.push(Kept { file, bytes: bytes.to_vec(), text: None });
+        files.push(StoredFile { file, bytes: bytes.to_vec(), text: None });
         serde_json::json!({"type": kind.unwrap_or("file"), "attachment": id, "name": name, "mime_type": mime_type,
                            "size": bytes.len(), "digest": "00"})
     }
 
     /// Returns the texts that nodes have stored, in file order.
     pub(crate) fn texts(&self) -> Vec<Option<String>> {
-        self.0.lock().iter().map(|kept| kept.text.clone()).collect()
+        self.0.lock().iter().map(|stored| stored.text.clone()).collect()
     }
 
-    fn with<T>(&self, id: &str, read: impl FnOnce(&mut Kept) -> T) -> Result<T, NodeError> {
+    fn with<T>(&self, id: &str, read: impl FnOnce(&mut StoredFile) -> T) -> Result<T, NodeError> {
         let mut files = self.0.lock();
-        let found = files.iter_mut().find(|kept| kept.file.id == id);
+        let found = files.iter_mut().find(|stored| stored.file.id == id);
         found.map(read).ok_or_else(|| attachment_not_found(id))
     }
 }
@@ -52,19 +52,21 @@ impl MemoryAttachments {
 #[async_trait]
 impl Attachments for MemoryAttachments {
     async fn find(&self, ids: &[&str]) -> Result<Vec<AttachedFile>, NodeError> {
-        ids.iter().map(|id| self.with(id, |kept| kept.file.clone())).collect()
+        ids.iter().map(|id| self.with(id, |stored| stored.file.clone())).collect()
     }
 
     async fn bytes(&self, file: &AttachedFile, most: u64) -> Result<Vec<u8>, NodeError> {
-        self.with(&file.id, |kept| kept.bytes.iter().copied().take(usize::try_from(most).unwrap()).collect())
+        self.with(&file.id, |stored| {
+            stored.bytes.iter().copied().take(usize::try_from(most).unwrap()).collect()
+        })
     }
 
     async fn text(&self, file: &AttachedFile) -> Result<Option<String>, NodeError> {
-        self.with(&file.id, |kept| kept.text.clone())
+        self.with(&file.id, |stored| stored.text.clone())
     }
 
     async fn keep_text(&self, file: &AttachedFile, text: &str) -> Result<(), NodeError> {
-        self.with(&file.id, |kept| kept.text = Some(text.to_owned()))
+        self.with(&file.id, |stored| stored.text = Some(text.to_owned()))
     }
 
     async fn keep_image(&self, image: NewImage) -> Result<Option<String>, NodeError> {
@@ -78,7 +80,7 @@ impl Attachments for MemoryAttachments {
             size: u64::try_from(bytes.len()).unwrap(),
             look: Some(look),
         };
-        files.push(Kept { file, bytes, text: None });
+        files.push(StoredFile { file, bytes, text: None });
         Ok(Some(id))
     }
 

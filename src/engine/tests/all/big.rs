@@ -19,7 +19,7 @@ async fn a_chain_of_500_compiles_and_is_too_long_to_run() {
 }
 
 #[test]
-fn five_hundred_nodes_that_all_look_back_are_checked() {
+fn five_hundred_nodes_with_back_references_are_checked() {
     let name = |index: usize| format!("node_{index}");
     let back = |index: usize| template(&name(index), &format!("{{{{ results.{}.text }}}}", name(index - 1)));
     let mut nodes = vec![template(&name(0), "")];

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::ports::{graph, template};
 
 /// A small graph around a node.
-fn around(node: &Value) -> Value {
+fn graph_with(node: &Value) -> Value {
     let name = node["name"].as_str().unwrap();
     graph(
         json!([template("defaults", ""), node]),
@@ -21,16 +21,16 @@ fn fits(kind: &NodeType, node: &Value) -> bool {
     jsonschema::draft202012::new(&kind.whole_schema()).unwrap().is_valid(node)
 }
 
-fn is_taken(node: &Value) -> bool {
-    engine::check(&around(node)).is_ok()
+fn is_accepted(node: &Value) -> bool {
+    engine::check(&graph_with(node)).is_ok()
 }
 
 #[test]
-fn each_example_is_taken_and_fits_its_schema() {
+fn each_example_is_accepted_and_matches_its_schema() {
     for kind in CATALOGUE {
         let example = (kind.example)();
         assert_eq!(example["type"], json!(kind.name));
-        let problems = engine::check(&around(&example)).err();
+        let problems = engine::check(&graph_with(&example)).err();
         assert!(problems.is_none(), "{}: {problems:#?}", kind.name);
         assert!(fits(kind, &example), "{}", kind.name);
         for (name, value) in [
@@ -49,30 +49,30 @@ fn each_example_is_taken_and_fits_its_schema() {
         ] {
             let mut wrong = example.clone();
             wrong[name] = value;
-            assert!(!fits(kind, &wrong), "{} with {name}: the schema takes it", kind.name);
-            assert!(!is_taken(&wrong), "{} with {name}: the check takes it", kind.name);
+            assert!(!fits(kind, &wrong), "{} with {name}: the schema accepts it", kind.name);
+            assert!(!is_accepted(&wrong), "{} with {name}: the check accepts it", kind.name);
         }
         for required in kind.whole_schema()["required"].as_array().unwrap() {
             let mut wrong = example.clone();
             wrong.as_object_mut().unwrap().remove(required.as_str().unwrap());
             assert!(!fits(kind, &wrong), "{} without {required}", kind.name);
             // No edge can lead to a node without a name.
-            assert!(required == "name" || !is_taken(&wrong), "{} without {required}", kind.name);
+            assert!(required == "name" || !is_accepted(&wrong), "{} without {required}", kind.name);
         }
     }
 }
 
 /// Returns the members that the check knows, from its suggestion for an unknown member.
-fn known(kind: &NodeType) -> BTreeSet<String> {
+fn known_members(kind: &NodeType) -> BTreeSet<String> {
     let mut node = (kind.example)();
     node["zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"] = json!(1);
-    let problems = engine::check(&around(&node)).err().unwrap_or_default();
+    let problems = engine::check(&graph_with(&node)).err().unwrap_or_default();
     let suggestion = problems[0].suggestion.clone().unwrap();
     suggestion.trim_start_matches("allowed: ").split(", ").map(str::to_owned).collect()
 }
 
 #[test]
-fn a_schema_names_every_member_that_the_check_knows() {
+fn schemas_name_every_member_known_to_the_check() {
     for kind in CATALOGUE {
         let schema = kind.whole_schema();
         let mut named: BTreeSet<String> = schema["properties"].as_object().unwrap().keys().cloned().collect();
@@ -84,7 +84,7 @@ fn a_schema_names_every_member_that_the_check_knows() {
             _ => &[],
         };
         named.extend(later.iter().map(|name| (*name).to_owned()));
-        assert_eq!(named, known(kind), "{}", kind.name);
+        assert_eq!(named, known_members(kind), "{}", kind.name);
     }
 }
 
@@ -92,16 +92,20 @@ fn a_schema_names_every_member_that_the_check_knows() {
 fn each_type_is_described() {
     let mut names = BTreeSet::new();
     for kind in CATALOGUE {
-        assert!(names.insert(kind.name), "{} stands twice", kind.name);
+        assert!(names.insert(kind.name), "{} occurs twice", kind.name);
         assert!(kind.summary.ends_with('.') && !kind.summary.contains('\n'), "{}", kind.name);
         assert!(!kind.result.is_empty() && !kind.group.is_empty(), "{}", kind.name);
         for (name, property) in kind.whole_schema()["properties"].as_object().unwrap() {
-            let said = property.get("description").or(property.get("const")).and_then(Value::as_str);
+            let description = property.get("description").or(property.get("const")).and_then(Value::as_str);
             // These members are the usual model settings.
             if ["temperature", "max_tokens", "seed"].contains(&name.as_str()) {
                 continue;
             }
-            assert!(said.is_some_and(|said| !said.is_empty()), "{}.{name} is not described", kind.name);
+            assert!(
+                description.is_some_and(|description| !description.is_empty()),
+                "{}.{name} is not described",
+                kind.name
+            );
         }
     }
 }

@@ -71,7 +71,7 @@ fn suggestion(pointer: &str, value: Value) -> Option<String> {
 }
 
 #[test]
-fn a_good_graph_is_taken() {
+fn a_good_graph_is_accepted() {
     assert_eq!(problems(&good()), Vec::<String>::new());
     let graph = parse(&good()).unwrap();
     assert_eq!(graph.nodes[0].description.as_deref(), Some("greets"));
@@ -195,7 +195,7 @@ fn each_kind_of_problem_has_its_pointer_and_code() {
 }
 
 #[test]
-fn an_address_or_a_time_that_stands_there_as_it_is_is_looked_at() {
+fn literal_addresses_and_times_are_checked() {
     const ALL: [&str; 6] =
         ["example.com/x", "ftp://example.com", "https://", "", "no address", "{ inputs.url }"];
     let of = |node: Value| changed("/nodes/1", node);
@@ -209,8 +209,8 @@ fn an_address_or_a_time_that_stands_there_as_it_is_is_looked_at() {
             "webhook_send" => json!({"json": 1}),
             _ => json!({}),
         };
-        let own = [("name", "wait"), ("type", kind), (field, value)];
-        node.as_object_mut().unwrap().extend(own.map(|(name, value)| (name.to_owned(), json!(value))));
+        let members = [("name", "wait"), ("type", kind), (field, value)];
+        node.as_object_mut().unwrap().extend(members.map(|(name, value)| (name.to_owned(), json!(value))));
         of(node)
     };
     for (kind, field) in [
@@ -240,7 +240,7 @@ fn an_address_or_a_time_that_stands_there_as_it_is_is_looked_at() {
         }
     }
     assert_eq!(node("http_request", "url", "[[the address]]"), [""; 0]);
-    assert_eq!(node("mcp_call", "url", "[[the address]]"), ["/nodes/1/url url"], "which no secret fills");
+    assert_eq!(node("mcp_call", "url", "[[the address]]"), ["/nodes/1/url url"], "not filled by a secret");
     let unused = json!({"name": "wait", "type": "slack_message", "text": "x", "webhook_url": "[[w]]", "base_url": "x"});
     assert_eq!(of(unused), [""; 0]);
 
@@ -271,7 +271,7 @@ fn an_address_or_a_time_that_stands_there_as_it_is_is_looked_at() {
 }
 
 #[test]
-fn suggestions_say_what_to_write() {
+fn suggestions_contain_the_text_to_write() {
     let names: Vec<&str> = engine::nodes::CATALOGUE.iter().map(|kind| kind.name).collect();
     let known = format!("known types: {}", names.join(", "));
     for (pointer, value, expected) in [
@@ -298,7 +298,7 @@ fn suggestions_say_what_to_write() {
 }
 
 #[test]
-fn a_join_that_can_never_be_met_is_named() {
+fn an_unreachable_join_is_named() {
     let nodes = json!([template("a", ""), template("b", ""), template("c", "")]);
     let edges = json!([["START", "a"], {"from": ["a", "c"], "to": "b"}, ["b", "c"]]);
     assert_eq!(
@@ -308,7 +308,7 @@ fn a_join_that_can_never_be_met_is_named() {
 }
 
 #[test]
-fn twenty_mistakes_are_named_at_once_in_the_order_of_the_file() {
+fn twenty_mistakes_are_reported_at_once_in_file_order() {
     let document = json!({
         "format": "graph/9",
         "state": {"notes": {"merge": "apend"}},
@@ -367,7 +367,7 @@ fn twenty_mistakes_are_named_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn every_suggestion_says_something_that_can_be_written() {
+fn every_suggestion_can_be_written() {
     let document = json!({
         "format": "graph/1",
         "state": {"n": {"merge": "sum", "initial": "0"}},
@@ -419,7 +419,7 @@ const EXPECTED: [&str; 20] = [
 ];
 
 #[test]
-fn members_that_a_node_never_returns_are_refused() {
+fn members_that_a_node_never_returns_are_rejected() {
     let problems = |used: &str, on_error: &str| {
         let ask = json!({"name": "ask", "type": "llm", "model": "practice/reply", "user": "x", "on_error": on_error});
         let any = json!({"name": "any", "type": "set", "values": {"a": 1}});

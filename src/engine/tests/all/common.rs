@@ -35,7 +35,7 @@ async fn waits(retry: Value) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn waits_between_attempts_grow_as_the_retry_says() {
+async fn waits_between_attempts_grow_as_configured() {
     assert_eq!(waits(json!({"jitter": false})).await, [500, 1_000]);
     assert_eq!(
         waits(json!({"jitter": false, "max_attempts": 6, "initial_delay_seconds": 1, "backoff": 3,
@@ -55,7 +55,7 @@ async fn waits_between_attempts_grow_as_the_retry_says() {
 }
 
 #[tokio::test]
-async fn a_failure_that_would_come_again_is_not_tried_again() {
+async fn a_deterministic_failure_is_not_retried() {
     let mut node = template("a", "{{ inputs.x }}");
     node["retry"] = json!({"max_attempts": 5});
     let world = World::new();
@@ -64,7 +64,7 @@ async fn a_failure_that_would_come_again_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_wait_for_another_attempt_is_cut_short_by_a_failure_beside_it() {
+async fn a_failure_in_another_branch_ends_the_wait_for_a_retry() {
     let world = World::new().answers(&[], busy());
     let nodes = json!([
         ask("again", json!({"retry": {"initial_delay_seconds": 3600, "max_delay_seconds": 3600}})),
@@ -76,13 +76,13 @@ async fn a_wait_for_another_attempt_is_cut_short_by_a_failure_beside_it() {
     assert_eq!(
         (error.code, error.node.as_deref()),
         (ErrorCode::NodeTimeout, Some("bad")),
-        "not who was waiting"
+        "not the waiting one"
     );
     assert_eq!(world.clock.sleepers(), 0);
 }
 
 #[tokio::test]
-async fn on_error_says_where_a_failure_leads() {
+async fn on_error_chooses_the_next_node_after_a_failure() {
     let bad = |on_error: Value| {
         let mut node = template("bad", "{{ inputs.x }}");
         node["on_error"] = on_error;
@@ -110,7 +110,7 @@ async fn on_error_says_where_a_failure_leads() {
     assert_eq!(went_on["bad"]["error"]["code"], json!("node.failed"));
     assert!(went_on["bad"]["error"]["message"].as_str().unwrap().contains("inputs.x"));
     let diverted = ran(json!({"to": "rescue"})).await.unwrap();
-    assert_eq!(diverted["ran"], json!(["bad", "rescue"]), "its own edges are not followed");
+    assert_eq!(diverted["ran"], json!(["bad", "rescue"]), "the edges of the node are not followed");
     assert_eq!(diverted["rescue"], json!({"text": "node.failed"}));
 }
 
@@ -126,7 +126,7 @@ async fn on_error_may_lead_to_the_end() {
 }
 
 #[tokio::test]
-async fn a_join_is_not_met_by_a_node_that_leads_elsewhere() {
+async fn a_node_that_leads_elsewhere_does_not_complete_a_join() {
     let mut bad = template("bad", "{{ inputs.x }}");
     bad["on_error"] = json!({"to": "rescue"});
     let nodes = json!([bad, template("good", ""), template("join", ""), template("rescue", "r")]);
@@ -138,7 +138,7 @@ async fn a_join_is_not_met_by_a_node_that_leads_elsewhere() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_a_crash_left_open_is_made_again_or_counts_as_failed() {
+async fn an_attempt_interrupted_by_a_crash_is_repeated_or_failed() {
     for (on_unknown, calls) in [(json!(null), 1), (json!("retry"), 1), (json!("fail"), 0)] {
         let node = ask("a", json!({"on_unknown": on_unknown, "state": {}}));
         let nodes = json!([
@@ -159,7 +159,7 @@ async fn an_attempt_that_a_crash_left_open_is_made_again_or_counts_as_failed() {
         assert_eq!(
             rows.len(),
             usize::from(calls == 0),
-            "only what must not be done twice is noted before it begins"
+            "only steps that must not be repeated are recorded before they start"
         );
         let again = World::new().recorded(recorded(&rows));
         again.run(&graph).await.unwrap();
@@ -171,7 +171,7 @@ async fn an_attempt_that_a_crash_left_open_is_made_again_or_counts_as_failed() {
 }
 
 #[tokio::test]
-async fn what_only_waited_or_had_others_inside_goes_on_in_its_next_life_whatever_on_unknown_says() {
+async fn waits_and_containers_continue_after_a_crash_for_every_on_unknown() {
     for policy in ["fail", "ask"] {
         let mut wait = delay("wait", 3_600);
         let mut each = json!({"name": "each", "type": "for_each", "items": [1],
@@ -197,12 +197,12 @@ async fn what_only_waited_or_had_others_inside_goes_on_in_its_next_life_whatever
 }
 
 #[tokio::test]
-async fn somebody_is_asked_about_an_attempt_that_a_crash_left_open() {
+async fn an_attempt_interrupted_by_a_crash_asks_a_question() {
     for (answer, calls, end) in [("retry", 1, "fine"), ("fail", 0, "node.outcome_unknown")] {
         let node = ask("a", json!({"on_unknown": "ask", "on_error": "continue", "state": {}}));
-        let said = "{{ results.a.error.code if results.a.error is defined else 'fine' }}";
+        let reply_text = "{{ results.a.error.code if results.a.error is defined else 'fine' }}";
         let graph =
-            plan(&graph(json!([node, reply("after", said)]), json!([["START", "a"], ["a", "after"]])));
+            plan(&graph(json!([node, reply("after", reply_text)]), json!([["START", "a"], ["a", "after"]])));
         let first = World::new().answers(&["x"], Ok(()));
         let run = first.begin(&graph);
         settle().await;
@@ -215,10 +215,13 @@ async fn somebody_is_asked_about_an_attempt_that_a_crash_left_open() {
         settle().await;
         run.drop_it();
         settle().await;
-        let asked = asking.journal.rows.lock().clone();
-        assert_eq!((asked.len(), asked[0].question.as_ref().unwrap().key.as_str()), (1, "unknown:a"));
+        let question_rows = asking.journal.rows.lock().clone();
+        assert_eq!(
+            (question_rows.len(), question_rows[0].question.as_ref().unwrap().key.as_str()),
+            (1, "unknown:a")
+        );
         assert_eq!(asking.activity.idle(), None, "dropped, it waits for nothing");
-        rows.extend(asked);
+        rows.extend(question_rows);
         let again = World::new().recorded(recorded(&rows));
         again.answers.give("a.1~1", json!(answer));
         again.run(&graph).await.unwrap();
@@ -236,7 +239,7 @@ async fn somebody_is_asked_about_an_attempt_that_a_crash_left_open() {
 }
 
 #[tokio::test]
-async fn a_patch_changes_the_state_before_its_step_and_what_is_recorded_does_not_run_again() {
+async fn a_patch_changes_the_state_before_its_step_and_repeats_no_recorded_step() {
     let counting = |name: &str| {
         let mut node = template(name, "{{ state.n }}");
         node["state"] = json!({"n": 1});
@@ -271,7 +274,7 @@ async fn a_patch_changes_the_state_before_its_step_and_what_is_recorded_does_not
 }
 
 #[tokio::test]
-async fn a_limit_counts_from_the_first_start_where_that_is_known() {
+async fn a_timeout_counts_from_the_first_known_start() {
     let slow = json!({"name": "d", "type": "delay", "seconds": 100, "timeout_seconds": 10});
     let graph = plan(&alone(&slow));
     let first = World::new();
@@ -282,14 +285,14 @@ async fn a_limit_counts_from_the_first_start_where_that_is_known() {
     again.clock.advance(std::time::Duration::from_secs(9));
     let run = again.begin(&graph);
     settle().await;
-    assert!(!run.over());
+    assert!(!run.has_ended());
     again.clock.advance(std::time::Duration::from_secs(1));
     settle().await;
     assert_eq!(run.end().await.unwrap_err().code, ErrorCode::NodeTimeout);
 }
 
 #[tokio::test]
-async fn a_pure_result_is_kept_and_a_failure_is_not() {
+async fn only_successful_pure_results_are_cached() {
     let mut node = json!({"name": "a", "type": "transform", "path": "$.n", "input": "{{ inputs }}", "cache_seconds": 60});
     let world = World::new().inputs(json!({"n": 1}));
     for _ in 0..3 {
@@ -309,7 +312,7 @@ async fn a_pure_result_is_kept_and_a_failure_is_not() {
 }
 
 #[tokio::test]
-async fn attempts_and_their_times_stand_in_the_rows() {
+async fn rows_contain_attempts_and_their_times() {
     let world = World::new().answers(&["half"], busy()).answers(&["ok"], Ok(()));
     world.run(&plan(&alone(&ask("a", json!({"retry": {"jitter": false}}))))).await.unwrap();
     let rows = world.journal.rows.lock();

@@ -61,7 +61,7 @@ fn nodes_are_compared_field_by_field() {
 }
 
 #[test]
-fn edges_are_the_same_when_they_come_from_the_same_nodes() {
+fn edges_are_matched_by_their_source_nodes() {
     assert_eq!(
         changed(|graph| {
             graph["edges"][1]["else"] = json!("END");
@@ -89,7 +89,7 @@ fn edges_are_the_same_when_they_come_from_the_same_nodes() {
 }
 
 #[test]
-fn the_parts_of_the_graph_and_the_config_are_compared_too() {
+fn graph_parts_and_config_are_compared_too() {
     assert_eq!(
         changed(|graph| {
             graph["inputs"] = json!({"type": "object"});
@@ -168,7 +168,7 @@ fn node<'a>(graph: &'a Value, name: &str) -> Option<&'a Map<String, Value>> {
 
 proptest! {
     #[test]
-    fn nothing_differs_from_itself_and_something_from_anything_else(a in any_graph(), b in any_graph()) {
+    fn a_diff_is_empty_only_for_equal_graphs(a in any_graph(), b in any_graph()) {
         prop_assert_eq!(diff(&a, &a), []);
         prop_assert_eq!(diff(&a, &b).is_empty(), a == b, "{:?}", diff(&a, &b));
         // The same locations differ in the other direction.
@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn every_field_that_differs_is_listed_and_no_other(a in any_graph(), b in any_graph()) {
+    fn exactly_the_differing_fields_are_listed(a in any_graph(), b in any_graph()) {
         let changes = diff(&a, &b);
         for index in 0..5 {
             let name = format!("n{index}");
@@ -184,11 +184,11 @@ proptest! {
             match (node(&a, &name), node(&b, &name)) {
                 (Some(before), Some(after)) => {
                     for field in ["f0", "f1", "f2"] {
-                        let told = of_node.iter().find(|change| change.field.as_deref() == Some(field));
-                        prop_assert_eq!(told.is_some(), before.get(field) != after.get(field));
-                        if let Some(told) = told {
-                            prop_assert_eq!(&told.before, before.get(field).unwrap_or(&Value::Null));
-                            prop_assert_eq!(&told.after, after.get(field).unwrap_or(&Value::Null));
+                        let listed = of_node.iter().find(|change| change.field.as_deref() == Some(field));
+                        prop_assert_eq!(listed.is_some(), before.get(field) != after.get(field));
+                        if let Some(listed) = listed {
+                            prop_assert_eq!(&listed.before, before.get(field).unwrap_or(&Value::Null));
+                            prop_assert_eq!(&listed.after, after.get(field).unwrap_or(&Value::Null));
                         }
                     }
                 }

@@ -38,7 +38,7 @@ async fn integers_of_64_bits_and_decimals_keep_their_value() {
 }
 
 #[tokio::test]
-async fn numbers_that_would_be_rounded_fail_the_node_and_are_named() {
+async fn numbers_that_would_be_rounded_are_named_and_fail_the_node() {
     for (node, named) in [
         (set("{{ 9223372036854775807 * 10 }}"), "92233720368547758070"),
         (set("{{ 123456789012345678901234 }}"), "123456789012345678901234"),

@@ -17,7 +17,7 @@ fn example(name: &str) -> Value {
 }
 
 #[test]
-fn every_example_is_taken() {
+fn every_example_is_accepted() {
     let mut count = 0;
     let mut paths = vec![root().join("examples")];
     while let Some(path) = paths.pop() {
@@ -39,7 +39,7 @@ fn every_example_is_taken() {
 }
 
 #[tokio::test]
-async fn slow_count_counts() {
+async fn slow_count_counts_with_pauses() {
     let world = World::new().inputs(json!({"count": 4}));
     let output = world.run(&plan(&example("slow-count"))).await;
     assert_eq!(output, Ok(json!({"reply": "1 2 3 4 "})));
@@ -50,7 +50,7 @@ async fn slow_count_counts() {
 }
 
 #[tokio::test]
-async fn document_summary_reads_its_pieces_and_makes_one_of_them() {
+async fn document_summary_summarises_its_pieces_into_one_text() {
     let text: Vec<String> = (1..=9).map(|n| format!("Paragraph {n}.")).collect();
     let world = World::new().inputs(json!({"text": text.join("\n\n")})).config("model", json!("test/x"));
     let world = world.answers(&["First."], Ok(())).answers(&["Second."], Ok(())).answers(&["Third."], Ok(()));
@@ -59,15 +59,15 @@ async fn document_summary_reads_its_pieces_and_makes_one_of_them() {
     assert_eq!(output, json!({"reply": notes, "pieces": 3, "errors": []}));
     assert_eq!(world.sink.text(), notes);
     assert_eq!(*world.sink.aside.lock(), ["Reading 3 pieces …"]);
-    let asked = world.model.requests.lock().clone();
-    assert!(asked[2].messages[1].content.ends_with("Paragraph 9."));
+    let requests = world.model.requests.lock().clone();
+    assert!(requests[2].messages[1].content.ends_with("Paragraph 9."));
     let nothing = World::new().inputs(json!({"message": " \n\n "})).config("model", json!("test/x"));
     let error = nothing.run(&plan(&example("document-summary"))).await.unwrap_err();
     assert_eq!(error.message, "No piece of the text could be summarised.");
 }
 
 #[tokio::test]
-async fn support_triage_takes_its_branch_and_writes_again_until_it_is_good() {
+async fn support_triage_takes_its_branch_and_rewrites_until_the_answer_passes() {
     let triage = plan(&example("support-triage"));
     let world = World::new()
         .inputs(json!({"message": "Money back!"}))
@@ -82,8 +82,8 @@ async fn support_triage_takes_its_branch_and_writes_again_until_it_is_good() {
     assert_eq!(output, json!({"reply": "In five days.", "kind": "refund", "urgent": true, "tries": 2}));
     assert_eq!(world.sink.text(), "In five days.");
     assert_eq!(world.sink.aside.lock().len(), 1);
-    let asked = world.model.requests.lock();
-    let again = &asked[4].messages[0].content;
+    let requests = world.model.requests.lock();
+    let again = &requests[4].messages[0].content;
     assert!(
         again.contains("five days") && again.contains("Tone: calm.") && again.contains("Mind: Be kind."),
         "{again}"
@@ -91,7 +91,7 @@ async fn support_triage_takes_its_branch_and_writes_again_until_it_is_good() {
 }
 
 #[tokio::test]
-async fn support_triage_ends_although_nothing_is_good_enough() {
+async fn support_triage_ends_although_no_answer_passes() {
     let mut world = World::new().inputs(json!({"message": "?"})).config("model", json!("test/x"));
     world = world.answers(&[r#"{"kind": "question", "urgent": false}"#], Ok(())).answers(&["dry"], Ok(()));
     for _ in 0..3 {
@@ -104,7 +104,7 @@ async fn support_triage_ends_although_nothing_is_good_enough() {
 }
 
 #[test]
-fn the_examples_of_the_page_are_taken() {
+fn the_examples_of_the_page_are_accepted() {
     let page = std::fs::read_to_string(root().join("docs/WORKFLOWS.md")).unwrap();
     // Other tests cover the catalogue's examples.
     let (page, _) = page.split_once("\n## Catalogue\n").unwrap();

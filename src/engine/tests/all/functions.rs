@@ -39,7 +39,7 @@ fn clocked() -> Value {
 }
 
 #[tokio::test]
-async fn the_clock_stands_still_within_a_step_and_a_resumed_run_sees_the_same() {
+async fn the_clock_is_fixed_within_a_step_and_equal_after_a_resume() {
     let graph = plan(&clocked());
     let world = World::new();
     let run = world.begin(&graph);
@@ -60,9 +60,9 @@ async fn the_clock_stands_still_within_a_step_and_a_resumed_run_sees_the_same() 
     let rows = world.journal.rows.lock().clone();
     for crash in 0..=rows.len() {
         let again = World::new().recorded(recorded(&rows[..crash]));
-        // The run resumes a day later, unless the wait is not over.
-        let over = rows[..crash].iter().any(|row| row.node == "second");
-        again.clock.advance(Duration::from_secs(if over { 86_400 } else { 0 }));
+        // The run resumes a day later, unless the wait is not has_ended.
+        let has_ended = rows[..crash].iter().any(|row| row.node == "second");
+        again.clock.advance(Duration::from_secs(if has_ended { 86_400 } else { 0 }));
         let run = again.begin(&graph);
         settle().await;
         again.clock.advance(Duration::from_secs(5_400));
@@ -74,7 +74,7 @@ async fn the_clock_stands_still_within_a_step_and_a_resumed_run_sees_the_same() 
 }
 
 #[tokio::test]
-async fn where_an_identifier_would_have_no_place_it_is_refused() {
+async fn uuid_is_rejected_in_conditions_and_prompts() {
     let branch = graph(
         json!([template("t", "x")]),
         json!([{"from": "START", "cases": [{"when": "uuid() == ''", "to": "t"}], "else": "END"}, ["t", "END"]]),
@@ -84,7 +84,7 @@ async fn where_an_identifier_would_have_no_place_it_is_refused() {
 }
 
 #[tokio::test]
-async fn state_and_sub_workflows_have_them_too() {
+async fn state_and_sub_workflows_have_the_functions_too() {
     let mut inner = alone(&set("in", json!({"x": "{{ uuid() }} {{ now() }}"})));
     inner["output"] = json!("{{ results.in.x }}");
     let mut node = json!({"name": "call", "type": "sub_workflow", "workflow": "w", "inputs": {}});
@@ -101,7 +101,7 @@ async fn state_and_sub_workflows_have_them_too() {
 }
 
 #[tokio::test]
-async fn steps_that_a_run_repeats_keep_their_clock_and_their_identifiers() {
+async fn repeated_steps_keep_their_clock_and_identifiers() {
     let same = json!({"at": "{{ now() }}", "id": "{{ uuid() }}"});
     let mut nodes = vec![set("one", same.clone()), set("two", same.clone()), set("three", same)];
     nodes[0]["state"] = json!({"ids": "{{ uuid() }}"});
@@ -131,7 +131,7 @@ async fn steps_that_a_run_repeats_keep_their_clock_and_their_identifiers() {
 }
 
 #[tokio::test]
-async fn each_visit_in_a_loop_has_identifiers_of_its_own() {
+async fn each_visit_in_a_loop_has_distinct_identifiers() {
     let mut node = set("one", json!({"id": "{{ uuid() }}"}));
     node["state"] = json!({"ids": ["{{ uuid() }}", "{{ results.one.id }}"]});
     let back =

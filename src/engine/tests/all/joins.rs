@@ -42,7 +42,7 @@ fn warned(graph: &Value) -> Vec<String> {
 }
 
 #[test]
-fn joins_of_different_branches_are_refused() {
+fn joins_of_different_branches_are_rejected() {
     assert_eq!(problems(&exclusive()), ["/edges/2/from never_met"]);
     let problem = check(&exclusive()).err().unwrap().remove(0);
     assert_eq!(
@@ -60,7 +60,7 @@ fn joins_of_different_branches_are_refused() {
 }
 
 #[test]
-fn joins_that_a_choice_can_lead_past_are_warned_about() {
+fn joins_that_a_choice_can_bypass_have_a_warning() {
     assert_eq!(
         (problems(&optional()), warned(&optional())),
         (vec![], vec!["/edges/3/from may_not_be_met".into()])
@@ -83,7 +83,7 @@ fn joins_that_a_choice_can_lead_past_are_warned_about() {
 }
 
 #[test]
-fn joins_that_every_run_meets_are_not_warned_about() {
+fn joins_that_every_run_meets_have_no_warning() {
     let names = ["a", "b", "c", "d", "e"];
     let join = json!({"from": ["b", "c"], "to": "d"});
     for (edges, what) in [
@@ -111,28 +111,28 @@ fn joins_that_every_run_meets_are_not_warned_about() {
 async fn a_run_with_an_unmet_join_has_a_warning() {
     for (go, warning) in [(true, None), (false, Some("a join was not met: 'c' finished, 'b' did not"))] {
         let world = World::new().inputs(json!({"go": go}));
-        let begun = world.begin(&plan(&optional()));
+        let run = world.begin(&plan(&optional()));
         settle().await;
-        let completed = begun.completed().await.unwrap();
-        let said = completed.warning.map(|warning| (warning.code, warning.message, warning.node));
+        let completed = run.completed().await.unwrap();
+        let details = completed.warning.map(|warning| (warning.code, warning.message, warning.node));
         let expected = warning.map(|text| (ErrorCode::RunIncomplete, text.to_owned(), Some("d".to_owned())));
-        assert_eq!(said, expected, "go: {go}");
+        assert_eq!(details, expected, "go: {go}");
     }
 }
 
 #[tokio::test]
-async fn a_run_of_which_no_branch_reaches_end_has_a_warning() {
+async fn a_run_without_a_branch_that_reaches_end_has_a_warning() {
     let edges =
         json!([["START", "a"], {"from": "a", "cases": [{"when": "inputs.go", "to": "b"}]}, ["b", "END"]]);
     let dead_end = json!([["START", "a"], ["a", "b"]]);
     for (edges, go, warned) in [(&edges, false, true), (&edges, true, false), (&dead_end, true, false)] {
         let world = World::new().inputs(json!({"go": go}));
-        let begun = world.begin(&plan(&graph(nodes(&["a", "b"]), edges.clone())));
+        let run = world.begin(&plan(&graph(nodes(&["a", "b"]), edges.clone())));
         settle().await;
-        let warning = begun.completed().await.unwrap().warning;
-        let said = warning.map(|warning| (warning.message, warning.node));
+        let warning = run.completed().await.unwrap().warning;
+        let details = warning.map(|warning| (warning.message, warning.node));
         let expected = ("no branch of the graph reached END".to_owned(), Some("a".to_owned()));
-        assert_eq!(said, warned.then_some(expected));
+        assert_eq!(details, warned.then_some(expected));
     }
 }
 
@@ -144,15 +144,15 @@ async fn the_warning_of_a_sub_workflow_survives_a_crash() {
     ]);
     let outer = plan(&graph(outer, json!([["START", "inner"], ["inner", "last"], ["last", "END"]])));
     let world = World::new().workflow("inner", &optional());
-    let begun = world.begin(&outer);
+    let run = world.begin(&outer);
     settle().await;
-    let first = begun.completed().await.unwrap().warning.unwrap();
+    let first = run.completed().await.unwrap().warning.unwrap();
     assert_eq!((first.code, first.node.as_deref()), (ErrorCode::RunIncomplete, Some("inner/d")));
     let rows = world.journal.rows.lock().clone();
     let resumed = World::new().workflow("inner", &optional()).recorded(recorded(&rows));
-    let begun = resumed.begin(&outer);
+    let run = resumed.begin(&outer);
     settle().await;
-    assert_eq!(begun.completed().await.unwrap().warning, Some(first));
+    assert_eq!(run.completed().await.unwrap().warning, Some(first));
 }
 
 proptest! {
@@ -177,8 +177,8 @@ proptest! {
         let found = compile(&parse(&graph).unwrap()).ok().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let ended = runtime.block_on(async {
-            let begun = World::new().inputs(json!({"go": go})).begin(&std::sync::Arc::new(found));
-            begun.completed().await
+            let run = World::new().inputs(json!({"go": go})).begin(&std::sync::Arc::new(found));
+            run.completed().await
         });
         // Loops without an exit end at the limit.
         let Ok(completed) = ended else { return Ok(()) };

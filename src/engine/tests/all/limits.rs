@@ -21,7 +21,7 @@ fn half() -> Value {
 }
 
 #[tokio::test]
-async fn a_result_over_8_mib_is_refused() {
+async fn a_result_over_8_mib_is_rejected() {
     let two =
         json!({"name": "n", "type": "set", "values": {"a": "{{ inputs.half }}", "b": "{{ inputs.half }}"}});
     let text = template("n", "{{ inputs.half }}{{ inputs.half }}");
@@ -39,7 +39,7 @@ async fn a_result_over_8_mib_is_refused() {
 }
 
 #[tokio::test]
-async fn an_output_over_8_mib_is_refused() {
+async fn an_output_over_8_mib_is_rejected() {
     let mut graph = graph(
         json!([template("a", "{{ inputs.half }}"), template("b", "{{ inputs.half }}")]),
         json!([["START", "a"], ["START", "b"], ["a", "END"], ["b", "END"]]),
@@ -55,7 +55,7 @@ async fn an_output_over_8_mib_is_refused() {
 }
 
 #[tokio::test]
-async fn a_result_too_deep_for_the_journal_is_refused() {
+async fn a_result_too_deep_for_the_journal_is_rejected() {
     let values = json!({"in": "{{ results.n if results.n is defined else 0 }}"});
     let nodes = json!([{"name": "n", "type": "set", "values": values}]);
     let grow = graph(nodes, json!([["START", "n"], ["n", "n"]]));
@@ -67,14 +67,14 @@ async fn a_result_too_deep_for_the_journal_is_refused() {
 }
 
 #[tokio::test]
-async fn a_run_is_over_at_its_deadline() {
+async fn a_run_ends_at_its_deadline() {
     let mut world = World::new();
     world.deadline = Some(noon() + TimeDelta::seconds(5));
     let run = world.begin(&plan(&alone(&delay("d", 60))));
     settle().await;
     world.clock.advance(Duration::from_millis(4_999));
     settle().await;
-    assert!(!run.over());
+    assert!(!run.has_ended());
     world.clock.advance(Duration::from_millis(1));
     settle().await;
     let error = run.end().await.unwrap_err();
@@ -87,7 +87,7 @@ async fn a_run_is_over_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn no_more_nodes_at_the_same_time_than_allowed() {
+async fn concurrent_nodes_are_limited() {
     let names: Vec<String> = (0..40).map(|index| format!("n{index}")).collect();
     let nodes: Vec<Value> = names.iter().map(|name| delay(name, 1)).collect();
     let edges: Vec<Value> = names.iter().map(|name| json!(["START", name])).collect();
@@ -101,7 +101,7 @@ async fn no_more_nodes_at_the_same_time_than_allowed() {
         settle().await;
         assert_eq!(world.clock.sleepers(), allowed.unwrap_or(32));
         let mut waited = 0;
-        while !run.over() {
+        while !run.has_ended() {
             assert!(world.clock.sleepers() <= allowed.unwrap_or(32));
             world.clock.advance(Duration::from_secs(1));
             settle().await;
@@ -117,7 +117,7 @@ async fn no_more_nodes_at_the_same_time_than_allowed() {
 }
 
 #[tokio::test]
-async fn inputs_have_to_fit_their_schema() {
+async fn inputs_must_match_their_schema() {
     let mut graph = graph(json!([template("a", "")]), json!([["START", "a"]]));
     graph["inputs"] =
         json!({"type": "object", "required": ["order"], "properties": {"order": {"type": "string"}}});

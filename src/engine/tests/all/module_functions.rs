@@ -28,7 +28,7 @@ fn metrics() -> Arc<Plan> {
 }
 
 #[tokio::test]
-async fn a_function_is_called_with_its_module_named_with_or_without_extension() {
+async fn a_module_is_named_with_or_without_its_extension() {
     let (plan, sandbox) = (metrics(), sandbox());
     for (module, args, expected) in [
         ("metrics", json!({"text": "a"}), json!({"n": 1, "text": "a"})),
@@ -79,15 +79,15 @@ async fn the_functions_of_all_modules_are_listed() {
 
 /// A module that never ends delays only callers that name it.
 #[tokio::test]
-async fn only_named_modules_are_loaded_and_only_once() {
+async fn named_modules_alone_are_loaded_once() {
     let plan = with_modules(
         &json!({"good.py": "def score(context):\n    return 1\n", "hangs.py": "while True:\n    pass\n"}),
     );
     let clock = SystemClock::new();
-    let begun = clock.monotonic();
+    let start = clock.monotonic();
     let found = plan.functions_of(&["good"], &sandbox()).await.unwrap();
     assert_eq!((&found["good.py"][..], &found["hangs.py"][..]), (&["score".to_owned()][..], &[][..]));
-    let took = clock.monotonic() - begun;
+    let took = clock.monotonic() - start;
     assert!(took < Duration::from_secs(3), "{took:?}: the limit of a module");
     let closed = sandbox::Sandbox::new(sandbox::Options::new("/nonexistent".into()));
     assert_eq!(plan.functions_of(&["good.py"], &closed).await.unwrap()["good.py"], ["score"]);
@@ -95,7 +95,7 @@ async fn only_named_modules_are_loaded_and_only_once() {
 }
 
 #[test]
-fn a_module_is_found_by_one_name_only() {
+fn a_module_has_exactly_one_name() {
     let plan = with_modules(&json!({"a.py": "", "a.js": "", "b.py": ""}));
     assert!(plan.function("b", "f").is_ok() && plan.function("a.js", "f").is_ok());
     for (module, expected) in

@@ -12,7 +12,7 @@ use serde_json::json;
 pub(crate) struct MemoryOutput {
     /// `node` and piece.
     pub(crate) pieces: Mutex<Vec<(String, String)>>,
-    said: Mutex<String>,
+    sent: Mutex<String>,
     /// Progress and notices.
     pub(crate) aside: Mutex<Vec<String>>,
     /// Whether key lookups never end.
@@ -22,7 +22,7 @@ pub(crate) struct MemoryOutput {
 impl MemoryOutput {
     /// All messages, `|` between them.
     pub(crate) fn text(&self) -> String {
-        self.said.lock().clone()
+        self.sent.lock().clone()
     }
 }
 
@@ -30,7 +30,7 @@ impl MemoryOutput {
 impl Output for MemoryOutput {
     async fn text(&self, node: &str, piece: &str) {
         self.pieces.lock().push((node.to_owned(), piece.to_owned()));
-        self.said.lock().push_str(piece);
+        self.sent.lock().push_str(piece);
         tokio::task::yield_now().await;
     }
 
@@ -41,14 +41,14 @@ impl Output for MemoryOutput {
     }
 
     async fn undo(&self, _node: &str, parts: &[Undone]) {
-        let mut said = self.said.lock();
+        let mut sent = self.sent.lock();
         for part in parts {
             let left = match part {
-                Undone::Text(bytes) => said.len() - bytes,
-                Undone::Message(bytes) => said.strip_suffix('|').unwrap_or(&said).len() - bytes,
-                Undone::Item => said.rfind('<').unwrap(),
+                Undone::Text(bytes) => sent.len() - bytes,
+                Undone::Message(bytes) => sent.strip_suffix('|').unwrap_or(&sent).len() - bytes,
+                Undone::Item => sent.rfind('<').unwrap(),
             };
-            said.truncate(left);
+            sent.truncate(left);
         }
     }
 
@@ -62,11 +62,11 @@ impl Output for MemoryOutput {
         let body = item.body.map(|body| serde_json::to_string(&body).unwrap());
         let key = item.key.map(|key| format!("{key}: ")).unwrap_or_default();
         let more = if item.more { " …" } else { "" };
-        self.said.lock().push_str(&format!("<{key}{}{more}>", body.unwrap_or_default()));
+        self.sent.lock().push_str(&format!("<{key}{}{more}>", body.unwrap_or_default()));
     }
 
     async fn new_message(&self) {
-        self.said.lock().push('|');
+        self.sent.lock().push('|');
     }
 
     async fn immediate(&self, event: ImmediateEvent) {

@@ -75,17 +75,17 @@ fn good() -> Value {
 }
 
 /// Collects JSON pointers to every value in a document.
-pub(crate) fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+pub(crate) fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                places(item, &format!("{at}/{index}"), found);
+                pointers(item, &format!("{at}/{index}"), found);
             }
         }
         Value::Object(members) => {
             for (name, member) in members {
-                places(member, &format!("{at}/{name}"), found);
+                pointers(member, &format!("{at}/{name}"), found);
             }
         }
         _ => {}
@@ -111,7 +111,7 @@ proptest! {
         let mut document = good();
         for (place, value) in changes {
             let mut found = Vec::new();
-            places(&document, "", &mut found);
+            pointers(&document, "", &mut found);
             let place = place.get(&found);
             if let Some(at) = document.pointer_mut(place) {
                 *at = value;

@@ -22,7 +22,7 @@ async fn filled(text: &str) -> Result<Value, engine::RunError> {
 }
 
 #[tokio::test]
-async fn a_prompt_is_filled_once() {
+async fn a_prompt_is_rendered_once() {
     for (text, expected) in [
         ("{{ config.prompts.greet.text }}", "Good day, Ada at 3."),
         ("{{ config.prompts.plain.text }}", "As it stands."),
@@ -35,14 +35,14 @@ async fn a_prompt_is_filled_once() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_cannot_be_filled_fails_who_uses_it() {
+async fn an_unrenderable_prompt_fails_the_node_that_uses_it() {
     let error = filled("{{ config.prompts.bad.text }}").await.unwrap_err();
     assert_eq!((error.code, error.node.as_deref()), (ErrorCode::NodeFailed, Some("n")));
     assert!(error.message.contains("the prompt 'bad'") && error.message.contains("inputs.nobody"), "{error}");
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_read_often_is_filled_once() {
+async fn a_frequently_read_prompt_is_rendered_once() {
     // Filling it each time would take a billion steps.
     let often =
         "{% for i in range(9000) %}{% if config.prompts.long.text != 'done' %}x{% endif %}{% endfor %}ok";

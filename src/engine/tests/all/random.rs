@@ -21,15 +21,15 @@ const CRASHES: usize = 24;
 
 /// The number of cases, unless `PROPTEST_CASES` is set.
 fn cases(usual: u32) -> ProptestConfig {
-    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig { cases: asked.unwrap_or(usual), ..ProptestConfig::default() }
+    let configured = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig { cases: configured.unwrap_or(usual), ..ProptestConfig::default() }
 }
 
 struct Ran {
     end: Result<Value, RunError>,
     text: String,
     rows: Vec<StepRecord>,
-    asked: BTreeSet<String>,
+    called: BTreeSet<String>,
 }
 
 /// Runs a graph after these earlier rows. `answers` seeds the answers, and `timing` their order.
@@ -40,7 +40,7 @@ fn run(plan: &Arc<Plan>, answers: u64, timing: u64, rows: &[StepRecord]) -> Ran 
     world.models = models::Models::default().with("say", oracle.clone());
     let end = runtime.block_on(world.run(plan));
     let rows = world.journal.rows.lock().clone();
-    Ran { end, text: world.sink.text(), rows, asked: oracle.asked() }
+    Ran { end, text: world.sink.text(), rows, called: oracle.called() }
 }
 
 fn world(timing: u64, rows: &[StepRecord]) -> World {
@@ -63,7 +63,7 @@ type Ended = BTreeMap<(String, u32, u32), String>;
 ///
 /// Skips steps inside a failed attempt: which of them still finish depends on timing.
 fn ended(rows: &[StepRecord]) -> Ended {
-    let said = |row: &StepRecord| match &row.outcome {
+    let outcome = |row: &StepRecord| match &row.outcome {
         StepOutcome::Started => None,
         StepOutcome::Succeeded { result, .. } => Some(result.clone()),
         StepOutcome::Failed { error, .. } => Some(error.to_string()),
@@ -83,8 +83,8 @@ fn ended(rows: &[StepRecord]) -> Ended {
     rows.iter()
         .filter(|row| !failed.iter().any(|outer| inside(row, outer)))
         .filter_map(|row| {
-            let told = format!("{} {:?} {}", row.step, row.input_digest, said(row)?);
-            Some(((row.node.clone(), row.visit, row.attempt), told))
+            let line = format!("{} {:?} {}", row.step, row.input_digest, outcome(row)?);
+            Some(((row.node.clone(), row.visit, row.attempt), line))
         })
         .collect()
 }
@@ -105,7 +105,7 @@ proptest! {
     #![proptest_config(cases(64))]
 
     #[test]
-    fn a_graph_is_refused_with_reasons_or_comes_to_an_end(graph in wild_graph(), answers: u64) {
+    fn a_graph_is_rejected_with_reasons_or_ends(graph in wild_graph(), answers: u64) {
         match engine::check(&graph) {
             Err(problems) => {
                 prop_assert!(!problems.is_empty());
@@ -130,7 +130,7 @@ proptest! {
     #![proptest_config(cases(24))]
 
     #[test]
-    fn timing_changes_nothing(graph in random_graph(), answers: u64, timings in prop::collection::vec(any::<u64>(), 1..4)) {
+    fn timing_does_not_change_the_result(graph in random_graph(), answers: u64, timings in prop::collection::vec(any::<u64>(), 1..4)) {
         let plan = plan(&graph);
         let first = run(&plan, answers, 0, &[]);
         for timing in timings {
@@ -150,7 +150,7 @@ proptest! {
     #![proptest_config(cases(24))]
 
     #[test]
-    fn inputs_are_filled_again_from_the_journal(graph in random_graph(), answers: u64, timing: u64) {
+    fn inputs_are_reconstructed_from_the_journal(graph in random_graph(), answers: u64, timing: u64) {
         let plan = plan(&graph);
         let ran = run(&plan, answers, timing, &[]);
         let found = refill(&plan, timing, &ran.rows);
@@ -164,7 +164,7 @@ proptest! {
     #![proptest_config(cases(4))]
 
     #[test]
-    fn a_crash_after_any_row_changes_nothing(
+    fn a_crash_after_any_row_does_not_change_the_result(
         graph in random_graph(),
         answers: u64,
         timing: u64,
@@ -189,7 +189,7 @@ proptest! {
             }
             for (node, visit) in done(rows) {
                 prop_assert!(!again.rows.iter().any(|row| row.node == node && row.visit == visit), "{} runs again", node);
-                prop_assert!(!again.asked.contains(&format!("run_1-{node}-{visit}")), "{} asks again", node);
+                prop_assert!(!again.called.contains(&format!("run_1-{node}-{visit}")), "{} is called again", node);
             }
         }
     }

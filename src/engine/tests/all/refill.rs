@@ -17,7 +17,7 @@ fn nested() -> Value {
 }
 
 #[tokio::test]
-async fn they_are_what_each_step_was_given_wherever_it_ran() {
+async fn refilled_inputs_equal_the_inputs_of_each_step() {
     let world = World::new()
         .workflow("inner", &alone(&template("said", "{{ inputs.of }} it is")))
         .inputs(json!({"n": 2, "word": "sesame"}));
@@ -35,7 +35,7 @@ async fn they_are_what_each_step_was_given_wherever_it_ran() {
 }
 
 #[tokio::test]
-async fn what_was_given_otherwise_is_left_out() {
+async fn steps_with_other_inputs_are_left_out() {
     let world = World::new()
         .workflow("inner", &alone(&template("said", "{{ inputs.of }} it is")))
         .inputs(json!({"n": 2, "word": "sesame"}));
@@ -48,7 +48,7 @@ async fn what_was_given_otherwise_is_left_out() {
 }
 
 #[tokio::test]
-async fn the_entries_of_a_loop_that_has_no_row_of_its_own_yet_are_filled_too() {
+async fn entries_of_a_loop_without_a_row_are_refilled_too() {
     let world = World::new()
         .workflow("inner", &alone(&template("said", "{{ inputs.of }} it is")))
         .inputs(json!({"n": 2, "word": "sesame"}));
@@ -63,7 +63,7 @@ async fn the_entries_of_a_loop_that_has_no_row_of_its_own_yet_are_filled_too() {
 }
 
 #[tokio::test]
-async fn a_secret_that_came_with_the_inputs_is_taken_out() {
+async fn a_secret_in_the_inputs_is_masked() {
     let calls = json!({"name": "call", "type": "http_request", "url": "https://127.0.0.1:1/{{ inputs.word }}",
                        "headers": {"authorization": "Bearer [[key]]"}, "on_error": "continue"});
     let plan = plan(&alone(&calls));
@@ -72,6 +72,9 @@ async fn a_secret_that_came_with_the_inputs_is_taken_out() {
     world.run(&plan).await.unwrap();
     let rows = recorded(&world.journal.rows.lock());
     let found = world.recorded(rows).refill(&plan).await;
-    let told = found["call 1"].to_string();
-    assert!(told.contains("[[key]]") && told.contains("[redacted]") && !told.contains("sesame"), "{told}");
+    let input = found["call 1"].to_string();
+    assert!(
+        input.contains("[[key]]") && input.contains("[redacted]") && !input.contains("sesame"),
+        "{input}"
+    );
 }

@@ -45,7 +45,7 @@ async fn a_result_replaces_an_execution() {
 }
 
 #[tokio::test]
-async fn without_a_result_nothing_is_sent() {
+async fn sending_nodes_fail_without_a_mocked_result() {
     for (node, error) in [
         (
             json!({"type": "http_request", "method": "POST", "url": "http://127.0.0.1:1/"}),
@@ -66,7 +66,7 @@ async fn without_a_result_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn the_entries_of_a_loop_have_results_and_the_loop_has_not() {
+async fn mocked_results_apply_to_loop_entries_not_to_the_loop() {
     let each = json!({"name": "each", "type": "for_each", "items": ["a", "b"],
                       "body": {"type": "template", "template": "{{ item }}"}});
     let world = rehearsing(vec![("each", 1, json!("never")), ("each[1]", 1, json!({"text": "given"}))]);
@@ -75,7 +75,7 @@ async fn the_entries_of_a_loop_have_results_and_the_loop_has_not() {
 }
 
 #[tokio::test]
-async fn text_of_a_given_result_is_said() {
+async fn text_of_a_mocked_result_is_streamed() {
     let say = json!({"name": "say", "type": "llm", "model": "test/m", "user": "hi", "stream": true});
     let world = rehearsing(vec![("say", 1, json!({"text": "Given."}))]).in_a_chat();
     world.run(&plan(&alone(&say))).await.unwrap();
@@ -89,7 +89,7 @@ async fn a_delay_ends_at_once() {
     let started = world.begin(&plan(&alone(&delay("wait", 3_600))));
     settle().await;
     // The clock does not move.
-    assert!(started.over());
+    assert!(started.has_ended());
     assert_eq!(started.end().await.unwrap(), json!({"seconds": 3_600.0}));
 }
 
@@ -105,13 +105,13 @@ impl ModelObserver for Answering {
         request: &ModelRequest,
         pieces: &dyn Pieces,
     ) -> Result<ModelAnswer, NodeError> {
-        let asked = {
-            let mut asked = self.0.lock();
+        let calls = {
+            let mut calls = self.0.lock();
             let messages = request.messages.len();
-            asked.push(format!("{}.{} {} {} {messages}", call.node, call.visit, call.ordinal, call.model));
-            asked.len()
+            calls.push(format!("{}.{} {} {} {messages}", call.node, call.visit, call.ordinal, call.model));
+            calls.len()
         };
-        let text = match asked {
+        let text = match calls {
             4 => "{\"n\": 1}",
             _ => "no JSON",
         };
@@ -141,7 +141,7 @@ async fn calls_of_a_visit_are_numbered_over_its_attempts() {
 }
 
 #[tokio::test]
-async fn texts_go_through_the_observer_too() {
+async fn embedding_batches_go_through_the_observer_too() {
     let texts: Vec<String> = (0..150).map(|n| n.to_string()).collect();
     let embed = json!({"name": "embed", "type": "embed", "model": "test/m", "input": texts});
     let observer = Arc::new(Answering::default());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::ports::{graph, plan};
 use crate::world::{World, settle};
 
-async fn said(reply: Value, inputs: Value) -> (Vec<String>, Value) {
+async fn sent_pieces(reply: Value, inputs: Value) -> (Vec<String>, Value) {
     let mut node = json!({"name": "r", "type": "reply"});
     node.as_object_mut().unwrap().extend(reply.as_object().unwrap().clone());
     let world = World::new().inputs(inputs);
@@ -19,21 +19,21 @@ async fn said(reply: Value, inputs: Value) -> (Vec<String>, Value) {
 }
 
 #[tokio::test]
-async fn whole_or_word_by_word() {
+async fn a_reply_is_sent_whole_or_in_words() {
     let text = "Grüße,  schöne\nWelt 👋 \u{a0}!";
-    let (pieces, result) = said(json!({"text": text}), json!({})).await;
+    let (pieces, result) = sent_pieces(json!({"text": text}), json!({})).await;
     assert_eq!((pieces, result), (vec![text.to_owned()], json!(text)));
-    let (pieces, result) = said(json!({"text": text, "pieces": "words"}), json!({})).await;
+    let (pieces, result) = sent_pieces(json!({"text": text, "pieces": "words"}), json!({})).await;
     assert_eq!(pieces, ["Grüße, ", " ", "schöne\n", "Welt ", "👋 ", "\u{a0}", "!"]);
     assert_eq!(result, json!(text));
     for pieces in ["words", "whole"] {
-        let (pieces, result) = said(json!({"text": "", "pieces": pieces}), json!({})).await;
-        assert_eq!((pieces, result), (vec![], json!("")), "an empty piece is no piece");
+        let (pieces, result) = sent_pieces(json!({"text": "", "pieces": pieces}), json!({})).await;
+        assert_eq!((pieces, result), (vec![], json!("")), "empty pieces are not sent");
     }
 }
 
 #[tokio::test]
-async fn values_that_are_no_text_are_said_as_json() {
+async fn other_values_than_text_are_sent_as_json() {
     for (value, expected) in [
         (json!({"a": [1, null]}), r#"{"a":[1,null]}"#),
         (json!(3), "3"),
@@ -41,25 +41,25 @@ async fn values_that_are_no_text_are_said_as_json() {
         (json!(null), "null"),
         (json!("text"), "text"),
     ] {
-        let (pieces, result) = said(json!({"text": "{{ inputs.v }}"}), json!({"v": value})).await;
+        let (pieces, result) = sent_pieces(json!({"text": "{{ inputs.v }}"}), json!({"v": value})).await;
         assert_eq!((pieces.concat(), result), (expected.to_owned(), json!(expected)));
     }
 }
 
 #[tokio::test]
-async fn a_pause_stands_between_two_pieces_only() {
+async fn a_pause_separates_two_pieces() {
     let node = json!({"name": "r", "type": "reply", "text": "a b c", "pieces": "words", "pause_ms": 250});
     let world = World::new();
     let run = world.begin(&plan(&graph(json!([node]), json!([["START", "r"]]))));
-    for (so_far, over) in [("a ", false), ("a b ", false), ("a b c", true)] {
+    for (so_far, ended) in [("a ", false), ("a b ", false), ("a b c", true)] {
         settle().await;
-        assert_eq!((world.sink.text().as_str(), run.over()), (so_far, over));
+        assert_eq!((world.sink.text().as_str(), run.has_ended()), (so_far, ended));
         world.clock.advance(Duration::from_millis(250));
     }
 }
 
 #[tokio::test]
-async fn what_a_reply_that_times_out_has_said_does_not_stand() {
+async fn text_of_a_reply_that_timed_out_is_undone() {
     let node = json!({"name": "r", "type": "reply", "text": "a b c", "pieces": "words", "pause_ms": 250,
                       "timeout_seconds": 0.4});
     let next = json!({"name": "s", "type": "reply", "text": "!"});
@@ -72,13 +72,13 @@ async fn what_a_reply_that_times_out_has_said_does_not_stand() {
 
 proptest! {
     #[test]
-    fn pieces_are_the_text(text in "\\PC{0,40}", words: bool) {
+    fn pieces_add_up_to_the_text(text in "\\PC{0,40}", words: bool) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let pieces = if words { "words" } else { "whole" };
         let reply = json!({"text": "{{ inputs.v }}", "pieces": pieces});
-        let (said, result) = runtime.block_on(said(reply, json!({"v": text})));
-        prop_assert_eq!(said.concat(), text.clone());
-        prop_assert!(said.iter().all(|piece| !piece.is_empty()));
+        let (sent, result) = runtime.block_on(sent_pieces(reply, json!({"v": text})));
+        prop_assert_eq!(sent.concat(), text.clone());
+        prop_assert!(sent.iter().all(|piece| !piece.is_empty()));
         prop_assert_eq!(result, json!(text));
     }
 }

@@ -24,7 +24,7 @@ fn winding() -> Value {
 }
 
 #[tokio::test]
-async fn from_every_row_on_the_end_is_the_same() {
+async fn a_crash_after_each_row_does_not_change_the_result() {
     let plan = plan(&winding());
     let first = World::new();
     let output = first.run(&plan).await.unwrap();
@@ -37,7 +37,7 @@ async fn from_every_row_on_the_end_is_the_same() {
         assert_eq!(again.sink.text(), first.sink.text(), "streamed text is written again");
         let finished = recorded(&rows[..crash]).iter().filter(|row| row.result.is_some()).count();
         let ran = recorded(&again.journal.rows.lock()).iter().filter(|row| row.result.is_some()).count();
-        assert_eq!(finished + ran, 12, "what is finished does not run again");
+        assert_eq!(finished + ran, 12, "finished steps do not run again");
     }
 }
 
@@ -46,7 +46,7 @@ fn delayed(seconds: u32) -> Arc<Plan> {
 }
 
 /// A journal in which the delay began at noon.
-fn begun() -> Vec<RecordedStep> {
+fn started_delay() -> Vec<RecordedStep> {
     vec![RecordedStep {
         node: "d".into(),
         visit: 1,
@@ -61,39 +61,42 @@ fn begun() -> Vec<RecordedStep> {
 }
 
 #[tokio::test]
-async fn a_delay_waits_for_the_rest_only() {
-    let world = World::new().recorded(begun());
+async fn a_resumed_delay_waits_only_for_the_remaining_time() {
+    let world = World::new().recorded(started_delay());
     world.clock.advance(Duration::from_secs(7));
     let run = world.begin(&delayed(10));
     settle().await;
     world.clock.advance(Duration::from_millis(2_999));
     settle().await;
-    assert!(!run.over());
+    assert!(!run.has_ended());
     world.clock.advance(Duration::from_millis(1));
     settle().await;
     assert_eq!(run.end().await, Ok(json!({"d": {"seconds": 10.0}})));
-    assert!(world.journal.rows.lock().iter().all(|row| row.started_at == noon()), "it began when it began");
+    assert!(
+        world.journal.rows.lock().iter().all(|row| row.started_at == noon()),
+        "the start time is unchanged"
+    );
 }
 
 #[tokio::test]
-async fn an_overdue_delay_waits_for_nothing() {
-    let world = World::new().recorded(begun());
+async fn an_overdue_delay_does_not_wait() {
+    let world = World::new().recorded(started_delay());
     world.clock.advance(Duration::from_secs(100));
     let run = world.begin(&delayed(10));
     settle().await;
-    assert!(run.over());
+    assert!(run.has_ended());
 }
 
 #[tokio::test]
-async fn a_clock_that_was_set_back_waits_for_the_whole_delay_at_most() {
+async fn after_a_clock_was_set_back_a_delay_waits_at_most_its_full_length() {
     let world = World::new();
-    let world = world.recorded(begun());
+    let world = world.recorded(started_delay());
     let run = world.begin_with(&delayed(10), Arc::new(SetBack(world.clock.clone())));
     settle().await;
     assert_eq!(world.clock.sleepers(), 1);
     world.clock.advance(Duration::from_secs(10));
     settle().await;
-    assert!(run.over());
+    assert!(run.has_ended());
     assert!(run.end().await.is_ok());
 }
 
@@ -148,7 +151,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn no_crash_changes_what_a_run_comes_to(graph in small_graph()) {
+    fn no_crash_changes_the_outcome_of_a_run(graph in small_graph()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let plan = plan(&graph);
         let first = World::new().config("recursion_limit", json!(6));
@@ -164,11 +167,11 @@ proptest! {
 
 /// Its limit passed before the delay ended, however long the restart took.
 #[tokio::test]
-async fn a_limit_that_passed_before_the_delay_ended_is_a_timeout_after_a_restart_too() {
+async fn a_limit_that_expired_before_a_delay_is_a_timeout_after_a_restart_too() {
     let mut node = delay("d", 5);
     node["timeout_seconds"] = json!(0.1);
     let plan = plan(&graph(json!([node]), json!([["START", "d"], ["d", "END"]])));
-    let world = World::new().recorded(begun());
+    let world = World::new().recorded(started_delay());
     world.clock.advance(Duration::from_secs(7));
     assert_eq!(world.run(&plan).await.unwrap_err().code, ErrorCode::NodeTimeout);
 }

@@ -19,7 +19,7 @@ async fn ran(nodes: Value, edges: Value, inputs: Value) -> (Value, Vec<String>) 
 }
 
 #[tokio::test]
-async fn steps_follow_each_other_and_leave_rows() {
+async fn steps_run_in_order_and_write_rows() {
     let nodes = json!([template("a", "A"), template("b", "{{ results.a.text }}B"), delay("c", 1)]);
     let edges = json!([["START", "a"], ["a", "b"], ["b", "c"], ["c", "END"], ["b", "END"]]);
     let (output, rows) = ran(nodes, edges, json!({})).await;
@@ -28,7 +28,7 @@ async fn steps_follow_each_other_and_leave_rows() {
 }
 
 #[tokio::test]
-async fn nothing_depends_on_a_row_that_is_not_acknowledged() {
+async fn no_step_depends_on_an_unacknowledged_row() {
     let world = World::with(MemoryJournal::by_hand());
     let nodes = json!([template("a", "A"), reply("b", "said"), template("c", "C")]);
     let edges = json!([["START", "a"], ["START", "c"], {"from": ["a", "c"], "to": "b"}, ["b", "END"]]);
@@ -41,13 +41,13 @@ async fn nothing_depends_on_a_row_that_is_not_acknowledged() {
     world.journal.acknowledge("c");
     settle().await;
     assert_eq!(world.sink.text(), "said");
-    assert!(run.over(), "nothing depends on the last row, so nothing waits for it");
+    assert!(run.has_ended(), "nothing depends on the last row, so nothing waits for it");
     assert_eq!(run.end().await, Ok(json!({"b": {"text": "said"}})));
 }
 
 /// A run may execute before its start is stored, as long as only its own rows depend on it.
 #[tokio::test]
-async fn nothing_outside_happens_before_the_start_is_stored() {
+async fn external_effects_wait_for_the_stored_start() {
     let outside = [
         json!({"name": "out", "type": "llm", "model": "test/x", "user": "why?"}),
         json!({"name": "out", "type": "http_request", "method": "POST", "url": "http://127.0.0.1:1/", "idempotent": true}),
@@ -59,11 +59,11 @@ async fn nothing_outside_happens_before_the_start_is_stored() {
         let world = World::with(MemoryJournal::early()).answers(&["so"], Ok(()));
         let run = world.begin(&plan);
         settle().await;
-        assert_eq!(world.sink.text(), "first", "what is not outside does not wait");
-        assert!(!run.over() && world.model.requests.lock().is_empty());
+        assert_eq!(world.sink.text(), "first", "internal steps do not wait");
+        assert!(!run.has_ended() && world.model.requests.lock().is_empty());
         world.journal.start_is(Err(JournalError("refused".into())));
         settle().await;
-        assert!(run.over() && world.model.requests.lock().is_empty());
+        assert!(run.has_ended() && world.model.requests.lock().is_empty());
         assert_eq!(run.end().await.unwrap_err().code, ErrorCode::Internal);
     }
     let node = json!({"name": "out", "type": "llm", "model": "test/x", "user": "why?"});
@@ -74,7 +74,7 @@ async fn nothing_outside_happens_before_the_start_is_stored() {
 }
 
 #[tokio::test]
-async fn a_delay_begins_when_its_start_is_acknowledged() {
+async fn a_delay_starts_after_its_row_is_acknowledged() {
     let world = World::with(MemoryJournal::by_hand());
     let run = world.begin(&plan(&graph(json!([delay("d", 1)]), json!([["START", "d"], ["d", "END"]]))));
     settle().await;
@@ -84,11 +84,11 @@ async fn a_delay_begins_when_its_start_is_acknowledged() {
     assert_eq!(world.clock.sleepers(), 1);
     world.clock.advance(Duration::from_secs(1));
     settle().await;
-    assert!(run.over());
+    assert!(run.has_ended());
 }
 
 #[tokio::test]
-async fn a_journal_that_refuses_a_row_ends_the_run_as_ours() {
+async fn a_rejected_journal_row_is_an_internal_error() {
     for refused in ["a", "d"] {
         let world = World::with(MemoryJournal::refusing(refused));
         let nodes = json!([template("a", ""), delay("d", 1), template("z", "")]);
@@ -99,7 +99,7 @@ async fn a_journal_that_refuses_a_row_ends_the_run_as_ours() {
 }
 
 #[tokio::test]
-async fn fan_out_is_concurrent_and_counts_in_the_order_of_the_file() {
+async fn fan_out_is_concurrent_and_keeps_the_file_order() {
     let world = World::new();
     let nodes = json!([
         reply("last", "3"),
@@ -117,15 +117,19 @@ async fn fan_out_is_concurrent_and_counts_in_the_order_of_the_file() {
     assert_eq!(world.clock.sleepers(), 4);
     world.clock.advance(Duration::from_millis(500));
     settle().await;
-    assert_eq!((world.sink.text().as_str(), world.clock.sleepers()), ("a ", 3), "quick is held behind slow");
+    assert_eq!(
+        (world.sink.text().as_str(), world.clock.sleepers()),
+        ("a ", 3),
+        "quick is held until slow has ended"
+    );
     world.clock.advance(Duration::from_millis(500));
     settle().await;
-    assert!(run.over(), "all of it took one second");
+    assert!(run.has_ended(), "all of it took one second");
     assert_eq!(world.sink.text(), "a bc d3");
 }
 
 #[tokio::test]
-async fn a_join_waits_for_all_however_far_they_are() {
+async fn a_join_waits_for_branches_of_different_lengths() {
     let nodes = json!([template("a", ""), template("b", ""), template("c", ""), template("j", "j")]);
     let edges =
         json!([["START", "a"], ["START", "b"], ["b", "c"], {"from": ["a", "c"], "to": "j"}, ["j", "END"]]);
@@ -135,7 +139,7 @@ async fn a_join_waits_for_all_however_far_they_are() {
 }
 
 #[tokio::test]
-async fn edges_of_one_step_make_one_visit_and_of_two_steps_two() {
+async fn edges_of_the_same_step_share_one_visit() {
     let nodes = json!([template("a", ""), template("b", ""), template("j", "")]);
     let (_, rows) = ran(
         nodes.clone(),
@@ -149,7 +153,7 @@ async fn edges_of_one_step_make_one_visit_and_of_two_steps_two() {
 }
 
 #[tokio::test]
-async fn a_join_in_a_loop_is_met_afresh_each_time() {
+async fn a_join_in_a_loop_starts_again_each_time() {
     let nodes = json!([
         template("s", ""),
         template("a", ""),
@@ -166,7 +170,7 @@ async fn a_join_in_a_loop_is_met_afresh_each_time() {
 }
 
 #[tokio::test]
-async fn the_first_case_that_holds_wins() {
+async fn the_first_true_case_wins() {
     let nodes = json!([template("a", ""), template("one", "1"), template("two", "2"), template("rest", "r")]);
     let cases = json!([{"when": "inputs.n > 10", "to": "one"}, {"when": "inputs.n > 5", "to": "two"}]);
     let ends = |cases: Value| json!([["START", "a"], cases, ["one", "END"], ["two", "END"], ["rest", "END"]]);
@@ -195,7 +199,7 @@ async fn start_may_choose_and_may_lead_to_the_end() {
 }
 
 #[tokio::test]
-async fn a_condition_that_cannot_be_judged_names_its_node() {
+async fn a_failing_condition_names_its_node() {
     let choice = json!({"from": "a", "cases": [{"when": "inputs.nobody == 1", "to": "END"}]});
     let world = World::new();
     let error = world
@@ -235,25 +239,25 @@ async fn loops_end_by_condition_or_by_limit() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_too_slow_times_out() {
+async fn a_slow_node_times_out() {
     let slow = json!({"name": "slow", "type": "delay", "seconds": 10, "timeout_seconds": 2.5});
     let (world, edges) = (World::new(), json!([["START", "slow"], ["slow", "END"]]));
     let run = world.begin(&plan(&graph(json!([slow]), edges)));
     settle().await;
     world.clock.advance(Duration::from_millis(2_499));
     settle().await;
-    assert!(!run.over());
+    assert!(!run.has_ended());
     world.clock.advance(Duration::from_millis(1));
     settle().await;
     let error = run.end().await.unwrap_err();
     assert_eq!((error.code, error.node.as_deref()), (ErrorCode::NodeTimeout, Some("slow")));
     assert_eq!(error.message, "took longer than 2.5 s");
     assert_eq!(world.journal.lines(), ["1 slow.1 started", "1 slow.1 failed"]);
-    assert_eq!(world.clock.sleepers(), 0, "the delay is given up");
+    assert_eq!(world.clock.sleepers(), 0, "the delay is cancelled");
 }
 
 #[tokio::test]
-async fn a_template_that_cannot_be_filled_fails_its_node() {
+async fn an_unrenderable_template_fails_its_node() {
     let world = World::new();
     let nodes = json!([template("bad", "{{ inputs.missing }}"), template("next", "")]);
     let error =
@@ -264,7 +268,7 @@ async fn a_template_that_cannot_be_filled_fails_its_node() {
 }
 
 #[tokio::test]
-async fn beside_a_failed_node_work_goes_to_its_end_and_waits_do_not() {
+async fn a_failure_lets_working_nodes_finish_and_ends_waits() {
     let world = World::new();
     let nodes = json!([
         delay("wait", 9),
@@ -280,12 +284,12 @@ async fn beside_a_failed_node_work_goes_to_its_end_and_waits_do_not() {
     assert_eq!(
         world.clock.now(),
         noon() + chrono::TimeDelta::milliseconds(1_000),
-        "nobody waits for the wait"
+        "no task waits for the wait"
     );
 }
 
 #[tokio::test]
-async fn of_two_that_fail_the_first_of_the_file_is_blamed() {
+async fn of_two_failed_nodes_the_first_in_the_file_is_reported() {
     let world = World::new().answers(&["half"], Err(rejected())).answers(&[], Err(rejected()));
     let ask = |name: &str| json!({"name": name, "type": "llm", "model": "test/x", "user": "?"});
     let edges = json!([["START", "late"], ["START", "early"]]);
@@ -322,7 +326,7 @@ async fn output_keeps_types() {
 }
 
 #[tokio::test]
-async fn without_output_the_nodes_that_reached_the_end_count() {
+async fn without_an_output_field_nodes_that_reached_end_are_the_output() {
     let nodes = json!([template("a", "A"), template("b", "B"), template("c", "C"), template("d", "D")]);
     let edges = json!([
         ["START", "a"], ["START", "b"], ["START", "c"], ["c", "d"], {"from": ["a", "b"], "to": "END"}, ["a", "END"],
@@ -332,7 +336,7 @@ async fn without_output_the_nodes_that_reached_the_end_count() {
 }
 
 #[tokio::test]
-async fn rows_say_what_a_node_was_given_and_when() {
+async fn rows_contain_the_input_digest_and_the_times() {
     let world = World::new();
     let edges = json!([["START", "a"], ["START", "b"], ["START", "c"], ["a", "END"]]);
     let nodes = json!([template("a", "{{ 'x' }}"), template("b", "x"), template("c", "{{ 1 }}")]);
@@ -348,7 +352,7 @@ async fn rows_say_what_a_node_was_given_and_when() {
 }
 
 #[tokio::test]
-async fn a_delay_takes_its_length_from_a_template() {
+async fn a_delay_reads_its_length_from_a_template() {
     for (seconds, expected) in [("{{ inputs.n }}", 2.0), ("{{ inputs.n }}0", 20.0), ("3", 3.0)] {
         let nodes = json!([delay("d", seconds)]);
         let (output, _) = ran(nodes, json!([["START", "d"], ["d", "END"]]), json!({"n": 2})).await;

@@ -53,7 +53,7 @@ async fn the_context_is_signed_and_the_answer_is_json() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_an_error_without_the_secret() {
+async fn an_invalid_answer_is_an_error_without_the_secret() {
     let long = format!("\"{}\"", "x".repeat(200));
     let repeated = format!("no {SECRET}");
     for (status, headers, body, expected) in [
@@ -80,7 +80,7 @@ async fn what_is_no_answer_is_an_error_without_the_secret() {
 }
 
 #[tokio::test]
-async fn a_service_that_repeats_the_secret_does_not_publish_it() {
+async fn a_secret_repeated_by_the_service_is_masked() {
     let body = json!({"score": 1, "reason": format!("signed with {SECRET}")}).to_string();
     let endpoint = Endpoint::answering(200, "", &body).await;
     let answer = posted(&endpoint, "k", json!({}), world()).await.unwrap();

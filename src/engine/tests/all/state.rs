@@ -33,7 +33,7 @@ async fn after(channel: Value, writes: &[Value]) -> Result<Value, engine::RunErr
 }
 
 #[tokio::test]
-async fn each_rule_merges_in_the_order_of_the_file() {
+async fn each_rule_merges_in_file_order() {
     for (channel, writes, expected) in [
         (json!({}), vec![json!("a"), json!("b")], json!("b")),
         (
@@ -56,7 +56,7 @@ async fn each_rule_merges_in_the_order_of_the_file() {
 }
 
 #[tokio::test]
-async fn a_channel_begins_with_its_initial_value_or_with_nothing() {
+async fn a_channel_starts_with_its_initial_value_or_null() {
     let mut graph = graph(json!([template("a", "")]), json!([["START", "a"]]));
     graph["state"] = json!({"r": {}, "a": {"merge": "append"}, "m": {"merge": "merge"}, "s": {"merge": "sum"},
                             "i": {"merge": "min"}, "x": {"merge": "max"}, "given": {"initial": [1]}});
@@ -66,7 +66,7 @@ async fn a_channel_begins_with_its_initial_value_or_with_nothing() {
 }
 
 #[tokio::test]
-async fn a_write_that_does_not_fit_fails_its_node() {
+async fn an_incompatible_write_fails_its_node() {
     for (rule, write, message) in [
         ("sum", json!("3"), "state.x accepts a number, not a string"),
         ("merge", json!([]), "state.x accepts an object, not a list"),
@@ -81,7 +81,7 @@ async fn a_write_that_does_not_fit_fails_its_node() {
 }
 
 #[tokio::test]
-async fn a_write_sees_what_its_node_has_made() {
+async fn a_write_sees_the_result_of_its_node() {
     let nodes = json!([
         writing("a", json!({"texts": "{{ results.a.text }}", "seen": "{{ state.texts | length }}"})),
         writing("b", json!({"texts": "{{ results.b.text }}", "seen": "{{ state.texts | length }}"})),
@@ -97,7 +97,7 @@ async fn a_write_sees_what_its_node_has_made() {
 }
 
 #[tokio::test]
-async fn a_channel_that_grows_too_large_is_refused() {
+async fn a_channel_above_its_size_limit_is_rejected() {
     let nodes = json!([writing("a", json!({"x": "{{ 'x' * 3000000 }}"}))]);
     let again = json!({"from": "a", "cases": [{"when": "state.x | length < 50", "to": "a"}], "else": "END"});
     let mut graph = graph(nodes, json!([["START", "a"], again]));

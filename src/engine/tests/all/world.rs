@@ -149,15 +149,15 @@ impl World {
     }
 
     /// Starts the run on a separate task.
-    pub(crate) fn begin(&self, plan: &Arc<Plan>) -> Begun {
+    pub(crate) fn begin(&self, plan: &Arc<Plan>) -> StartedRun {
         self.begin_with(plan, Arc::new(self.clock.clone()))
     }
 
     /// As [`Self::begin`], with another clock.
-    pub(crate) fn begin_with(&self, plan: &Arc<Plan>, clock: Arc<dyn Clock>) -> Begun {
+    pub(crate) fn begin_with(&self, plan: &Arc<Plan>, clock: Arc<dyn Clock>) -> StartedRun {
         let (plan, clone, input) = (Arc::clone(plan), self.parts(), self.input());
         let recorded = self.recorded.clone();
-        Begun(tokio::spawn(async move {
+        StartedRun(tokio::spawn(async move {
             let random = SeededRandom::new(1);
             execute(&plan, input, recorded, clone.ports(&*clock, &random)).await
         }))
@@ -165,10 +165,10 @@ impl World {
 
     /// Returns the rebuilt inputs of the recorded steps: `node visit` and the input, by name.
     pub(crate) async fn refill(&self, plan: &Arc<Plan>) -> BTreeMap<String, Value> {
-        let wanted = self.recorded.iter().map(|row| (row.node.clone(), row.visit)).collect();
+        let visits = self.recorded.iter().map(|row| (row.node.clone(), row.visit)).collect();
         let (parts, random) = (self.parts(), SeededRandom::new(1));
         let ports = parts.ports(&self.clock, &random);
-        let found = refill(plan, self.input(), self.recorded.clone(), wanted, ports).await;
+        let found = refill(plan, self.input(), self.recorded.clone(), visits, ports).await;
         found.into_iter().map(|found| (format!("{} {}", found.node, found.visit), found.input)).collect()
     }
 
@@ -218,11 +218,11 @@ impl World {
 
     /// Runs to the end, and advances the clock whenever all tasks wait.
     pub(crate) async fn run(&self, plan: &Arc<Plan>) -> Result<Value, RunError> {
-        let begun = self.begin(plan);
+        let run = self.begin(plan);
         for _ in 0..100_000 {
             settle().await;
-            if begun.over() {
-                return begun.end().await;
+            if run.has_ended() {
+                return run.end().await;
             }
             self.clock.advance(Duration::from_millis(100));
         }
@@ -287,15 +287,15 @@ pub(crate) fn outbound(allow: &[net::HostPort]) -> net::Client {
     if allow.is_empty() { CLOSED.get_or_init(make).clone() } else { make() }
 }
 
-pub(crate) struct Begun(tokio::task::JoinHandle<Result<Completed, RunError>>);
+pub(crate) struct StartedRun(tokio::task::JoinHandle<Result<Completed, RunError>>);
 
-impl Begun {
+impl StartedRun {
     /// Drops the run in its current state.
     pub(crate) fn drop_it(&self) {
         self.0.abort();
     }
 
-    pub(crate) fn over(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.0.is_finished()
     }
 

@@ -32,7 +32,7 @@ fn media_types_are_found_by_name_and_belong_to_one_group() {
 }
 
 #[test]
-fn the_extension_only_distinguishes_texts() {
+fn the_extension_distinguishes_only_texts() {
     for (name, media) in [
         ("a.MD", Media::Markdown),
         ("a.markdown", Media::Markdown),
@@ -51,7 +51,7 @@ fn the_extension_only_distinguishes_texts() {
 }
 
 #[test]
-fn texts_are_not_taken_for_what_their_first_letters_are() {
+fn texts_that_start_like_other_types_stay_texts() {
     let long = "é😀\u{7ff}".repeat(3_000);
     for text in [
         "BMW is a car",
@@ -94,7 +94,7 @@ fn markdown_may_begin_with_fragments_of_html() {
 }
 
 #[test]
-fn a_pdf_may_have_something_before_its_mark() {
+fn a_pdf_may_have_bytes_before_its_signature() {
     let ascii = b"%PDF-1.4\n1 0 obj<<>>endobj\n%%EOF";
     assert_eq!(detect(ascii, "a.txt"), Some(Media::Pdf));
     assert_eq!(detect(&join(&[b"\xef\xbb\xbf\r\n", ascii]), "a.txt"), Some(Media::Pdf));
@@ -104,7 +104,7 @@ fn a_pdf_may_have_something_before_its_mark() {
 }
 
 #[test]
-fn audio_has_many_forms() {
+fn many_audio_forms_are_detected() {
     let tagged = join(&[b"ID3\x04\0\0\0\0\0\x0a", &[0; 10], &frames(2)]);
     assert_eq!(detect(&tagged, "a"), Some(Media::Mp3));
     assert_eq!(detect(&frames(1), "a"), Some(Media::Mp3));
@@ -120,7 +120,7 @@ fn audio_has_many_forms() {
 }
 
 #[test]
-fn office_documents_are_known_by_their_parts() {
+fn office_documents_are_detected_by_their_parts() {
     assert_eq!(detect(&office("word/document2.xml"), "a"), Some(Media::Docx));
     // An embedded workbook has its own headers.
     let sheet = office("xl/workbook.xml");

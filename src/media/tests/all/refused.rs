@@ -5,7 +5,7 @@ use media::Detector;
 use crate::samples::{detect, frames, join, local, mp4, office, page, pdf, riff, webm, zip};
 
 #[test]
-fn binary_files_of_other_types_are_refused() {
+fn binary_files_of_other_types_are_rejected() {
     let mut tar = vec![0; 512];
     tar[..5].copy_from_slice(b"a.pdf");
     tar[257..265].copy_from_slice(b"ustar\x0000");
@@ -63,7 +63,7 @@ fn binary_files_of_other_types_are_refused() {
 }
 
 #[test]
-fn zips_of_other_contents_are_refused() {
+fn zips_with_other_contents_are_rejected() {
     let docx = office("word/document.xml");
     let types: (&str, &[u8]) = ("[Content_Types].xml", b"");
     for (what, bytes) in [
@@ -90,7 +90,7 @@ fn zips_of_other_contents_are_refused() {
 }
 
 #[test]
-fn documents_that_a_browser_executes_are_refused() {
+fn documents_that_a_browser_executes_are_rejected() {
     for text in [
         "<!DOCTYPE html><title>a</title>",
         "<!doctype svg>",
@@ -138,7 +138,7 @@ fn documents_that_a_browser_executes_are_refused() {
 }
 
 #[test]
-fn fragments_of_html_are_refused_unless_they_are_markdown() {
+fn html_fragments_are_rejected_unless_they_are_markdown() {
     for text in [
         "<h1>a</h1>",
         "<div>",
@@ -158,7 +158,7 @@ fn fragments_of_html_are_refused_unless_they_are_markdown() {
 }
 
 #[test]
-fn a_refusal_is_early_when_it_is_certain() {
+fn a_certain_rejection_is_early() {
     for bytes in [
         b"<html><p>".to_vec(),
         b"\x7fELF\x02\x01\x01\0".repeat(512),

@@ -8,11 +8,11 @@ pub(crate) fn detect_in(bytes: &[u8], name: &str, piece: usize) -> Option<Media>
     let mut refused = false;
     for part in bytes.chunks(piece) {
         detector.push(part);
-        assert!(detector.is_refused() || !refused, "{name} was refused and is not any more");
+        assert!(detector.is_refused() || !refused, "{name} was rejected and is now accepted");
         refused = detector.is_refused();
     }
     let media = detector.finish(name);
-    assert!(!refused || media.is_none(), "{name} was refused and is {media:?}");
+    assert!(!refused || media.is_none(), "{name} was rejected and is now {media:?}");
     media
 }
 

@@ -4,7 +4,7 @@ use models::{Dialect, Message, ModelAnswer, ModelErrorKind, ModelRequest, NoPiec
 use serde_json::{Value, json};
 
 use crate::dialects::{event, whole};
-use crate::endpoint::{Endpoint, Kept, request};
+use crate::endpoint::{CollectedPieces, Endpoint, request};
 
 const DIALECT: Dialect = Dialect::Anthropic;
 
@@ -38,15 +38,15 @@ fn tool(name: &str) -> Tool {
     Tool { name: name.into(), description: "Adds.".into(), parameters: json!({"type": "object"}) }
 }
 
-async fn asked(body: &str, request: &ModelRequest) -> (ModelAnswer, Vec<String>, Value) {
+async fn call_endpoint(body: &str, request: &ModelRequest) -> (ModelAnswer, Vec<String>, Value) {
     let endpoint = Endpoint::streaming(body).await;
-    let kept = Kept::default();
-    let answer = endpoint.speaking(DIALECT).call(request, &kept).await.unwrap();
-    (answer, kept.0.into_inner(), endpoint.asked())
+    let pieces = CollectedPieces::default();
+    let answer = endpoint.model_in(DIALECT).call(request, &pieces).await.unwrap();
+    (answer, pieces.0.into_inner(), endpoint.request_body())
 }
 
 #[tokio::test]
-async fn the_request_is_the_protocols() {
+async fn the_request_follows_the_protocol() {
     let endpoint = Endpoint::streaming(&whole(DIALECT)).await;
     let messages = vec![Message::text(Role::System, "Be short."), Message::text(Role::User, "hi")];
     let sent = ModelRequest {
@@ -57,12 +57,12 @@ async fn the_request_is_the_protocols() {
         tools: vec![tool("add")],
         ..request()
     };
-    endpoint.speaking(DIALECT).call(&sent, &NoPieces).await.unwrap();
+    endpoint.model_in(DIALECT).call(&sent, &NoPieces).await.unwrap();
     let seen = endpoint.requests.lock()[0].clone();
     assert!(seen.starts_with("POST /v1/messages HTTP/1.1\r\n"), "{seen}");
     assert!(seen.contains("\r\nanthropic-version: 2023-06-01\r\n"), "{seen}");
     assert_eq!(
-        endpoint.asked(),
+        endpoint.request_body(),
         json!({"model": "m", "max_tokens": 5, "stream": true, "temperature": 0.0, "system": "Be short.",
                "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
                "tools": [{"name": "add", "description": "Adds.", "input_schema": {"type": "object"}}]})
@@ -70,7 +70,7 @@ async fn the_request_is_the_protocols() {
 }
 
 #[tokio::test]
-async fn tools_are_put_together_from_their_parts() {
+async fn tool_calls_are_assembled_from_their_parts() {
     let text = json!({"type": "text_delta", "text": "Let me see."});
     let body = blocks(
         &[
@@ -80,7 +80,7 @@ async fn tools_are_put_together_from_their_parts() {
         ],
         "tool_use",
     );
-    let (answer, pieces, _) = asked(&body, &request()).await;
+    let (answer, pieces, _) = call_endpoint(&body, &request()).await;
     let calls: Vec<_> =
         answer.tool_calls.iter().map(|call| (&*call.id, &*call.name, &call.arguments)).collect();
     assert_eq!(calls, [("t0", "add", &json!({"a": 1, "b": "é"})), ("t1", "now", &json!({}))]);
@@ -94,30 +94,31 @@ async fn tools_are_put_together_from_their_parts() {
 }
 
 #[tokio::test]
-async fn an_answer_in_a_tool_is_the_text() {
+async fn a_schema_answer_in_a_tool_call_becomes_the_text() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}});
     let sent = ModelRequest { response_schema: Some(schema), ..request() };
     let body = blocks(&[(tool_use("t0", "answer"), &[part("{\"n\":"), part(" 3}")])], "tool_use");
-    let (answer, pieces, asked_for) = asked(&body, &sent).await;
+    let (answer, pieces, body_sent) = call_endpoint(&body, &sent).await;
     assert_eq!((answer.text.as_str(), answer.finish_reason.as_deref()), ("{\"n\": 3}", Some("stop")));
     assert!(answer.tool_calls.is_empty() && pieces.concat() == answer.text);
-    assert_eq!(asked_for["tool_choice"], json!({"type": "tool", "name": "answer"}));
+    assert_eq!(body_sent["tool_choice"], json!({"type": "tool", "name": "answer"}));
 
     // With other tools, the answer tool is optional, and calls to other tools precede the answer.
     let sent = ModelRequest { tools: vec![tool("add")], ..sent };
     let body = blocks(&[(tool_use("t0", "add"), &[part("{}")])], "tool_use");
-    let (answer, _, asked_for) = asked(&body, &sent).await;
+    let (answer, _, body_sent) = call_endpoint(&body, &sent).await;
     assert_eq!((answer.tool_calls.len(), answer.finish_reason.as_deref()), (1, Some("tool_calls")));
-    assert_eq!(asked_for["tool_choice"], json!({"type": "any"}));
+    assert_eq!(body_sent["tool_choice"], json!({"type": "any"}));
 
     // If the model writes text instead, the text is returned; the caller detects that it is not JSON.
-    let said = json!({"type": "text_delta", "text": "Three."});
-    let (answer, ..) = asked(&blocks(&[(json!({"type": "text"}), &[said])], "end_turn"), &sent).await;
+    let delta = json!({"type": "text_delta", "text": "Three."});
+    let (answer, ..) =
+        call_endpoint(&blocks(&[(json!({"type": "text"}), &[delta])], "end_turn"), &sent).await;
     assert_eq!(answer.text, "Three.");
 }
 
 #[tokio::test]
-async fn thoughts_are_carried_and_not_said() {
+async fn thoughts_are_carried_but_not_shown() {
     let thinking = [
         json!({"type": "thinking_delta", "thinking": "Hm"}),
         json!({"type": "signature_delta", "signature": "s1"}),
@@ -129,7 +130,7 @@ async fn thoughts_are_carried_and_not_said() {
         ],
         "tool_use",
     );
-    let (answer, pieces, _) = asked(&body, &request()).await;
+    let (answer, pieces, _) = call_endpoint(&body, &request()).await;
     assert!(pieces.is_empty() && answer.text.is_empty());
     assert_eq!(
         answer.carry,
@@ -139,7 +140,7 @@ async fn thoughts_are_carried_and_not_said() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_cannot_stream_is_understood() {
+async fn a_non_streaming_response_is_accepted() {
     let document = json!({"type": "message", "model": "m-2", "stop_reason": "max_tokens",
         "usage": {"input_tokens": 1, "output_tokens": 2},
         "content": [{"type": "text", "text": "hello"}, {"type": "tool_use", "id": "t", "name": "add", "input": {"a": 2}}]});
@@ -151,7 +152,7 @@ async fn an_endpoint_that_cannot_stream_is_understood() {
 }
 
 #[tokio::test]
-async fn what_is_not_known_is_passed_over_and_reasons_have_our_names() {
+async fn unknown_events_are_skipped_and_finish_reasons_mapped() {
     for (reason, expected) in [
         ("refusal", "content_filter"),
         ("stop_sequence", "stop"),
@@ -161,7 +162,7 @@ async fn what_is_not_known_is_passed_over_and_reasons_have_our_names() {
         let new = json!({"type": "something_new", "text": "?"});
         let delta = json!({"type": "new_delta", "x": 1});
         let body = event(&json!({"type": "new_event", "a": 1})) + &blocks(&[(new, &[delta])], reason);
-        let (answer, ..) = asked(&body, &request()).await;
+        let (answer, ..) = call_endpoint(&body, &request()).await;
         assert_eq!((answer.text.as_str(), answer.finish_reason.as_deref()), ("", Some(expected)));
     }
     let stray = event(
@@ -171,8 +172,8 @@ async fn what_is_not_known_is_passed_over_and_reasons_have_our_names() {
 }
 
 #[tokio::test]
-async fn it_makes_no_embeddings() {
+async fn embeddings_are_not_supported() {
     let endpoint = Endpoint::streaming("").await;
-    let error = endpoint.speaking(DIALECT).embed(&models::EmbedRequest::default()).await.unwrap_err();
+    let error = endpoint.model_in(DIALECT).embed(&models::EmbedRequest::default()).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Rejected);
 }

@@ -24,12 +24,12 @@ fn built(settings: ModelSettings) -> Result<Models, ModelErrorKind> {
 }
 
 #[tokio::test]
-async fn the_operators_endpoint_may_be_on_this_machine() {
+async fn the_configured_endpoint_may_be_local() {
     let endpoint = Endpoint::streaming(&(says("hello") + DONE)).await;
     let models = models(Some(endpoint.base())).unwrap();
     let (provider, model) = models.find("openai/some/model-1").unwrap();
-    let asked = ModelRequest { model: model.to_owned(), ..request() };
-    assert_eq!(provider.call(&asked, &NoPieces).await.unwrap().text, "hello");
+    let model_request = ModelRequest { model: model.to_owned(), ..request() };
+    assert_eq!(provider.call(&model_request, &NoPieces).await.unwrap().text, "hello");
     let seen = endpoint.requests.lock()[0].clone();
     assert!(
         seen.contains(&format!("authorization: Bearer {KEY}")) && seen.contains("\"model\":\"some/model-1\"")
@@ -37,17 +37,17 @@ async fn the_operators_endpoint_may_be_on_this_machine() {
 }
 
 #[tokio::test]
-async fn another_provider_joins_the_configured_ones() {
+async fn a_second_provider_can_be_configured() {
     assert!(models(None).unwrap().find("practice/rewrite").is_err());
     let practice = Arc::new(practice::Practice::new(Arc::new(SystemClock::new())));
     let models = models(None).unwrap().with(models::PRACTICE, practice);
     let (provider, model) = models.find("practice/rewrite").unwrap();
-    let asked = ModelRequest { model: model.to_owned(), ..request() };
-    assert_eq!(provider.call(&asked, &NoPieces).await.unwrap().text, "hi");
+    let model_request = ModelRequest { model: model.to_owned(), ..request() };
+    assert_eq!(provider.call(&model_request, &NoPieces).await.unwrap().text, "hi");
 }
 
 #[tokio::test]
-async fn what_is_missing_is_said() {
+async fn missing_settings_are_reported() {
     let without = models(None).unwrap();
     let (provider, _) = without.find("openai/gpt-4.1-mini").unwrap();
     let error = provider.call(&request(), &NoPieces).await.unwrap_err();
@@ -79,7 +79,7 @@ async fn what_is_missing_is_said() {
 }
 
 #[tokio::test]
-async fn every_provider_has_an_endpoint_of_its_own() {
+async fn every_provider_has_a_separate_endpoint() {
     let endpoint = Endpoint::answering(400, "", "").await;
     let settings = || EndpointSettings {
         base_url: Some(format!("http://{}", endpoint.at)),
@@ -94,8 +94,8 @@ async fn every_provider_has_an_endpoint_of_its_own() {
         ("gemini/m", "/v1beta/models/m:streamGenerateContent?alt=sse", "x-goog-api-key: "),
     ] {
         let (provider, model) = models.find(name).unwrap();
-        let asked = ModelRequest { model: model.to_owned(), ..request() };
-        let error = provider.call(&asked, &NoPieces).await.unwrap_err();
+        let model_request = ModelRequest { model: model.to_owned(), ..request() };
+        let error = provider.call(&model_request, &NoPieces).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Rejected, "{error}");
         let seen = endpoint.requests.lock().pop().unwrap();
         assert!(seen.starts_with(&format!("POST {path} HTTP/1.1")), "{seen}");

@@ -47,8 +47,10 @@ pub(crate) fn whole(dialect: Dialect) -> String {
 #[tokio::test]
 async fn schemas_keep_the_order_of_their_members() {
     let properties = r#""properties":{"reasoning":{"type":"string"},"answer":{"type":"string"}}"#;
-    let schema: Value =
-        serde_json::from_str(&format!(r#"{{"type":"object","required":["reasoning","answer"],{properties}}}"#)).unwrap();
+    let schema: Value = serde_json::from_str(&format!(
+        r#"{{"type":"object","required":["reasoning","answer"],{properties}}}"#
+    ))
+    .unwrap();
     let tool = Tool { name: "add".into(), description: "Adds.".into(), parameters: schema.clone() };
     for (name, dialect) in Dialect::ALL {
         for sent in [
@@ -57,7 +59,7 @@ async fn schemas_keep_the_order_of_their_members() {
         ] {
             let endpoint = Endpoint::streaming(&whole(dialect)).await;
             // Only the request matters.
-            let _ = endpoint.speaking(dialect).call(&sent, &NoPieces).await;
+            let _ = endpoint.model_in(dialect).call(&sent, &NoPieces).await;
             let seen = endpoint.requests.lock()[0].clone();
             assert!(seen.contains(properties), "{name}: {seen}");
         }
@@ -65,7 +67,7 @@ async fn schemas_keep_the_order_of_their_members() {
 }
 
 #[tokio::test]
-async fn an_answer_is_the_same_wherever_its_bytes_are_cut() {
+async fn an_answer_is_the_same_for_every_split_of_its_bytes() {
     for dialect in BOTH {
         let body = whole(dialect).into_bytes();
         let check = async |chunks: Vec<Act>| {
@@ -92,7 +94,7 @@ async fn an_answer_is_the_same_wherever_its_bytes_are_cut() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_anywhere_is_never_taken_for_a_whole_one() {
+async fn a_truncated_answer_is_never_accepted() {
     for dialect in BOTH {
         let body = whole(dialect);
         // From here on, the finish reason has been sent.
@@ -114,7 +116,7 @@ async fn an_answer_that_breaks_off_anywhere_is_never_taken_for_a_whole_one() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn refusals_have_their_kinds() {
     use ModelErrorKind::{Overloaded, RateLimited, Rejected, Unavailable};
     for dialect in BOTH {
         for (status, kind) in
@@ -133,7 +135,7 @@ async fn refusals_are_told_apart() {
 }
 
 #[tokio::test]
-async fn garbage_is_a_bad_answer() {
+async fn a_malformed_response_is_a_bad_answer() {
     for dialect in BOTH {
         for body in [
             "<html>hello</html>",
@@ -175,11 +177,11 @@ async fn an_error_inside_the_stream_ends_the_call() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_ends_its_connection() {
+async fn a_dropped_call_closes_its_connection() {
     for dialect in BOTH {
         let begun = whole(dialect).split_inclusive("\n\n").next().unwrap().to_owned();
         let endpoint = Endpoint::new(vec![Act::Head(200, EVENTS), Act::Chunk(begun.into()), Act::Hold]).await;
-        let model = endpoint.speaking(dialect);
+        let model = endpoint.model_in(dialect);
         let call = tokio::spawn(async move { model.call(&request(), &NoPieces).await });
         endpoint.holding.notified().await;
         let began = now();
@@ -192,7 +194,7 @@ async fn a_call_that_is_dropped_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn the_key_stands_in_a_header_of_its_own_and_nowhere_else() {
+async fn the_key_is_sent_only_in_its_header() {
     for (dialect, header) in [(Dialect::Anthropic, "x-api-key"), (Dialect::Gemini, "x-goog-api-key")] {
         let endpoint = Endpoint::streaming(&whole(dialect)).await;
         endpoint.answer_in(dialect).await;
@@ -204,7 +206,7 @@ async fn the_key_stands_in_a_header_of_its_own_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_a_user_named_is_behind_the_guard() {
+async fn endpoints_of_users_are_guarded() {
     for (_, dialect) in Dialect::ALL {
         let endpoint = Endpoint::streaming(&whole(dialect)).await;
         let clock = Arc::new(SystemClock::new());
@@ -221,14 +223,14 @@ async fn an_endpoint_that_a_user_named_is_behind_the_guard() {
 }
 
 #[tokio::test]
-async fn a_name_cannot_lead_to_another_place() {
+async fn a_model_name_cannot_change_the_path() {
     let endpoint = Endpoint::answering(404, "", "").await;
     for (name, path) in [
         ("../../evil?x=1#y", "/v1beta/evil%3Fx=1%23y:streamGenerateContent?alt=sse"),
         ("tunedModels/mine", "/v1beta/tunedModels/mine:streamGenerateContent?alt=sse"),
     ] {
-        let asked = ModelRequest { model: name.into(), ..request() };
-        let _ = endpoint.speaking(Dialect::Gemini).call(&asked, &NoPieces).await.unwrap_err();
+        let model_request = ModelRequest { model: name.into(), ..request() };
+        let _ = endpoint.model_in(Dialect::Gemini).call(&model_request, &NoPieces).await.unwrap_err();
         let seen = endpoint.requests.lock().pop().unwrap();
         assert!(seen.starts_with(&format!("POST {path} ")), "{seen}");
     }

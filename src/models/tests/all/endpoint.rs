@@ -122,7 +122,7 @@ impl Endpoint {
     }
 
     /// This endpoint as a model in `dialect`.
-    pub(crate) fn speaking(&self, dialect: Dialect) -> Arc<dyn Model> {
+    pub(crate) fn model_in(&self, dialect: Dialect) -> Arc<dyn Model> {
         let base_url = Some(format!("http://{}", self.at));
         let settings =
             EndpointSettings { base_url, api_key: Some(Secret::from(KEY)), ..EndpointSettings::default() };
@@ -131,9 +131,9 @@ impl Endpoint {
 
     /// Like [`Self::ask`], in another dialect.
     pub(crate) async fn ask_in(&self, dialect: Dialect) -> (Result<ModelAnswer, ModelError>, Vec<String>) {
-        let kept = Kept::default();
-        let answer = self.speaking(dialect).call(&request(), &kept).await;
-        (answer, kept.0.into_inner())
+        let pieces = CollectedPieces::default();
+        let answer = self.model_in(dialect).call(&request(), &pieces).await;
+        (answer, pieces.0.into_inner())
     }
 
     pub(crate) async fn answer_in(&self, dialect: Dialect) -> ModelAnswer {
@@ -147,16 +147,16 @@ impl Endpoint {
     }
 
     /// The body of the last request.
-    pub(crate) fn asked(&self) -> serde_json::Value {
+    pub(crate) fn request_body(&self) -> serde_json::Value {
         let seen = self.requests.lock().last().unwrap().clone();
         serde_json::from_str(seen.split_once("\r\n\r\n").unwrap().1).unwrap()
     }
 
     /// Makes one call and returns the answer with the received pieces.
     pub(crate) async fn ask(&self) -> (Result<ModelAnswer, ModelError>, Vec<String>) {
-        let kept = Kept::default();
-        let answer = self.model().call(&request(), &kept).await;
-        (answer, kept.0.into_inner())
+        let pieces = CollectedPieces::default();
+        let answer = self.model().call(&request(), &pieces).await;
+        (answer, pieces.0.into_inner())
     }
 
     pub(crate) async fn answer(&self) -> ModelAnswer {
@@ -224,10 +224,10 @@ pub(crate) fn ends(reason: &str) -> String {
 pub(crate) const DONE: &str = "data: [DONE]\n\n";
 
 #[derive(Default)]
-pub(crate) struct Kept(pub Mutex<Vec<String>>);
+pub(crate) struct CollectedPieces(pub Mutex<Vec<String>>);
 
 #[async_trait]
-impl Pieces for Kept {
+impl Pieces for CollectedPieces {
     async fn piece(&self, text: &str) {
         self.0.lock().push(text.to_owned());
     }

@@ -41,14 +41,14 @@ async fn sent(dialect: Dialect, messages: Vec<Message>) -> Value {
     };
     let endpoint = Endpoint::streaming(&answer).await;
     let sent = ModelRequest { messages, ..request() };
-    endpoint.speaking(dialect).call(&sent, &NoPieces).await.unwrap();
-    let body = endpoint.asked();
+    endpoint.model_in(dialect).call(&sent, &NoPieces).await.unwrap();
+    let body = endpoint.request_body();
     assert!(!body.to_string().contains("atc_1"), "a file's description is not sent: {body}");
     body
 }
 
 #[tokio::test]
-async fn each_dialect_has_its_own_form_for_an_image() {
+async fn each_dialect_has_its_image_format() {
     let texts = |form: fn(&str) -> Value| ["see", "b.txt\n\nIt is late."].map(form).to_vec();
     let typed = |text: &str| json!({"type": "text", "text": text});
     for (dialect, place, mut expected, image) in [
@@ -81,11 +81,13 @@ async fn each_dialect_has_its_own_form_for_an_image() {
 }
 
 #[tokio::test]
-async fn only_a_users_message_has_parts() {
+async fn only_user_messages_have_parts() {
     for (_, dialect) in Dialect::ALL {
-        let said = |role: Role| with_parts(role, "so");
-        let body =
-            sent(dialect, vec![said(Role::System), Message::text(Role::User, "hi"), said(Role::Assistant)]);
+        let message = |role: Role| with_parts(role, "so");
+        let body = sent(
+            dialect,
+            vec![message(Role::System), Message::text(Role::User, "hi"), message(Role::Assistant)],
+        );
         let body = body.await.to_string();
         assert!(!body.contains("YWJjZA") && !body.contains("b.txt"), "{body}");
     }

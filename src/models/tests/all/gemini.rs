@@ -13,7 +13,7 @@ fn parts(parts: Value, reason: Option<&str>) -> String {
 }
 
 #[tokio::test]
-async fn the_request_is_the_protocols() {
+async fn the_request_follows_the_protocol() {
     let endpoint = Endpoint::streaming(&whole(DIALECT)).await;
     let sent = ModelRequest {
         model: "gemini-2.5-flash".into(),
@@ -24,14 +24,14 @@ async fn the_request_is_the_protocols() {
         response_schema: Some(json!({"type": "object"})),
         ..request()
     };
-    endpoint.speaking(DIALECT).call(&sent, &NoPieces).await.unwrap();
+    endpoint.model_in(DIALECT).call(&sent, &NoPieces).await.unwrap();
     let seen = endpoint.requests.lock()[0].clone();
     assert!(
         seen.starts_with("POST /v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse HTTP/1.1\r\n"),
         "{seen}"
     );
     assert_eq!(
-        endpoint.asked(),
+        endpoint.request_body(),
         json!({"systemInstruction": {"parts": [{"text": "Be short."}]},
                "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
                "generationConfig": {"temperature": 0.0, "maxOutputTokens": 5, "seed": 7,
@@ -40,7 +40,7 @@ async fn the_request_is_the_protocols() {
 }
 
 #[tokio::test]
-async fn calls_and_thoughts_are_told_apart_and_signatures_carried() {
+async fn calls_and_thoughts_are_distinguished_and_signatures_carried() {
     let body = [
         parts(json!([{"text": "Hm.", "thought": true}]), None),
         parts(json!([{"text": "Let me "}]), None),
@@ -77,31 +77,31 @@ async fn calls_and_thoughts_are_told_apart_and_signatures_carried() {
     let endpoint = Endpoint::streaming(&whole(DIALECT)).await;
     let tool =
         |id: &str, text: &str| Message { tool_call_id: Some(id.into()), ..Message::text(Role::Tool, text) };
-    let said = Message {
+    let message = Message {
         tool_calls: answer.tool_calls,
         carry: answer.carry,
         ..Message::text(Role::Assistant, answer.text)
     };
     let messages =
-        vec![Message::text(Role::User, "hi"), said, tool("call_0", "1"), tool("call_2", "{\"at\": 5}")];
+        vec![Message::text(Role::User, "hi"), message, tool("call_0", "1"), tool("call_2", "{\"at\": 5}")];
     let tools =
         vec![Tool { name: "add".into(), description: "Adds.".into(), parameters: json!({"type": "object"}) }];
-    endpoint.speaking(DIALECT).call(&ModelRequest { messages, tools, ..request() }, &NoPieces).await.unwrap();
-    let asked = endpoint.asked();
-    assert_eq!(asked["contents"][1], json!({"role": "model", "parts": carried}));
+    endpoint.model_in(DIALECT).call(&ModelRequest { messages, tools, ..request() }, &NoPieces).await.unwrap();
+    let body = endpoint.request_body();
+    assert_eq!(body["contents"][1], json!({"role": "model", "parts": carried}));
     assert_eq!(
-        asked["contents"][2]["parts"],
+        body["contents"][2]["parts"],
         json!([{"functionResponse": {"name": "add", "response": {"result": "1"}}},
                {"functionResponse": {"name": "now", "response": {"at": 5}}}])
     );
     assert_eq!(
-        asked["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"],
+        body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"],
         json!({"type": "object"})
     );
 }
 
 #[tokio::test]
-async fn what_is_held_back_is_told() {
+async fn withheld_answers_have_a_finish_reason() {
     for (reason, expected) in [
         ("MAX_TOKENS", "length"),
         ("SAFETY", "content_filter"),
@@ -128,7 +128,7 @@ async fn what_is_held_back_is_told() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_cannot_stream_is_understood() {
+async fn a_non_streaming_response_is_accepted() {
     let document =
         json!({"candidates": [{"content": {"parts": [{"text": "hello"}]}, "finishReason": "STOP"}]});
     let endpoint =
@@ -146,7 +146,7 @@ fn texts() -> EmbedRequest {
 }
 
 #[tokio::test]
-async fn embeddings_come_in_the_order_of_their_texts() {
+async fn embeddings_are_in_the_order_of_their_texts() {
     let openai = json!({"object": "list", "model": "e-1", "usage": {"prompt_tokens": 4, "total_tokens": 4},
         "data": [{"index": 1, "embedding": [0.0, 1.0]}, {"index": 0, "embedding": [1.0, 0.5]}]});
     let gemini = json!({"embeddings": [{"values": [1.0, 0.5]}, {"values": [0.0, 1.0]}]});
@@ -155,7 +155,7 @@ async fn embeddings_come_in_the_order_of_their_texts() {
         (Dialect::Gemini, gemini, "/v1beta/models/e:batchEmbedContents"),
     ] {
         let endpoint = Endpoint::answering(200, "", &document.to_string()).await;
-        let found = endpoint.speaking(dialect).embed(&texts()).await.unwrap();
+        let found = endpoint.model_in(dialect).embed(&texts()).await.unwrap();
         assert_eq!(found.vectors, [[1.0, 0.5], [0.0, 1.0]]);
         let usage = (dialect == Dialect::OpenAi).then(|| Usage { input_tokens: 4, ..Usage::default() });
         assert_eq!(found.usage, usage);
@@ -164,14 +164,14 @@ async fn embeddings_come_in_the_order_of_their_texts() {
             seen.starts_with(&format!("POST {path} HTTP/1.1\r\n")) && seen.contains("idempotency-key: k"),
             "{seen}"
         );
-        let asked = endpoint.asked();
+        let body = endpoint.request_body();
         match dialect {
             Dialect::OpenAi => assert_eq!(
-                asked,
+                body,
                 json!({"model": "e", "input": ["a", "b"], "encoding_format": "float", "dimensions": 2})
             ),
             _ => assert_eq!(
-                asked["requests"][1],
+                body["requests"][1],
                 json!({"model": "models/e", "content": {"parts": [{"text": "b"}]}, "outputDimensionality": 2})
             ),
         }
@@ -179,15 +179,15 @@ async fn embeddings_come_in_the_order_of_their_texts() {
 }
 
 #[tokio::test]
-async fn embeddings_that_are_none_are_bad_answers() {
+async fn malformed_embeddings_are_bad_answers() {
     for dialect in [Dialect::OpenAi, Dialect::Gemini] {
         for body in ["", "[]", "{}", r#"{"data": [{"embedding": [1]}], "embeddings": [{"values": [1]}]}"#] {
             let endpoint = Endpoint::answering(200, "", body).await;
-            let error = endpoint.speaking(dialect).embed(&texts()).await.unwrap_err();
+            let error = endpoint.model_in(dialect).embed(&texts()).await.unwrap_err();
             assert_eq!(error.kind, ModelErrorKind::BadAnswer, "{body}");
         }
         let endpoint = Endpoint::answering(429, "", "").await;
-        let error = endpoint.speaking(dialect).embed(&texts()).await.unwrap_err();
+        let error = endpoint.model_in(dialect).embed(&texts()).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::RateLimited);
     }
 }

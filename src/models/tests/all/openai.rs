@@ -8,7 +8,7 @@ use kernel::{Secret, SystemClock};
 use models::{Model as _, ModelErrorKind, ModelRequest, NoPieces, OpenAi, Pieces, Usage};
 use serde_json::{Value, json};
 
-use crate::endpoint::{Act, DONE, EVENTS, Endpoint, KEY, Kept, ends, now, request, says};
+use crate::endpoint::{Act, CollectedPieces, DONE, EVENTS, Endpoint, KEY, ends, now, request, says};
 
 /// A complete answer with characters of one to four bytes.
 fn whole() -> String {
@@ -18,10 +18,11 @@ fn whole() -> String {
 }
 
 #[tokio::test]
-async fn the_request_is_the_protocols() {
+async fn the_request_follows_the_protocol() {
     let endpoint = Endpoint::streaming(&whole()).await;
-    let asked = ModelRequest { seed: Some(7), temperature: Some(0.0), max_tokens: Some(5), ..request() };
-    endpoint.model().call(&asked, &NoPieces).await.unwrap();
+    let model_request =
+        ModelRequest { seed: Some(7), temperature: Some(0.0), max_tokens: Some(5), ..request() };
+    endpoint.model().call(&model_request, &NoPieces).await.unwrap();
     let seen = endpoint.requests.lock()[0].clone();
     let (head, body) = seen.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{head}");
@@ -39,18 +40,18 @@ async fn the_request_is_the_protocols() {
 }
 
 #[tokio::test]
-async fn without_a_key_nothing_is_authorized_and_slashes_of_the_base_do_not_matter() {
+async fn no_authorization_is_sent_without_a_key_and_base_slashes_are_ignored() {
     let endpoint = Endpoint::streaming(&whole()).await;
     let model = endpoint.model_at(&format!("{}/", endpoint.base()), None);
-    let asked = ModelRequest { idempotency_key: None, ..request() };
-    model.call(&asked, &NoPieces).await.unwrap();
+    let model_request = ModelRequest { idempotency_key: None, ..request() };
+    model.call(&model_request, &NoPieces).await.unwrap();
     let seen = endpoint.requests.lock()[0].to_lowercase();
     assert!(seen.starts_with("post /v1/chat/completions "), "{seen}");
     assert!(!seen.contains("authorization") && !seen.contains("idempotency"), "{seen}");
 }
 
 #[tokio::test]
-async fn an_answer_is_the_same_wherever_its_bytes_are_cut() {
+async fn an_answer_is_the_same_for_every_split_of_its_bytes() {
     let body = whole().into_bytes();
     let check = async |chunks: Vec<Act>| {
         let acts = [vec![Act::Head(200, EVENTS)], chunks, vec![Act::End]].concat();
@@ -71,7 +72,7 @@ async fn an_answer_is_the_same_wherever_its_bytes_are_cut() {
 }
 
 #[tokio::test]
-async fn line_ends_marks_and_comments_make_no_difference() {
+async fn line_ends_boms_and_comments_make_no_difference() {
     let plain = whole();
     for body in [plain.replace('\n', "\r\n"), plain.replace('\n', "\r"), format!("\u{feff}{plain}")]
         .into_iter()
@@ -83,7 +84,7 @@ async fn line_ends_marks_and_comments_make_no_difference() {
 }
 
 #[tokio::test]
-async fn a_piece_is_handed_on_before_the_next_is_sent() {
+async fn a_piece_is_delivered_before_the_next_is_sent() {
     let acts = ["one", "two", "three"].iter().flat_map(|text| [Act::Chunk(says(text).into()), Act::Met]);
     let mut acts: Vec<Act> = std::iter::once(Act::Head(200, EVENTS)).chain(acts).collect();
     acts.extend([Act::Chunk(DONE.into()), Act::End]);
@@ -100,7 +101,7 @@ async fn a_piece_is_handed_on_before_the_next_is_sent() {
 }
 
 #[tokio::test]
-async fn tools_are_put_together_from_their_parts() {
+async fn tool_calls_are_assembled_from_their_parts() {
     let delta =
         |calls: Value| format!("data: {}\n\n", json!({"choices": [{"delta": {"tool_calls": calls}}]}));
     let body = [
@@ -136,7 +137,7 @@ async fn tools_are_put_together_from_their_parts() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_cannot_stream_is_understood() {
+async fn a_non_streaming_response_is_accepted() {
     let document = json!({"model": "m-2", "usage": {"prompt_tokens": 1, "completion_tokens": 2}, "choices": [
         {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hello there"}}]});
     for headers in ["Content-Type: application/json\r\n", EVENTS, ""] {
@@ -152,7 +153,7 @@ async fn an_endpoint_that_cannot_stream_is_understood() {
 }
 
 #[tokio::test]
-async fn what_endpoints_leave_out_is_not_missed() {
+async fn omitted_members_are_accepted() {
     // No usage, no model, no index, no `[DONE]`, `null` members and unknown finish reasons.
     let body = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":null}}],\"usage\":null}\n\n\
                 data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"hi\"}]}}],\"error\":null}\n\n\
@@ -171,19 +172,19 @@ async fn what_endpoints_leave_out_is_not_missed() {
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again() {
+async fn a_connection_is_reused() {
     let endpoint = Endpoint::streaming(&whole()).await;
     let model = endpoint.model();
     let began = now();
     for _ in 0..3 {
-        model.call(&request(), &Kept::default()).await.unwrap();
+        model.call(&request(), &CollectedPieces::default()).await.unwrap();
     }
     assert_eq!(endpoint.requests.lock().len(), 3);
     assert!(began.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test]
-async fn a_base_that_is_no_address_is_not_taken() {
+async fn an_invalid_base_url_is_rejected() {
     let clock = Arc::new(SystemClock::new());
     let client = net::Client::operator(clock.clone()).unwrap();
     for base in ["", "api.example.com/v1", "ftp://api.example.com/v1", "mailto:x@example.com", "http://"] {

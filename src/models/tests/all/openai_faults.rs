@@ -11,7 +11,7 @@ use net::{Client, Egress, Guard, SystemResolver};
 use crate::endpoint::{Act, DONE, EVENTS, Endpoint, KEY, ends, now, request, says, wait};
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn refusals_have_their_kinds() {
     use ModelErrorKind::{Overloaded, RateLimited, Rejected, Unavailable};
     for (status, kind) in
         [(400, Rejected), (401, Rejected), (403, Rejected), (404, Rejected), (422, Rejected)]
@@ -33,7 +33,7 @@ async fn refusals_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_refusal_without_end_is_not_read_to_it() {
+async fn an_endless_refusal_is_not_read_completely() {
     let endpoint = Endpoint::new(vec![Act::Head(500, ""), Act::Forever(vec![b'x'; 1 << 16])]).await;
     let error = endpoint.error().await;
     assert_eq!(error.kind, ModelErrorKind::Unavailable);
@@ -43,13 +43,13 @@ async fn a_refusal_without_end_is_not_read_to_it() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_unavailable() {
+async fn a_truncated_answer_is_unavailable() {
     let begun = [Act::Head(200, EVENTS), Act::Chunk(says("one").into())];
-    for (what, end) in [("cut", Act::Cut), ("ended", Act::End)] {
+    for (name, end) in [("cut", Act::Cut), ("ended", Act::End)] {
         let endpoint = Endpoint::new([&begun[..], &[end]].concat()).await;
         let (answer, pieces) = endpoint.ask().await;
-        assert_eq!(answer.unwrap_err().kind, ModelErrorKind::Unavailable, "{what}");
-        assert_eq!(pieces, ["one"], "{what}");
+        assert_eq!(answer.unwrap_err().kind, ModelErrorKind::Unavailable, "{name}");
+        assert_eq!(pieces, ["one"], "{name}");
     }
     // In the middle of an event and of a character.
     let mut half = says("zwei Grüße").into_bytes();
@@ -62,7 +62,7 @@ async fn an_answer_that_breaks_off_is_unavailable() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_unavailable() {
+async fn a_refused_connection_is_unavailable() {
     let endpoint = Endpoint::streaming(DONE).await;
     let model = endpoint.model_at("http://127.0.0.1:1/v1", Some(KEY));
     let error = model.call(&request(), &NoPieces).await.unwrap_err();
@@ -71,7 +71,7 @@ async fn nobody_there_is_unavailable() {
 }
 
 #[tokio::test]
-async fn garbage_is_a_bad_answer() {
+async fn a_malformed_response_is_a_bad_answer() {
     let long = format!("data: {}", "x".repeat(2 << 20));
     let latin = b"data: {\"choices\":[{\"delta\":{\"content\":\"Gr\xfc\xdfe\"}}]}\n\n".to_vec();
     for body in
@@ -123,14 +123,14 @@ async fn dropped(acts: Vec<Act>) -> Duration {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_ends_its_connection() {
+async fn a_dropped_call_closes_its_connection() {
     let before = dropped(vec![Act::Hold]).await;
     let within = dropped(vec![Act::Head(200, EVENTS), Act::Chunk(says("one").into()), Act::Hold]).await;
     assert!(before.max(within) < Duration::from_secs(30), "{before:?}, {within:?}");
 }
 
 #[tokio::test]
-async fn an_endpoint_that_falls_silent_is_given_up() {
+async fn a_silent_endpoint_times_out() {
     for acts in [vec![Act::Hold], vec![Act::Head(200, EVENTS), Act::Hold]].into_iter().chain([vec![
         Act::Head(200, EVENTS),
         Act::Chunk(says("one").into()),
@@ -147,7 +147,7 @@ async fn an_endpoint_that_falls_silent_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_waits_holds_the_endpoint_back_and_costs_no_patience() {
+async fn a_slow_receiver_applies_backpressure_without_a_timeout() {
     let event = says(&"word ".repeat(1000)).repeat(10);
     let endpoint = Endpoint::new(vec![Act::Head(200, EVENTS), Act::Forever(event.into())]).await;
     struct Slow;
@@ -168,15 +168,15 @@ async fn a_receiver_that_waits_holds_the_endpoint_back_and_costs_no_patience() {
 }
 
 #[tokio::test]
-async fn neither_key_nor_user_of_the_address_is_ever_said() {
+async fn errors_contain_neither_the_key_nor_the_user_of_the_url() {
     for (status, body) in [(401, "sk-test-0123456789 for me:sesame"), (200, "<html>"), (200, "data: {\n\n")] {
         let endpoint = Endpoint::answering(status, "", body).await;
         let base = format!("http://me:sesame@{}/v1", endpoint.at);
         for key in [Some(KEY), None] {
             let error = endpoint.model_at(&base, key).call(&request(), &NoPieces).await.unwrap_err();
-            let said = error.message.replace(" for me:sesame", "");
-            assert!(!said.contains("sesame"), "{error}");
-            assert!(key.is_none_or(|key| !said.contains(key)), "{error}");
+            let message = error.message.replace(" for me:sesame", "");
+            assert!(!message.contains("sesame"), "{error}");
+            assert!(key.is_none_or(|key| !message.contains(key)), "{error}");
             let seen = endpoint.requests.lock().last().unwrap().clone();
             let expected =
                 key.map_or("authorization: Basic ".to_owned(), |key| format!("authorization: Bearer {key}"));
@@ -195,7 +195,7 @@ async fn neither_key_nor_user_of_the_address_is_ever_said() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_a_user_named_is_behind_the_guard() {
+async fn endpoints_of_users_are_guarded() {
     let endpoint = Endpoint::streaming(DONE).await;
     let clock = Arc::new(SystemClock::new());
     let guard = Guard::new(Egress::default(), Arc::new(SystemResolver));

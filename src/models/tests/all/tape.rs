@@ -13,7 +13,7 @@ use models::{
 use parking_lot::Mutex;
 use practice::Practice;
 
-use crate::endpoint::Kept;
+use crate::endpoint::CollectedPieces;
 
 /// Counts its calls; the third fails.
 #[derive(Default)]
@@ -72,28 +72,28 @@ async fn say(
         idempotency_key: Some(key.to_owned()),
         ..ModelRequest::default()
     };
-    let kept = Kept::default();
-    (provider.call(&request, &kept).await, kept.0.into_inner())
+    let pieces = CollectedPieces::default();
+    (provider.call(&request, &pieces).await, pieces.0.into_inner())
 }
 
 #[tokio::test]
-async fn what_was_recorded_comes_again_in_its_order_without_an_endpoint() {
+async fn recorded_calls_are_replayed_in_order_without_an_endpoint() {
     let path = file("again");
     let recording = providers().recorded(&path).unwrap();
     let embedding = EmbedRequest { model: "e".into(), texts: vec!["abc".into()], ..EmbedRequest::default() };
-    let mut came = Vec::new();
+    let mut recorded = Vec::new();
     for text in ["hi", "hi", "fails", "bye"] {
-        came.push(say(&recording, "openai/m", text, "run_1-a-1").await);
+        recorded.push(say(&recording, "openai/m", text, "run_1-a-1").await);
     }
     let vectors = recording.find("openai/e").unwrap().0.embed(&embedding).await.unwrap();
     say(&recording, "practice/rewrite", "own", "k").await.0.unwrap();
-    let kept = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(kept.lines().count(), 5, "the practice model needs no tape");
-    assert!(!kept.contains("run_1-a-1"), "the key of a call is none of what was asked");
+    let tape = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(tape.lines().count(), 5, "the practice model needs no tape");
+    assert!(!tape.contains("run_1-a-1"), "the key of a call is not part of the request");
 
     let replaying = providers().replayed(&path).unwrap();
     for (at, text) in [(3, "bye"), (0, "hi"), (2, "fails"), (1, "hi"), (1, "hi")] {
-        assert_eq!(say(&replaying, "openai/m", text, "another-key").await, came[at], "{text}");
+        assert_eq!(say(&replaying, "openai/m", text, "another-key").await, recorded[at], "{text}");
     }
     assert_eq!(replaying.find("openai/e").unwrap().0.embed(&embedding).await, Ok(vectors));
     assert_eq!(say(&replaying, "practice/rewrite", "own", "k").await.0.unwrap().text, "own");
@@ -109,7 +109,7 @@ async fn what_was_recorded_comes_again_in_its_order_without_an_endpoint() {
 }
 
 #[tokio::test]
-async fn recordings_and_files_are_known_by_their_digests() {
+async fn recordings_and_files_are_identified_by_their_digests() {
     let path = file("digests");
     let recording = |audio: &[u8]| TranscribeRequest {
         model: "w".into(),
@@ -153,7 +153,7 @@ async fn recordings_and_files_are_known_by_their_digests() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_none_is_named() {
+async fn an_invalid_tape_file_is_reported() {
     let path = file("none");
     let error = providers().replayed(&path).err().unwrap().to_string();
     assert!(error.contains(path.to_str().unwrap()), "{error}");

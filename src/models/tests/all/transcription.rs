@@ -22,7 +22,7 @@ async fn openai_receives_a_form() {
     let answer = json!({"text": " Guten Tag. ", "usage": {"type": "tokens", "input_tokens": 14, "output_tokens": 5,
                         "input_token_details": {"text_tokens": 0, "audio_tokens": 14}, "total_tokens": 19}});
     let endpoint = Endpoint::answering(200, JSON, &answer.to_string()).await;
-    let model = endpoint.speaking(Dialect::OpenAi);
+    let model = endpoint.model_in(Dialect::OpenAi);
     let usage = Some(Usage { input_tokens: 14, output_tokens: 5, cached_tokens: 0 });
     let transcript = model.transcribe(&recording()).await;
     assert_eq!(transcript, Ok(Transcript { text: "Guten Tag.".into(), usage }));
@@ -51,7 +51,7 @@ async fn openai_accepts_known_types_and_omits_blank_members() {
     // An endpoint that reports seconds has no token counts.
     let answer = json!({"text": "", "usage": {"type": "duration", "seconds": 3}}).to_string();
     let endpoint = Endpoint::answering(200, JSON, &answer).await;
-    let model = endpoint.speaking(Dialect::OpenAi);
+    let model = endpoint.model_in(Dialect::OpenAi);
     for (mime_type, name) in [
         ("audio/mp4", "audio.mp4"),
         ("audio/ogg", "audio.ogg"),
@@ -85,34 +85,34 @@ async fn gemini_receives_the_audio_and_an_instruction() {
     };
     let endpoint = Endpoint::answering(200, JSON, &format!("{:#}", answer("STOP"))).await;
     let sent = TranscribeRequest { mime_type: "audio/mpeg".into(), ..recording() };
-    let transcript = endpoint.speaking(Dialect::Gemini).transcribe(&sent).await;
+    let transcript = endpoint.model_in(Dialect::Gemini).transcribe(&sent).await;
     let usage = Some(Usage { input_tokens: 40, output_tokens: 4, cached_tokens: 0 });
     assert_eq!(transcript, Ok(Transcript { text: "Guten Tag.".into(), usage }));
     let seen = endpoint.requests.lock()[0].clone();
     assert!(seen.starts_with("POST /v1beta/models/m:generateContent HTTP/1.1\r\n"), "{seen}");
-    let parts = &endpoint.asked()["contents"][0]["parts"];
+    let parts = &endpoint.request_body()["contents"][0]["parts"];
     assert_eq!(parts[0], json!({"inlineData": {"mimeType": "audio/mp3", "data": "c291bmQNCi0tDQo="}}));
     let instruction = parts[1]["text"].as_str().unwrap();
     assert!(instruction.starts_with("Transcribe this recording verbatim"), "{instruction}");
     assert!(instruction.contains("language is: de") && instruction.ends_with(": Callboard"), "{instruction}");
 
     let endpoint = Endpoint::answering(200, JSON, &answer("MAX_TOKENS").to_string()).await;
-    let error = endpoint.speaking(Dialect::Gemini).transcribe(&recording()).await.unwrap_err();
+    let error = endpoint.model_in(Dialect::Gemini).transcribe(&recording()).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::BadAnswer);
     assert!(error.message.contains("incomplete (length)"), "{error}");
 }
 
 #[tokio::test]
-async fn anthropic_has_none_and_says_what_to_use() {
+async fn anthropic_does_not_transcribe_and_suggests_other_providers() {
     let endpoint = Endpoint::answering(200, JSON, "{}").await;
-    let error = endpoint.speaking(Dialect::Anthropic).transcribe(&recording()).await.unwrap_err();
+    let error = endpoint.model_in(Dialect::Anthropic).transcribe(&recording()).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Rejected);
     assert!(error.message.contains("practice/transcribe"), "{error}");
     assert!(endpoint.requests.lock().is_empty());
 }
 
 #[tokio::test]
-async fn refusals_and_garbage_are_told_apart() {
+async fn refusals_and_malformed_responses_are_distinguished() {
     for (status, body, kind) in [
         (429, "{}", ModelErrorKind::RateLimited),
         (400, "{\"error\": {\"message\": \"no\"}}", ModelErrorKind::Rejected),
@@ -122,7 +122,7 @@ async fn refusals_and_garbage_are_told_apart() {
     ] {
         for dialect in [Dialect::OpenAi, Dialect::Gemini] {
             let endpoint = Endpoint::answering(status, JSON, body).await;
-            let error = endpoint.speaking(dialect).transcribe(&recording()).await.unwrap_err();
+            let error = endpoint.model_in(dialect).transcribe(&recording()).await.unwrap_err();
             assert_eq!(error.kind, kind, "{dialect:?} {status} {body}");
         }
     }

@@ -40,7 +40,7 @@ fn now() -> Instant {
 }
 
 #[tokio::test]
-async fn a_body_without_end_is_cut_at_its_limit() {
+async fn an_endless_body_ends_at_its_limit() {
     let server =
         server(|| vec![Step::Send(HEAD.into()), Step::Forever(vec![b'x'; 1 << 16], Duration::ZERO)]).await;
     let (kind, took) = fails(&server, &small()).await;
@@ -51,7 +51,7 @@ async fn a_body_without_end_is_cut_at_its_limit() {
 }
 
 #[tokio::test]
-async fn a_body_that_announces_ten_gigabytes_is_not_begun() {
+async fn a_body_with_an_excessive_length_is_not_read() {
     let server = server(|| {
         vec![
             Step::Send("HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n".into()),
@@ -64,15 +64,15 @@ async fn a_body_that_announces_ten_gigabytes_is_not_begun() {
 }
 
 #[tokio::test]
-async fn a_body_at_its_limit_is_whole() {
-    let server = Server::saying(ok(&"x".repeat(1 << 20))).await;
+async fn a_body_at_its_limit_is_complete() {
+    let server = Server::answering(ok(&"x".repeat(1 << 20))).await;
     assert_eq!(body(&server, &small()).await, Ok(1 << 20));
-    let server = Server::saying(ok(&"x".repeat((1 << 20) + 1))).await;
+    let server = Server::answering(ok(&"x".repeat((1 << 20) + 1))).await;
     assert_eq!(fails(&server, &small()).await.0, NetErrorKind::TooLarge);
 }
 
 #[tokio::test]
-async fn a_body_that_stops_is_given_up() {
+async fn a_stalled_body_times_out() {
     let server =
         server(|| vec![Step::Send(HEAD.into()), Step::Send("x".into()), Step::Wait(Duration::from_secs(60))])
             .await;
@@ -82,7 +82,7 @@ async fn a_body_that_stops_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_body_that_drips_is_given_up_by_its_rate_and_by_its_time() {
+async fn a_slow_body_fails_by_its_rate_and_by_its_deadline() {
     let drip = || vec![Step::Send(HEAD.into()), Step::Forever(b"x".to_vec(), Duration::from_millis(20))];
     let rate = Rate { bytes_per_second: 1000, grace: Duration::from_millis(500) };
     let by_rate = Limits { rate: Some(rate), ..short() };
@@ -95,10 +95,12 @@ async fn a_body_that_drips_is_given_up_by_its_rate_and_by_its_time() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_large_or_late_is_given_up() {
-    let large =
-        Server::saying(format!("HTTP/1.1 200 OK\r\nX: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(70_000)))
-            .await;
+async fn a_large_or_late_head_fails() {
+    let large = Server::answering(format!(
+        "HTTP/1.1 200 OK\r\nX: {}\r\nContent-Length: 0\r\n\r\n",
+        "x".repeat(70_000)
+    ))
+    .await;
     assert_eq!(fails(&large, &small()).await.0, NetErrorKind::TooLarge);
     let endless = server(|| {
         vec![Step::Send("HTTP/1.1 200 OK\r\nX: ".into()), Step::Forever(vec![b'x'; 1 << 16], Duration::ZERO)]
@@ -106,7 +108,7 @@ async fn a_head_that_is_large_or_late_is_given_up() {
     .await;
     assert_eq!(fails(&endless, &small()).await.0, NetErrorKind::Broken);
     assert!(*endless.sent.lock() < 16 << 20);
-    let many = Server::saying(format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(101))).await;
+    let many = Server::answering(format!("HTTP/1.1 200 OK\r\n{}\r\n", "A: b\r\n".repeat(101))).await;
     assert_eq!(fails(&many, &small()).await.0, NetErrorKind::Broken);
     let late = server(|| vec![Step::Wait(Duration::from_secs(60))]).await;
     let (kind, took) = fails(&late, &Limits { head: Duration::from_millis(300), ..short() }).await;
@@ -120,14 +122,14 @@ async fn nothing_is_decompressed() {
     let bomb = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3][..], &[0; 1000]].concat();
     let mut answer = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1010\r\n\r\n".to_vec();
     answer.extend_from_slice(&bomb);
-    let server = Server::saying(answer).await;
+    let server = Server::answering(answer).await;
     let answer = get(&client_of(&server), &server.url("a.test"), &short()).await.unwrap();
     assert_eq!(answer.headers()["content-encoding"], "gzip");
     assert_eq!(answer.bytes().await.unwrap(), bomb);
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_told_from_an_end() {
+async fn a_broken_connection_differs_from_a_complete_body() {
     // The server announces ten bytes, sends one and closes.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
@@ -140,12 +142,12 @@ async fn a_connection_that_breaks_is_told_from_an_end() {
     });
     let broken = Server { at, seen: Arc::default(), sent: Arc::default() };
     assert_eq!(fails(&broken, &short()).await.0, NetErrorKind::Broken);
-    let nobody = Server { at, seen: Arc::default(), sent: Arc::default() };
-    assert_eq!(fails(&nobody, &short()).await.0, NetErrorKind::Unreachable);
+    let closed = Server { at, seen: Arc::default(), sent: Arc::default() };
+    assert_eq!(fails(&closed, &short()).await.0, NetErrorKind::Unreachable);
 }
 
 #[tokio::test]
-async fn an_excerpt_takes_no_more_than_it_needs() {
+async fn an_excerpt_reads_no_more_than_needed() {
     let server =
         server(|| vec![Step::Send(HEAD.into()), Step::Forever(vec![b'x'; 1 << 16], Duration::ZERO)]).await;
     let answer = get(&client_of(&server), &server.url("a.test"), &short()).await.unwrap();

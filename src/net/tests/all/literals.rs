@@ -3,7 +3,7 @@
 use net::{Limits, NetErrorKind};
 use wire::ErrorCode;
 
-use crate::support::{Stub, client, get, no};
+use crate::support::{Stub, client, error_of, get};
 
 /// Each URL is refused, however it is spelled.
 const REFUSED: &[&str] = &[
@@ -96,27 +96,27 @@ const REFUSED: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn literals_that_are_not_public_are_refused_however_they_are_spelt() {
+async fn private_literals_are_rejected_in_every_spelling() {
     let resolver = Stub::new(&[&["127.0.0.1"]]);
     let client = client(&resolver, &[]);
     assert!(REFUSED.len() >= 60);
     for url in REFUSED {
-        let error = no(&client, url).await;
+        let error = error_of(&client, url).await;
         assert_eq!(error.kind, NetErrorKind::Refused, "{url}: {error}");
         assert_eq!(error.kind.code(), ErrorCode::EgressRefused);
         assert!(!error.message.contains("evil") && !error.message.contains("pw"), "{error}");
     }
-    assert!(resolver.asked.lock().is_empty(), "a literal is no name");
+    assert!(resolver.lookups.lock().is_empty(), "a literal is not resolved");
 }
 
 #[tokio::test]
-async fn names_of_this_machine_are_judged_by_what_they_resolve_to() {
+async fn local_names_are_checked_by_their_addresses() {
     let resolver = Stub::new(&[&["127.0.0.1"]]);
     let client = client(&resolver, &[]);
     for url in
         ["http://localhost/", "http://LOCALHOST./", "http://x.localhost:8080/", "http://127.0.0.1.nip.io/"]
     {
-        let error = no(&client, url).await;
+        let error = error_of(&client, url).await;
         assert_eq!(error.kind, NetErrorKind::Refused, "{url}");
         assert!(
             error.message.contains("may not be called: this machine; the operator may allow "),

@@ -4,27 +4,27 @@ use std::sync::Arc;
 
 use net::{Limits, Method, NetErrorKind, Request};
 
-use crate::support::{Server, Step, client_of, get, no, ok};
+use crate::support::{Server, Step, client_of, error_of, get, ok};
 
-fn to(status: u16, location: &str) -> String {
+fn redirect_to(status: u16, location: &str) -> String {
     format!("HTTP/1.1 {status} Moved\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n")
 }
 
 #[tokio::test]
-async fn a_redirect_to_what_is_not_public_is_refused() {
+async fn a_redirect_to_a_private_address_is_rejected() {
     for target in
         ["http://169.254.169.254/latest/", "http://[::1]/", "http://evil@a.test/", "file:///etc/passwd"]
             .into_iter()
             .chain(["//10.0.0.1/", "http://0x7f.1:1/", "https://192.168.0.1/"])
     {
-        let server = Server::saying(to(302, target)).await;
-        let error = no(&client_of(&server), &server.url("a.test")).await;
+        let server = Server::answering(redirect_to(302, target)).await;
+        let error = error_of(&client_of(&server), &server.url("a.test")).await;
         assert_eq!(error.kind, NetErrorKind::Refused, "{target}: {error}");
     }
 }
 
 #[tokio::test]
-async fn three_redirects_are_followed_and_a_fourth_is_not() {
+async fn at_most_three_redirects_are_followed() {
     for (count, good) in [(3, true), (4, false)] {
         let server = Server::on(
             "127.0.0.1",
@@ -33,7 +33,8 @@ async fn three_redirects_are_followed_and_a_fourth_is_not() {
                 let path = request.split(' ').nth(1).unwrap();
                 let step: u32 =
                     path.trim_start_matches("/path?q=secret").trim_start_matches('/').parse().unwrap_or(0);
-                let answer = if step == count { ok("end") } else { to(302, &format!("/{}", step + 1)) };
+                let answer =
+                    if step == count { ok("end") } else { redirect_to(302, &format!("/{}", step + 1)) };
                 vec![Step::Send(answer.into())]
             }),
         )
@@ -59,7 +60,8 @@ async fn redirected(status: u16, host: &str) -> String {
             let port = request.split("host: ").nth(1).unwrap().split(':').nth(1).unwrap();
             let port = port.split("\r\n").next().unwrap();
             let first = request.contains("/path");
-            let answer = if first { to(status, &format!("http://{host}:{port}/next")) } else { ok("end") };
+            let answer =
+                if first { redirect_to(status, &format!("http://{host}:{port}/next")) } else { ok("end") };
             vec![Step::Send(answer.into())]
         })
     })
@@ -92,7 +94,7 @@ async fn secrets_stay_with_their_origin() {
 }
 
 #[tokio::test]
-async fn a_post_that_is_sent_elsewhere_becomes_a_get_where_the_status_says_so() {
+async fn a_redirected_post_becomes_a_get_by_its_status() {
     for (status, method) in [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")] {
         let seen = redirected(status, "a.test").await;
         assert!(seen.starts_with(method), "{status}: {seen}");

@@ -46,7 +46,7 @@ impl Server {
     }
 
     /// Answers every request with the same bytes.
-    pub(crate) async fn saying(answer: impl Into<Vec<u8>>) -> Self {
+    pub(crate) async fn answering(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::on("127.0.0.1", 0, Arc::new(move |_| vec![Step::Send(answer.clone())])).await
     }
@@ -110,27 +110,27 @@ pub(crate) fn ok(body: &str) -> String {
 /// Answers from a list and repeats the last answer; records every lookup.
 pub(crate) struct Stub {
     answers: Mutex<VecDeque<Vec<IpAddr>>>,
-    pub(crate) asked: Mutex<Vec<String>>,
+    pub(crate) lookups: Mutex<Vec<String>>,
 }
 
 impl Stub {
     pub(crate) fn new(answers: &[&[&str]]) -> Arc<Self> {
         let answers = answers.iter().map(|one| one.iter().map(|ip| ip.parse().unwrap()).collect()).collect();
-        Arc::new(Self { answers: Mutex::new(answers), asked: Mutex::default() })
+        Arc::new(Self { answers: Mutex::new(answers), lookups: Mutex::default() })
     }
 }
 
 #[async_trait]
 impl Resolver for Stub {
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, String> {
-        self.asked.lock().push(name.to_owned());
+        self.lookups.lock().push(name.to_owned());
         let mut answers = self.answers.lock();
         let next = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
         next.ok_or_else(|| "no such name".into())
     }
 }
 
-pub(crate) fn place(host: &str, port: u16) -> HostPort {
+pub(crate) fn host_port(host: &str, port: u16) -> HostPort {
     HostPort { host: Host::parse(host).unwrap(), port }
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn client(resolver: &Arc<Stub>, allow: &[HostPort]) -> Client {
 
 /// A guarded client that resolves every name to 127.0.0.1 and may call the server's port there.
 pub(crate) fn client_of(server: &Server) -> Client {
-    let open = ["a.test", "b.test", "127.0.0.1"].map(|host| place(host, server.at.port()));
+    let open = ["a.test", "b.test", "127.0.0.1"].map(|host| host_port(host, server.at.port()));
     client(&Stub::new(&[&["127.0.0.1"]]), &open)
 }
 
@@ -155,7 +155,7 @@ pub(crate) async fn get(client: &Client, url: &str, limits: &Limits) -> Result<R
 }
 
 /// The error of a request that must fail.
-pub(crate) async fn no(client: &Client, url: &str) -> NetError {
+pub(crate) async fn error_of(client: &Client, url: &str) -> NetError {
     match get(client, url, &Limits::default()).await {
         Ok(answer) => panic!("{url} was answered with {}", answer.status()),
         Err(error) => error,

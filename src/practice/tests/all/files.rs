@@ -9,7 +9,7 @@ use models::{
 use practice::Practice;
 use serde_json::json;
 
-use crate::skills::{asked, call};
+use crate::skills::{call, skill_request};
 
 const RED: &str = "The picture a.png is red, 40 pixels wide and 30 pixels high.";
 
@@ -25,7 +25,7 @@ fn text(text: &str) -> Part {
 
 /// A request whose latest message has these parts.
 fn with(skill: &str, system: &str, user: &str, parts: Vec<Part>) -> ModelRequest {
-    let mut request = asked(skill, system, user);
+    let mut request = skill_request(skill, system, user);
     request.messages.last_mut().unwrap().parts = parts;
     request
 }
@@ -143,7 +143,7 @@ async fn large_files_are_read_in_part() {
 }
 
 #[tokio::test]
-async fn a_recording_says_what_follows_its_mark() {
+async fn a_transcript_is_the_text_after_the_mark() {
     let practice = Practice::new(Arc::new(SystemClock::new()));
     let recording = |model: &str, audio: &[u8]| TranscribeRequest {
         model: model.into(),
@@ -167,6 +167,6 @@ async fn a_recording_says_what_follows_its_mark() {
     let error = practice.transcribe(&recording("assistant", b"x")).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Rejected);
     assert!(error.message.ends_with("use practice/transcribe"), "{error}");
-    let error = practice.call(&asked("transcribe", "", "hi"), &models::NoPieces).await.unwrap_err();
+    let error = practice.call(&skill_request("transcribe", "", "hi"), &models::NoPieces).await.unwrap_err();
     assert!(error.message.contains("chat.transcription"), "{error}");
 }

@@ -12,7 +12,7 @@ use proptest::prelude::{ProptestConfig, Strategy, any, prop, prop_assert_eq, pro
 use serde_json::{Value, json};
 
 use crate::endpoint::now;
-use crate::skills::{asked, call, said};
+use crate::skills::{answer_text, call, skill_request};
 
 /// Shop messages and their departments; odd ones for training, even ones held out.
 static CASES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
@@ -32,14 +32,15 @@ const PRECISE: &str = "Sort the message into shipping, billing or account.\n\
     If the message mentions \"password\" or \"profile\", answer \"account\".";
 
 /// The cases that a prompt gets wrong, with the given answer, over these seeds.
-async fn wrong(
+async fn wrong_cases(
     prompt: &str,
     cases: &[(&'static str, &'static str)],
     seed: u64,
 ) -> Vec<(&'static str, &'static str, String)> {
     let mut wrong = Vec::new();
     for (input, expected) in cases {
-        let answer = call(&ModelRequest { seed: Some(seed), ..asked("classify", prompt, input) }).await.text;
+        let answer =
+            call(&ModelRequest { seed: Some(seed), ..skill_request("classify", prompt, input) }).await.text;
         if answer != *expected {
             wrong.push((*input, *expected, answer));
         }
@@ -58,13 +59,13 @@ fn count<T>(items: &[T]) -> f64 {
 async fn score(prompt: &str, cases: &[(&'static str, &'static str)]) -> f64 {
     let mut right = 0.0;
     for seed in 0..8 {
-        right += 1.0 - count(&wrong(prompt, cases, seed).await) / count(cases);
+        right += 1.0 - count(&wrong_cases(prompt, cases, seed).await) / count(cases);
     }
     right / 8.0
 }
 
 #[tokio::test]
-async fn a_prompt_that_says_the_right_things_scores_better() {
+async fn a_prompt_with_the_right_rules_scores_better() {
     let all: Vec<_> = CASES.to_vec();
     let (bare, vague, precise) =
         (score(BARE, &all).await, score(VAGUE, &all).await, score(PRECISE, &all).await);
@@ -82,7 +83,7 @@ async fn a_prompt_that_says_the_right_things_scores_better() {
 }
 
 #[tokio::test]
-async fn examples_teach_what_rules_do() {
+async fn examples_raise_the_score() {
     let demos: String = half(0)
         .iter()
         .map(|(input, label)| format!("\n{}", json!({"input": input, "output": label})))
@@ -102,21 +103,24 @@ async fn reflected(prompt: &str, wrong: &[(&str, &str, String)], seed: u64) -> S
     );
     let schema = json!({"type": "object", "required": ["prompt", "rationale"], "properties": {
         "prompt": {"type": "string"}, "rationale": {"type": "string"}}});
-    let request =
-        ModelRequest { seed: Some(seed), response_schema: Some(schema), ..asked("reflect", "", &ask) };
+    let request = ModelRequest {
+        seed: Some(seed),
+        response_schema: Some(schema),
+        ..skill_request("reflect", "", &ask)
+    };
     let value: Value = serde_json::from_str(&call(&request).await.text).unwrap();
     assert!(!value["rationale"].as_str().unwrap().is_empty());
     value["prompt"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn reflection_learns_from_feedback_and_from_nothing_else() {
+async fn reflection_learns_only_from_feedback() {
     let (train, test) = (half(0), half(1));
     let mut gains = Vec::new();
     for seed in 0..5 {
         let mut prompt = format!("{BARE} {{{{ inputs.desk }}}}");
         for round in 0..6 {
-            let missed = wrong(&prompt, &train, seed).await;
+            let missed = wrong_cases(&prompt, &train, seed).await;
             prompt = reflected(&prompt, &missed, seed * 100 + round).await;
         }
         assert!(prompt.contains("{{ inputs.desk }}"), "{prompt}");
@@ -147,7 +151,7 @@ async fn reflection_learns_from_feedback_and_from_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_proposal_stands_where_it_was_asked_for() {
+async fn a_proposal_has_the_requested_delimiters() {
     let feedback = "Input: pay\nExpected: billing\nGot: other";
     let rule = "If the message mentions \"pay\", answer \"billing\".";
     for (ask, expected) in [
@@ -171,22 +175,23 @@ async fn a_proposal_stands_where_it_was_asked_for() {
         // Some seeds forget, are vague or chat; most do none of it.
         let mut same = 0;
         for seed in 0..20 {
-            let answer = call(&ModelRequest { seed: Some(seed), ..asked("reflect", "", &ask) }).await.text;
+            let answer =
+                call(&ModelRequest { seed: Some(seed), ..skill_request("reflect", "", &ask) }).await.text;
             same += usize::from(answer == expected);
         }
         assert!(same >= 8, "{same} of 20: {ask}");
     }
     let advice = "Prompt:\nGreet them.\n\nInput: hi\nFeedback: The answer must begin with \"Dear\".";
-    let answer = call(&ModelRequest { seed: Some(1), ..asked("reflect", "", advice) }).await.text;
+    let answer = call(&ModelRequest { seed: Some(1), ..skill_request("reflect", "", advice) }).await.text;
     assert!(answer.contains("Greet them.\nThe answer must begin with \"Dear\"."), "{answer}");
 }
 
 #[tokio::test]
-async fn a_judge_measures_what_is_shared() {
+async fn a_judge_scores_the_shared_words() {
     for (got, score) in
         [("a red bicycle", 1.0), ("A RED BICYCLE", 1.0), ("red bicycle shop", 0.8), ("blue", 0.0)]
     {
-        let text = said("judge", "", &format!("Expected: a red bicycle\nAnswer: {got}")).await;
+        let text = answer_text("judge", "", &format!("Expected: a red bicycle\nAnswer: {got}")).await;
         let verdict: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(verdict["score"], json!(score), "{verdict}");
         assert_eq!(verdict["feedback"].as_str().unwrap().contains("got"), score < 1.0, "{verdict}");
@@ -194,18 +199,21 @@ async fn a_judge_measures_what_is_shared() {
 }
 
 #[tokio::test]
-async fn the_seed_makes_no_difference_where_nothing_is_left_to_chance() {
+async fn the_seed_does_not_affect_deterministic_answers() {
     for (input, _) in CASES.iter().copied() {
         let mut answers = BTreeSet::new();
         for seed in 0..20 {
             answers.insert(
-                call(&ModelRequest { seed: Some(seed), ..asked("classify", PRECISE, input) }).await.text,
+                call(&ModelRequest { seed: Some(seed), ..skill_request("classify", PRECISE, input) })
+                    .await
+                    .text,
             );
         }
         assert_eq!(answers.len(), 1, "{input}");
     }
     // Temperature 0 removes differences between seeds, and a missing seed equals seed 0.
-    let ask = |seed, temperature| ModelRequest { seed, temperature, ..asked("classify", BARE, CASES[0].0) };
+    let ask =
+        |seed, temperature| ModelRequest { seed, temperature, ..skill_request("classify", BARE, CASES[0].0) };
     let mut answers = BTreeSet::new();
     for seed in 0..20 {
         answers.insert(call(&ask(Some(seed), None)).await.text);
@@ -216,7 +224,7 @@ async fn the_seed_makes_no_difference_where_nothing_is_left_to_chance() {
 }
 
 #[tokio::test]
-async fn long_and_twisted_requests_are_answered_soon() {
+async fn long_and_nested_requests_are_answered_quickly() {
     let rules: String =
         (0..2000).map(|at| format!("Replace \"a\" with \"{}{at}\". ", "a".repeat(400))).collect();
     let words: String = (0..30_000).map(|at| format!("w{at} ")).collect();
@@ -239,7 +247,7 @@ async fn long_and_twisted_requests_are_answered_soon() {
         for skill in practice::SKILLS.iter().skip(at % 3).step_by(3) {
             for (system, user) in [(&part.repeat(40_000), &words), (&rules, &part.repeat(40_000))] {
                 let began = now();
-                let answer = call(&asked(skill, system, user)).await;
+                let answer = call(&skill_request(skill, system, user)).await;
                 assert!(answer.text.len() < 1 << 20, "{skill} {part:?}: {}", answer.text.len());
                 assert!(began.elapsed() < Duration::from_secs(20), "{skill} {part:?}: {:?}", began.elapsed());
             }
@@ -292,7 +300,7 @@ proptest! {
     ) {
         let schema = schema.then(|| json!({"type": "object", "properties": {"key": {"type": "integer"}, "b": {"enum": ["a", "b"]},
             "answer": {"type": "string"}}, "required": ["key", "answer"]}));
-        let request = ModelRequest { seed, max_tokens: most, response_schema: schema.clone(), ..asked(skill, &system, &user) };
+        let request = ModelRequest { seed, max_tokens: most, response_schema: schema.clone(), ..skill_request(skill, &system, &user) };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let practice = Practice::new(Arc::new(SystemClock::new()));
         let one = runtime.block_on(practice.call(&request, &NoPieces)).unwrap();

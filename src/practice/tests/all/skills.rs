@@ -10,9 +10,9 @@ use models::{Tool, Usage};
 use practice::Practice;
 use serde_json::{Value, json};
 
-use crate::endpoint::Kept;
+use crate::endpoint::CollectedPieces;
 
-pub(crate) fn asked(skill: &str, system: &str, user: &str) -> ModelRequest {
+pub(crate) fn skill_request(skill: &str, system: &str, user: &str) -> ModelRequest {
     let system = (!system.is_empty()).then(|| Message::text(Role::System, system));
     let messages = system.into_iter().chain([Message::text(Role::User, user)]).collect();
     ModelRequest { model: skill.into(), messages, ..ModelRequest::default() }
@@ -22,8 +22,8 @@ pub(crate) async fn call(request: &ModelRequest) -> ModelAnswer {
     Practice::new(Arc::new(SystemClock::new())).call(request, &NoPieces).await.unwrap()
 }
 
-pub(crate) async fn said(skill: &str, system: &str, user: &str) -> String {
-    call(&asked(skill, system, user)).await.text
+pub(crate) async fn answer_text(skill: &str, system: &str, user: &str) -> String {
+    call(&skill_request(skill, system, user)).await.text
 }
 
 #[tokio::test]
@@ -67,12 +67,12 @@ async fn instructions_of_form_are_followed() {
         ("Answer \"no\".", "no"),
         ("- In one sentence.\n2. Begin with \"A:\".\n* Use upper case!", "A: THE SHOP IS OPEN!"),
     ] {
-        assert_eq!(said("rewrite", instruction, text).await, expected, "{instruction}");
+        assert_eq!(answer_text("rewrite", instruction, text).await, expected, "{instruction}");
     }
 }
 
 #[tokio::test]
-async fn conditions_decide_when_an_instruction_holds() {
+async fn conditions_decide_if_an_instruction_applies() {
     let input = "I want my money back for order 17!";
     for (condition, holds) in [
         ("the message mentions \"money\"", true),
@@ -99,13 +99,13 @@ async fn conditions_decide_when_an_instruction_holds() {
             format!("Answer \"yes\" if {condition}."),
             format!("If {condition}, reply with yes."),
         ] {
-            assert_eq!(said("rewrite", &instruction, input).await, expected, "{instruction}");
+            assert_eq!(answer_text("rewrite", &instruction, input).await, expected, "{instruction}");
         }
     }
 }
 
 #[tokio::test]
-async fn sentences_that_are_no_instructions_are_none() {
+async fn other_sentences_are_not_instructions() {
     let input = "My parcel is late.";
     for sentence in [
         "Answer the question.",
@@ -116,12 +116,12 @@ async fn sentences_that_are_no_instructions_are_none() {
         "You are a careful writer.",
         "If in doubt, think again.",
     ] {
-        assert_eq!(said("rewrite", sentence, input).await, input, "{sentence}");
+        assert_eq!(answer_text("rewrite", sentence, input).await, input, "{sentence}");
     }
 }
 
 #[tokio::test]
-async fn a_label_comes_from_the_best_that_the_prompt_has() {
+async fn a_label_is_derived_from_rules_labels_or_examples() {
     let labels = "Labels: billing, shipping, other.";
     let rules = "If the message mentions \"invoice\", answer \"billing\".\nOtherwise answer \"other\".";
     let demo = "Input: my parcel never came\nOutput: shipping";
@@ -151,17 +151,17 @@ async fn a_label_comes_from_the_best_that_the_prompt_has() {
         (format!("{rules} Begin with \"Label:\"."), "invoice", "Label: billing"),
         (String::new(), "anything", "unknown"),
     ] {
-        assert_eq!(said("classify", &prompt, input).await, expected, "{prompt} / {input}");
+        assert_eq!(answer_text("classify", &prompt, input).await, expected, "{prompt} / {input}");
     }
     // Examples may also be in the conversation.
-    let mut request = asked("classify", labels, "my parcel never came");
+    let mut request = skill_request("classify", labels, "my parcel never came");
     request.messages.push(Message::text(Role::Assistant, "shipping"));
     request.messages.push(Message::text(Role::User, "and where is my other parcel that never came"));
     assert_eq!(call(&request).await.text, "shipping");
 }
 
 #[tokio::test]
-async fn an_assistant_knows_what_it_is_told() {
+async fn an_assistant_answers_from_its_prompt() {
     let system = "You are Cal, the assistant of a bicycle shop. We open at 9:00 and close at 18:00. \
                   A tune-up costs 60 euros. Rentals cost 20 euros a day. Answer in one sentence. \
                   If you do not know the answer, say \"Please call us.\" If the message mentions \"boss\", answer \"Ask Kim.\"";
@@ -179,20 +179,20 @@ async fn an_assistant_knows_what_it_is_told() {
             "I can tell what my instructions say, for example: We open at 9:00 and close at 18:00.",
         ),
     ] {
-        assert_eq!(said("assistant", system, input).await, expected, "{input}");
+        assert_eq!(answer_text("assistant", system, input).await, expected, "{input}");
     }
-    assert_eq!(said("reply", system, "Bye").await, "Goodbye!");
+    assert_eq!(answer_text("reply", system, "Bye").await, "Goodbye!");
     // It remembers earlier messages.
-    let mut request = asked("assistant", "", "My name is Ada and I live in Graz.");
+    let mut request = skill_request("assistant", "", "My name is Ada and I live in Graz.");
     assert_eq!(call(&request).await.text, "You say: Your name is Ada and you live in Graz.");
     request.messages.push(Message::text(Role::Assistant, "Nice."));
     request.messages.push(Message::text(Role::User, "What is my name?"));
     assert_eq!(call(&request).await.text, "Your name is Ada and you live in Graz.");
-    assert!(said("assistant", "", "Why is the sky blue?").await.contains("instructions"));
+    assert!(answer_text("assistant", "", "Why is the sky blue?").await.contains("instructions"));
 }
 
 #[tokio::test]
-async fn fields_are_found_where_the_prompt_says() {
+async fn fields_are_extracted_as_the_prompt_describes() {
     let input = "Order 4711 from Graz on 2026-03-01: 12.50 EUR, code \"A7\". Mail ada@example.com, ship before Friday.";
     for (prompt, expected) in [
         ("order: the number after \"order\".", json!({"order": "4711"})),
@@ -209,23 +209,23 @@ async fn fields_are_found_where_the_prompt_says() {
         ("Set source to \"mail\".", json!({"source": "mail"})),
         ("Find everything.", json!({})),
     ] {
-        let text = said("extract", prompt, input).await;
+        let text = answer_text("extract", prompt, input).await;
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected, "{prompt}");
     }
 }
 
 #[tokio::test]
-async fn a_summary_keeps_what_the_text_is_about() {
+async fn a_summary_keeps_the_topic_of_the_text() {
     let text = "The bridge was closed on Monday. Birds sang. The bridge needs new cables, and the city pays for the \
                 cables. Engineers said the bridge opens again in May.";
-    let short = said("summarize", "", text).await;
+    let short = answer_text("summarize", "", text).await;
     assert_eq!(
         short,
         "The bridge needs new cables, and the city pays for the cables. Engineers said the bridge opens again in May."
     );
-    let one = said("summarize", "Summarise in one sentence. Begin with \"Summary:\".", text).await;
+    let one = answer_text("summarize", "Summarise in one sentence. Begin with \"Summary:\".", text).await;
     assert_eq!(one, "Summary: The bridge needs new cables, and the city pays for the cables.");
-    let with = said("summarize", "In one sentence. Include \"birds\".", text).await;
+    let with = answer_text("summarize", "In one sentence. Include \"birds\".", text).await;
     assert_eq!(with, "Birds sang.");
 }
 
@@ -240,7 +240,7 @@ async fn a_schema_is_filled() {
                   If the message mentions \"now\", set urgent to true. Otherwise set urgent to false.";
     let ask = |input: &str| ModelRequest {
         response_schema: Some(schema.clone()),
-        ..asked("classify", prompt, input)
+        ..skill_request("classify", prompt, input)
     };
     let answer = call(&ask("I want my money back for order 12 NOW, since 2026-01-02")).await;
     assert_eq!(
@@ -257,7 +257,7 @@ async fn a_schema_is_filled() {
 }
 
 #[tokio::test]
-async fn tools_are_called_when_that_is_asked_plainly() {
+async fn tools_are_called_on_plain_requests() {
     let weather = Tool {
         name: "get_weather".into(),
         description: "The weather.".into(),
@@ -265,7 +265,7 @@ async fn tools_are_called_when_that_is_asked_plainly() {
     };
     let ask = |system: &str, user: &str| ModelRequest {
         tools: vec![weather.clone()],
-        ..asked("assistant", system, user)
+        ..skill_request("assistant", system, user)
     };
     let rule = "If the message mentions \"weather\", call the tool get_weather. city: the word after \"in\".";
     for (system, user, arguments) in [
@@ -293,34 +293,35 @@ async fn tools_are_called_when_that_is_asked_plainly() {
 }
 
 #[tokio::test]
-async fn words_come_one_by_one_at_their_pace_and_end_at_the_limit() {
-    let kept = Kept::default();
+async fn words_are_streamed_at_a_fixed_pace_up_to_the_limit() {
+    let received = CollectedPieces::default();
     let practice = Practice::new(Arc::new(SystemClock::new()));
-    let request = ModelRequest { max_tokens: Some(3), ..asked("rewrite", "", "one two three four five") };
-    let answer = practice.call(&request, &kept).await.unwrap();
-    assert_eq!(kept.0.into_inner(), ["one ", "two ", "three"]);
+    let request =
+        ModelRequest { max_tokens: Some(3), ..skill_request("rewrite", "", "one two three four five") };
+    let answer = practice.call(&request, &received).await.unwrap();
+    assert_eq!(received.0.into_inner(), ["one ", "two ", "three"]);
     assert_eq!((answer.text.as_str(), answer.finish_reason.as_deref()), ("one two three", Some("length")));
     assert_eq!(answer.usage, Some(Usage { input_tokens: 9, output_tokens: 3, cached_tokens: 0 }));
     assert_eq!(answer.model.as_deref(), Some("practice/rewrite"));
 
     let clock = ManualClock::new(noon());
-    let kept = Arc::new(Kept::default());
-    let (slow, pieces) = (Practice::new(Arc::new(clock.clone())), Arc::clone(&kept));
-    let request = asked("rewrite@40ms", "", "one two");
+    let received = Arc::new(CollectedPieces::default());
+    let (slow, pieces) = (Practice::new(Arc::new(clock.clone())), Arc::clone(&received));
+    let request = skill_request("rewrite@40ms", "", "one two");
     let call = tokio::spawn(async move { slow.call(&request, &*pieces).await });
     for expected in [0, 1, 2] {
         settle().await;
-        assert_eq!(kept.0.lock().len(), expected);
+        assert_eq!(received.0.lock().len(), expected);
         clock.advance(Duration::from_millis(40));
     }
     assert_eq!(call.await.unwrap().unwrap().finish_reason.as_deref(), Some("stop"));
 }
 
 #[tokio::test]
-async fn a_skill_that_there_is_not_is_rejected_with_those_there_are() {
+async fn an_unknown_skill_is_rejected_with_the_known_ones() {
     for model in ["poetry", "", "assistant@fast", "assistant@40", "Assistant"] {
         let practice = Practice::new(Arc::new(SystemClock::new()));
-        let error = practice.call(&asked(model, "", "hi"), &NoPieces).await.unwrap_err();
+        let error = practice.call(&skill_request(model, "", "hi"), &NoPieces).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Rejected, "{model}");
         assert!(
             error.message.ends_with("assistant, classify, extract, summarize, rewrite, reflect, judge"),

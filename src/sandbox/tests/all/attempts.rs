@@ -13,7 +13,7 @@ async fn works(sandbox: &Sandbox) {
 }
 
 #[tokio::test]
-async fn a_loop_without_end_is_killed_at_its_deadline() {
+async fn an_endless_loop_is_killed_at_its_deadline() {
     let sandbox = sandbox(1);
     for (language, source) in [
         (Python, "while True:\n    pass\n"),
@@ -36,7 +36,7 @@ async fn a_loop_without_end_is_killed_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_memory_bomb_is_its_own_error() {
+async fn exceeded_memory_has_a_separate_error() {
     let sandbox = sandbox(1);
     for (language, source) in [
         (Python, "a = []\nwhile True:\n    a.append('x' * 100)\n"),
@@ -76,7 +76,7 @@ async fn a_memory_bomb_is_its_own_error() {
 }
 
 #[tokio::test]
-async fn a_result_that_is_too_large_is_refused() {
+async fn a_too_large_result_is_rejected() {
     let sandbox = sandbox(1);
     for (language, source) in [(Python, "'x' * 2000000"), (Javascript, "'x'.repeat(2000000)")] {
         assert_eq!(ran(&sandbox, language, source).await, Err(SandboxError::OutputTooLarge(1 << 20)));
@@ -89,7 +89,7 @@ async fn recursion_and_nesting_are_ordinary_errors() {
     let sandbox = sandbox(1);
     let said_of = |language, source: String| {
         let sandbox = sandbox.clone();
-        async move { said(&sandbox, language, &source).await }
+        async move { error_text(&sandbox, language, &source).await }
     };
     assert!(
         said_of(Python, "def f(n):\n    return f(n + 1)\nf(0)".into()).await.starts_with("RecursionError")
@@ -119,7 +119,7 @@ async fn recursion_and_nesting_are_ordinary_errors() {
 }
 
 #[tokio::test]
-async fn nothing_outside_can_be_reached() {
+async fn code_cannot_reach_files_network_or_processes() {
     let sandbox = sandbox(1);
     for (language, source) in [
         (Python, "import subprocess"),
@@ -158,7 +158,7 @@ async fn nothing_outside_can_be_reached() {
 }
 
 #[tokio::test]
-async fn a_run_leaves_nothing_to_the_next_of_its_worker() {
+async fn a_run_leaves_no_state_for_the_next_run_of_its_worker() {
     let sandbox = sandbox(1);
     let soil = "globalThis.left = 1; Object.prototype.polluted = 1; Array.prototype.map = () => 'mine'; JSON.stringify = () => '\"mine\"'; Date.prototype.toJSON = () => 'mine'; [1].map(x => x)";
     assert_eq!(ran(&sandbox, Javascript, soil).await.unwrap().value, json!("mine"));
@@ -169,7 +169,7 @@ async fn a_run_leaves_nothing_to_the_next_of_its_worker() {
 
     let soil = "import json\nimport math\nleft = 1\ntry:\n    json.left = 1\n    math.pi = 3\nexcept Exception:\n    pass\n1";
     ran(&sandbox, Python, soil).await.unwrap();
-    assert!(said(&sandbox, Python, "left").await.starts_with("NameError"));
+    assert!(error_text(&sandbox, Python, "left").await.starts_with("NameError"));
     let found =
         ran(&sandbox, Python, "import math\nimport json\n[math.pi > 3.1, hasattr(json, 'left')]").await;
     assert_eq!(found.unwrap().value, json!([true, false]));
@@ -177,7 +177,7 @@ async fn a_run_leaves_nothing_to_the_next_of_its_worker() {
 }
 
 #[tokio::test]
-async fn a_worker_has_nothing_but_its_pipes() {
+async fn a_worker_has_only_its_pipes() {
     let sandbox = sandbox(1);
     works(&sandbox).await;
     let worker = sandbox.idle()[0];

@@ -10,7 +10,7 @@ const SHAPE: &str = "import { double } from './lib.js';\nexport const name = 'sh
 const LIB: &str = "export const double = (n) => n * 2;\n";
 
 #[tokio::test]
-async fn functions_of_modules_get_their_arguments_and_answer() {
+async fn module_functions_receive_arguments_and_return_values() {
     let sandbox = sandbox(2);
     let all = [("metrics.py", METRICS), ("shape.js", SHAPE), ("lib.js", LIB)];
     let call = |module, name, args| sandbox.call(function(module, name, &all, args));
@@ -41,7 +41,7 @@ async fn functions_of_modules_get_their_arguments_and_answer() {
 }
 
 #[tokio::test]
-async fn code_that_stands_alone_is_its_main_or_its_last_expression() {
+async fn the_value_of_a_script_is_its_main_or_its_last_expression() {
     let sandbox = sandbox(2);
     for (language, source, value) in [
         (Python, "args['n'] + 1", json!(5)),
@@ -69,7 +69,7 @@ async fn code_that_stands_alone_is_its_main_or_its_last_expression() {
 }
 
 #[tokio::test]
-async fn builtins_are_values_inside_of_python_functions() {
+async fn builtins_are_values_inside_python_functions() {
     let sandbox = sandbox(2);
     for (body, expected) in [
         ("try:\n        return int('x')\n    except ValueError:\n        return 'caught'", json!("caught")),
@@ -107,7 +107,7 @@ async fn builtins_are_values_inside_of_python_functions() {
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_refused_with_what_it_is() {
+async fn non_json_results_are_rejected_with_their_type() {
     let sandbox = sandbox(2);
     for (language, source, expected) in [
         (Python, "float('nan')", "NaN"),
@@ -134,15 +134,15 @@ async fn what_is_not_json_is_refused_with_what_it_is() {
         (Javascript, "Math.random()", "no randomness"),
         (Python, "import datetime\ndatetime.datetime.now()", ""),
     ] {
-        let said = said(&sandbox, language, source).await;
-        assert!(said.contains(expected), "{source}: {said}");
+        let text = error_text(&sandbox, language, source).await;
+        assert!(text.contains(expected), "{source}: {text}");
     }
     let nested = "let a = []; for (let i = 0; i < 500; i++) a = [a]; a";
-    assert!(said(&sandbox, Javascript, nested).await.contains("nested"));
+    assert!(error_text(&sandbox, Javascript, nested).await.contains("nested"));
 }
 
 #[tokio::test]
-async fn what_is_printed_is_kept_up_to_its_bound() {
+async fn printed_text_is_kept_up_to_the_log_limit() {
     let sandbox = sandbox(2);
     for (language, source) in [
         (Python, "for i in range(20000):\n    print('é' * 10)\n7"),
@@ -157,7 +157,7 @@ async fn what_is_printed_is_kept_up_to_its_bound() {
 }
 
 #[tokio::test]
-async fn numbers_survive_the_way_to_code_and_back_or_are_named() {
+async fn numbers_round_trip_through_code_or_are_named() {
     let sandbox = sandbox(2);
     let whole = json!({"n": 9_007_199_254_740_993_u64, "most": u64::MAX, "least": i64::MIN, "f": 0.1});
     let outcome = sandbox.call(alone(Python, "args", whole.clone())).await.unwrap();

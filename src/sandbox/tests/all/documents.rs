@@ -14,9 +14,9 @@ use crate::sandbox;
 
 const LIMITS: DocumentLimits = DocumentLimits { time: Duration::from_secs(60), pages: 100, text: 1 << 20 };
 
-type Read = Result<Result<DocumentText, DocumentProblem>, SandboxError>;
+type ReadResult = Result<Result<DocumentText, DocumentProblem>, SandboxError>;
 
-async fn read(sandbox: &Sandbox, kind: DocumentKind, bytes: &[u8], limits: DocumentLimits) -> Read {
+async fn read(sandbox: &Sandbox, kind: DocumentKind, bytes: &[u8], limits: DocumentLimits) -> ReadResult {
     sandbox.read_document(kind, STANDARD.encode(bytes), limits).await
 }
 
@@ -90,7 +90,7 @@ fn word(body: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn pages_say_their_words_line_by_line() {
+async fn pages_are_read_line_by_line() {
     let sandbox = sandbox(1);
     for (content, text) in [
         (
@@ -112,11 +112,12 @@ async fn pages_say_their_words_line_by_line() {
         ("BT /N 10 Tf (no font) Tj ET BT (none) Tj ET Q Q", ""),
         ("", ""),
     ] {
-        let said = pdf(&sandbox, &made(&[content])).await;
-        let said = said.map(|read| (read.text.replace("formform", "form"), read.pages));
+        let result = pdf(&sandbox, &made(&[content])).await;
+        let result = result.map(|read| (read.text.replace("formform", "form"), read.pages));
         // A form inside itself is drawn repeatedly, up to the depth limit.
-        let said = said.map(|(text, pages)| (if text.contains("form") { tidy(&text) } else { text }, pages));
-        assert_eq!(said, Ok((text.to_owned(), Some(1))), "{content}");
+        let result =
+            result.map(|(text, pages)| (if text.contains("form") { tidy(&text) } else { text }, pages));
+        assert_eq!(result, Ok((text.to_owned(), Some(1))), "{content}");
     }
     let both = made(&["BT /F 10 Tf (one) Tj ET", "BT /F 10 Tf (two) Tj ET", ""]);
     assert_eq!(pdf(&sandbox, &both).await, Ok(DocumentText { text: "one\n\u{c}two".into(), pages: Some(3) }));
@@ -130,14 +131,15 @@ fn tidy(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn limits_end_what_is_too_much() {
+async fn documents_above_a_limit_are_rejected() {
     let sandbox = sandbox(1);
     let two = made(&["BT /F 10 Tf (one) Tj ET", "BT /F 10 Tf (two) Tj ET"]);
     let few = DocumentLimits { pages: 1, ..LIMITS };
     assert_eq!(read(&sandbox, DocumentKind::Pdf, &two, few).await, Ok(Err(DocumentProblem::Pages(2))));
     let short = DocumentLimits { text: 5, ..LIMITS };
-    let too_large =
-        |read: &Read| matches!(read, Ok(Err(DocumentProblem::TooLarge(_))) | Err(SandboxError::Memory(_)));
+    let too_large = |read: &ReadResult| {
+        matches!(read, Ok(Err(DocumentProblem::TooLarge(_))) | Err(SandboxError::Memory(_)))
+    };
     let long = read(&sandbox, DocumentKind::Pdf, &two, short).await;
     assert!(too_large(&long), "{long:?}");
     let long =
@@ -161,14 +163,14 @@ async fn limits_end_what_is_too_much() {
 }
 
 #[tokio::test]
-async fn damaged_documents_say_so_and_no_reader_takes_the_worker_with_it() {
+async fn damaged_documents_are_reported_and_do_not_end_the_worker() {
     let sandbox = sandbox(1);
     let good = made(&["BT /F 10 Tf 50 700 Td (Hello) Tj ET /X Do", "BT /W 10 Tf <0001> Tj ET"]);
     for garbage in [&b""[..], b"%PDF-1.7", b"no document", b"%PDF-1.4\n%%EOF", &[0xff; 4096]] {
-        let said = pdf(&sandbox, garbage).await;
-        assert!(matches!(said, Err(DocumentProblem::Damaged(_))), "{said:?}");
-        let said = docx(&sandbox, garbage).await;
-        assert!(matches!(said, Err(DocumentProblem::Damaged(_))), "{said:?}");
+        let result = pdf(&sandbox, garbage).await;
+        assert!(matches!(result, Err(DocumentProblem::Damaged(_))), "{result:?}");
+        let result = docx(&sandbox, garbage).await;
+        assert!(matches!(result, Err(DocumentProblem::Damaged(_))), "{result:?}");
     }
     let mut random = 7_u64;
     let mut draw = |below: usize| {
@@ -185,8 +187,8 @@ async fn damaged_documents_say_so_and_no_reader_takes_the_worker_with_it() {
         } else {
             (0..=draw(12)).for_each(|_| bytes[draw(good.len())] = u8::try_from(draw(256)).unwrap());
         }
-        let said = read(&sandbox, kind, &bytes, LIMITS).await;
-        assert!(said.is_ok(), "round {round}: {said:?}");
+        let result = read(&sandbox, kind, &bytes, LIMITS).await;
+        assert!(result.is_ok(), "round {round}: {result:?}");
     }
     let cut = docx(&sandbox, &word("</w:body>")).await;
     assert!(
@@ -198,7 +200,7 @@ async fn damaged_documents_say_so_and_no_reader_takes_the_worker_with_it() {
 }
 
 #[tokio::test]
-async fn a_password_is_asked_of_nobody() {
+async fn a_document_that_requires_a_password_is_an_error() {
     let sandbox = sandbox(1);
     let mut document = Document::load_mem(&made(&["BT /F 10 Tf (secret) Tj ET"])).unwrap();
     document.trailer.set(
@@ -215,23 +217,23 @@ async fn a_password_is_asked_of_nobody() {
         };
         lopdf::EncryptionState::try_from(version).unwrap()
     };
-    for (user, said) in [("user", Err(DocumentProblem::Protected)), ("", Ok("secret".to_owned()))] {
+    for (user, expected) in [("user", Err(DocumentProblem::Protected)), ("", Ok("secret".to_owned()))] {
         let mut locked = document.clone();
         locked.encrypt(&version(user, &document)).unwrap();
         let mut bytes = Vec::new();
         locked.save_to(&mut bytes).unwrap();
-        assert_eq!(pdf(&sandbox, &bytes).await.map(|read| read.text), said);
+        assert_eq!(pdf(&sandbox, &bytes).await.map(|read| read.text), expected);
     }
 }
 
 #[tokio::test]
-async fn a_word_document_says_its_paragraphs() {
+async fn a_word_document_is_read_by_paragraph() {
     let sandbox = sandbox(1);
     let body = "<w:p><w:r><w:t>A &amp; b</w:t></w:r><w:r><w:t xml:space=\"preserve\"> &#xe9;</w:t><w:br/><w:t>c</w:t></w:r></w:p>\
                 <w:p><w:pPr><w:tabs><w:tab w:val=\"left\"/></w:tabs></w:pPr><w:r><w:t>x</w:t><w:tab/><w:t>y</w:t></w:r></w:p>\
                 <w:p><w:del><w:r><w:delText>gone</w:delText></w:r></w:del><w:r><w:instrText>PAGE</w:instrText></w:r></w:p>\
                 <mc:AlternateContent><mc:Choice><w:p><w:r><w:t>once</w:t></w:r></w:p></mc:Choice>\
                 <mc:Fallback><w:p><w:r><w:t>once</w:t></w:r></w:p></mc:Fallback></mc:AlternateContent>";
-    let said = docx(&sandbox, &word(body)).await;
-    assert_eq!(said, Ok(DocumentText { text: "A & b é\nc\n\nx\ty\n\nonce".into(), pages: None }));
+    let result = docx(&sandbox, &word(body)).await;
+    assert_eq!(result, Ok(DocumentText { text: "A & b é\nc\n\nx\ty\n\nonce".into(), pages: None }));
 }

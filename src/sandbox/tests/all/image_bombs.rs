@@ -48,14 +48,14 @@ const RGB: [u8; 2] = [8, 2];
 const RGBA16: [u8; 2] = [16, 6];
 
 #[tokio::test]
-async fn an_image_with_too_many_pixels_is_refused_by_its_header() {
+async fn an_image_with_too_many_pixels_is_rejected_by_its_header() {
     let sandbox = sandbox(1);
     let idat = chunk(b"IDAT", &packed_zeros(1 << 20));
     for (width, height) in [(60_000, 60_000), (40_000_001, 1), (1, 40_000_001), (6_326, 6_326)] {
         for colour in [RGB, RGBA16] {
             let bytes = png(width, height, colour, std::slice::from_ref(&idat));
-            let said = read(&sandbox, ImageKind::Png, &bytes, limits()).await;
-            assert!(is_too_large(&said), "{width} x {height}: {said:?}");
+            let result = read(&sandbox, ImageKind::Png, &bytes, limits()).await;
+            assert!(is_too_large(&result), "{width} x {height}: {result:?}");
         }
     }
     let wide = png(0x7fff_ffff, 0x7fff_ffff, RGBA16, &[idat]);
@@ -69,12 +69,12 @@ async fn an_image_with_too_many_pixels_is_refused_by_its_header() {
     let mut webp = encoded(ImageKind::Webp, &flag(16, 16));
     // 14 bits per side, less one.
     webp[21..25].copy_from_slice(&(0x3ffe_u32 | 0x3ffe << 14).to_le_bytes());
-    let said = read(&sandbox, ImageKind::Webp, &webp, limits()).await;
-    assert!(is_too_large(&said), "{said:?}");
+    let result = read(&sandbox, ImageKind::Webp, &webp, limits()).await;
+    assert!(is_too_large(&result), "{result:?}");
     let few = ImageLimits { pixels: 255, ..limits() };
     for kind in KINDS {
-        let said = read(&sandbox, kind, &encoded(kind, &flag(16, 16)), few).await;
-        assert!(is_too_large(&said), "{kind:?}: {said:?}");
+        let result = read(&sandbox, kind, &encoded(kind, &flag(16, 16)), few).await;
+        assert!(is_too_large(&result), "{kind:?}: {result:?}");
     }
     let workers = sandbox.idle();
     assert_eq!(workers.len(), 1);
@@ -100,34 +100,38 @@ async fn an_image_without_pixels_is_damaged() {
 }
 
 #[tokio::test]
-async fn what_unpacks_to_more_than_the_pixels_costs_no_memory() {
+async fn data_beyond_the_pixels_uses_no_memory() {
     let sandbox = Sandbox::new(Options { memory: 1 << 20, ..Options::new(binary()) });
     let small = ImageLimits { pixels: 1000, ..limits() };
     let zeros = packed_zeros(96 << 20);
     assert!(zeros.len() < 1 << 20);
     let rows = chunk(b"IDAT", &packed_zeros(31 * 10));
     let after = png(10, 10, RGB, &[chunk(b"IDAT", &zeros)]);
-    let said = read(&sandbox, ImageKind::Png, &after, small).await;
+    let result = read(&sandbox, ImageKind::Png, &after, small).await;
     assert_eq!(
-        said.map(|facts| facts.colour),
+        result.map(|facts| facts.colour),
         Ok("black".into()),
         "bytes after the last row are not unpacked"
     );
     for name in [b"iCCP", b"zTXt"] {
         let metadata = chunk(name, &[b"a\0\0", &zeros[..]].concat());
-        let said = read(&sandbox, ImageKind::Png, &png(10, 10, RGB, &[metadata, rows.clone()]), small).await;
-        assert_eq!(said.map(|facts| facts.colour), Ok("black".into()), "metadata is not unpacked");
+        let result =
+            read(&sandbox, ImageKind::Png, &png(10, 10, RGB, &[metadata, rows.clone()]), small).await;
+        assert_eq!(result.map(|facts| facts.colour), Ok("black".into()), "metadata is not unpacked");
     }
 }
 
 #[tokio::test]
-async fn the_memory_of_an_image_follows_from_its_pixels_and_its_time_ends() {
+async fn image_memory_depends_on_pixels_and_image_time_is_limited() {
     // Code calls may use much less memory than these pixels.
     let sandbox = Sandbox::new(Options { memory: 1 << 20, ..Options::new(binary()) });
     let rows = chunk(b"IDAT", &packed_zeros(1 << 21));
     let cut = png(6324, 6324, RGBA16, std::slice::from_ref(&rows));
-    let said = sandbox.read_image(ImageKind::Png, base64(&cut), limits()).await;
-    assert!(matches!(said, Ok(Err(DocumentProblem::Damaged(_)))), "not its memory ends it: {said:?}");
+    let result = sandbox.read_image(ImageKind::Png, base64(&cut), limits()).await;
+    assert!(
+        matches!(result, Ok(Err(DocumentProblem::Damaged(_)))),
+        "the memory limit does not end it: {result:?}"
+    );
     let whole = base64(&png(1000, 500, RGB, &[rows]));
     let quick = ImageLimits { time: Duration::from_millis(1), ..limits() };
     let slow = sandbox.read_image(ImageKind::Png, whole.clone(), quick).await;
@@ -150,8 +154,8 @@ async fn random_damage_never_ends_the_worker() {
         } else {
             (0..=draw(8)).for_each(|_| bytes[draw(length)] = u8::try_from(draw(256)).unwrap());
         }
-        let said = sandbox.read_image(kind, base64(&bytes), limits()).await;
-        assert!(said.is_ok(), "round {round}: {said:?}");
+        let result = sandbox.read_image(kind, base64(&bytes), limits()).await;
+        assert!(result.is_ok(), "round {round}: {result:?}");
     }
 }
 

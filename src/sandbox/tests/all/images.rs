@@ -94,7 +94,7 @@ pub(crate) fn photo(image: &RgbImage, orientation: u8) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_small_image_of_every_format_is_its_own_preview() {
+async fn a_small_image_of_every_format_needs_no_preview() {
     let sandbox = sandbox(1);
     for kind in KINDS {
         let facts = read(&sandbox, kind, &encoded(kind, &flag(40, 30)), limits()).await;
@@ -264,7 +264,7 @@ async fn the_first_frame_of_an_animation_is_its_preview() {
 }
 
 #[tokio::test]
-async fn an_image_that_is_not_complete_or_of_another_kind_is_damaged() {
+async fn an_incomplete_image_or_one_of_another_kind_is_damaged() {
     let sandbox = sandbox(1);
     let mut draw = random();
     let noise = RgbImage::from_fn(64, 64, |_, _| Rgb([(); 3].map(|()| u8::try_from(draw(256)).unwrap())));
@@ -281,8 +281,8 @@ async fn an_image_that_is_not_complete_or_of_another_kind_is_damaged() {
         for garbage in
             [&b""[..], b"no image", &[0; 4096], &[0xff; 4096], b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xd9"]
         {
-            let said = read(&sandbox, kind, garbage, limits()).await;
-            assert!(is_damaged(&said), "{kind:?}: {said:?}");
+            let result = read(&sandbox, kind, garbage, limits()).await;
+            assert!(is_damaged(&result), "{kind:?}: {result:?}");
         }
         let after = read(&sandbox, kind, &[&good[..], b"more"].concat(), limits()).await;
         assert!(after.is_ok(), "bytes after a {kind:?} do no harm: {after:?}");

@@ -79,7 +79,7 @@ pub(crate) async fn ran(
 }
 
 /// Returns the error message of failing code.
-pub(crate) async fn said(sandbox: &Sandbox, language: Language, source: &str) -> String {
+pub(crate) async fn error_text(sandbox: &Sandbox, language: Language, source: &str) -> String {
     match ran(sandbox, language, source).await {
         Err(SandboxError::Failed { message, .. }) => message,
         other => panic!("{source}: {other:?}"),
@@ -87,12 +87,12 @@ pub(crate) async fn said(sandbox: &Sandbox, language: Language, source: &str) ->
 }
 
 /// Waits until a condition holds.
-pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
+pub(crate) async fn until(event: &str, holds: impl Fn() -> bool) {
     for _ in 0..1000 {
         if holds() {
             return;
         }
         sleep(10).await;
     }
-    panic!("never: {what}");
+    panic!("timed out waiting for: {event}");
 }

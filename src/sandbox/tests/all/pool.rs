@@ -49,14 +49,14 @@ async fn many_calls_share_few_workers() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_gives_its_worker_up() {
+async fn a_dropped_call_ends_its_worker() {
     let sandbox = sandbox(1);
     let call = within(60.0, alone(Python, "while True:\n    pass\n", Value::Null));
     let running = tokio::spawn({
         let sandbox = sandbox.clone();
         async move { sandbox.call(call).await }
     });
-    until("a worker has begun", || children().len() == 1).await;
+    until("a worker has started", || children().len() == 1).await;
     let worker = children()[0];
     sleep(50).await;
     running.abort();
@@ -72,7 +72,7 @@ async fn a_worker_that_is_killed_fails_its_call_alone() {
         let call = within(60.0, alone(Javascript, "for (;;) {}", Value::Null));
         async move { sandbox.call(call).await }
     });
-    until("a worker has begun", || children().len() == 1).await;
+    until("a worker has started", || children().len() == 1).await;
     sleep(50).await;
     let pid = Pid::from_raw(children()[0].try_into().unwrap()).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
@@ -88,7 +88,7 @@ async fn a_worker_that_is_killed_fails_its_call_alone() {
 }
 
 #[tokio::test]
-async fn a_worker_that_has_grown_is_replaced() {
+async fn a_worker_with_high_memory_use_is_replaced() {
     let sandbox = sandbox(1);
     ran(&sandbox, Python, "1").await.unwrap();
     let first = sandbox.idle();
@@ -96,12 +96,12 @@ async fn a_worker_that_has_grown_is_replaced() {
     assert_eq!(sandbox.idle(), first);
     let killed = sandbox.call(within(0.3, alone(Python, "while True:\n    pass\n", Value::Null))).await;
     assert!(matches!(killed, Err(SandboxError::Timeout(_))));
-    until("another has started by itself", || sandbox.idle().len() == 1).await;
+    until("another one has started", || sandbox.idle().len() == 1).await;
     assert_ne!(sandbox.idle(), first);
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_at_once() {
+async fn a_full_queue_rejects_at_once() {
     let sandbox = Sandbox::new(Options { workers: 1, queue: 1, ..Options::new(binary()) });
     let long = || sandbox.call(within(1.0, alone(Python, "while True:\n    pass\n", Value::Null)));
     let ends = join_all([long(), long(), long()]).await;
@@ -143,7 +143,7 @@ async fn endless_code_of_one_workspace_leaves_workers_to_others() {
 }
 
 #[tokio::test]
-async fn a_call_that_finds_no_worker_says_how_long_it_has_waited() {
+async fn a_call_without_a_free_worker_reports_its_wait() {
     let wait = Duration::from_millis(300);
     let sandbox = Sandbox::new(Options { workers: 1, wait, ..Options::new(binary()) });
     let long = within(60.0, alone(Python, "while True:\n    pass\n", Value::Null));
@@ -151,7 +151,7 @@ async fn a_call_that_finds_no_worker_says_how_long_it_has_waited() {
         let sandbox = sandbox.clone();
         async move { sandbox.call(long).await }
     }));
-    until("a worker has begun", || children().len() == 1).await;
+    until("a worker has started", || children().len() == 1).await;
     let refused = sandbox.call(within(0.1, alone(Python, "1", Value::Null))).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -161,7 +161,7 @@ async fn a_call_that_finds_no_worker_says_how_long_it_has_waited() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_no_worker_is_named() {
+async fn a_program_that_is_not_a_worker_is_named() {
     for program in ["/bin/true", "/nonexistent"] {
         let sandbox = Sandbox::new(Options::new(program.into()));
         let ended = ran(&sandbox, Python, "1").await;
@@ -170,14 +170,14 @@ async fn a_program_that_is_no_worker_is_named() {
 }
 
 #[tokio::test]
-async fn values_come_back_as_they_were_sent() {
+async fn values_are_returned_unchanged() {
     let sandbox = sandbox(1);
     let value = json!({"a": [1, 2.5, "x".repeat(100_000)], "b": {"c": null}});
     assert_eq!(sandbox.echo(value.clone()).await, Ok(value));
 }
 
 #[test]
-fn a_worker_ends_with_the_service_also_in_a_loop() {
+fn a_worker_in_an_endless_loop_ends_with_the_service() {
     use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 

@@ -4,26 +4,32 @@ use sandbox::{Source, SyntaxProblem};
 
 use crate::*;
 
-async fn of(sandbox: &Sandbox, name: &str, all: &[(&str, &str)]) -> Result<Vec<String>, SyntaxProblem> {
+async fn top_level_names(
+    sandbox: &Sandbox,
+    name: &str,
+    all: &[(&str, &str)],
+) -> Result<Vec<String>, SyntaxProblem> {
     let language = Language::of_module(name).unwrap();
     let surveyed = sandbox.survey(language, modules(all), Source::Module(name.to_owned())).await.unwrap();
     surveyed.map(|surveyed| surveyed.names)
 }
 
 #[tokio::test]
-async fn a_sound_module_tells_its_names() {
+async fn the_names_of_a_valid_module_are_listed() {
     let sandbox = sandbox(1);
     let python = "import json\nfrom math import pi as PI\nclass A:\n    pass\ndef one(a):\n    def inner():\n        pass\ntwo = lambda a: a\nif True:\n    def three(a):\n        pass\n";
-    let names = of(&sandbox, "a.py", &[("a.py", python), ("b.py", "x = 1")]).await.unwrap();
+    let names = top_level_names(&sandbox, "a.py", &[("a.py", python), ("b.py", "x = 1")]).await.unwrap();
     assert_eq!(names, ["json", "PI", "A", "one", "two", "three"]);
     let script =
         "import {b} from './b.js'; export function one() {}; export const two = b; function inner() {}";
-    let names = of(&sandbox, "a.js", &[("a.js", script), ("b.js", "export const b = 1;")]).await.unwrap();
+    let names = top_level_names(&sandbox, "a.js", &[("a.js", script), ("b.js", "export const b = 1;")])
+        .await
+        .unwrap();
     assert_eq!(names, ["one", "two"]);
 }
 
 #[tokio::test]
-async fn a_mistake_has_a_line_and_a_column() {
+async fn a_syntax_error_has_a_line_and_a_column() {
     let sandbox = sandbox(1);
     for (name, source, expected, line, column) in [
         ("a.py", "def f(a):\n    return a +\n", "SyntaxError", Some(2), Some(15)),
@@ -35,10 +41,13 @@ async fn a_mistake_has_a_line_and_a_column() {
         ("a.js", "import {x} from './b.js';", "x", None, None),
         ("a.js", "export const a = nothing;", "ReferenceError", Some(1), Some(18)),
     ] {
-        let problem =
-            of(&sandbox, name, &[(name, source), ("b.js", "export const y = 1;"), ("b.py", "y = 1")])
-                .await
-                .unwrap_err();
+        let problem = top_level_names(
+            &sandbox,
+            name,
+            &[(name, source), ("b.js", "export const y = 1;"), ("b.py", "y = 1")],
+        )
+        .await
+        .unwrap_err();
         assert!(problem.message.contains(expected), "{source}: {problem:?}");
         if line.is_some() {
             assert_eq!((problem.line, problem.column), (line, column), "{source}: {problem:?}");
@@ -53,12 +62,12 @@ async fn a_mistake_has_a_line_and_a_column() {
         assert_eq!(ended, Err(expected), "{source}");
     }
     let deep = "(".repeat(100_000);
-    assert!(of(&sandbox, "a.py", &[("a.py", &deep)]).await.is_err());
-    assert!(of(&sandbox, "a.js", &[("a.js", &deep)]).await.is_err());
+    assert!(top_level_names(&sandbox, "a.py", &[("a.py", &deep)]).await.is_err());
+    assert!(top_level_names(&sandbox, "a.js", &[("a.js", &deep)]).await.is_err());
 }
 
 #[tokio::test]
-async fn code_that_stands_alone_is_parsed_and_not_run() {
+async fn a_script_is_parsed_but_not_run() {
     let sandbox = sandbox(1);
     for (language, source, sound) in [
         (Python, "while True:\n    args\n", true),

@@ -84,7 +84,7 @@ async fn a_member_reaches_only_their_own_records() {
 }
 
 #[tokio::test]
-async fn a_query_without_the_names_of_app_and_owner_sees_no_record() {
+async fn a_query_without_app_and_owner_settings_returns_no_record() {
     let world = World::new().await;
     let shared = collection(&world, "one", "shared").await;
     let of = collection(&world, "two", "user").await;
@@ -136,7 +136,7 @@ async fn a_query_without_the_names_of_app_and_owner_sees_no_record() {
 }
 
 #[tokio::test]
-async fn the_names_end_with_their_transaction() {
+async fn app_and_owner_settings_end_with_their_transaction() {
     let world = World::new().await;
     let shared = collection(&world, "one", "shared").await;
     put(&world, shared, "{}").await;
@@ -148,7 +148,7 @@ async fn the_names_end_with_their_transaction() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_is_forgotten_after_thirty_days() {
+async fn deleted_records_are_erased_after_thirty_days() {
     let clock = Arc::new(ManualClock::new(DateTime::UNIX_EPOCH + TimeDelta::days(20_000)));
     let world = World::at(clock.clone()).await;
     let shared = collection(&world, "one", "shared").await;
@@ -175,7 +175,7 @@ async fn what_is_deleted_is_forgotten_after_thirty_days() {
 }
 
 #[tokio::test]
-async fn retention_waits_for_no_writer() {
+async fn retention_does_not_wait_for_writers() {
     let clock = Arc::new(ManualClock::new(DateTime::UNIX_EPOCH + TimeDelta::days(20_000)));
     let world = World::at(clock.clone()).await;
     let (busy, idle) = (collection(&world, "one", "shared").await, collection(&world, "two", "shared").await);
@@ -192,14 +192,14 @@ async fn retention_waits_for_no_writer() {
     writer.lock_collection(busy).await.unwrap().unwrap();
     clock.advance(DAY * 30);
     assert!(!world.store.forget_deleted_records().await.unwrap());
-    assert_eq!(world.count("app_records").await, "1", "that of the collection which is being changed");
+    assert_eq!(world.count("app_records").await, "1", "only the record of the collection being changed");
     writer.roll_back().await;
     assert!(!world.store.forget_deleted_records().await.unwrap());
     assert_eq!(world.count("app_records").await, "0");
 }
 
 #[tokio::test]
-async fn retention_locks_no_collection_without_something_to_delete() {
+async fn retention_locks_only_collections_with_rows_to_delete() {
     let world = World::new().await;
     let shared = collection(&world, "one", "shared").await;
     let record = put(&world, shared, r#"{"a":1}"#).await;
@@ -251,7 +251,7 @@ async fn records_of_deleted_collections_and_of_users_are_erased() {
 }
 
 #[tokio::test]
-async fn a_collection_takes_its_last_record_and_no_more() {
+async fn a_collection_accepts_records_up_to_its_limit() {
     let world = World::new().await;
     let shared = collection(&world, "one", "shared").await;
     let sql = format!("UPDATE app_collections SET record_count = {}", MAX_COLLECTION_RECORDS - 1);

@@ -35,7 +35,7 @@ async fn page(
     (page.runs.iter().map(|run| run.run.as_u128()).collect(), page.next.map(|next| next.as_u128()))
 }
 
-fn of(states: &[AppRunState], binding: Option<&str>) -> AppRunsFilter {
+fn filter_by(states: &[AppRunState], binding: Option<&str>) -> AppRunsFilter {
     AppRunsFilter { states: states.to_vec(), binding: binding.map(str::to_owned) }
 }
 
@@ -44,7 +44,7 @@ async fn the_newest_runs_of_an_app_come_first_page_by_page() {
     let world = World::new().await;
     add(&world, APP, (1, 5), "form", "'succeeded'", "NULL::text").await;
     add(&world, OTHER, (6, 9), "form", "'succeeded'", "NULL::text").await;
-    let all = of(&[], None);
+    let all = filter_by(&[], None);
     assert_eq!(page(&world, &all, None, 2).await, (vec![5, 4], Some(4)));
     assert_eq!(page(&world, &all, Some(4), 2).await, (vec![3, 2], Some(2)));
     assert_eq!(page(&world, &all, Some(2), 2).await, (vec![1], None));
@@ -64,7 +64,7 @@ async fn the_newest_runs_of_an_app_come_first_page_by_page() {
 }
 
 #[tokio::test]
-async fn filters_of_an_apps_runs_are_met_together() {
+async fn filters_for_app_runs_are_combined() {
     use AppRunState::{Cancelled, Failed, Queued, Running, Succeeded, TimedOut};
 
     let world = World::new().await;
@@ -99,12 +99,12 @@ async fn filters_of_an_apps_runs_are_met_together() {
         (&[Failed, Queued], Some("form"), &[1]),
         (&[], Some("other"), &[]),
     ] {
-        let found = page(&world, &of(states, binding), None, 10).await;
+        let found = page(&world, &filter_by(states, binding), None, 10).await;
         assert_eq!(found, (expected.to_vec(), None), "{states:?} {binding:?}");
     }
-    assert_eq!(page(&world, &of(&[Queued, Running], None), None, 2).await, (vec![3, 2], Some(2)));
-    assert_eq!(page(&world, &of(&[Queued, Running], None), Some(2), 2).await, (vec![1], None));
-    let runs = world.store.app_runs(APP, &of(&[], None), None, 10).await.unwrap().runs;
+    assert_eq!(page(&world, &filter_by(&[Queued, Running], None), None, 2).await, (vec![3, 2], Some(2)));
+    assert_eq!(page(&world, &filter_by(&[Queued, Running], None), Some(2), 2).await, (vec![1], None));
+    let runs = world.store.app_runs(APP, &filter_by(&[], None), None, 10).await.unwrap().runs;
     let codes: Vec<Option<&str>> = runs.iter().map(|run| run.error_code.as_deref()).collect();
     let expected = [Some("run.cancelled"), Some("run.timeout"), Some("node.failed"), None, None, None, None];
     assert_eq!(codes, expected);
@@ -118,12 +118,12 @@ async fn a_page_reads_ten_thousand_runs_of_an_app_at_most() {
     add(&world, APP, (1, 1), "mail", "'running'", "NULL::text").await;
     add(&world, APP, (2, 2), "mail", "'failed'", "NULL::text").await;
     add(&world, APP, (3, 10_003), "form", "'succeeded'", "NULL::text").await;
-    for filter in [of(&[AppRunState::Failed], None), of(&[], Some("mail"))] {
+    for filter in [filter_by(&[AppRunState::Failed], None), filter_by(&[], Some("mail"))] {
         let (found, next) = page(&world, &filter, None, 10).await;
         assert_eq!((found.len(), next), (0, Some(4)), "the last one that was read");
         assert_eq!(page(&world, &filter, next, 1).await.0, [2]);
     }
     // An index contains the unfinished runs.
-    assert_eq!(page(&world, &of(&[AppRunState::Running], None), None, 10).await, (vec![1], None));
-    assert_eq!(page(&world, &of(&[], None), None, 1).await, (vec![10_003], Some(10_003)));
+    assert_eq!(page(&world, &filter_by(&[AppRunState::Running], None), None, 10).await, (vec![1], None));
+    assert_eq!(page(&world, &filter_by(&[], None), None, 1).await, (vec![10_003], Some(10_003)));
 }

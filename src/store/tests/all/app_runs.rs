@@ -55,14 +55,14 @@ struct Start<'a> {
 
 impl World {
     async fn admit(&self, start: Start<'_>) -> Admitted<Uuid> {
-        self.admit_beside(start, 100).await
+        self.admit_within(start, 100).await
     }
 
     /// Admits a start for a binding with this maximum of unfinished runs.
-    async fn admit_beside(&self, start: Start<'_>, max_concurrent: u32) -> Admitted<Uuid> {
+    async fn admit_within(&self, start: Start<'_>, max_concurrent: u32) -> Admitted<Uuid> {
         let run = self.uuid();
         let scopes = ["network".to_owned(), format!("visitor {run}")];
-        let wanted = AppAdmission {
+        let admission = AppAdmission {
             scopes: &scopes,
             key: start.key,
             digest: start.digest,
@@ -76,7 +76,7 @@ impl World {
             anonymous: start.anonymous,
             fits: start.fits,
         };
-        self.store.admit_app_run(&wanted).await.unwrap()
+        self.store.admit_app_run(&admission).await.unwrap()
     }
 }
 
@@ -97,7 +97,7 @@ async fn a_run_of_an_app_is_found_by_its_handle_alone() {
 }
 
 #[tokio::test]
-async fn equal_starts_at_the_same_time_are_admitted_once() {
+async fn equal_concurrent_starts_are_admitted_once() {
     let world = World::new().await;
     let minutes = [MinuteLimit { client: "c".into(), most: 1 }];
     let all = (0..16).map(|_| {
@@ -120,7 +120,7 @@ async fn equal_starts_at_the_same_time_are_admitted_once() {
 }
 
 #[tokio::test]
-async fn a_refusal_reserves_nothing_and_an_unfit_start_counts_for_the_minute() {
+async fn a_rejection_reserves_nothing_and_an_unfit_start_counts_per_minute() {
     let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
     let world = World::at(Arc::new(clock.clone())).await;
     let minutes = [MinuteLimit { client: "a".into(), most: 3 }, MinuteLimit { client: "b".into(), most: 2 }];
@@ -138,14 +138,14 @@ async fn a_refusal_reserves_nothing_and_an_unfit_start_counts_for_the_minute() {
     assert_eq!(world.admit(more).await, Admitted::Reserved(Reserved::New, false));
     clock.advance(Duration::from_secs(120));
     world.store.forget_old_app_limits(kernel::Clock::now(&clock)).await.unwrap();
-    assert_ne!(world.database.scalar("SELECT count(*) FROM app_limits").await, "0", "the day is not over");
+    assert_ne!(world.database.scalar("SELECT count(*) FROM app_limits").await, "0", "the day has not ended");
     clock.advance(Duration::from_secs(86_400));
     world.store.forget_old_app_limits(kernel::Clock::now(&clock)).await.unwrap();
     assert_eq!(world.database.scalar("SELECT count(*) FROM app_limits").await, "0");
 }
 
 #[tokio::test]
-async fn unfinished_runs_are_those_that_are_stored_and_those_that_are_about_to_be() {
+async fn stored_and_reserved_starts_count_as_unfinished_runs() {
     let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
     let world = World::at(Arc::new(clock.clone())).await;
     let limits =
@@ -169,7 +169,7 @@ async fn unfinished_runs_are_those_that_are_stored_and_those_that_are_about_to_b
 }
 
 #[tokio::test]
-async fn a_binding_counts_its_own_unfinished_runs_however_old() {
+async fn unfinished_runs_of_any_age_count_for_their_binding() {
     let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
     let world = World::at(Arc::new(clock.clone())).await;
     let (lease, workspace) = (world.writer().await, world.workspace().await);
@@ -180,7 +180,7 @@ async fn a_binding_counts_its_own_unfinished_runs_however_old() {
     world.database.execute(other).await.unwrap();
     let admit = async |key: &str, most: u32| {
         let start = Start { key, digest: b"d", minutes: &[], anonymous: None, fits: true };
-        world.admit_beside(start, most).await
+        world.admit_within(start, most).await
     };
     let refused = Admitted::Limited(TimeDelta::seconds(1));
     assert_eq!(admit("a", 3).await, Admitted::Reserved(Reserved::New, false));

@@ -97,7 +97,7 @@ async fn the_newest_deployments_and_those_of_recent_releases_keep_their_files() 
 }
 
 #[tokio::test]
-async fn a_file_of_an_earlier_release_is_found_for_as_long_as_pages_of_it_may_be_open() {
+async fn files_of_an_earlier_release_stay_while_its_pages_may_be_open() {
     let clock = clock();
     let world = World::at(clock.clone()).await;
     let app = make(&world).await;
@@ -117,13 +117,13 @@ async fn a_file_of_an_earlier_release_is_found_for_as_long_as_pages_of_it_may_be
     assert_eq!(find(active, "one.js", before).await.as_deref(), Some("one.js"));
     assert_eq!(find(active, "two.js", now).await, None);
     assert_eq!(find(between, "one.js", before).await.as_deref(), Some("one.js"));
-    assert_eq!(find(between, "two.js", before).await, None, "only of releases before it");
+    assert_eq!(find(between, "two.js", before).await, None, "only from earlier releases");
     world.database.execute("UPDATE app_files SET policy = 'p'").await.unwrap();
     assert_eq!(find(active, "two.js", before).await, None, "documents are those of the active release");
 }
 
 #[tokio::test]
-async fn compressed_forms_are_kept_by_the_use_of_their_deployment() {
+async fn compressed_files_are_kept_while_their_deployment_is_used() {
     let clock = clock();
     let world = World::at(clock.clone()).await;
     let app = make(&world).await;
@@ -132,10 +132,10 @@ async fn compressed_forms_are_kept_by_the_use_of_their_deployment() {
     assert!(world.store.deployments_to_encode(9).await.unwrap().is_empty());
     release(&world, &app, first, &clock).await;
     assert_eq!(world.store.deployments_to_encode(9).await.unwrap(), [first]);
-    let wanted = world.store.files_to_encode(first).await.unwrap();
-    assert_eq!(wanted.len(), 1);
+    let pending_files = world.store.files_to_encode(first).await.unwrap();
+    assert_eq!(pending_files.len(), 1);
     let encodings = EncodedContent { br: Some(b"br".to_vec()), gzip: None };
-    world.store.store_encodings(first, &wanted[0].digest, &encodings).await.unwrap();
+    world.store.store_encodings(first, &pending_files[0].digest, &encodings).await.unwrap();
     let file = world.store.served_files(first).await.unwrap().remove(0);
     assert_eq!((file.br_size, &file.gzip, file.awaits_encoding), (Some(2), &None, false));
     assert_eq!(world.count("blob_uses").await, "2");
@@ -150,16 +150,16 @@ async fn compressed_forms_are_kept_by_the_use_of_their_deployment() {
     // Nothing is stored for a deployment whose files are deleted.
     world.database.execute("UPDATE app_deployments SET available = false").await.unwrap();
     let other = EncodedContent { br: Some(b"other".to_vec()), gzip: None };
-    world.store.store_encodings(first, &wanted[0].digest, &other).await.unwrap();
+    world.store.store_encodings(first, &pending_files[0].digest, &other).await.unwrap();
     assert_eq!(
-        world.store.blob_part(&wanted[0].digest.clone().try_into().unwrap(), 0, 9).await.unwrap(),
+        world.store.blob_part(&pending_files[0].digest.clone().try_into().unwrap(), 0, 9).await.unwrap(),
         text
     );
     assert_eq!(world.count("blob_uses").await, "4");
 }
 
 #[tokio::test]
-async fn deployments_of_workspaces_are_compressed_in_turns() {
+async fn workspaces_take_turns_in_the_compression_of_deployments() {
     let clock = clock();
     let world = World::at(clock.clone()).await;
     let (own, other) = (world.workspace().await, world.uuid());

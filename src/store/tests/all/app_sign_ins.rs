@@ -8,7 +8,7 @@ use uuid::Uuid;
 const BACK: &str = "https://notes.apps.example.org/__service/auth/callback";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-struct Things {
+struct SignIns {
     database: TestDatabase,
     store: Store,
     app: Uuid,
@@ -17,7 +17,7 @@ struct Things {
     central_session: Uuid,
 }
 
-impl Things {
+impl SignIns {
     async fn create() -> Self {
         let database = TestDatabase::create().await;
         let store = database.store().await;
@@ -74,8 +74,8 @@ impl Things {
 }
 
 #[tokio::test]
-async fn of_fifty_redemptions_one_opens_a_session_which_the_others_end() {
-    let t = Things::create().await;
+async fn one_of_fifty_redemptions_opens_a_session_and_the_replays_end_it() {
+    let t = SignIns::create().await;
     t.issue(b"code").await;
     let cookies: Vec<String> = (0..50).map(|number| number.to_string()).collect();
     let redeemed = join_all(cookies.iter().map(async |cookie| {
@@ -97,7 +97,7 @@ async fn of_fifty_redemptions_one_opens_a_session_which_the_others_end() {
 
 #[tokio::test]
 async fn a_code_is_bound_to_its_app_its_address_and_its_verifier() {
-    let t = Things::create().await;
+    let t = SignIns::create().await;
     t.issue(b"code").await;
     let good = t.shown(b"code", b"cookie");
     for bad in [
@@ -109,7 +109,7 @@ async fn a_code_is_bound_to_its_app_its_address_and_its_verifier() {
     ] {
         assert_eq!(t.redeem(&bad).await, RedeemedCode::Refused);
     }
-    assert!(matches!(t.redeem(&good).await, RedeemedCode::Opened(_)), "none of them used it up");
+    assert!(matches!(t.redeem(&good).await, RedeemedCode::Opened(_)), "none of them consumed it");
     assert!(t.is_open(b"cookie").await);
     let elsewhere = ShownAppCode { app: Uuid::from_u128(9), ..good };
     assert_eq!(t.redeem(&elsewhere).await, RedeemedCode::Refused, "another app ends nothing");
@@ -120,7 +120,7 @@ async fn a_code_is_bound_to_its_app_its_address_and_its_verifier() {
 }
 
 #[tokio::test]
-async fn a_code_is_worth_nothing_without_the_sign_in_and_the_membership() {
+async fn a_code_requires_a_valid_sign_in_and_a_membership() {
     for (at, end) in [
         "UPDATE sign_in_sessions SET revoked_at = now()",
         "DELETE FROM workspace_members",
@@ -132,7 +132,7 @@ async fn a_code_is_worth_nothing_without_the_sign_in_and_the_membership() {
     .into_iter()
     .enumerate()
     {
-        let t = Things::create().await;
+        let t = SignIns::create().await;
         t.issue(b"code").await;
         t.issue(b"open").await;
         assert!(matches!(t.redeem(&t.shown(b"open", b"cookie")).await, RedeemedCode::Opened(_)));
@@ -144,8 +144,8 @@ async fn a_code_is_worth_nothing_without_the_sign_in_and_the_membership() {
 }
 
 #[tokio::test]
-async fn whether_a_session_lives_does_not_depend_on_its_cookie_and_is_no_use_of_it() {
-    let t = Things::create().await;
+async fn a_session_check_ignores_the_cookie_and_does_not_count_as_a_use() {
+    let t = SignIns::create().await;
     t.issue(b"code").await;
     t.redeem(&t.shown(b"code", b"cookie")).await;
     let session = t.database.scalar("SELECT id FROM app_sessions").await.parse().unwrap();

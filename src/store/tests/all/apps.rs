@@ -75,7 +75,7 @@ async fn an_alias_is_unique_in_the_installation_and_stays_taken_for_thirty_days(
 }
 
 #[tokio::test]
-async fn what_a_deleted_app_had_is_erased_in_parts() {
+async fn data_of_a_deleted_app_is_erased_in_parts() {
     let world = World::new().await;
     let here = world.workspace().await;
     let (kept, gone) = (make(&world, here, "kept").await.unwrap(), make(&world, here, "gone").await.unwrap());
@@ -129,7 +129,7 @@ async fn the_apps_of_a_workspace_are_deleted_together() {
 }
 
 #[tokio::test]
-async fn a_blob_that_is_stored_again_while_it_is_deleted_has_its_chunks() {
+async fn a_blob_stored_during_its_deletion_keeps_its_chunks() {
     let world = World::new().await;
     let digest: [u8; 32] = ring::digest::digest(&ring::digest::SHA256, b"hello").as_ref().try_into().unwrap();
     let part = BlobPart { digest, size: 5, number: 0, bytes: b"hello".to_vec() };

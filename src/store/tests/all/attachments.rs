@@ -64,7 +64,7 @@ async fn claim(world: &World, ids: &[AttachmentId], thread: ThreadId, owner: &st
 }
 
 #[tokio::test]
-async fn one_thread_gets_an_attachment_with_its_owner() {
+async fn an_attachment_is_claimed_by_one_thread_with_its_owner() {
     let (_, world) = world().await;
     let (id, thread, other) =
         (uploaded(&world).await, world.ids.thread().unwrap(), world.ids.thread().unwrap());
@@ -106,7 +106,7 @@ async fn a_claim_without_a_message_is_void_after_five_minutes_or_released() {
     clock.advance(2 * MINUTE);
     assert_eq!(claim(&world, &[id], other, "ada").await, AttachmentClaim::Claimed);
     release(&world, id, thread).await;
-    assert_eq!(stored(&world, id).await.unwrap().thread, Some(other), "of another thread it is not released");
+    assert_eq!(stored(&world, id).await.unwrap().thread, Some(other), "another thread does not release it");
     release(&world, id, other).await;
     assert_eq!(claim(&world, &[id], thread, "ada").await, AttachmentClaim::Claimed);
     // Kept with its message.
@@ -128,7 +128,7 @@ async fn a_claim_without_a_message_is_void_after_five_minutes_or_released() {
 }
 
 #[tokio::test]
-async fn what_no_message_contains_is_deleted_unless_it_was_just_claimed() {
+async fn unused_attachments_are_deleted_unless_recently_claimed() {
     let (clock, world) = world().await;
     let (old, claimed) = (uploaded(&world).await, uploaded(&world).await);
     world.database.execute("DELETE FROM upload_days").await.unwrap();
@@ -172,7 +172,7 @@ async fn uploaded_later(world: &World) -> AttachmentId {
 }
 
 #[tokio::test]
-async fn two_senders_of_one_address_store_one_file() {
+async fn two_uploads_to_one_url_store_one_file() {
     let (_, world) = world().await;
     let id = world.ids.attachment().unwrap();
     let new = new(id, world.workspace().await, None);
@@ -189,7 +189,7 @@ async fn two_senders_of_one_address_store_one_file() {
 }
 
 #[tokio::test]
-async fn an_upload_over_the_daily_limit_is_not_stored() {
+async fn an_upload_above_the_daily_limit_is_not_stored() {
     let (_, world) = world().await;
     uploaded(&world).await;
     uploaded(&world).await;

@@ -11,7 +11,7 @@ use wire::chat::Dialect;
 use crate::support::{World, frames, micros, user_message};
 
 #[tokio::test]
-async fn what_was_committed_is_read_back() {
+async fn committed_rows_are_read_back() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     world.commit(lease, &turn.begin()).await.unwrap();
@@ -44,7 +44,7 @@ async fn what_was_committed_is_read_back() {
 }
 
 #[tokio::test]
-async fn a_turn_in_one_batch_is_the_turn_in_two() {
+async fn a_turn_in_one_batch_equals_a_turn_in_two() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     let mut whole = turn.begin();
@@ -65,7 +65,7 @@ async fn a_turn_in_one_batch_is_the_turn_in_two() {
 }
 
 #[tokio::test]
-async fn what_became_of_a_run_is_written_even_if_its_first_batch_is_sent_again_with_it() {
+async fn a_run_outcome_is_written_with_a_repeated_first_batch() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     world.commit(lease, &turn.begin()).await.unwrap();
@@ -80,12 +80,12 @@ async fn the_same_batch_twice_changes_nothing() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     world.commit(lease, &turn.begin()).await.unwrap();
-    let begun = world.everything().await;
+    let after_start = world.everything().await;
     world.commit(lease, &turn.begin()).await.unwrap();
-    assert_eq!(world.everything().await, begun);
+    assert_eq!(world.everything().await, after_start);
     world.commit(lease, &turn.end()).await.unwrap();
     let ended = world.everything().await;
-    assert_ne!(ended, begun);
+    assert_ne!(ended, after_start);
     // The first batch arrives late, as from a connection that was considered dead.
     for batch in [turn.end(), turn.begin()] {
         world.commit(lease, &batch).await.unwrap();
@@ -94,7 +94,7 @@ async fn the_same_batch_twice_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_that_has_finished_does_not_change_any_more() {
+async fn a_finished_run_does_not_change() {
     let world = World::new().await;
     let lease = world.writer().await;
     let late = [RunState::Running, RunState::Failed, RunState::Cancelled];
@@ -127,7 +127,7 @@ async fn a_run_that_has_finished_does_not_change_any_more() {
 }
 
 #[tokio::test]
-async fn the_first_start_of_a_run_stays() {
+async fn the_first_start_time_of_a_run_is_kept() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     let mut later = turn;
@@ -172,7 +172,7 @@ async fn an_attempt_starts_and_ends_in_one_batch_or_in_two() {
 }
 
 #[tokio::test]
-async fn attempts_and_visits_have_rows_of_their_own() {
+async fn attempts_and_visits_have_separate_rows() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     let mut steps = Vec::new();
@@ -249,7 +249,7 @@ async fn events_of_a_day_without_a_partition_wait_for_it() {
 }
 
 #[tokio::test]
-async fn a_request_to_cancel_is_stored_once_and_only_for_a_run_that_is_there() {
+async fn a_cancel_request_is_stored_once_and_only_for_an_existing_run() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     world.commit(lease, &turn.begin()).await.unwrap();

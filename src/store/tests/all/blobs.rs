@@ -46,7 +46,7 @@ async fn the_same_bytes_are_stored_once() {
 }
 
 #[tokio::test]
-async fn damaged_bytes_are_never_handed_out() {
+async fn damaged_bytes_are_never_returned() {
     let world = World::new().await;
     for damage in [
         "UPDATE blob_chunks SET bytes = set_byte(bytes, 0, 77) WHERE number = 1",
@@ -108,7 +108,7 @@ async fn the_same_bytes_in_two_uploads_are_one_blob_with_two_uses() {
 }
 
 #[tokio::test]
-async fn damage_is_found_before_the_last_piece_is_handed_out() {
+async fn damage_is_detected_before_the_last_piece_is_returned() {
     let world = World::new().await;
     for damage in [
         "UPDATE blob_chunks SET bytes = set_byte(bytes, 0, 77) WHERE number = 0",
@@ -126,7 +126,7 @@ async fn damage_is_found_before_the_last_piece_is_handed_out() {
 }
 
 #[tokio::test]
-async fn a_used_blob_is_kept_and_an_upload_that_broke_off_is_not() {
+async fn a_used_blob_is_kept_and_an_aborted_upload_is_deleted() {
     let clock = Arc::new(ManualClock::new(chrono::DateTime::UNIX_EPOCH + TimeDelta::days(20_000)));
     let world = World::at(clock.clone()).await;
     let address = world.store.put_blob(b"used").await.unwrap();
@@ -153,5 +153,5 @@ async fn a_used_blob_is_kept_and_an_upload_that_broke_off_is_not() {
     assert!(tidy().await, "another use is left");
     world.store.forget_uses("attachment", Uuid::from_u128(8)).await.unwrap();
     assert!(!tidy().await);
-    assert_eq!(world.count("blobs").await, "1", "that of the finished upload");
+    assert_eq!(world.count("blobs").await, "1", "only the blob of the finished upload");
 }

@@ -57,7 +57,7 @@ async fn a_change_and_its_answer_are_committed_together() {
 }
 
 #[tokio::test]
-async fn a_request_that_dies_leaves_neither_its_change_nor_its_key() {
+async fn an_aborted_request_leaves_neither_its_change_nor_its_key() {
     let world = World::new().await;
     let workflow = world.workflow("w").await.unwrap().id;
     let kill = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -96,7 +96,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn while_one_is_at_work_its_twin_is_told_so() {
+async fn a_duplicate_of_a_running_request_is_in_progress() {
     let world = World::new().await;
     let workflow = world.workflow("w").await.unwrap().id;
     let mut first = begin(&world.store, key("s", b"one")).await;

@@ -19,7 +19,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn ends_without_a_journal_row_in_between_are_counted() {
+async fn crashes_without_a_new_journal_row_are_counted() {
     let world = World::new().await;
     let (mut lease, turn) = (world.writer().await, world.turn());
     world.commit(lease, &turn.begin()).await.unwrap();
@@ -36,7 +36,7 @@ async fn ends_without_a_journal_row_in_between_are_counted() {
 }
 
 #[tokio::test]
-async fn a_journal_row_begins_the_count_again() {
+async fn a_journal_row_resets_the_crash_count() {
     let world = World::new().await;
     let (mut lease, turn) = (world.writer().await, world.turn());
     world.commit(lease, &turn.begin()).await.unwrap();
@@ -53,7 +53,7 @@ async fn a_journal_row_begins_the_count_again() {
 }
 
 #[tokio::test]
-async fn a_shutdown_begins_the_count_again_and_a_failure_of_the_service_does_not() {
+async fn a_shutdown_resets_the_crash_count_but_a_service_failure_does_not() {
     let world = World::new().await;
     let (mut lease, turn) = (world.writer().await, world.turn());
     world.commit(lease, &turn.begin()).await.unwrap();

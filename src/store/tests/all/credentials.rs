@@ -47,7 +47,7 @@ async fn opened(world: &World, ring: &KeyRing, name: &str) -> Result<String, Key
 }
 
 #[tokio::test]
-async fn a_credential_reads_back_and_its_row_holds_nothing_of_it() {
+async fn a_credential_reads_back_and_its_row_contains_no_plain_text() {
     let (world, ring) = (World::new().await, ring("a", &[("a", 1)]));
     let made = make(&world, &ring, "stripe").await.unwrap();
     assert_eq!(
@@ -65,14 +65,14 @@ async fn a_credential_reads_back_and_its_row_holds_nothing_of_it() {
     assert!(!row.contains("canary") && !row.contains(&hex::encode("canary")), "{row}");
     // Names are unique within a workspace.
     let Err(StoreError::Taken(key)) = make(&world, &ring, "stripe").await else {
-        panic!("it was made twice")
+        panic!("it was created twice")
     };
     assert_eq!(StoreError::Taken(key).code(), wire::ErrorCode::CredentialNameTaken);
     assert!(format!("{:?}", world.store.sealed_credentials(workspace, &["stripe".into()]).await).len() < 120);
 }
 
 #[tokio::test]
-async fn a_rotated_secret_takes_the_place_of_the_one_before() {
+async fn a_rotated_secret_replaces_the_previous_one() {
     let (world, ring) = (World::new().await, ring("a", &[("a", 1)]));
     let made = make(&world, &ring, "stripe").await.unwrap();
     let before = world.store.sealed_credentials(made.workspace_id, &["stripe".into()]).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_rotated_secret_takes_the_place_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn every_row_comes_under_the_new_key_and_one_that_changed_meanwhile_is_left() {
+async fn rekeying_covers_every_row_and_skips_rows_changed_meanwhile() {
     let (world, random) = (World::new().await, SystemRandom::new());
     let (old, both, new) = (ring("a", &[("a", 1)]), ring("b", &[("a", 1), ("b", 2)]), ring("b", &[("b", 2)]));
     for name in ["one", "two", "three"] {
@@ -127,7 +127,7 @@ async fn every_row_comes_under_the_new_key_and_one_that_changed_meanwhile_is_lef
     for found in first.iter().chain(&rest) {
         let key = rewrap(&both, found.place(), &found.envelope.key, &random).unwrap();
         assert!(world.store.rewrap_credential(found, key.clone()).await.unwrap());
-        assert!(!world.store.rewrap_credential(found, key).await.unwrap(), "it is another one by now");
+        assert!(!world.store.rewrap_credential(found, key).await.unwrap(), "it is a different one by now");
     }
     assert_eq!(world.store.credentials_not_under("b", None, 10).await.unwrap().len(), 0);
     for name in ["one", "two", "three", "four"] {
@@ -141,7 +141,7 @@ async fn every_row_comes_under_the_new_key_and_one_that_changed_meanwhile_is_lef
 }
 
 #[tokio::test]
-async fn a_workspace_takes_its_secrets_with_it() {
+async fn deleting_a_workspace_deletes_its_secrets() {
     let (world, ring) = (World::new().await, ring("a", &[("a", 1)]));
     let new = NewWorkspace { slug: "other", name: "Other", owner: None };
     let other = world.store.change(async |changes| changes.create_workspace(new).await).await.unwrap();

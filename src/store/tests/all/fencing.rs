@@ -25,7 +25,7 @@ async fn a_stale_lease_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_commit_that_waits_for_a_takeover_is_fenced_by_it() {
+async fn a_commit_waiting_for_a_takeover_is_fenced() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     let mut lane = world.store.lane().await.unwrap();

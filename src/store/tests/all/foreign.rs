@@ -17,7 +17,7 @@ fn write(sql: &str, parameters: Value) -> ForeignQuery {
 }
 
 #[tokio::test]
-async fn rows_come_as_the_server_makes_them_json() {
+async fn rows_are_converted_to_json_by_the_server() {
     let database = TestDatabase::create().await;
     let (dsn, at) = database.over_network().await;
     let foreign = Foreign::read(&dsn).unwrap();
@@ -56,7 +56,7 @@ async fn rows_come_as_the_server_makes_them_json() {
 }
 
 #[tokio::test]
-async fn only_what_may_write_writes_and_what_fails_leaves_nothing() {
+async fn only_write_queries_write_and_failures_leave_nothing() {
     let database = TestDatabase::create().await;
     let (dsn, at) = database.over_network().await;
     let foreign = Foreign::read(&dsn).unwrap();
@@ -93,7 +93,7 @@ async fn only_what_may_write_writes_and_what_fails_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_has_a_kind() {
+async fn each_database_error_has_a_kind() {
     let database = TestDatabase::create().await;
     let (dsn, at) = database.over_network().await;
     let foreign = Foreign::read(&dsn).unwrap();
@@ -148,7 +148,7 @@ async fn what_goes_wrong_has_a_kind() {
 }
 
 #[test]
-fn an_address_is_one_host_of_the_network() {
+fn an_address_is_exactly_one_network_host() {
     for (dsn, says) in [
         ("postgres://u:canary@/db", "no host"),
         ("host=/tmp user=u password=canary", "Unix socket"),
@@ -168,7 +168,7 @@ fn an_address_is_one_host_of_the_network() {
 }
 
 #[tokio::test]
-async fn a_change_of_which_the_end_is_not_told_is_not_called_a_failure() {
+async fn a_change_with_an_unknown_outcome_is_not_reported_as_failed() {
     let database = TestDatabase::create().await;
     let (dsn, at) = database.over_network().await;
     let foreign = Foreign::read(&dsn).unwrap();
@@ -179,9 +179,9 @@ async fn a_change_of_which_the_end_is_not_told_is_not_called_a_failure() {
         CREATE CONSTRAINT TRIGGER die AFTER INSERT ON notes DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION die()";
     database.execute(dies).await.unwrap();
-    let told = foreign.query(&[at], &write("INSERT INTO notes VALUES (1)", json!([]))).await.unwrap_err();
-    assert!(matches!(told, ForeignError::Unknown(_)), "{told:?}");
+    let error = foreign.query(&[at], &write("INSERT INTO notes VALUES (1)", json!([]))).await.unwrap_err();
+    assert!(matches!(error, ForeignError::Unknown(_)), "{error:?}");
     let before = "SELECT pg_terminate_backend(pg_backend_pid())";
-    let told = foreign.query(&[at], &write(before, json!([]))).await.unwrap_err();
-    assert!(matches!(told, ForeignError::Unreachable(_)), "nothing was to stay yet: {told:?}");
+    let error = foreign.query(&[at], &write(before, json!([]))).await.unwrap_err();
+    assert!(matches!(error, ForeignError::Unreachable(_)), "nothing was to be stored yet: {error:?}");
 }

@@ -17,7 +17,7 @@ async fn reserve(store: &Store, key: &str, digest: &[u8], outcome: u64) -> Reser
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[tokio::test]
-async fn a_key_stands_for_its_first_request() {
+async fn a_key_is_bound_to_its_first_request() {
     let world = World::new().await;
     assert_eq!(reserve(&world.store, "k", b"one", 1).await, Reserved::New);
     assert_eq!(reserve(&world.store, "k", b"one", 2).await, Reserved::Same(1));
@@ -29,7 +29,7 @@ async fn a_key_stands_for_its_first_request() {
 }
 
 #[tokio::test]
-async fn a_key_is_forgotten_after_a_day() {
+async fn a_key_expires_after_a_day() {
     let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
     let world = World::at(Arc::new(clock.clone())).await;
     assert_eq!(reserve(&world.store, "k", b"one", 1).await, Reserved::New);
@@ -47,7 +47,7 @@ async fn a_key_is_forgotten_after_a_day() {
 }
 
 #[tokio::test]
-async fn of_requests_at_once_exactly_one_is_the_first() {
+async fn exactly_one_of_several_concurrent_requests_is_the_first() {
     let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
     let world = World::at(Arc::new(clock.clone())).await;
     // A new key, then the same key after it has expired.

@@ -15,7 +15,7 @@ async fn items_now(world: &World) -> String {
 }
 
 #[tokio::test]
-async fn items_are_replaced_and_removed_wherever_they_are_in_the_batches() {
+async fn items_are_replaced_and_removed_across_batches() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     world.commit(lease, &turn.begin()).await.unwrap();
@@ -62,11 +62,7 @@ async fn items_are_replaced_and_removed_wherever_they_are_in_the_batches() {
         Batch { replaced_items: vec![row], ..Batch::default() }
     };
     world.commit(lease, &end(world.uuid())).await.unwrap();
-    assert_eq!(
-        items_now(&world).await,
-        format!("{first},6|k|4"),
-        "the end of a run that another one has followed"
-    );
+    assert_eq!(items_now(&world).await, format!("{first},6|k|4"), "the end of a run with a successor");
     world.commit(lease, &end(other)).await.unwrap();
     assert_eq!(items_now(&world).await, format!("{first},6|k"), "the run has ended");
     world.commit(lease, &all(&[&replace("9", other), &end(other)])).await.unwrap();
@@ -88,7 +84,7 @@ async fn items_are_replaced_and_removed_wherever_they_are_in_the_batches() {
 }
 
 #[tokio::test]
-async fn an_item_is_found_by_its_key_with_what_it_was_before_this_run() {
+async fn an_item_is_found_by_key_with_its_state_before_the_run() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     world.commit(lease, &turn.begin()).await.unwrap();
@@ -119,7 +115,7 @@ async fn an_item_is_found_by_its_key_with_what_it_was_before_this_run() {
 
 /// The answer to a turn's last commit was lost. A later turn has changed items before the commit is sent again.
 #[tokio::test]
-async fn a_commit_that_is_sent_again_changes_nothing_that_later_turns_have_changed() {
+async fn a_repeated_commit_keeps_changes_of_later_turns() {
     for parks in [false, true] {
         let world = World::new().await;
         let (lease, turn) = (world.writer().await, world.turn());

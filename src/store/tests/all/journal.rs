@@ -6,7 +6,7 @@ use store::batch::{Batch, INLINE_RESULT, StepRow};
 use crate::support::World;
 
 #[tokio::test]
-async fn a_large_result_is_a_blob_and_reads_the_same() {
+async fn a_large_result_is_stored_as_a_blob_and_reads_back() {
     let world = World::new().await;
     let (lease, turn, other) = (world.writer().await, world.turn(), world.turn());
     let result = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
@@ -35,11 +35,11 @@ async fn a_large_result_is_a_blob_and_reads_the_same() {
 }
 
 #[tokio::test]
-async fn what_was_noted_with_a_start_stays() {
+async fn the_note_of_a_start_is_kept() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
-    let begun = Batch { steps: vec![turn.step("started")], ..Batch::default() };
-    world.commit(lease, &begun).await.unwrap();
+    let start = Batch { steps: vec![turn.step("started")], ..Batch::default() };
+    world.commit(lease, &start).await.unwrap();
     let ended = StepRow { begun: true, note: None, ..turn.step("succeeded") };
     world.commit(lease, &Batch { steps: vec![ended], ..Batch::default() }).await.unwrap();
     let journal = world.store.journal(turn.run).await.unwrap();
@@ -109,7 +109,7 @@ async fn a_page_ends_before_its_results_are_too_large() {
 }
 
 #[tokio::test]
-async fn what_models_used_is_found_wherever_it_is() {
+async fn model_usage_is_found_in_rows_and_blobs() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     let usage =

@@ -16,15 +16,15 @@ fn ring(active: &str, keys: &[(&str, u8)]) -> KeyRing {
 }
 
 #[tokio::test]
-async fn a_key_is_made_once_however_many_ask_for_it() {
+async fn concurrent_requests_create_one_key() {
     let world = World::new().await;
-    let asked = (0..10).map(|_| {
+    let requests = (0..10).map(|_| {
         let store = world.store.clone();
         tokio::spawn(
             async move { store.service_key("visitors", Some(&ring("a", &[("a", 1)]))).await.unwrap() },
         )
     });
-    let keys: Vec<Vec<u8>> = join_all(asked).await.into_iter().map(Result::unwrap).collect();
+    let keys: Vec<Vec<u8>> = join_all(requests).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(keys[0].len(), 32);
     assert!(keys.iter().all(|key| *key == keys[0]));
     assert_ne!(world.store.service_key("sessions", None).await.unwrap(), keys[0]);
@@ -54,7 +54,7 @@ async fn a_sealed_key_is_readable_as_long_as_its_vault_key_is_kept() {
 }
 
 #[tokio::test]
-async fn without_a_ring_a_key_is_kept_plain_and_stays_readable_when_there_is_one() {
+async fn a_key_stored_without_a_ring_stays_readable_with_one() {
     let world = World::new().await;
     let key = world.store.service_key("k", None).await.unwrap();
     assert_eq!(world.database.scalar("SELECT encode(key, 'hex') FROM service_keys").await, hex::encode(&key));

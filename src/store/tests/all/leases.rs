@@ -63,7 +63,7 @@ async fn each_owner_of_a_lease_has_a_higher_epoch() {
 
 /// An instance that is gone permanently leaves no row, and one with the same id never repeats an epoch.
 #[tokio::test]
-async fn the_lease_of_an_instance_that_is_gone_is_deleted_after_a_day() {
+async fn the_lease_of_a_dead_instance_is_deleted_after_a_day() {
     let world = World::new().await;
     let (gone, busy, own) = (world.writer().await, world.writer().await, world.writer().await);
     let turn = world.turn();
@@ -98,7 +98,7 @@ async fn an_instance_that_joins_sees_the_rounds_of_the_others() {
 }
 
 #[tokio::test]
-async fn a_lease_is_kept_by_renewal_and_given_up_by_release() {
+async fn renewal_extends_a_lease_and_release_ends_it() {
     let world = World::new().await;
     let lease = world.writer().await;
     let full = f64::from(LEASE_SECONDS);
@@ -114,7 +114,7 @@ async fn a_lease_is_kept_by_renewal_and_given_up_by_release() {
 }
 
 #[tokio::test]
-async fn what_a_dead_writer_left_goes_to_another_and_the_dead_one_is_fenced() {
+async fn runs_of_a_dead_writer_are_taken_over_and_the_writer_is_fenced() {
     let world = World::new().await;
     let (dead, by) = (world.writer().await, world.writer().await);
     let turns = world.begin(dead, 4).await;
@@ -140,7 +140,7 @@ async fn what_a_dead_writer_left_goes_to_another_and_the_dead_one_is_fenced() {
 
 /// The leases were renewed while the database's clock was ahead; it has since been set back.
 #[tokio::test]
-async fn a_lease_that_ends_later_than_any_does_ends_as_if_renewed_now() {
+async fn an_expiry_too_far_in_the_future_is_shortened() {
     let world = World::new().await;
     let (live, dead) = (world.writer().await, world.writer().await);
     let turns = world.begin(dead, 1).await;
@@ -155,7 +155,7 @@ async fn a_lease_that_ends_later_than_any_does_ends_as_if_renewed_now() {
 
 /// An id from an earlier life may be later than current ids.
 #[tokio::test]
-async fn a_lease_reaches_back_to_runs_of_now_whatever_the_clock_was_before() {
+async fn a_lease_covers_current_runs_after_the_clock_was_set_back() {
     let world = World::new().await;
     let (writer, now) = (world.uuid(), world.uuid());
     let future =
@@ -166,7 +166,7 @@ async fn a_lease_reaches_back_to_runs_of_now_whatever_the_clock_was_before() {
 }
 
 #[tokio::test]
-async fn a_live_lease_is_left_alone() {
+async fn a_live_lease_is_not_taken_over() {
     let world = World::new().await;
     let (live, by) = (world.writer().await, world.writer().await);
     let turns = world.begin(live, 2).await;
@@ -178,7 +178,7 @@ async fn a_live_lease_is_left_alone() {
 }
 
 #[tokio::test]
-async fn two_takers_at_once_share_nothing() {
+async fn two_concurrent_takeovers_take_disjoint_runs() {
     let world = World::new().await;
     for _ in 0..5 {
         let (one, two) = (world.writer().await, world.writer().await);
@@ -202,7 +202,7 @@ async fn two_takers_at_once_share_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_taken_over_is_found_again_when_its_taker_dies() {
+async fn runs_taken_over_are_found_again_after_the_new_owner_dies() {
     let world = World::new().await;
     let dead = world.writer().await;
     let turns = world.begin(dead, 2).await;
@@ -216,7 +216,7 @@ async fn what_was_taken_over_is_found_again_when_its_taker_dies() {
 }
 
 #[tokio::test]
-async fn a_taker_that_was_itself_taken_over_takes_nothing() {
+async fn a_fenced_writer_takes_nothing_over() {
     let world = World::new().await;
     let (dead, slow, live) = (world.writer().await, world.writer().await, world.writer().await);
     world.expire(slow).await;

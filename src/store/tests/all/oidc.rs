@@ -39,7 +39,7 @@ async fn signs_in(store: &Store, subject: &str, email: &str) -> Option<StoredUse
 }
 
 #[tokio::test]
-async fn a_state_is_good_once_for_one_browser_and_forgotten_after_a_day() {
+async fn a_state_is_valid_once_for_one_browser_and_deleted_after_a_day() {
     let clock = ManualClock::new(SystemClock::new().now());
     let world = World::at(Arc::new(clock.clone())).await;
     let store = &world.store;
@@ -58,7 +58,7 @@ async fn a_state_is_good_once_for_one_browser_and_forgotten_after_a_day() {
             NewOidcSignIn { state_digest, binding_digest, sealed: Vec::new(), return_to: None, client: "x" };
         changes.start_oidc(new).await
     });
-    assert!(twice.await.is_err(), "a state is one way's");
+    assert!(twice.await.is_err(), "a state cannot be started twice");
 
     clock.advance(Duration::from_secs(600));
     assert_eq!(store.use_oidc(b"two", Some(b"browser")).await.unwrap(), OidcReturn::Over);

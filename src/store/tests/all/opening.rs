@@ -45,7 +45,7 @@ async fn stores_that_open_a_migrated_database_at_once_all_succeed() {
 }
 
 #[tokio::test]
-async fn a_database_that_may_lose_acknowledged_writes_is_refused() {
+async fn a_database_that_may_lose_acknowledged_writes_is_rejected() {
     let database = TestDatabase::create().await;
     let name = database.scalar("SELECT current_database()").await;
     database.execute(&format!("ALTER DATABASE \"{name}\" SET synchronous_commit = off")).await.unwrap();
@@ -74,12 +74,12 @@ async fn an_error_never_shows_the_password() {
 }
 
 #[tokio::test]
-async fn a_database_that_the_service_cannot_work_in_is_refused_before_anything_is_done() {
+async fn an_unfit_database_is_rejected_before_any_change() {
     let admin = TestDatabase::create().await;
     let name =
         admin.scalar("SELECT 'user_' || oid FROM pg_database WHERE datname = current_database()").await;
     let as_user = format!("{} user={name}", without(admin.dsn(), "user"));
-    let told = async |sql: &str, dsn: &str| {
+    let rejection = async |sql: &str, dsn: &str| {
         admin.execute(sql).await.unwrap();
         let Err(error) = open(dsn, 1).await else { panic!("it was opened after {sql}") };
         assert!(matches!(error, StoreError::Unfit(_)), "{error:?}");
@@ -89,18 +89,19 @@ async fn a_database_that_the_service_cannot_work_in_is_refused_before_anything_i
     let make = format!("CREATE ROLE {name} LOGIN; REVOKE CREATE ON SCHEMA public FROM public");
     admin.execute(&make).await.unwrap();
     let grant = format!("GRANT CREATE ON SCHEMA public TO {name}");
-    let text = told(&grant, &as_user).await;
+    let text = rejection(&grant, &as_user).await;
     assert!(
         text.contains("belong to the user \"postgres\"; name that user in SERVICE_POSTGRES_DSN"),
         "{text}"
     );
     admin.execute(&format!("REVOKE CREATE ON SCHEMA public FROM {name}")).await.unwrap();
-    let text = told(&format!("ALTER ROLE {name} SET default_transaction_read_only = on"), &as_user).await;
+    let text =
+        rejection(&format!("ALTER ROLE {name} SET default_transaction_read_only = on"), &as_user).await;
     assert!(text.contains("is read-only"), "{text}");
-    let text = told("DROP SCHEMA public CASCADE", admin.dsn()).await;
+    let text = rejection("DROP SCHEMA public CASCADE", admin.dsn()).await;
     assert!(text.contains("has no schema public"), "{text}");
     admin.execute(&format!("CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO {name}")).await.unwrap();
-    let text = told(&format!("ALTER ROLE {name} RESET default_transaction_read_only"), &as_user).await;
+    let text = rejection(&format!("ALTER ROLE {name} RESET default_transaction_read_only"), &as_user).await;
     assert!(
         text.starts_with(&format!("the user \"{name}\" may not create tables in the database \"")),
         "{text}"
@@ -114,14 +115,14 @@ async fn a_database_that_the_service_cannot_work_in_is_refused_before_anything_i
     admin.execute("DROP TABLE workflows").await.unwrap();
     let latin =
         format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'");
-    let text = told(&latin, &format!("{} dbname={name}", without(admin.dsn(), "dbname"))).await;
+    let text = rejection(&latin, &format!("{} dbname={name}", without(admin.dsn(), "dbname"))).await;
     assert!(text.contains("stores texts as LATIN1"), "{text}");
     admin.execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await.unwrap();
     admin.execute(&format!("DROP OWNED BY {name}; DROP ROLE {name}")).await.unwrap();
 }
 
 #[tokio::test]
-async fn the_owner_cannot_change_an_append_only_row_either() {
+async fn append_only_rows_are_immutable_even_for_the_owner() {
     let world = World::new().await;
     let workflow = world.workflow("w").await.unwrap();
     world

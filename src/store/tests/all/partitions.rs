@@ -22,16 +22,16 @@ impl World {
 }
 
 #[tokio::test]
-async fn there_is_a_partition_for_yesterday_today_and_some_days_ahead() {
+async fn partitions_exist_for_yesterday_today_and_some_days_ahead() {
     let today = NaiveDate::from_ymd_opt(2031, 2, 28).unwrap();
     let world = World::at(Arc::new(ManualClock::new(noon(today)))).await;
-    let made = world.partitions().await;
-    let wanted = "stream_events_20310227 stream_events_20310228 stream_events_20310301 stream_events_20310302 \
+    let partitions = world.partitions().await;
+    let expected = "stream_events_20310227 stream_events_20310228 stream_events_20310301 stream_events_20310302 \
                   stream_events_20310303";
-    assert!(made.ends_with(wanted), "{made}");
+    assert!(partitions.ends_with(expected), "{partitions}");
     world.store.ensure_partitions(today).await.unwrap();
     world.store.ensure_partitions(today).await.unwrap();
-    assert_eq!(world.partitions().await, made);
+    assert_eq!(world.partitions().await, partitions);
 
     let lease = world.writer().await;
     let mut lane = world.store.lane().await.unwrap();
@@ -52,7 +52,7 @@ async fn there_is_a_partition_for_yesterday_today_and_some_days_ahead() {
 }
 
 #[tokio::test]
-async fn those_who_make_partitions_at_once_do_not_hinder_each_other() {
+async fn partitions_can_be_created_concurrently() {
     let world = World::new().await;
     for month in 1..=6 {
         let day = NaiveDate::from_ymd_opt(2041, month, 10).unwrap();

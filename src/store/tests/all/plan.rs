@@ -18,7 +18,7 @@ fn update(turns: &[Turn], status: RunState) -> Batch {
 }
 
 #[tokio::test]
-async fn a_run_is_updated_by_its_key_however_small_the_table_was_when_the_lane_began() {
+async fn run_updates_use_the_key_even_if_planned_for_an_empty_table() {
     let world = World::new().await;
     let lease = world.writer().await;
     let turns: Vec<Turn> = (0..RUNS).map(|_| world.turn()).collect();

@@ -16,7 +16,7 @@ const OTHERS: &str = "SELECT count(*) FROM pg_stat_activity \
                       WHERE datname = current_database() AND pid <> pg_backend_pid()";
 
 #[tokio::test]
-async fn a_busy_pool_says_so_after_five_seconds() {
+async fn a_busy_pool_reports_it_after_five_seconds() {
     let world = World::new().await;
     let mut outsider = outsider(world.database.dsn()).await;
     let held = outsider.transaction().await.unwrap();
@@ -52,7 +52,7 @@ async fn a_server_that_has_become_a_standby_is_unavailable_and_its_connections_a
     world.database.execute(KILL).await.unwrap();
     until("they are gone", async || world.database.scalar(OTHERS).await == "0").await;
     until("connections to be new", async || {
-        matches!(world.workflow("w").await, Err(StoreError::Unavailable(told)) if told.contains("read-only"))
+        matches!(world.workflow("w").await, Err(StoreError::Unavailable(reason)) if reason.contains("read-only"))
     })
     .await;
     let error = world.store.ping().await.unwrap_err();
@@ -108,7 +108,7 @@ async fn a_query_whose_connection_is_ended_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_lane_whose_connection_is_ended_says_so_and_a_new_one_takes_the_batch() {
+async fn a_batch_is_repeated_on_a_new_lane_after_its_connection_ended() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     let mut lane = world.store.lane().await.unwrap();

@@ -11,12 +11,12 @@ use uuid::Uuid;
 use crate::support::{Turn, World, user_message};
 
 /// A complete turn with these start and end times.
-async fn turn_at(world: &World, begun: DateTime<Utc>, ended: Option<DateTime<Utc>>) -> Turn {
+async fn turn_at(world: &World, started: DateTime<Utc>, ended: Option<DateTime<Utc>>) -> Turn {
     let lease = world.writer().await;
-    let ids = Ids::new(Arc::new(ManualClock::new(begun)), Arc::new(SystemRandom::new()));
-    world.store.ensure_partitions(begun.date_naive()).await.unwrap();
+    let ids = Ids::new(Arc::new(ManualClock::new(started)), Arc::new(SystemRandom::new()));
+    world.store.ensure_partitions(started.date_naive()).await.unwrap();
     let mut turn = world.turn();
-    (turn.run, turn.stream, turn.now) = (ids.uuid().unwrap(), ids.uuid().unwrap(), begun);
+    (turn.run, turn.stream, turn.now) = (ids.uuid().unwrap(), ids.uuid().unwrap(), started);
     world.commit(lease, &turn.begin()).await.unwrap();
     if let Some(ended) = ended {
         turn.now = ended;
@@ -38,7 +38,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn the_events_of_a_day_go_when_its_last_stream_has_ended_for_long_enough() {
+async fn events_of_a_day_are_dropped_after_its_last_stream_ended_long_ago() {
     let world = World::new().await;
     let (first, second) = (day(2031, 3, 1), day(2031, 3, 2));
     let over = turn_at(&world, first, Some(first + TimeDelta::hours(1))).await;
@@ -47,7 +47,7 @@ async fn the_events_of_a_day_go_when_its_last_stream_has_ended_for_long_enough()
         days.iter().map(|day| NaiveDate::from_ymd_opt(2031, 3, *day).unwrap()).collect()
     };
     let gone = world.store.drop_old_events(first + TimeDelta::days(2)).await.unwrap();
-    assert!(!gone.contains(&dates(&[1])[0]), "somebody may begin a stream late: {gone:?}");
+    assert!(!gone.contains(&dates(&[1])[0]), "a stream may start late: {gone:?}");
     let now = first + TimeDelta::days(8);
     let gone = world.store.drop_old_events(now).await.unwrap();
     // Including partitions that were created ahead and never used.
@@ -66,10 +66,10 @@ async fn the_events_of_a_day_go_when_its_last_stream_has_ended_for_long_enough()
 #[tokio::test]
 async fn a_stream_that_has_not_ended_keeps_its_events() {
     let world = World::new().await;
-    let begun = day(2031, 3, 1);
-    let turn = turn_at(&world, begun, None).await;
+    let started = day(2031, 3, 1);
+    let turn = turn_at(&world, started, None).await;
     for late in [5, 50, 5_000] {
-        world.store.drop_old_events(begun + TimeDelta::days(late)).await.unwrap();
+        world.store.drop_old_events(started + TimeDelta::days(late)).await.unwrap();
         assert_eq!(world.store.last_seq(turn.stream).await.unwrap(), 2, "after {late} days");
     }
 }
@@ -78,16 +78,16 @@ async fn a_stream_that_has_not_ended_keeps_its_events() {
 #[tokio::test]
 async fn a_parked_run_keeps_its_events_and_no_others() {
     let world = World::new().await;
-    let begun = day(2031, 3, 1);
-    let (waits, over) = (turn_at(&world, begun, None).await, turn_at(&world, begun, Some(begun)).await);
+    let started = day(2031, 3, 1);
+    let (waits, over) = (turn_at(&world, started, None).await, turn_at(&world, started, Some(started)).await);
     let sql = format!(
         "INSERT INTO run_queue SELECT id, workflow_id, false, NULL FROM runs WHERE id = '{}'",
         waits.run
     );
     world.database.execute(&sql).await.unwrap();
     let before = world.store.frames_after(waits.stream, 0, 100).await.unwrap();
-    let later = begun + TimeDelta::days(30);
-    assert!(world.store.drop_old_events(later).await.unwrap().contains(&begun.date_naive()));
+    let later = started + TimeDelta::days(30);
+    assert!(world.store.drop_old_events(later).await.unwrap().contains(&started.date_naive()));
     assert!(world.days().await.is_empty());
     assert!(world.store.stream(over.stream).await.unwrap().is_none());
     assert_eq!(world.store.last_seq(waits.stream).await.unwrap(), 2);
@@ -101,7 +101,7 @@ async fn a_parked_run_keeps_its_events_and_no_others() {
     let lease = world.writer().await;
     let adopt = format!("UPDATE runs SET writer_id = '{}'; DELETE FROM run_queue", lease.writer_id);
     world.database.execute(&adopt).await.unwrap();
-    world.store.ensure_partitions(begun.date_naive()).await.unwrap();
+    world.store.ensure_partitions(started.date_naive()).await.unwrap();
     let ended = Turn { now: later, ..waits };
     world.commit(lease, &ended.end()).await.unwrap();
     assert_eq!(world.store.last_seq(ended.stream).await.unwrap(), 5);
@@ -115,26 +115,26 @@ async fn a_parked_run_keeps_its_events_and_no_others() {
 }
 
 #[tokio::test]
-async fn what_was_detached_and_not_dropped_is_dropped_the_next_time() {
+async fn a_detached_partition_is_dropped_the_next_time() {
     let world = World::new().await;
-    let begun = day(2031, 3, 1);
-    turn_at(&world, begun, Some(begun)).await;
+    let started = day(2031, 3, 1);
+    turn_at(&world, started, Some(started)).await;
     world
         .database
         .execute("ALTER TABLE stream_events DETACH PARTITION stream_events_20310301")
         .await
         .unwrap();
-    let later = begun + TimeDelta::days(30);
+    let later = started + TimeDelta::days(30);
     let gone = world.store.drop_old_events(later).await.unwrap();
-    assert!(gone.contains(&begun.date_naive()), "{gone:?}");
+    assert!(gone.contains(&started.date_naive()), "{gone:?}");
     assert!(world.days().await.is_empty());
     // Two concurrent calls: one drops the partition, the other skips it.
-    turn_at(&world, begun, Some(begun)).await;
+    turn_at(&world, started, Some(started)).await;
     let (one, two) = tokio::join!(world.store.drop_old_events(later), world.store.drop_old_events(later));
     assert!(one.unwrap().len().max(two.unwrap().len()) >= 1);
     world.store.drop_old_events(later).await.unwrap();
     assert!(world.days().await.is_empty());
-    world.store.ensure_partitions(begun.date_naive() + Days::new(1)).await.unwrap();
+    world.store.ensure_partitions(started.date_naive() + Days::new(1)).await.unwrap();
     assert_eq!(world.days().await.len(), 5, "the day can be made again");
 }
 
@@ -142,8 +142,8 @@ async fn what_was_detached_and_not_dropped_is_dropped_the_next_time() {
 #[tokio::test]
 async fn events_of_a_run_that_ends_while_its_day_is_dropped_are_kept_for_a_day() {
     let world = World::new().await;
-    let (begun, later) = (day(2031, 3, 1), day(2031, 3, 31));
-    let turn = turn_at(&world, begun, None).await;
+    let (started, later) = (day(2031, 3, 1), day(2031, 3, 31));
+    let turn = turn_at(&world, started, None).await;
     world
         .database
         .execute("ALTER TABLE stream_events DETACH PARTITION stream_events_20310301")
@@ -163,17 +163,17 @@ async fn events_of_a_run_that_ends_while_its_day_is_dropped_are_kept_for_a_day()
 }
 
 #[tokio::test]
-async fn runs_are_deleted_with_everything_that_is_theirs_alone() {
+async fn runs_are_deleted_with_all_data_that_only_they_use() {
     let clock = Arc::new(ManualClock::new(day(2031, 3, 1)));
     let world = World::at(clock.clone()).await;
-    let begun = clock.now();
-    let old = turn_at(&world, begun, Some(begun + TimeDelta::hours(1))).await;
-    let late = turn_at(&world, begun, Some(begun + TimeDelta::days(3))).await;
-    let unfinished = turn_at(&world, begun, None).await;
+    let started = clock.now();
+    let old = turn_at(&world, started, Some(started + TimeDelta::hours(1))).await;
+    let late = turn_at(&world, started, Some(started + TimeDelta::days(3))).await;
+    let unfinished = turn_at(&world, started, None).await;
     let all = world.everything().await;
-    assert!(!world.store.forget_old_runs(begun).await.unwrap());
+    assert!(!world.store.forget_old_runs(started).await.unwrap());
     assert_eq!(world.everything().await, all);
-    assert!(!world.store.forget_old_runs(begun + TimeDelta::days(2)).await.unwrap());
+    assert!(!world.store.forget_old_runs(started + TimeDelta::days(2)).await.unwrap());
     let there = async |turn: &Turn| {
         let run = world.store.run(turn.run).await.unwrap().is_some();
         let stream = world.store.stream(turn.stream).await.unwrap().is_some();
@@ -183,18 +183,18 @@ async fn runs_are_deleted_with_everything_that_is_theirs_alone() {
     assert_eq!(there(&old).await, (false, false, false));
     assert_eq!(there(&late).await, (true, true, true));
     assert_eq!(there(&unfinished).await, (true, true, false));
-    assert_eq!(world.count("thread_items").await, "5", "what was said stays");
+    assert_eq!(world.count("thread_items").await, "5", "messages stay");
 }
 
 #[tokio::test]
 async fn a_deleted_thread_is_erased_once_its_turns_have_ended() {
     let clock = Arc::new(ManualClock::new(day(2031, 3, 1)));
     let world = World::at(clock.clone()).await;
-    let begun = clock.now();
+    let started = clock.now();
     let (deleted, running, kept) = (
-        turn_at(&world, begun, Some(begun)).await,
-        turn_at(&world, begun, None).await,
-        turn_at(&world, begun, Some(begun)).await,
+        turn_at(&world, started, Some(started)).await,
+        turn_at(&world, started, None).await,
+        turn_at(&world, started, Some(started)).await,
     );
     let texts =
         "UPDATE threads SET title = 't', status = 'locked', status_reason = 'r', image_domains = '[]'";
@@ -202,12 +202,12 @@ async fn a_deleted_thread_is_erased_once_its_turns_have_ended() {
     for turn in [&deleted, &running] {
         assert!(world.store.delete_thread(turn.thread).await.unwrap().is_some());
     }
-    assert!(!world.store.erase_deleted_threads(begun).await.unwrap());
+    assert!(!world.store.erase_deleted_threads(started).await.unwrap());
     assert_eq!(world.count("thread_items").await, "5", "not yet");
-    let later = begun + TimeDelta::seconds(1);
+    let later = started + TimeDelta::seconds(1);
     assert!(!world.store.erase_deleted_threads(later).await.unwrap());
     assert_eq!(world.count("thread_items").await, "3");
-    assert_eq!(world.store.last_seq(deleted.stream).await.unwrap(), 0, "nor can it be read in its stream");
+    assert_eq!(world.store.last_seq(deleted.stream).await.unwrap(), 0, "nor is it readable in its stream");
     assert_eq!(world.store.last_seq(kept.stream).await.unwrap(), 5);
     assert!(world.store.run(deleted.run).await.unwrap().is_none());
     for turn in [&running, &kept] {
@@ -222,12 +222,12 @@ async fn a_deleted_thread_is_erased_once_its_turns_have_ended() {
 }
 
 #[tokio::test]
-async fn values_are_kept_while_a_step_has_them_and_for_a_while() {
+async fn values_are_kept_while_a_step_uses_them_and_some_time_longer() {
     let clock = Arc::new(ManualClock::new(day(2031, 3, 1)));
     let world = World::at(clock.clone()).await;
-    let begun = clock.now();
+    let started = clock.now();
     let large = |letter: &str| format!("\"{}\"", letter.repeat(300_000));
-    let turn = turn_at(&world, begun, None).await;
+    let turn = turn_at(&world, started, None).await;
     let lease = world.writer().await;
     let step = |turn: &Turn, visit: i32, letter: &str| {
         let mut step = turn.step("succeeded");
@@ -239,7 +239,7 @@ async fn values_are_kept_while_a_step_has_them_and_for_a_while() {
     let nobodys = world.store.put_blob(b"nobody's").await.unwrap();
     clock.advance(std::time::Duration::from_secs(3_600));
     let young = world.store.put_blob(b"young").await.unwrap();
-    assert!(world.store.forget_old_blobs(begun + TimeDelta::seconds(1), None).await.unwrap().is_none());
+    assert!(world.store.forget_old_blobs(started + TimeDelta::seconds(1), None).await.unwrap().is_none());
     assert!(world.store.blob(&nobodys).await.unwrap().is_none());
     assert!(world.store.blob(&young).await.unwrap().is_some());
     assert_eq!(world.store.journal(turn.run).await.unwrap()[0].result.as_deref(), Some(large("a").as_str()));
@@ -259,7 +259,7 @@ async fn values_are_kept_while_a_step_has_them_and_for_a_while() {
 }
 
 #[tokio::test]
-async fn much_is_deleted_part_by_part() {
+async fn many_rows_are_deleted_in_parts() {
     let clock = Arc::new(ManualClock::new(day(2031, 3, 1)));
     let world = World::at(clock.clone()).await;
     let lease = world.writer().await;
@@ -280,7 +280,7 @@ async fn much_is_deleted_part_by_part() {
 }
 
 #[tokio::test]
-async fn a_value_that_is_stored_again_while_it_is_deleted_is_there_whole() {
+async fn a_value_stored_during_its_deletion_is_complete() {
     let world = World::new().await;
     let lease = world.writer().await;
     let turn = world.turn();
@@ -301,7 +301,7 @@ async fn a_value_that_is_stored_again_while_it_is_deleted_is_there_whole() {
 }
 
 #[tokio::test]
-async fn a_request_whose_run_is_gone_is_in_nobodys_way() {
+async fn a_request_of_a_deleted_run_blocks_nothing() {
     let world = World::new().await;
     let lease = world.writer().await;
     let turns = [world.turn(), world.turn()];
@@ -342,7 +342,7 @@ async fn training_in(world: &World, workspace: Uuid, ended: bool, calls: u32) ->
 }
 
 #[tokio::test]
-async fn replies_of_ended_trainings_are_erased_where_the_workspace_says_so() {
+async fn replies_of_ended_trainings_are_erased_if_the_workspace_is_set_to() {
     let world = World::new().await;
     let drops = world.workspace().await;
     let new = NewWorkspace { slug: "other", name: "Other", owner: None };

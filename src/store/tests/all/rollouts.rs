@@ -101,7 +101,7 @@ async fn status(
 }
 
 #[tokio::test]
-async fn a_version_moves_with_its_result_and_once() {
+async fn a_version_becomes_live_once_with_its_result() {
     let world = World::new().await;
     let workflow = workflow(&world, Some(gate(0.5))).await;
     assert_eq!(save(&world, &workflow, "second").await, 2);
@@ -164,7 +164,7 @@ async fn a_failed_evaluation_is_a_failed_gate() {
 }
 
 #[tokio::test]
-async fn a_canary_ends_once_and_a_saved_version_waits_for_it() {
+async fn a_saved_version_waits_for_the_canary_which_ends_once() {
     let world = World::new().await;
     let workflow = workflow(&world, None).await;
     save(&world, &workflow, "second").await;

@@ -50,7 +50,7 @@ fn start(turn: &Turn, workflow: Uuid) -> Batch {
 }
 
 #[tokio::test]
-async fn a_run_is_parked_once_however_often_that_is_sent() {
+async fn a_repeated_park_parks_a_run_once() {
     let world = World::new().await;
     let (one, two, turn) = (world.writer().await, world.writer().await, world.turn());
     world.commit(one, &turn.begin()).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_run_is_parked_once_however_often_that_is_sent() {
 }
 
 #[tokio::test]
-async fn turns_are_taken_in_order_and_places_belong_to_runs() {
+async fn turns_are_claimed_in_order_and_running_ones_occupy_slots() {
     let world = World::new().await;
     let (workflow, one, two) = (world.limited(1).await, world.writer().await, world.writer().await);
     let turns = [world.turn(), world.turn(), world.turn()];
@@ -93,9 +93,9 @@ async fn turns_are_taken_in_order_and_places_belong_to_runs() {
     assert_eq!(world.store.workflows_with_turns().await.unwrap(), [workflow]);
     assert!(world.store.take_due(one).await.unwrap().is_empty(), "they wait for their turn");
     assert_eq!(world.store.take_turns(one, workflow).await.unwrap().unwrap(), [turns[0].run]);
-    assert!(world.store.take_turns(two, workflow).await.unwrap().unwrap().is_empty(), "there is no room");
+    assert!(world.store.take_turns(two, workflow).await.unwrap().unwrap().is_empty(), "no slot is free");
     world.commit(one, &start(&turns[0], workflow)).await.unwrap();
-    assert_eq!(world.queued().await, "2", "a start that is sent again does not begin it again");
+    assert_eq!(world.queued().await, "2", "a repeated start does not start it again");
     assert!(world.store.left_run(one.writer_id, turns[0].run).await.unwrap().unwrap().placed);
     // It waits for a time, and is queued again in the same order; then the second run gets a slot.
     world.commit(one, &park(&turns[0], 1)).await.unwrap();
@@ -118,18 +118,18 @@ async fn turns_are_taken_in_order_and_places_belong_to_runs() {
 }
 
 #[tokio::test]
-async fn what_has_ended_or_has_another_writer_is_not_taken() {
+async fn ended_and_foreign_runs_are_not_claimed() {
     let world = World::new().await;
     let (workflow, one, two) = (world.limited(5).await, world.writer().await, world.writer().await);
-    let (over, queued) = (world.turn(), world.turn());
-    world.commit(one, &over.begin()).await.unwrap();
-    world.commit(one, &over.end()).await.unwrap();
+    let (ended, queued) = (world.turn(), world.turn());
+    world.commit(one, &ended.begin()).await.unwrap();
+    world.commit(one, &ended.end()).await.unwrap();
     world.commit(one, &start(&queued, workflow)).await.unwrap();
-    let sql = format!("INSERT INTO run_queue VALUES ('{}', '{workflow}', true, now())", over.run);
+    let sql = format!("INSERT INTO run_queue VALUES ('{}', '{workflow}', true, now())", ended.run);
     world.database.execute(&sql).await.unwrap();
-    assert!(world.store.left_run(one.writer_id, queued.run).await.unwrap().is_none(), "it is nobody's");
+    assert!(world.store.left_run(one.writer_id, queued.run).await.unwrap().is_none(), "it has no owner");
     assert_eq!(world.store.take_turns(two, workflow).await.unwrap().unwrap(), [queued.run]);
-    assert_eq!(world.queued().await, "0", "the row of what has ended is in nobody's way");
+    assert_eq!(world.queued().await, "0", "the row of an ended run blocks nothing");
     assert!(world.store.left_run(one.writer_id, queued.run).await.unwrap().is_none());
     let left = world.store.left_run(two.writer_id, queued.run).await.unwrap().unwrap();
     assert_eq!((left.run.id, left.run.parked, left.placed), (queued.run, 0, true));
@@ -142,7 +142,7 @@ async fn what_has_ended_or_has_another_writer_is_not_taken() {
 }
 
 #[tokio::test]
-async fn who_hears_nothing_of_the_commit_knows_what_it_was_for() {
+async fn a_failed_claim_names_the_uncertain_runs() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     world.commit(lease, &turn.begin()).await.unwrap();
@@ -159,7 +159,7 @@ async fn who_hears_nothing_of_the_commit_knows_what_it_was_for() {
 }
 
 #[tokio::test]
-async fn a_stop_is_found_by_whoever_can_end_the_run() {
+async fn a_stop_is_found_by_each_instance_that_can_end_the_run() {
     let world = World::new().await;
     let (one, two) = (world.writer().await, world.writer().await);
     let (own, parked) = (world.turn(), world.turn());
@@ -192,14 +192,14 @@ async fn a_stop_is_found_by_whoever_can_end_the_run() {
 }
 
 #[tokio::test]
-async fn what_nobody_has_is_found_and_what_somebody_has_is_left() {
+async fn orphaned_runs_are_found_and_owned_ones_are_kept() {
     let world = World::new().await;
     let (one, two) = (world.writer().await, world.writer().await);
-    let (over, parked, others, own) = (world.turn(), world.turn(), world.turn(), world.turn());
-    for (lease, turn) in [(one, &over), (one, &parked), (one, &others), (two, &own)] {
+    let (ended, parked, foreign, own) = (world.turn(), world.turn(), world.turn(), world.turn());
+    for (lease, turn) in [(one, &ended), (one, &parked), (one, &foreign), (two, &own)] {
         world.commit(lease, &turn.begin()).await.unwrap();
     }
-    world.commit(one, &over.end()).await.unwrap();
+    world.commit(one, &ended.end()).await.unwrap();
     world.commit(one, &park(&parked, 1)).await.unwrap();
     let seen = |turn: &Turn, lease: Lease| SeenRun { run: turn.run, writer: lease.writer_id };
     let looked = world.store.scan_ownership(two, Uuid::nil(), 10).await.unwrap();
@@ -208,27 +208,27 @@ async fn what_nobody_has_is_found_and_what_somebody_has_is_left() {
     // Its writer is gone, and no other writer has adopted its runs.
     let gone = format!("DELETE FROM leases WHERE writer_id = '{}'", one.writer_id);
     world.database.execute(&gone).await.unwrap();
-    let looked = world.store.scan_ownership(two, over.run, 2).await.unwrap();
-    assert_eq!((looked.orphaned, looked.last), (vec![seen(&others, one)], Some(others.run)));
-    let all = [seen(&over, one), seen(&parked, one), seen(&others, one)];
+    let looked = world.store.scan_ownership(two, ended.run, 2).await.unwrap();
+    assert_eq!((looked.orphaned, looked.last), (vec![seen(&foreign, one)], Some(foreign.run)));
+    let all = [seen(&ended, one), seen(&parked, one), seen(&foreign, one)];
     let three = world.writer().await;
-    assert_eq!(world.store.adopt_orphaned(two, &all).await.unwrap(), [others.run]);
+    assert_eq!(world.store.adopt_orphaned(two, &all).await.unwrap(), [foreign.run]);
     assert!(
         world.store.adopt_orphaned(three, &all).await.unwrap().is_empty(),
         "another writer owns it by now"
     );
     let looked = world.store.scan_ownership(two, Uuid::nil(), 10).await.unwrap();
-    assert_eq!((looked.orphaned, looked.owned.clone()), (vec![], vec![seen(&others, two), seen(&own, two)]));
+    assert_eq!((looked.orphaned, looked.owned.clone()), (vec![], vec![seen(&foreign, two), seen(&own, two)]));
     assert_eq!(
         world.store.adopt_orphaned(two, &looked.owned).await.unwrap().len(),
         2,
-        "its own may be taken up again"
+        "its runs may be resumed"
     );
     assert!(world.store.adopt_orphaned(three, &looked.owned).await.unwrap().is_empty(), "their writer lives");
 }
 
 #[tokio::test]
-async fn what_is_repeated_is_copied_up_to_a_step() {
+async fn a_repeated_run_copies_steps_up_to_a_limit() {
     let world = World::new().await;
     let (lease, first, again) = (world.writer().await, world.turn(), world.turn());
     let mut steps =

@@ -110,7 +110,7 @@ async fn migrated(database: &TestDatabase) -> Tables {
 }
 
 #[tokio::test]
-async fn what_diesel_knows_of_the_tables_is_what_the_migrations_make() {
+async fn the_diesel_schema_equals_the_migrated_tables() {
     let mut migrated = migrated(&TestDatabase::create().await).await;
     let mut drifted = Vec::new();
     for (table, found) in declared() {

@@ -49,7 +49,7 @@ async fn found(
 }
 
 /// Textbook BM25.
-fn reckoned(all: &BTreeMap<String, Vec<NewChunk>>, terms: &[&str]) -> Vec<(String, i32, f64)> {
+fn expected(all: &BTreeMap<String, Vec<NewChunk>>, terms: &[&str]) -> Vec<(String, i32, f64)> {
     let chunks: Vec<&NewChunk> = all.values().flatten().collect();
     let n = chunks.len() as f64;
     let average = chunks.iter().map(|chunk| f64::from(chunk.length)).sum::<f64>() / n;
@@ -76,15 +76,15 @@ fn reckoned(all: &BTreeMap<String, Vec<NewChunk>>, terms: &[&str]) -> Vec<(Strin
     scored
 }
 
-fn assert_same(found: &[(String, i32, f64)], reckoned: &[(String, i32, f64)]) {
-    assert_eq!(found.len(), reckoned.len(), "{found:?} {reckoned:?}");
-    for (a, b) in found.iter().zip(reckoned) {
+fn assert_same(found: &[(String, i32, f64)], expected: &[(String, i32, f64)]) {
+    assert_eq!(found.len(), expected.len(), "{found:?} {expected:?}");
+    for (a, b) in found.iter().zip(expected) {
         assert!((&a.0, a.1) == (&b.0, b.1) && (a.2 - b.2).abs() < 1e-9, "{a:?} {b:?}");
     }
 }
 
 #[tokio::test]
-async fn scores_are_those_of_a_plain_reckoning_after_any_changes() {
+async fn scores_equal_a_direct_calculation_after_any_changes() {
     let database = TestDatabase::create().await;
     let (store, workspace) = (database.store().await, Uuid::from_u128(1));
     let seed = AtomicU64::new(7);
@@ -111,7 +111,7 @@ async fn scores_are_those_of_a_plain_reckoning_after_any_changes() {
         all.insert(document, chunks);
         if store.search_index(workspace, "i").await.unwrap().is_some() {
             let terms = [WORDS[round % 6], WORDS[(round / 6 % 5 + round + 1) % 6]];
-            assert_same(&found(&store, workspace, &terms, None).await, &reckoned(&all, &terms));
+            assert_same(&found(&store, workspace, &terms, None).await, &expected(&all, &terms));
         }
     }
     for document in all.keys() {
@@ -123,7 +123,7 @@ async fn scores_are_those_of_a_plain_reckoning_after_any_changes() {
 }
 
 #[tokio::test]
-async fn a_filter_compares_members_and_workspaces_do_not_meet() {
+async fn a_filter_compares_members_and_workspaces_are_separate() {
     let database = TestDatabase::create().await;
     let (store, workspace) = (database.store().await, Uuid::from_u128(1));
     let metadata =
@@ -145,7 +145,7 @@ async fn a_filter_compares_members_and_workspaces_do_not_meet() {
 }
 
 #[tokio::test]
-async fn an_index_takes_no_more_than_it_may_and_one_length_of_vectors() {
+async fn an_index_has_a_size_limit_and_one_vector_length() {
     let database = TestDatabase::create().await;
     let (store, workspace) = (database.store().await, Uuid::from_u128(1));
     let vector = |length: u8| Some(vec![length; usize::from(length) * 4]);
@@ -174,7 +174,7 @@ async fn an_index_takes_no_more_than_it_may_and_one_length_of_vectors() {
 }
 
 #[tokio::test]
-async fn documents_are_written_at_the_same_time() {
+async fn documents_are_written_concurrently() {
     let database = TestDatabase::create().await;
     let (store, workspace) = (database.store().await, Uuid::from_u128(1));
     let chunks = [plain(&["red", "blue"]), plain(&["green"])];
@@ -183,5 +183,5 @@ async fn documents_are_written_at_the_same_time() {
     let known = store.search_index(workspace, "i").await.unwrap().unwrap();
     assert_eq!(known.chunks, 16);
     let all = (0..8).map(|number| (format!("d{number}"), chunks.to_vec())).collect();
-    assert_same(&found(&store, workspace, &["red"], None).await, &reckoned(&all, &["red"]));
+    assert_same(&found(&store, workspace, &["red"], None).await, &expected(&all, &["red"]));
 }

@@ -7,7 +7,7 @@ use wire::sse::split_after;
 use crate::support::{World, frames};
 
 #[tokio::test]
-async fn a_reader_goes_on_exactly_behind_any_event() {
+async fn a_reader_continues_exactly_after_any_event() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     let mut lane = world.store.lane().await.unwrap();
@@ -36,7 +36,7 @@ async fn a_reader_goes_on_exactly_behind_any_event() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_not_there_is_nothing() {
+async fn a_missing_stream_is_none() {
     let world = World::new().await;
     // One of the ids contains no time.
     for id in [world.uuid(), Uuid::nil()] {

@@ -278,14 +278,14 @@ pub(crate) async fn pause(duration: Duration) {
 }
 
 /// Polls until the condition is true, for at most 20 s.
-pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(event: &str, mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..400 {
         if holds().await {
             return;
         }
         pause(Duration::from_millis(50)).await;
     }
-    panic!("waited in vain: {what}");
+    panic!("timed out waiting for: {event}");
 }
 
 /// Another client's session on the same database.

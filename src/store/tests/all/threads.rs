@@ -29,7 +29,7 @@ fn content(n: u8) -> String {
 }
 
 #[tokio::test]
-async fn a_cut_hides_what_was_said_up_to_it_but_not_later_messages() {
+async fn a_cut_hides_earlier_messages_but_not_later_ones() {
     let world = World::new().await;
     let (lease, turn) = (world.writer().await, world.turn());
     let thread = turn.thread;
@@ -66,14 +66,14 @@ async fn a_cut_hides_what_was_said_up_to_it_but_not_later_messages() {
         Batch { cuts: vec![row], ..Batch::default() }
     };
     // Requested after 5: 4 and 5 are cut.
-    let asked = cut(6, 3, 6, 3);
-    world.commit(lease, &asked).await.unwrap();
+    let batch = cut(6, 3, 6, 3);
+    world.commit(lease, &batch).await.unwrap();
     assert_eq!(shown(thread).await, [1, 2, 3, 6, 7, 8, 9]);
     // Started after 8: replies up to it are cut too, the message 7 stays.
     world.commit(lease, &cut(9, 3, 6, 3)).await.unwrap();
     assert_eq!(shown(thread).await, [1, 2, 3, 7, 9]);
     let before = world.everything().await;
-    world.commit(lease, &asked).await.unwrap();
+    world.commit(lease, &batch).await.unwrap();
     assert_eq!(world.everything().await, before, "sent again");
     assert_eq!(shown(other).await, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
     // 2 is the reply to an input before 1, and stays; 7 came later.
@@ -149,5 +149,5 @@ async fn changes_of_a_thread_are_written_field_by_field() {
     world.store.delete_thread(turn.thread).await.unwrap().unwrap();
     let batch = Batch { thread_changes: vec![title("late")], ..Batch::default() };
     world.commit(lease, &batch).await.unwrap();
-    assert_eq!(world.database.scalar("SELECT title FROM threads").await, "d", "nothing of a deleted one");
+    assert_eq!(world.database.scalar("SELECT title FROM threads").await, "d", "nothing from a deleted one");
 }

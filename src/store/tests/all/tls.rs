@@ -71,7 +71,7 @@ impl Cluster {
             assert!(self.server.try_wait().unwrap().is_none(), "{log}");
             pause(Duration::from_millis(50)).await;
         }
-        panic!("the cluster with TLS does not come up");
+        panic!("the cluster with TLS does not start");
     }
 
     fn dsn(&self, host: &str, mode: &str) -> String {
@@ -131,7 +131,7 @@ async fn connections(cluster: &Cluster) -> (i64, i64) {
 }
 
 #[tokio::test]
-async fn the_dsn_says_whether_a_connection_is_encrypted_and_the_server_checked() {
+async fn the_dsn_sets_encryption_and_server_verification() {
     let cluster = Cluster::start().await;
     for mode in ["require", "prefer", "allow"] {
         let store = open(&cluster.dsn("127.0.0.1", mode), 1).await.unwrap();
@@ -144,7 +144,7 @@ async fn the_dsn_says_whether_a_connection_is_encrypted_and_the_server_checked()
     }
     for mode in ["verify-full", "verify-ca"] {
         for host in ["localhost", "127.0.0.1"] {
-            let Err(error) = open(&cluster.dsn(host, mode), 1).await else { panic!("{mode} took it") };
+            let Err(error) = open(&cluster.dsn(host, mode), 1).await else { panic!("{mode} accepted it") };
             assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
             let text = error.to_string();
             assert!(text.contains("certificate"), "{mode}: {text}");

@@ -47,12 +47,12 @@ async fn one_turn_of_a_thread_starts_at_a_time_in_order() {
     assert_eq!(start(&world, one, &first).await, TurnStart::Started);
     assert_eq!(start(&world, one, &first).await, TurnStart::Started, "again, after a restart of its actor");
     let started = world.store.run(first.run).await.unwrap().unwrap().started_at;
-    assert_eq!(started, None, "it is stored with what the turn takes out of its thread");
+    assert_eq!(started, None, "the start time is not stored yet");
     assert_eq!(start(&world, two, &first).await, TurnStart::NotOurs, "it belongs to the other");
     assert_eq!(
         start(&world, one, &third).await,
         TurnStart::Started,
-        "its own actor keeps the order of its turns"
+        "its actor keeps the order of its turns"
     );
     world.commit(one, &first.end()).await.unwrap();
     assert_eq!(start(&world, two, &second).await, TurnStart::Waits, "the third executes");
@@ -63,7 +63,7 @@ async fn one_turn_of_a_thread_starts_at_a_time_in_order() {
 
 /// One instance's clock lags, or the commit of a start was slow.
 #[tokio::test]
-async fn a_turn_with_a_smaller_id_that_comes_late_waits_for_the_one_that_executes() {
+async fn a_late_turn_with_a_smaller_id_waits_for_the_executing_turn() {
     let world = World::new().await;
     let (one, two) = (world.writer().await, world.writer().await);
     let late = world.turn();
@@ -81,7 +81,7 @@ async fn a_turn_with_a_smaller_id_that_comes_late_waits_for_the_one_that_execute
 }
 
 #[tokio::test]
-async fn of_messages_on_two_instances_at_once_one_starts() {
+async fn one_of_two_concurrent_messages_on_two_instances_starts() {
     for _ in 0..20 {
         let world = World::new().await;
         let (one, two) = (world.writer().await, world.writer().await);
@@ -94,7 +94,7 @@ async fn of_messages_on_two_instances_at_once_one_starts() {
 }
 
 #[tokio::test]
-async fn a_parked_turn_has_no_place_and_takes_a_new_one_when_it_resumes() {
+async fn a_parked_turn_frees_its_slot_and_takes_a_new_one_when_it_resumes() {
     let world = World::new().await;
     let (one, two) = (world.writer().await, world.writer().await);
     let first = world.turn();
@@ -111,7 +111,7 @@ async fn a_parked_turn_has_no_place_and_takes_a_new_one_when_it_resumes() {
     assert!(order > first.run);
     assert_eq!(start_at(&world, one, &first, order).await, TurnStart::Waits, "the second executes");
     let running = world.store.running_turn(first.thread).await.unwrap().unwrap();
-    assert_eq!((running.run, running.parked), (second.run, false), "the older one waits behind it");
+    assert_eq!((running.run, running.parked), (second.run, false), "the older one waits for it");
     let third = later(&world, two, &first).await;
     world.commit(two, &second.end()).await.unwrap();
     assert!(third.run > order);

@@ -32,7 +32,7 @@ async fn other(world: &World) -> Uuid {
 }
 
 #[tokio::test]
-async fn few_rows_are_counted_each() {
+async fn few_rows_are_counted_exactly() {
     let world = World::new().await;
     let (here, there) = (world.workspace().await, other(&world).await);
     let ever = DateTime::<Utc>::MAX_UTC;
@@ -67,7 +67,7 @@ async fn few_rows_are_counted_each() {
 }
 
 #[tokio::test]
-async fn of_many_a_part_is_looked_at() {
+async fn many_rows_are_estimated_from_a_sample() {
     let world = World::new().await;
     let (here, there) = (world.workspace().await, other(&world).await);
     // About 4,900 pages.
@@ -81,7 +81,7 @@ async fn of_many_a_part_is_looked_at() {
 }
 
 #[tokio::test]
-async fn a_large_value_counts_once_whoever_has_it() {
+async fn a_shared_large_value_counts_once() {
     let world = World::new().await;
     let lease = world.writer().await;
     let here = world.workspace().await;
@@ -113,8 +113,8 @@ async fn a_large_value_counts_once_whoever_has_it() {
     let there = other(&world).await;
     let address = world.store.put_blob(large.as_bytes()).await.unwrap();
     for (owner, workspace) in [(1, here), (2, there), (3, there)] {
-        let wanted = BlobUse { kind: "attachment", owner: Uuid::from_u128(owner), workspace };
-        assert!(world.store.use_blob(&address, wanted).await.unwrap());
+        let blob_use = BlobUse { kind: "attachment", owner: Uuid::from_u128(owner), workspace };
+        assert!(world.store.use_blob(&address, blob_use).await.unwrap());
     }
     assert!(world.store.measure_usage(DateTime::<Utc>::MAX_UTC).await.unwrap());
     for workspace in [here, there] {
@@ -136,20 +136,20 @@ async fn deliveries_and_documents_count() {
     let turn = world.turn();
     world.commit(lease, &turn.begin()).await.unwrap();
     world.database.execute(&format!("UPDATE runs SET workspace_id = '{here}'")).await.unwrap();
-    let begun = measured().await;
+    let before = measured().await;
     let request = "r".repeat(1_500);
     let outbox = vec![OutboxRow { id: world.uuid(), run_id: turn.run, request, created_at: turn.now }];
     world.commit(lease, &Batch { outbox, ..Batch::default() }).await.unwrap();
-    let left = measured().await - begun;
-    assert!((1_500..1_800).contains(&left), "{left}");
+    let outbox_bytes = measured().await - before;
+    assert!((1_500..1_800).contains(&outbox_bytes), "{outbox_bytes}");
     let document = format!(
         "INSERT INTO search_indexes (workspace_id, name) VALUES ('{here}', 'docs');
          INSERT INTO search_documents (index_id, document, terms)
              SELECT id, 'd', (SELECT array_agg(md5(n::text)) FROM generate_series(1, 40) n) FROM search_indexes"
     );
     world.database.execute(&document).await.unwrap();
-    let known = measured().await - begun - left;
-    assert!((40 * 32..40 * 45 + 200).contains(&known), "{known}");
+    let document_bytes = measured().await - before - outbox_bytes;
+    assert!((40 * 32..40 * 45 + 200).contains(&document_bytes), "{document_bytes}");
 }
 
 #[tokio::test]

@@ -68,10 +68,10 @@ async fn a_version_reads_back_as_it_was_saved() {
     let id = world.workflow("w").await.unwrap().id;
     let saved = world.store.change(async |c| c.save_version(version(id, "a", 1)).await).await.unwrap().0;
     let read = world.store.version(id, 1).await.unwrap().unwrap();
-    let wanted = version(id, "a", 1);
+    let expected = version(id, "a", 1);
     assert_eq!((read.id, read.created_at), (saved.id, saved.created_at));
-    assert_eq!((read.graph, read.runnable_config), (wanted.graph, wanted.runnable_config));
-    assert_eq!((read.metadata, read.notes), (wanted.metadata, wanted.notes));
+    assert_eq!((read.graph, read.runnable_config), (expected.graph, expected.runnable_config));
+    assert_eq!((read.metadata, read.notes), (expected.metadata, expected.notes));
     assert_eq!(world.store.version_by_id(saved.id).await.unwrap().unwrap().number, Some(1));
     assert!(world.store.version(id, 2).await.unwrap().is_none());
     assert!(world.store.version_by_id(world.uuid()).await.unwrap().is_none());
@@ -92,7 +92,7 @@ async fn versions_saved_at_once_are_numbered_without_gaps() {
 }
 
 #[tokio::test]
-async fn a_caller_who_leaves_in_the_middle_leaves_no_lock_behind() {
+async fn a_caller_that_disconnects_leaves_no_lock() {
     let world = World::new().await;
     let id = world.workflow("w").await.unwrap().id;
     let mut outsider = outsider(world.database.dsn()).await;
@@ -109,7 +109,7 @@ async fn a_caller_who_leaves_in_the_middle_leaves_no_lock_behind() {
     let open =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'";
     pause(Duration::from_millis(200)).await;
-    assert_eq!(world.database.scalar(open).await, "0", "a transaction stays open");
+    assert_eq!(world.database.scalar(open).await, "0", "a transaction is still open");
     assert_eq!(
         world.store.change(async |c| c.save_version(version(id, "a", 1)).await).await.unwrap().0.number,
         Some(1)

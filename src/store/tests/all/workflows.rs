@@ -32,17 +32,17 @@ async fn a_workflow_is_found_by_id_and_by_handle() {
 }
 
 #[tokio::test]
-async fn a_handle_that_no_database_can_hold_is_not_found() {
+async fn a_handle_that_the_database_cannot_store_is_not_found() {
     let world = World::new().await;
     let workspace = world.workspace().await;
     assert!(world.store.workflow(&handle("a\0b"), workspace).await.unwrap().is_none());
 }
 
 #[tokio::test]
-async fn a_handle_is_taken_once() {
+async fn a_handle_is_unique() {
     let world = World::new().await;
     world.workflow("greeter").await.unwrap();
-    let Err(StoreError::Taken(key)) = world.workflow("greeter").await else { panic!("it was made twice") };
+    let Err(StoreError::Taken(key)) = world.workflow("greeter").await else { panic!("it was created twice") };
     assert_eq!(key, "workflows_workspace_id_handle_key");
 }
 
@@ -72,44 +72,47 @@ async fn the_list_is_newest_first_and_leaves_archived_ones_out() {
 }
 
 #[tokio::test]
-async fn the_first_publication_stays_until_it_is_taken_back() {
+async fn the_first_publication_stays_until_it_is_withdrawn() {
     let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
     let world = World::at(Arc::new(clock.clone())).await;
     let id = world.workflow("w").await.unwrap().id;
     let first = clock.now();
-    let (published, what) =
+    let (published, outcome) =
         world.store.change(async |c| c.publish_workflow(id, Some(false), Some("ann")).await).await.unwrap();
-    assert_eq!(what, Publication::New);
+    assert_eq!(outcome, Publication::New);
     assert!(published.is_public && !published.require_login);
     assert_eq!((published.published_at, published.published_by.as_deref()), (Some(first), Some("ann")));
 
     clock.advance(Duration::from_secs(60));
-    let (again, what) =
+    let (again, outcome) =
         world.store.change(async |c| c.publish_workflow(id, Some(true), Some("bob")).await).await.unwrap();
-    assert_eq!(what, Publication::Changed);
+    assert_eq!(outcome, Publication::Changed);
     assert!(again.is_public && again.require_login);
     assert_eq!((again.published_at, again.published_by.as_deref()), (Some(first), Some("ann")));
     assert_eq!(again.updated_at, clock.now());
     clock.advance(Duration::from_secs(60));
-    let (as_it_is, what) =
+    let (unchanged, outcome) =
         world.store.change(async |c| c.publish_workflow(id, None, None).await).await.unwrap();
-    assert_eq!((what, as_it_is.updated_at), (Publication::Same, again.updated_at));
-    assert!(as_it_is.is_public && as_it_is.require_login);
+    assert_eq!((outcome, unchanged.updated_at), (Publication::Same, again.updated_at));
+    assert!(unchanged.is_public && unchanged.require_login);
 
     let (private, was_public) = world.store.change(async |c| c.unpublish_workflow(id).await).await.unwrap();
     assert!(was_public && !private.is_public && !private.require_login);
     assert_eq!((private.published_at, private.published_by), (None, None));
 
     clock.advance(Duration::from_secs(60));
-    let (anew, what) =
+    let (published_again, outcome) =
         world.store.change(async |c| c.publish_workflow(id, None, Some("bob")).await).await.unwrap();
-    assert_eq!(what, Publication::New);
-    assert!(anew.is_public && !anew.require_login);
-    assert_eq!((anew.published_at, anew.published_by.as_deref()), (Some(clock.now()), Some("bob")));
+    assert_eq!(outcome, Publication::New);
+    assert!(published_again.is_public && !published_again.require_login);
+    assert_eq!(
+        (published_again.published_at, published_again.published_by.as_deref()),
+        (Some(clock.now()), Some("bob"))
+    );
 }
 
 #[tokio::test]
-async fn an_archived_workflow_is_private_and_changes_no_more() {
+async fn an_archived_workflow_is_private_and_read_only() {
     let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
     let world = World::at(Arc::new(clock.clone())).await;
     let id = world.workflow("w").await.unwrap().id;
@@ -129,7 +132,7 @@ async fn an_archived_workflow_is_private_and_changes_no_more() {
     assert!(matches!(saved, Err(StoreError::Archived)), "{saved:?}");
     let (private, was_public) = world.store.change(async |c| c.unpublish_workflow(id).await).await.unwrap();
     assert!(!private.is_public && !was_public);
-    assert!(matches!(world.workflow("w").await, Err(StoreError::Taken(_))), "its handle stays taken");
+    assert!(matches!(world.workflow("w").await, Err(StoreError::Taken(_))), "its handle stays reserved");
     for first in [true, false] {
         let (restored, is_new) = world.store.change(async |c| c.restore_workflow(id).await).await.unwrap();
         assert_eq!((is_new, restored.archived_at, restored.is_public), (first, None, false));
@@ -138,7 +141,7 @@ async fn an_archived_workflow_is_private_and_changes_no_more() {
 }
 
 #[tokio::test]
-async fn taking_back_what_is_not_published_changes_nothing() {
+async fn withdrawing_an_unpublished_workflow_changes_nothing() {
     let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
     let world = World::at(Arc::new(clock.clone())).await;
     let made = world.workflow("w").await.unwrap();
@@ -148,7 +151,7 @@ async fn taking_back_what_is_not_published_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_change_touches_what_it_names_and_nothing_touches_nothing() {
+async fn a_change_updates_only_named_fields() {
     let clock = ManualClock::new(DateTime::from_timestamp(1_795_000_000, 0).unwrap());
     let world = World::at(Arc::new(clock.clone())).await;
     let made = world.workflow("w").await.unwrap();

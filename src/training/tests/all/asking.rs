@@ -49,24 +49,24 @@ async fn verdict(
 }
 
 #[tokio::test]
-async fn a_model_judges_by_a_rubric_and_by_what_was_expected() {
+async fn a_model_judges_by_a_rubric_and_the_expected_output() {
     let rubric = json!({"rubric": "Is the price named?"});
-    let (judged, asked) = verdict(vec![HALF], "builtin:llm_judge", rubric, ("Hi.", json!("10 EUR"))).await;
+    let (judged, requests) = verdict(vec![HALF], "builtin:llm_judge", rubric, ("Hi.", json!("10 EUR"))).await;
     assert_eq!((judged.score, judged.passed), (0.5, true));
     assert_eq!(judged.feedback.as_deref(), Some("Name the price."));
     for part in ["Is the price named?", "Input: Hi.", "Expected: 10 EUR", "Answer: Hi."] {
-        assert!(asked[0].contains(part), "{part}: {}", asked[0]);
+        assert!(requests[0].contains(part), "{part}: {}", requests[0]);
     }
-    let (judged, asked) = verdict(vec![GOOD], "builtin:llm_judge", json!({}), ("Hi.", json!("Hi."))).await;
+    let (judged, requests) = verdict(vec![GOOD], "builtin:llm_judge", json!({}), ("Hi.", json!("Hi."))).await;
     assert_eq!((judged.score, judged.reason), (1.0, None));
-    assert!(asked[0].contains("says what the expected answer says"), "{}", asked[0]);
-    let (judged, asked) = verdict(vec![GOOD], "builtin:llm_judge", json!({}), ("Hi.", json!(null))).await;
+    assert!(requests[0].contains("says what the expected answer says"), "{}", requests[0]);
+    let (judged, requests) = verdict(vec![GOOD], "builtin:llm_judge", json!({}), ("Hi.", json!(null))).await;
     assert!(judged.error.unwrap().contains("neither a rubric nor an expected output"));
-    assert!(asked.is_empty());
+    assert!(requests.is_empty());
 }
 
 #[tokio::test]
-async fn several_samples_give_their_median_and_each_is_a_call_of_its_own() {
+async fn several_samples_are_separate_calls_and_give_their_median() {
     let world = World::new();
     let (case, ran) = answered(&world, "Hi.", json!(null)).await;
     let world = world.scripted([GOOD, BAD, HALF].into_iter().map(Answer::Text).collect());
@@ -84,10 +84,14 @@ async fn several_samples_give_their_median_and_each_is_a_call_of_its_own() {
 #[tokio::test]
 async fn a_checklist_is_checked_point_by_point() {
     let points = json!({"points": ["It is polite.", "It names the price."]});
-    let (judged, asked) = verdict(vec![GOOD, BAD], "builtin:checklist", points, ("Hi.", json!(null))).await;
+    let (judged, requests) =
+        verdict(vec![GOOD, BAD], "builtin:checklist", points, ("Hi.", json!(null))).await;
     assert_eq!((judged.score, judged.passed), (0.5, false));
     assert_eq!(judged.reason.as_deref(), Some("Not met: It names the price. Answer the question."));
-    assert!(asked[0].contains("It is polite.") && asked[1].contains("It names the price."), "{asked:?}");
+    assert!(
+        requests[0].contains("It is polite.") && requests[1].contains("It names the price."),
+        "{requests:?}"
+    );
 }
 
 #[tokio::test]
@@ -98,17 +102,18 @@ async fn answers_are_compared_in_both_orders() {
         // It always prefers the first one.
         (vec![FIRST, FIRST], 0.5, Some("One is shorter.")),
     ] {
-        let (judged, asked) = verdict(answers, "builtin:pairwise", json!({}), ("Hi.", json!("Hello."))).await;
+        let (judged, requests) =
+            verdict(answers, "builtin:pairwise", json!({}), ("Hi.", json!("Hello."))).await;
         assert_eq!((judged.score, judged.reason.as_deref()), (score, reason));
         assert!(
-            asked[0].contains("Answer 1:\nHi.") && asked[0].contains("Answer 2:\nHello."),
+            requests[0].contains("Answer 1:\nHi.") && requests[0].contains("Answer 2:\nHello."),
             "{}",
-            asked[0]
+            requests[0]
         );
         assert!(
-            asked[1].contains("Answer 1:\nHello.") && asked[1].contains("Answer 2:\nHi."),
+            requests[1].contains("Answer 1:\nHello.") && requests[1].contains("Answer 2:\nHi."),
             "{}",
-            asked[1]
+            requests[1]
         );
     }
     let (judged, _) = verdict(vec![], "builtin:pairwise", json!({}), ("Hi.", json!(null))).await;
@@ -129,7 +134,7 @@ async fn vectors_are_compared_by_their_angle() {
 }
 
 #[tokio::test]
-async fn a_failure_is_tried_once_more_with_other_calls() {
+async fn a_failure_is_retried_once_with_other_seeds() {
     let world = World::new();
     let (case, ran) = answered(&world, "Hi.", json!(null)).await;
     // Without a script the model repeats the question, which is not a verdict.
@@ -153,15 +158,15 @@ async fn a_spent_budget_leaves_the_case_without_a_score() {
 }
 
 #[tokio::test]
-async fn evaluators_of_evaluators_may_ask_too() {
+async fn nested_evaluators_may_call_models() {
     let parts = json!({"evaluators": [{"entrypoint": "builtin:contains", "config": {"values": "Hi"}},
         {"entrypoint": "builtin:llm_judge", "config": {"rubric": "x"}}]});
-    let (judged, asked) = verdict(vec![HALF], "builtin:all", parts, ("Hi.", json!(null))).await;
-    assert_eq!((judged.score, asked.len()), (0.5, 1));
+    let (judged, requests) = verdict(vec![HALF], "builtin:all", parts, ("Hi.", json!(null))).await;
+    assert_eq!((judged.score, requests.len()), (0.5, 1));
 }
 
 #[tokio::test]
-async fn a_workflow_judges_with_everything_that_is_known() {
+async fn an_evaluator_workflow_receives_the_case_and_the_result() {
     let mut world = World::new();
     let output = json!({"score": "{{ 0.8 if inputs.output_text == 'Hi.' else 0 }}",
         "feedback": "{{ inputs.case.id }} {{ inputs.inputs.message }} {{ inputs.expected_output }} {{ inputs.metadata.tone }} {{ inputs.config.limit }} {{ inputs.trace[0].node }}"});
@@ -170,14 +175,14 @@ async fn a_workflow_judges_with_everything_that_is_known() {
     let grader = engine::check(&graph).unwrap_or_else(|problems| panic!("{problems:?}"));
     world.workflows.0.push(("grader", 1, Arc::new(grader)));
     let ran = answered(&world, "Hi.", json!(null)).await.1;
-    let asked = case(0, &json!({"message": "Hi."}), &json!({"tone": "kind"}));
-    let asked = Case { expected_output: json!("Hello."), ..asked };
+    let case = case(0, &json!({"message": "Hi."}), &json!({"tone": "kind"}));
+    let case = Case { expected_output: json!("Hello."), ..case };
     let evaluators = evaluator("workflow:grader", json!({"limit": 7}));
-    let judged = world.judged(&evaluators, &asked, &ran).await.unwrap().remove(0);
+    let judged = world.judged(&evaluators, &case, &ran).await.unwrap().remove(0);
     assert_eq!((judged.score, judged.passed, judged.error), (0.8, true, None));
     assert_eq!(judged.feedback.as_deref(), Some("0 Hi. Hello. kind 7 ask"));
     let unknown = evaluator("workflow:nothing", json!({}));
-    let judged = world.while_time_passes(world.judged(&unknown, &asked, &ran)).await.unwrap().remove(0);
+    let judged = world.while_time_passes(world.judged(&unknown, &case, &ran)).await.unwrap().remove(0);
     assert!(judged.error.is_some());
     assert!(evaluators[0].needs_bench());
     assert_eq!(evaluators[0].workflows()[0].workflow, "grader");
@@ -207,7 +212,7 @@ fn bad_models_are_named() {
         assert_eq!(problems(entrypoint, config), expected, "{entrypoint}");
     }
     let judge = evaluator("builtin:llm_judge", json!({"rubric": "x"}));
-    assert!(judge[0].model_problem(&serde_json::Map::new()).is_some(), "there is no model at all");
+    assert!(judge[0].model_problem(&serde_json::Map::new()).is_some(), "no model is configured");
     let named = evaluator("builtin:llm_judge", json!({"rubric": "x", "model": "nonsense"}));
     assert!(named[0].model_problem(&serde_json::Map::new()).unwrap().contains("nonsense"));
     let credential = json!({"rubric": "x", "model": "openai/gpt", "credential": "my key"});
@@ -237,7 +242,7 @@ async fn a_run_sees_the_versions_that_were_live_when_it_started() {
 }
 
 #[tokio::test]
-async fn a_part_that_skips_a_case_counts_for_nothing() {
+async fn a_skipped_part_does_not_count() {
     let mut world = World::new();
     let skip = json!({"format": "graph/1", "nodes": [{"name": "x", "type": "template", "template": "x"}],
         "edges": [{"from": "START", "to": "x"}, {"from": "x", "to": "END"}], "output": {"skip": true}});

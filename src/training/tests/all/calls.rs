@@ -49,7 +49,7 @@ async fn two_runs_with_one_seed_send_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn templates_see_the_same_time_and_the_same_ids_in_each_run() {
+async fn each_run_has_the_same_time_and_ids_in_templates() {
     let say = json!({"name": "say", "type": "template", "template": "{{ now() }} {{ uuid() }}"});
     let plan = plan(
         &[
@@ -84,7 +84,7 @@ async fn equal_requests_share_one_answer_and_repeats_do_not() {
 }
 
 #[tokio::test]
-async fn a_seed_of_the_node_takes_the_place_of_the_run_s() {
+async fn a_node_seed_replaces_the_run_seed() {
     let mut node = llm("ask", "x");
     node["seed"] = json!(5);
     let seeds = async |seed| {
@@ -129,7 +129,7 @@ async fn a_budget_is_never_exceeded() {
 }
 
 #[tokio::test]
-async fn a_node_cannot_hide_that_the_budget_is_spent() {
+async fn a_node_cannot_hide_a_spent_budget() {
     let mut node = llm("ask", "x");
     node["on_error"] = json!("continue");
     let limits = BudgetLimits { max_llm_calls: Some(0), ..BudgetLimits::default() };
@@ -139,7 +139,7 @@ async fn a_node_cannot_hide_that_the_budget_is_spent() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_a_pause_and_no_failure() {
+async fn a_rate_limit_is_a_pause_not_a_failure() {
     let answers =
         vec![Answer::Refuses(None), Answer::Refuses(Some(Duration::from_secs(50))), Answer::Text("late")];
     let world = World::new().scripted(answers);
@@ -158,7 +158,7 @@ async fn a_refusal_is_a_pause_and_no_failure() {
 }
 
 #[tokio::test]
-async fn a_pause_is_not_the_node_s_time_either() {
+async fn a_pause_does_not_count_for_the_node_timeout() {
     let mut node = llm("ask", "x");
     node["timeout_seconds"] = json!(5);
     let world =
@@ -168,7 +168,7 @@ async fn a_pause_is_not_the_node_s_time_either() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_an_earlier_call_does_not_count_for_a_later_one() {
+async fn a_rate_limit_of_an_earlier_call_does_not_count_for_a_later_one() {
     let plan = plan(&[llm("ask", "{{ inputs.message }}")], "{{ results.ask.text }}");
     let world = World::new().scripted(vec![Answer::Refuses(None), Answer::Hangs]);
     assert_eq!(world.run_while_time_passes(&plan, &asking(0, "a")).await.error, Some(CaseError::Timeout));
@@ -178,7 +178,7 @@ async fn a_refusal_of_an_earlier_call_does_not_count_for_a_later_one() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_down_is_asked_three_times() {
+async fn an_unavailable_endpoint_is_called_three_times() {
     let answers = (0..3).map(|_| Answer::IsDown).collect();
     let world = World::new().scripted(answers);
     let ran = world.run_while_time_passes(&plan(&[llm("ask", "x")], "x"), &asking(0, "x")).await;
@@ -186,14 +186,14 @@ async fn an_endpoint_that_is_down_is_asked_three_times() {
     assert_eq!((error.code.as_str(), error.node.as_deref()), ("model.unavailable", Some("ask")));
     // Node attempts do not multiply them.
     assert_eq!((world.calls.usage().llm_calls, world.calls.usage().retries), (3, 2));
-    assert!(world.recorded.0.lock().is_empty(), "a failure is no answer");
+    assert!(world.recorded.0.lock().is_empty(), "a failure is not an answer");
     let unanswered: Vec<(u32, u64)> =
         world.recorded.1.lock().iter().map(|call| (call.attempts, call.used.calls)).collect();
     assert_eq!(unanswered, [(3, 3)], "its requests count after a crash, too");
 }
 
 #[tokio::test]
-async fn at_most_so_many_requests_are_in_flight() {
+async fn requests_in_flight_are_limited() {
     let world = World::with(Begin { concurrency: 2, ..Begin::default() })
         .scripted((0..9).map(|_| Answer::Hangs).collect());
     let plan = plan(&[llm("ask", "{{ inputs.message }}")], "x");
@@ -208,7 +208,7 @@ async fn at_most_so_many_requests_are_in_flight() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_counts_with_its_input() {
+async fn a_cancelled_call_counts_with_its_input() {
     let world = World::new().scripted(vec![Answer::Hangs]);
     let ran = world
         .run_while_time_passes(

@@ -12,7 +12,7 @@ fn close(found: f64, known: f64) {
 }
 
 #[test]
-fn known_values_of_fishers_test() {
+fn fishers_test_has_known_values() {
     // Fisher's tea tasting: all four cups, or three of four.
     close(fisher(share(4, 4), share(0, 4)), 1.0 / 70.0);
     close(fisher(share(3, 4), share(1, 4)), 17.0 / 70.0);
@@ -49,13 +49,13 @@ fn shares(most: u32) -> impl Strategy<Value = Share> {
 
 proptest! {
     #[test]
-    fn fishers_test_is_the_sum_of_whole_numbers(first in shares(24), second in shares(24)) {
+    fn fishers_test_equals_an_exact_sum(first in shares(24), second in shares(24)) {
         let (found, known) = (fisher(first, second), exact(first, second));
         prop_assert!((found - known).abs() < 1e-11, "{found} {known}");
     }
 
     #[test]
-    fn fishers_test_is_a_probability_and_falls_with_the_part(first in shares(200_000), second in shares(200_000)) {
+    fn fishers_test_is_a_probability_and_decreases_with_the_part(first in shares(200_000), second in shares(200_000)) {
         let p = fisher(first, second);
         prop_assert!((0.0..=1.0).contains(&p));
         if first.part < first.of && second.part > 0 {
@@ -75,14 +75,14 @@ proptest! {
     }
 
     #[test]
-    fn more_percent_keep_the_threads_of_fewer(thread in any::<u64>(), percent in 1..50_i32) {
+    fn a_higher_percentage_keeps_the_canary_threads(thread in any::<u64>(), percent in 1..50_i32) {
         let uses = |percent| uses_canary("w", 2, &thread.to_string(), percent);
         prop_assert!(!uses(percent) || uses(percent + 1));
     }
 }
 
 #[test]
-fn a_canary_ends_by_feedback_from_twenty_ratings_on() {
+fn feedback_ends_a_canary_after_at_least_twenty_ratings() {
     let of = |negative| CanaryRecord { negative, ..CanaryRecord::default() };
     let live = of(share(2, 40));
     assert_eq!(judge_canary(of(share(19, 19)), live, None), None);
@@ -96,7 +96,7 @@ fn a_canary_ends_by_feedback_from_twenty_ratings_on() {
 }
 
 #[test]
-fn a_canary_ends_by_failed_turns_from_fifty_on_and_is_not_promoted_then() {
+fn failed_turns_end_a_canary_after_fifty_turns_instead_of_a_promotion() {
     let of = |failed| CanaryRecord { failed, ..CanaryRecord::default() };
     let live = of(share(1, 100));
     assert_eq!(judge_canary(of(share(30, 49)), live, None), None);

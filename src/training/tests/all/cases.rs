@@ -19,7 +19,7 @@ fn with(world: World, change: impl FnOnce(&mut CaseSettings)) -> World {
 }
 
 #[tokio::test]
-async fn a_case_lays_its_inputs_over_those_of_the_request() {
+async fn case_inputs_override_request_inputs() {
     let world = with(World::new(), |settings| {
         settings.inputs = json!({"message": "all", "desk": 3}).as_object().unwrap().clone();
     });
@@ -31,7 +31,7 @@ async fn a_case_lays_its_inputs_over_those_of_the_request() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_and_nothing_is_waited_for() {
+async fn a_case_sends_nothing_and_does_not_wait() {
     let send =
         json!({"name": "send", "type": "http_request", "method": "POST", "url": "http://127.0.0.1:1/"});
     let wait = json!({"name": "wait", "type": "delay", "seconds": 86_400});
@@ -49,7 +49,7 @@ async fn nothing_is_sent_and_nothing_is_waited_for() {
 }
 
 #[tokio::test]
-async fn the_text_is_what_was_said_or_the_reply_or_the_output() {
+async fn the_text_is_the_streamed_text_the_reply_or_the_output() {
     let world = World::new();
     let say = |name: &str, new: bool| json!({"name": name, "type": "reply", "text": format!("From {name}."), "new_message": new});
     for (nodes, output, text) in [
@@ -86,7 +86,7 @@ async fn a_reply_in_pieces_takes_no_time() {
 }
 
 #[tokio::test]
-async fn text_of_a_failed_attempt_is_not_said() {
+async fn text_of_a_failed_attempt_is_left_out() {
     let mut ask = llm("ask", "hi");
     ask["stream"] = json!(true);
     ask["response_schema"] = json!({"type": "object", "required": ["n"]});
@@ -96,7 +96,7 @@ async fn text_of_a_failed_attempt_is_not_said() {
 }
 
 #[tokio::test]
-async fn inputs_that_do_not_fit_and_failures_are_errors_of_the_case() {
+async fn invalid_inputs_and_failures_are_case_errors() {
     let graph = json!({"format": "graph/1", "inputs": {"type": "object", "required": ["desk"]},
         "nodes": [{"name": "no", "type": "assert", "when": "false", "message": "never"}],
         "edges": [{"from": "START", "to": "no"}, {"from": "no", "to": "END"}]});
@@ -111,7 +111,7 @@ async fn inputs_that_do_not_fit_and_failures_are_errors_of_the_case() {
 }
 
 #[tokio::test]
-async fn a_case_that_takes_too_long_is_ended() {
+async fn a_slow_case_times_out() {
     let world =
         with(World::new().scripted(vec![Answer::Hangs]), |settings| settings.limit = Duration::from_secs(2));
     let ran = world.run_while_time_passes(&plan(&[llm("ask", "x")], "x"), &asking(0, "x")).await;
@@ -131,7 +131,7 @@ fn evaluators(request: &Value) -> Vec<Evaluator> {
 }
 
 #[tokio::test]
-async fn a_trace_has_what_each_node_was_given_and_has_asked() {
+async fn a_trace_has_the_inputs_and_model_calls_of_each_node() {
     let world = World::new();
     let shout = template("shout", "{{ results.ask.text | upper }}");
     let plan = plan(&[llm("ask", "Sort {{ inputs.message }}."), shout], "{{ results.shout.text }}");
@@ -160,7 +160,7 @@ async fn a_trace_has_what_each_node_was_given_and_has_asked() {
 }
 
 #[tokio::test]
-async fn a_result_is_judged_again_without_a_call() {
+async fn a_result_is_rejudged_without_a_call() {
     let world = World::new();
     let plan = plan(&[llm("ask", "{{ inputs.message }}")], "{{ results.ask.text }}");
     let case = training::Case { expected_output: json!("forty two"), ..asking(0, "forty") };
@@ -180,7 +180,7 @@ async fn a_result_is_judged_again_without_a_call() {
 }
 
 #[tokio::test]
-async fn a_failure_scores_nothing_and_only_the_workflow_s_own_is_feedback() {
+async fn a_failure_scores_zero_and_only_workflow_failures_are_feedback() {
     let exact = evaluators(&json!([{"id": "exact", "entrypoint": "builtin:exact_match"}]));
     let plan = plan(&[llm("ask", "x")], "x");
     let hanging =

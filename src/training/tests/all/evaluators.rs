@@ -62,7 +62,7 @@ fn scored(output: Value, expected: Value, entrypoint: &str, config: Value) -> (f
 }
 
 #[test]
-fn texts() {
+fn text_evaluators_compare_texts() {
     let all = (1.0, true);
     let none = (0.0, false);
     for (output, expected, entrypoint, config, score) in [
@@ -116,7 +116,7 @@ fn texts() {
 }
 
 #[test]
-fn numbers() {
+fn numeric_evaluators_compare_numbers() {
     for (output, expected, config, passed) in [
         (json!("It costs 1,200.50 EUR"), json!(1_200.5), json!({}), true),
         (json!("2 + 2 = 4"), json!("4"), json!({}), true),
@@ -174,8 +174,8 @@ fn json_is_compared_leaf_by_leaf() {
 }
 
 #[test]
-fn reasons_say_what_was_expected_what_came_and_where_they_differ() {
-    for (output, expected, entrypoint, config, told) in [
+fn reasons_name_the_expected_and_actual_values_and_the_difference() {
+    for (output, expected, entrypoint, config, parts) in [
         (
             json!("the cat"),
             json!("the dog"),
@@ -211,14 +211,14 @@ fn reasons_say_what_was_expected_what_came_and_where_they_differ() {
         let verdict = given(output, expected).judged(entrypoint, &config);
         let reason = verdict.feedback.unwrap();
         assert!(
-            told.iter().all(|part| reason.contains(part)) && reason.len() < 1_500,
+            parts.iter().all(|part| reason.contains(part)) && reason.len() < 1_500,
             "{entrypoint}: {reason}"
         );
     }
 }
 
 #[test]
-fn measures_of_the_execution() {
+fn latency_and_cost_are_scored() {
     let measured = Measured { duration: Duration::from_millis(200), cost: Some(0.02) };
     let given = Given { measured, ..given(json!("x"), json!(null)) };
     for (entrypoint, config, score) in [
@@ -234,7 +234,7 @@ fn measures_of_the_execution() {
 }
 
 #[test]
-fn calls_of_tools_are_those_of_agents() {
+fn tool_calls_are_read_from_agents() {
     let step = |node: &str, calls: [Value; 2]| {
         let output = Some(json!({"text": "x", "tool_calls": calls}));
         CaseStep { node: node.into(), visit: 1, attempt: 1, output, ..CaseStep::default() }
@@ -255,7 +255,7 @@ fn calls_of_tools_are_those_of_agents() {
 }
 
 #[test]
-fn several_evaluators_become_one() {
+fn several_evaluators_are_combined() {
     let parts = json!([{"entrypoint": "builtin:contains", "config": {"values": ["a"]}, "weight": 3},
                        {"entrypoint": "builtin:length", "config": {"max": 1}}]);
     for (entrypoint, score, passed) in [("all", 0.5, false), ("any", 1.0, true), ("weighted", 0.875, true)] {
@@ -280,7 +280,7 @@ fn several_evaluators_become_one() {
 }
 
 #[test]
-fn what_a_case_lacks_is_an_error_and_scores_nothing() {
+fn a_missing_expected_value_is_an_error_and_scores_zero() {
     for entrypoint in
         ["exact_match", "contains", "starts_with", "token_f1", "json_equal", "set_f1", "tool_calls"]
     {
@@ -290,7 +290,7 @@ fn what_a_case_lacks_is_an_error_and_scores_nothing() {
 }
 
 #[test]
-fn a_threshold_of_the_request_decides_what_passes() {
+fn a_threshold_from_the_request_decides_passing() {
     let mut refused = Vec::new();
     let request = json!([{"id": "e", "entrypoint": "builtin:contains", "config": {"values": ["a", "b"]}, "threshold": 0.5}]);
     let evaluators = read_evaluators(&request, "", &mut refused);

@@ -73,7 +73,7 @@ fn world(train: usize, val: usize, teaches: Teaches, optimizer: Value) -> Traine
 }
 
 /// Answers cases by the demos of the prompt.
-struct Shown<'a> {
+struct DemoLab<'a> {
     trained: &'a Trained,
     budget: usize,
     kept: usize,
@@ -85,7 +85,7 @@ struct Shown<'a> {
     happened: Mutex<Vec<String>>,
 }
 
-impl Shown<'_> {
+impl DemoLab<'_> {
     fn spend(&self, amount: usize, phase: Phase) -> Result<(), Stop> {
         let is_final = matches!(phase, Phase::Final | Phase::Test);
         let kept = if is_final { 0 } else { self.kept + *self.kept_for_demos.lock() };
@@ -141,7 +141,7 @@ impl Shown<'_> {
 }
 
 #[async_trait]
-impl Lab for Shown<'_> {
+impl Lab for DemoLab<'_> {
     async fn evaluate(
         &self,
         candidate: &Candidate,
@@ -199,8 +199,8 @@ impl Lab for Shown<'_> {
 }
 
 impl Trained {
-    fn lab(&self, budget: usize) -> Shown<'_> {
-        Shown {
+    fn lab(&self, budget: usize) -> DemoLab<'_> {
+        DemoLab {
             trained: self,
             budget,
             kept: 0,
@@ -215,7 +215,7 @@ impl Trained {
         Problem::new(&self.cases, &self.prompts, &self.evaluators, &self.optimizer)
     }
 
-    async fn search(&self, lab: &Shown<'_>) -> Finding {
+    async fn search(&self, lab: &DemoLab<'_>) -> Finding {
         search(&self.problem(), lab).await.unwrap()
     }
 }
@@ -226,7 +226,7 @@ fn place(demo: &Demo) -> usize {
 }
 
 #[tokio::test]
-async fn demos_come_from_passing_cases_for_training_and_are_compared_in_sets() {
+async fn demos_come_from_passing_training_cases_and_are_compared_in_sets() {
     let mut world = world(40, 30, Teaches::Demos, json!({"name": "fewshot", "epochs": 2}));
     // A visitor's tag.
     world.cases[TAGGED].inputs.insert("note".to_owned(), json!("{{ config }}"));
@@ -252,7 +252,7 @@ async fn demos_come_from_passing_cases_for_training_and_are_compared_in_sets() {
 }
 
 #[tokio::test]
-async fn the_same_search_draws_the_same_sets_and_another_seed_others() {
+async fn the_seed_determines_the_demo_sets() {
     let mut all = Vec::new();
     for seed in [1, 1, 2] {
         let world = world(40, 30, Teaches::Demos, json!({"name": "fewshot", "seed": seed}));
@@ -265,7 +265,7 @@ async fn the_same_search_draws_the_same_sets_and_another_seed_others() {
 }
 
 #[tokio::test]
-async fn eight_sets_are_compared_however_many_epochs_there_are() {
+async fn eight_sets_are_compared_for_any_number_of_epochs() {
     for (epochs, ended) in [(1, 1), (2, 2), (50, 2)] {
         let world = world(40, 30, Teaches::Nothing, json!({"name": "fewshot", "epochs": epochs}));
         let lab = world.lab(usize::MAX);
@@ -303,7 +303,7 @@ async fn a_budget_of_any_size_ends_with_a_result() {
 }
 
 #[tokio::test]
-async fn auto_begins_with_demos_if_one_set_is_better_by_more_than_chance() {
+async fn auto_starts_with_demos_if_a_set_is_significantly_better() {
     let world = world(40, 30, Teaches::Demos, json!({"name": "auto", "epochs": 1}));
     assert_eq!(world.problem().kept_for_demos(), 200);
     let lab = world.lab(usize::MAX);
@@ -335,7 +335,7 @@ async fn auto_compares_demos_with_its_winner_at_the_end() {
 }
 
 #[tokio::test]
-async fn what_is_kept_for_demos_is_spent_on_them_alone() {
+async fn the_budget_reserved_for_demos_is_spent_only_on_demos() {
     let world = world(40, 30, Teaches::DemosAfterWord, json!({"name": "auto", "epochs": 50}));
     let mut lab = world.lab(400);
     lab.kept = 60;
@@ -350,7 +350,7 @@ async fn what_is_kept_for_demos_is_spent_on_them_alone() {
 }
 
 #[tokio::test]
-async fn without_a_prompt_that_may_get_demos_auto_is_as_before() {
+async fn auto_reserves_no_budget_without_a_prompt_that_may_get_demos() {
     let mut world = world(40, 30, Teaches::Demos, json!({"name": "auto", "epochs": 1}));
     world.prompts[0].demos_trainable = false;
     assert_eq!(world.problem().kept_for_demos(), 0);
@@ -376,7 +376,7 @@ async fn mipro_combines_a_text_with_demos() {
 }
 
 #[tokio::test]
-async fn the_least_useful_budget_pays_for_a_set_or_a_text_with_its_race() {
+async fn the_minimum_useful_budget_pays_for_a_set_or_a_text_with_its_race() {
     for name in ["fewshot", "auto", "mipro"] {
         for seed in 0..9 {
             let optimizer = json!({"name": name, "epochs": 2, "minibatch_size": 5 + seed % 7, "seed": seed});
@@ -386,7 +386,7 @@ async fn the_least_useful_budget_pays_for_a_set_or_a_text_with_its_race() {
                 let (plan, least) = planned(&trained.cases, &trained.prompts, &optimizer);
                 let problem = trained.problem();
                 let part = |thousandths: u64| usize::try_from(least * thousandths / 1_000).unwrap();
-                let lab = Shown {
+                let lab = DemoLab {
                     kept: part(problem.kept_thousandths(1, Some(least))),
                     kept_for_demos: Mutex::new(part(problem.kept_for_demos())),
                     ..trained.lab(usize::try_from(least).unwrap())

@@ -24,7 +24,7 @@ fn named(problems: &[FieldError]) -> Vec<String> {
 }
 
 /// The functions of a graph with three modules.
-fn known() -> BTreeMap<String, Vec<String>> {
+fn known_functions() -> BTreeMap<String, Vec<String>> {
     let functions = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     BTreeMap::from([
         ("metrics.py".to_owned(), functions(&["score", "tone"])),
@@ -36,12 +36,12 @@ fn known() -> BTreeMap<String, Vec<String>> {
 fn checked(entrypoint: &str) -> Vec<FieldError> {
     let read = read(entrypoint, None).unwrap();
     let mut problems = Vec::new();
-    check_functions(&read[0].functions(), &known(), &mut problems);
+    check_functions(&read[0].functions(), &known_functions(), &mut problems);
     problems
 }
 
 #[test]
-fn a_function_is_named_by_its_module_with_or_without_extension() {
+fn a_function_names_its_module_with_or_without_extension() {
     for entrypoint in ["metrics:score", "metrics.py:tone", "both.js:two", "both.py:one"] {
         assert_eq!(checked(entrypoint), [], "{entrypoint}");
     }
@@ -52,7 +52,7 @@ fn a_function_is_named_by_its_module_with_or_without_extension() {
 }
 
 #[test]
-fn a_function_that_is_not_there_is_refused_with_those_that_are() {
+fn a_missing_function_is_rejected_with_the_existing_ones() {
     for (entrypoint, why, near) in [
         ("metrics:scor", "'metrics.py' has no function 'scor'", Some("metrics:score")),
         ("metric:score", "the graph has no module 'metric'", Some("metrics:score")),
@@ -74,12 +74,12 @@ fn a_function_that_is_not_there_is_refused_with_those_that_are() {
     let nested = json!({"evaluators": [{"entrypoint": "builtin:json_valid"}, {"entrypoint": "os:system"}]});
     let read = read("builtin:all", Some(nested)).unwrap();
     let mut problems = Vec::new();
-    check_functions(&read[0].functions(), &known(), &mut problems);
+    check_functions(&read[0].functions(), &known_functions(), &mut problems);
     assert_eq!(named(&problems), ["/0/config/evaluators/1/entrypoint evaluator_not_found"]);
 }
 
 #[test]
-fn what_has_no_form_of_an_entrypoint_is_refused_when_it_is_read() {
+fn a_malformed_entrypoint_is_rejected_when_it_is_read() {
     for entrypoint in [
         "score",
         "metrics:",
@@ -143,7 +143,7 @@ impl Versions for Grader {
 }
 
 #[tokio::test]
-async fn a_workflow_that_is_not_there_is_an_unknown_evaluator() {
+async fn a_missing_workflow_is_an_unknown_evaluator() {
     for (entrypoint, expected) in [
         ("workflow:grade", "/0/entrypoint evaluator_not_found"),
         // The evaluator exists, but the workflow that it names does not.

@@ -31,10 +31,14 @@ async fn proposals_are_based_on_cases_workflow_and_tips_and_the_best_is_found() 
     // Each proposal has one word; proposals do not build on each other.
     assert_eq!(WORDS.iter().filter(|word| found.best.prompts["p"].contains(**word)).count(), 1);
     assert_eq!(world.search(&labs[1]).await.unwrap(), found);
-    let asked = labs[0].asked.lock();
-    assert_eq!(asked.len(), 6, "a summary, and a text for each tip");
-    assert!(asked[0].starts_with("Example input: ") && !asked[0].contains("<prompt"), "{}", asked[0]);
-    for request in asked.iter().skip(1) {
+    let requests = labs[0].requests.lock();
+    assert_eq!(requests.len(), 6, "a summary, and a text for each tip");
+    assert!(
+        requests[0].starts_with("Example input: ") && !requests[0].contains("<prompt"),
+        "{}",
+        requests[0]
+    );
+    for request in requests.iter().skip(1) {
         for part in
             ["The cases: The inputs are numbers.", "`answer` reads this prompt.", "Tip: ", "Example input: "]
         {
@@ -42,12 +46,12 @@ async fn proposals_are_based_on_cases_workflow_and_tips_and_the_best_is_found() 
         }
         assert!(!request.contains("Feedback:"), "{request}");
     }
-    assert!(labs[0].rationales.lock().iter().all(|said| said == "It lacks a word."));
+    assert!(labs[0].rationales.lock().iter().all(|text| text == "It lacks a word."));
     assert_eq!(*labs[0].published.lock(), *labs[1].published.lock());
 }
 
 #[tokio::test]
-async fn a_combination_is_tried_on_few_cases_and_only_the_best_is_scored_in_full() {
+async fn combinations_are_tried_on_few_cases_and_only_the_best_is_scored_in_full() {
     let mut world = mipro(100);
     let choice = |word: &str| format!("{SEED} Say {word}.");
     world.prompts[0].choices = (0..12).map(|number| choice(&format!("nothing{number}"))).collect();
@@ -61,7 +65,7 @@ async fn a_combination_is_tried_on_few_cases_and_only_the_best_is_scored_in_full
     let scoring = tried[&found.best.number];
     assert!(scoring >= 28, "{tried:?}");
     let few = tried.values().filter(|cases| **cases <= 12).count();
-    assert!(few >= 3, "what is no better than the seed is not scored in full: {tried:?}");
+    assert!(few >= 3, "candidates not better than the seed are not scored in full: {tried:?}");
     let published = lab.published.lock();
     let decided: Vec<&String> = published.iter().filter(|line| line.starts_with("candidate")).collect();
     let numbers: BTreeSet<&str> = decided.iter().map(|line| line.split(' ').nth(1).unwrap()).collect();
@@ -71,7 +75,7 @@ async fn a_combination_is_tried_on_few_cases_and_only_the_best_is_scored_in_full
 }
 
 #[tokio::test]
-async fn without_anything_better_the_seed_comes_back() {
+async fn without_a_better_candidate_the_seed_is_returned() {
     for reflector in [Reflector::Forgets, Reflector::Refuses] {
         let world = world(40, &["Answer {{", "worda"], json!({"name": "mipro", "epochs": 5}), shared);
         let lab = world.lab(reflector, usize::MAX, Stop::Budget);
@@ -82,7 +86,7 @@ async fn without_anything_better_the_seed_comes_back() {
 }
 
 #[tokio::test]
-async fn a_combination_that_is_scored_in_full_is_decided_by_all_cases() {
+async fn a_fully_scored_combination_is_decided_by_all_cases() {
     // The seed has the word that the first scoring cases need, the choice that of all others.
     let words: Vec<&str> =
         (0..40).map(|place| if (20..24).contains(&place) { "Answer" } else { "worda" }).collect();
@@ -98,7 +102,7 @@ async fn a_combination_that_is_scored_in_full_is_decided_by_all_cases() {
 }
 
 #[tokio::test]
-async fn cases_that_decide_are_never_told() {
+async fn held_out_cases_are_never_in_a_request() {
     let world = world(60, &WORDS, json!({"name": "mipro", "epochs": 2}), thirds);
     let lab = world.lab(Reflector::Guesses, usize::MAX, Stop::Budget);
     world.search(&lab).await.unwrap();

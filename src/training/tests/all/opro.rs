@@ -18,30 +18,34 @@ fn scores(request: &str) -> Vec<u32> {
 }
 
 #[tokio::test]
-async fn texts_are_found_by_their_scores() {
+async fn texts_are_improved_by_their_scores() {
     let world = opro(40);
     let labs = [0, 1].map(|_| world.lab(Reflector::Guesses, usize::MAX, Stop::Budget));
     let found = world.search(&labs[0]).await.unwrap();
     assert_eq!((found.stop_reason, found.outcome), (StopReason::Epochs, Outcome::Improved));
     assert!(WORDS.iter().all(|word| found.best.prompts["p"].contains(word)), "{:?}", found.best);
     assert_eq!(world.search(&labs[1]).await.unwrap(), found);
-    let asked = labs[0].asked.lock();
-    for request in asked.iter() {
+    let requests = labs[0].requests.lock();
+    for request in requests.iter() {
         let scores = scores(request);
         assert!(scores.is_sorted() && (1..=20).contains(&scores.len()), "the best is the last: {scores:?}");
         assert!(!request.contains("Feedback:") && !request.contains("\nInput:"), "{request}");
         assert_eq!(request.matches("Example input: ").count(), 3, "{request}");
     }
-    assert_eq!((scores(&asked[0]), &asked[0]), (vec![0], &asked[3]), "four proposals are asked for alike");
-    assert!(scores(&asked[4]).len() > 1, "then with what was tried: {}", asked[4]);
-    assert!(labs[0].recalled.lock().is_empty(), "no result of a case is read");
+    assert_eq!(
+        (scores(&requests[0]), &requests[0]),
+        (vec![0], &requests[3]),
+        "four equal requests for proposals"
+    );
+    assert!(scores(&requests[4]).len() > 1, "then with the tried texts: {}", requests[4]);
+    assert!(labs[0].recalled.lock().is_empty(), "no case result is read");
     assert!(labs[0].executed.lock().iter().all(|(_, _, phase, _)| *phase != "train"));
-    assert!(labs[0].rationales.lock().iter().all(|said| said == "It lacks a word."));
+    assert!(labs[0].rationales.lock().iter().all(|text| text == "It lacks a word."));
     assert_eq!(*labs[0].published.lock(), *labs[1].published.lock());
 }
 
 #[tokio::test]
-async fn a_text_that_was_tried_is_not_compared_again() {
+async fn a_tried_text_is_not_compared_again() {
     let world = opro(40);
     let lab = world.lab(Reflector::Forgets, usize::MAX, Stop::Budget);
     let found = world.search(&lab).await.unwrap();
@@ -51,7 +55,7 @@ async fn a_text_that_was_tried_is_not_compared_again() {
 }
 
 #[tokio::test]
-async fn cases_that_decide_are_never_told() {
+async fn held_out_cases_are_never_in_a_request() {
     let world = world(60, &WORDS, json!({"name": "opro", "epochs": 3}), thirds);
     let lab = world.lab(Reflector::Guesses, usize::MAX, Stop::Budget);
     world.search(&lab).await.unwrap();

@@ -9,7 +9,7 @@ use training::optimize::{Outcome, Phase, Problem, Stop, StopReason};
 use crate::words::{Reflector, SEED, Trained, WORDS, shared, thirds, world};
 
 #[tokio::test]
-async fn prompts_learn_what_cases_teach() {
+async fn prompts_learn_from_cases() {
     let world = world(24, &WORDS, json!({}), shared);
     let lab = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
     let found = world.search(&lab).await.unwrap();
@@ -29,7 +29,7 @@ async fn prompts_learn_what_cases_teach() {
 }
 
 #[tokio::test]
-async fn a_search_is_the_same_each_time_and_executes_nothing_twice() {
+async fn a_search_is_deterministic_and_executes_nothing_twice() {
     let world = world(24, &WORDS, json!({"name": "textgrad", "seed": 5}), shared);
     let runs = [0, 1].map(|_| world.lab(Reflector::Learns, usize::MAX, Stop::Budget));
     let first = world.search(&runs[0]).await.unwrap();
@@ -47,7 +47,7 @@ async fn a_search_is_the_same_each_time_and_executes_nothing_twice() {
 
 /// Each word adds a quarter to the score, but more than a quarter to the seed's length, cost and time.
 #[tokio::test]
-async fn what_a_gain_costs_is_subtracted_from_it() {
+async fn the_cost_of_a_gain_is_subtracted_from_it() {
     for penalty in ["length_penalty", "cost_penalty", "latency_penalty"] {
         for (weight, expected) in [(0.1, Outcome::Improved), (3.0, Outcome::NoSignificantGain)] {
             let optimizer = json!({"objective": {penalty: weight}});
@@ -64,7 +64,7 @@ fn world_with_seed(seed: u64) -> Trained {
 }
 
 #[tokio::test]
-async fn prompts_that_do_harm_are_rejected_and_the_seed_comes_back() {
+async fn harmful_prompts_are_rejected_and_the_seed_is_returned() {
     let world = world(24, &["Answer", "worda"], json!({}), shared);
     for reflector in [Reflector::Forgets, Reflector::Refuses, Reflector::LosesPlaceholder] {
         let lab = world.lab(reflector, usize::MAX, Stop::Budget);
@@ -88,7 +88,7 @@ async fn nothing_is_proposed_if_there_is_nothing_to_gain() {
     let lab = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
     let found = world.search(&lab).await.unwrap();
     assert_eq!((found.stop_reason, found.outcome), (StopReason::NoHeadroom, Outcome::NoHeadroom));
-    assert_eq!((lab.executed.lock().len(), lab.asked.lock().len()), (30, 0));
+    assert_eq!((lab.executed.lock().len(), lab.requests.lock().len()), (30, 0));
     assert_eq!(*lab.published.lock(), ["warning no_headroom", "checkpoint 1 of 0 1.00"]);
 }
 
@@ -101,11 +101,11 @@ async fn a_search_ends_if_no_case_for_training_could_be_better() {
     let lab = world.lab(Reflector::Learns, usize::MAX, Stop::Budget);
     let found = world.search(&lab).await.unwrap();
     assert_eq!((found.stop_reason, found.outcome), (StopReason::TrainSaturated, Outcome::NoSignificantGain));
-    assert!(lab.asked.lock().is_empty());
+    assert!(lab.requests.lock().is_empty());
 }
 
 #[tokio::test]
-async fn cases_that_decide_are_never_told_to_the_optimizer_and_prompts_do_not_repeat_them() {
+async fn held_out_cases_are_neither_in_requests_nor_in_prompts() {
     let world = world(60, &WORDS, json!({"test_split": 0.3}), thirds);
     let lab = world.lab(Reflector::Leaks, usize::MAX, Stop::Budget);
     let found = world.search(&lab).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_guard_may_not_become_worse() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_not_asked_for_again_with_the_same_request() {
+async fn a_refused_request_is_not_repeated() {
     for name in ["random", "textgrad"] {
         let world = world(24, &WORDS, json!({"name": name, "minibatch_size": 1}), shared);
         let lab = world.lab(Reflector::Refuses, usize::MAX, Stop::Budget);
@@ -197,13 +197,13 @@ async fn other_algorithms_share_the_wrapper() {
     let lab = none.lab(Reflector::Learns, usize::MAX, Stop::Budget);
     let found = none.search(&lab).await.unwrap();
     assert_eq!((found.outcome, found.val.seed), (Outcome::NoSignificantGain, 0.5));
-    assert_eq!((lab.executed.lock().len(), lab.asked.lock().len()), (24, 0));
+    assert_eq!((lab.executed.lock().len(), lab.requests.lock().len()), (24, 0));
     assert_eq!(*lab.published.lock(), ["epoch 1 best 0 0.50", "checkpoint 1 of 0 0.50"]);
     let random = world(24, &WORDS, json!({"name": "random", "validation_split": 0}), shared);
     let lab = random.lab(Reflector::Forgets, usize::MAX, Stop::Budget);
     random.search(&lab).await.unwrap();
-    assert!(!lab.asked.lock().is_empty());
-    assert!(lab.asked.lock().iter().all(|text| text.contains("variation") && !text.contains("Feedback:")));
+    assert!(!lab.requests.lock().is_empty());
+    assert!(lab.requests.lock().iter().all(|text| text.contains("variation") && !text.contains("Feedback:")));
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn a_test_of_few_cases_is_estimated_by_folds() {
 }
 
 #[tokio::test]
-async fn gepa_learns_with_a_part_of_the_scoring_cases() {
+async fn gepa_learns_with_some_of_the_scoring_cases() {
     let world = world(60, &WORDS, json!({"name": "gepa", "seed": 3}), shared);
     let labs = [0, 1].map(|_| world.lab(Reflector::Learns, usize::MAX, Stop::Budget));
     let found = world.search(&labs[0]).await.unwrap();
@@ -231,7 +231,7 @@ async fn gepa_learns_with_a_part_of_the_scoring_cases() {
     let races: Vec<_> = executed.iter().filter(|(_, _, phase, _)| *phase == "race").collect();
     let first = races.iter().filter(|(candidate, ..)| *candidate == 1).count();
     assert!((4..=12).contains(&first), "the first race needs at most 12 of 24 scoring cases: {first}");
-    assert!(labs[0].asked.lock().iter().all(|text| !text.contains("critique alone")));
+    assert!(labs[0].requests.lock().iter().all(|text| !text.contains("critique alone")));
 }
 
 #[tokio::test]
@@ -239,7 +239,8 @@ async fn a_request_of_gepa_also_shows_earlier_failing_cases_of_its_candidate() {
     let world = world(60, &WORDS, json!({"name": "gepa", "minibatch_size": 2, "epochs": 1}), shared);
     let lab = world.lab(Reflector::Forgets, usize::MAX, Stop::Budget);
     world.search(&lab).await.unwrap();
-    let shown: Vec<usize> = lab.asked.lock().iter().map(|text| text.matches("Feedback:").count()).collect();
+    let shown: Vec<usize> =
+        lab.requests.lock().iter().map(|text| text.matches("Feedback:").count()).collect();
     assert_eq!(shown[..4], [2, 4, 6, 6], "{shown:?}");
     let trained: Vec<_> =
         lab.executed.lock().iter().filter(|(_, _, phase, _)| *phase == "train").cloned().collect();
@@ -257,7 +258,7 @@ async fn gepa_compares_on_more_cases_while_nothing_succeeds_and_returns_the_seed
 }
 
 #[tokio::test]
-async fn auto_takes_turns_with_critiques_and_continues_with_them_when_the_pool_has_tried_enough() {
+async fn auto_alternates_with_critiques_and_continues_with_them_after_the_pool() {
     let world = world(
         20,
         &["Answer", "worda"],
@@ -267,9 +268,9 @@ async fn auto_takes_turns_with_critiques_and_continues_with_them_when_the_pool_h
     let lab = world.lab(Reflector::Forgets, usize::MAX, Stop::Budget);
     let found = world.search(&lab).await.unwrap();
     assert_eq!((found.outcome, found.best.number), (Outcome::NoSignificantGain, 0));
-    let (asked, numbers) = (lab.asked.lock(), lab.numbers.lock());
+    let (requests, numbers) = (lab.requests.lock(), lab.numbers.lock());
     let mut has_critique: BTreeMap<u32, bool> = BTreeMap::new();
-    for (text, (proposal, ..)) in asked.iter().zip(numbers.iter()) {
+    for (text, (proposal, ..)) in requests.iter().zip(numbers.iter()) {
         *has_critique.entry(*proposal).or_default() |= text.contains("critique alone");
     }
     let plain: Vec<u32> = has_critique.iter().filter(|(_, it)| !**it).map(|(number, _)| *number).collect();
@@ -293,7 +294,7 @@ async fn a_gain_that_may_be_chance_is_not_returned() {
 }
 
 #[tokio::test]
-async fn a_gain_that_fresh_samples_do_not_show_again_is_not_returned() {
+async fn a_gain_that_fresh_samples_do_not_confirm_is_not_returned() {
     for name in ["textgrad", "gepa", "auto"] {
         let world = world(24, &["word-luck"], json!({"name": name, "epochs": 1}), shared);
         let mut lab = world.lab(Reflector::Learns, 110, Stop::Budget);
@@ -307,7 +308,7 @@ async fn a_gain_that_fresh_samples_do_not_show_again_is_not_returned() {
 }
 
 #[tokio::test]
-async fn a_pool_that_the_budget_ends_is_judged_by_fresh_samples() {
+async fn a_pool_is_judged_by_fresh_samples_when_the_budget_ends() {
     for name in ["gepa", "auto"] {
         let world = world(60, &WORDS, json!({"name": name, "seed": 3}), shared);
         // Enough for the headroom test, a proposal and its race, but not for an epoch.
@@ -328,7 +329,7 @@ async fn a_pool_that_the_budget_ends_is_judged_by_fresh_samples() {
 }
 
 #[test]
-fn a_part_of_the_budget_is_kept_for_fresh_samples_of_the_seed_and_a_finalist() {
+fn some_budget_is_reserved_for_fresh_samples_of_the_seed_and_a_finalist() {
     for (optimizer, cases, of_calls) in [
         (json!({}), 48, [100, 100, 192, 250]),
         (json!({"repeats": 2}), 96, [100, 100, 250, 250]),
@@ -344,7 +345,7 @@ fn a_part_of_the_budget_is_kept_for_fresh_samples_of_the_seed_and_a_finalist() {
 }
 
 #[tokio::test]
-async fn a_model_that_judges_is_asked_twice_whether_there_is_anything_to_gain() {
+async fn a_judging_model_measures_the_headroom_twice() {
     let mut noisy = world(24, &["coin"], json!({"epochs": 1}), shared);
     let request = json!([{"id": "e", "entrypoint": "builtin:llm_judge", "config": {"rubric": "x"}},
         {"id": "g", "entrypoint": "builtin:json_valid", "role": "guard"}]);

@@ -47,12 +47,12 @@ fn started(
         resolution: &resolution,
     };
     let splits = Problem::new(cases, prompts, &request.workload.evaluators, &request.optimizer).splits;
-    let asked = AskedModels { evaluators: &Value::Null, judge: &config, optimizer: &config };
+    let models = AskedModels { evaluators: &Value::Null, judge: &config, optimizer: &config };
     // The estimate does not exceed a budget.
     let mut unlimited = request.optimizer.clone();
     unlimited.settings.limits = BudgetLimits::default();
-    let found = start.estimate_training(&unlimited, (&splits, prompts), &asked);
-    start.check_budget(&request.optimizer, (&splits, prompts), &asked, "/budget", &mut problems);
+    let found = start.estimate_training(&unlimited, (&splits, prompts), &models);
+    start.check_budget(&request.optimizer, (&splits, prompts), &models, "/budget", &mut problems);
     (found, problems.into_iter().map(|problem| problem.message).collect())
 }
 
@@ -66,7 +66,7 @@ fn halves(train: usize, val: usize, optimizer: &Value) -> Trained {
 }
 
 #[tokio::test]
-async fn a_whole_search_does_what_was_planned() {
+async fn a_complete_search_follows_its_plan() {
     for name in OPTIMIZERS {
         for (train, val) in [(24, 10), (7, 30), (40, 16)] {
             for reflector in [Reflector::Guesses, Reflector::Refuses, Reflector::Forgets] {
@@ -75,18 +75,18 @@ async fn a_whole_search_does_what_was_planned() {
                 let lab = trained.lab(reflector, usize::MAX, Stop::Budget);
                 trained.search(&lab).await.unwrap();
                 let (plan, _) = planned(&trained.cases, &trained.prompts, &optimizer);
-                let [executed, asked] =
-                    [lab.executed.lock().len(), lab.asked.lock().len()].map(|it| u64::try_from(it).unwrap());
+                let [executed, requests] = [lab.executed.lock().len(), lab.requests.lock().len()]
+                    .map(|it| u64::try_from(it).unwrap());
                 let (cases, calls) = (plan.cases, plan.llm_calls);
-                let told = format!("{name} {train} {val}: {executed} and {asked}, {plan:?}");
-                assert!(cases.min <= executed && executed <= cases.max.unwrap(), "{told}");
-                assert!(asked <= calls.max.unwrap() - cases.max.unwrap(), "{told}");
+                let details = format!("{name} {train} {val}: {executed} and {requests}, {plan:?}");
+                assert!(cases.min <= executed && executed <= cases.max.unwrap(), "{details}");
+                assert!(requests <= calls.max.unwrap() - cases.max.unwrap(), "{details}");
                 let expected = calls.expected - cases.expected;
                 if ["random", "opro", "mipro"].contains(&name) && reflector == Reflector::Guesses {
-                    assert_eq!(asked, expected, "{told}");
+                    assert_eq!(requests, expected, "{details}");
                 }
                 if ["gepa", "random", "opro", "mipro"].contains(&name) && reflector == Reflector::Refuses {
-                    assert_eq!(asked, calls.max.unwrap() - cases.max.unwrap(), "{told}");
+                    assert_eq!(requests, calls.max.unwrap() - cases.max.unwrap(), "{details}");
                 }
             }
         }
@@ -94,7 +94,7 @@ async fn a_whole_search_does_what_was_planned() {
 }
 
 #[tokio::test]
-async fn the_least_useful_budget_pays_for_a_proposal_with_its_race() {
+async fn the_minimum_useful_budget_pays_for_a_proposal_with_its_race() {
     let proposes = async |trained: &Trained, reflector: Reflector, optimizer: &Value| {
         let (_, least) = planned(&trained.cases, &trained.prompts, optimizer);
         let problem = Problem::new(&trained.cases, &trained.prompts, &trained.evaluators, &trained.optimizer);

@@ -152,7 +152,7 @@ async fn trained(optimizer: Value) -> (Finding, Vec<f64>) {
 }
 
 #[tokio::test]
-async fn the_practice_model_learns_from_itself() {
+async fn the_practice_model_improves_prompts_deterministically() {
     for (name, epochs) in [("textgrad", 3), ("gepa", 8)] {
         let (found, scores) = trained(json!({"name": name, "epochs": epochs, "validation_split": 0.5})).await;
         assert_eq!(found.outcome, Outcome::Improved, "{name}: {scores:?} {found:?}");

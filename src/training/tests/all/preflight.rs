@@ -120,7 +120,7 @@ fn post() -> Value {
 }
 
 #[tokio::test]
-async fn what_would_send_is_refused_unless_every_case_has_a_result_for_it() {
+async fn sending_nodes_are_rejected_unless_every_case_has_a_result_for_them() {
     let refused = (vec!["/graph_config/nodes/0 outbound_node".to_owned()], vec![]);
     let mocked = |mocks: Value| json!({"inputs": {}, "metadata": {"mocks": mocks}});
     let with = |cases: Value| json!({"dataset": {"cases": cases}});
@@ -139,14 +139,14 @@ async fn what_would_send_is_refused_unless_every_case_has_a_result_for_it() {
 }
 
 #[tokio::test]
-async fn a_workflow_that_judges_may_not_send_either() {
+async fn an_evaluator_workflow_may_not_send_either() {
     let judge = json!({"evaluators": [{"id": "e", "entrypoint": "workflow:mailer"}], "mocks": {"send": 1}});
     let given = given(&[llm("a", "x")], judge).await;
     assert_eq!(given.effects(), (vec!["/training/evaluators/0/entrypoint outbound_node".into()], vec![]));
 }
 
 #[tokio::test]
-async fn prompts_of_other_workflows_are_left_alone_with_a_warning() {
+async fn prompts_of_other_workflows_are_not_trained_and_have_a_warning() {
     let nodes = [
         json!({"name": "mail", "type": "sub_workflow", "workflow": "mailer", "inputs": {}}),
         llm("a", "{{ config.prompts.style.text }}"),
@@ -181,7 +181,7 @@ async fn the_model_of_the_first_node_that_reads_a_trained_prompt_judges() {
 }
 
 #[tokio::test]
-async fn a_judge_without_a_model_is_refused() {
+async fn a_judge_without_a_model_is_rejected() {
     let judge = json!({"evaluators": [{"id": "a", "entrypoint": "builtin:exact_match"},
         {"id": "b", "entrypoint": "builtin:llm_judge", "config": {"rubric": "x"}}]});
     let given = given(&[json!({"name": "t", "type": "template", "template": "x"})], judge).await;
@@ -212,7 +212,7 @@ async fn calls_are_counted_before_the_first_one() {
 }
 
 #[tokio::test]
-async fn a_budget_that_cannot_pay_for_one_proposal_is_refused_with_the_least_that_can() {
+async fn a_budget_below_one_proposal_is_rejected_with_the_minimum() {
     let cases: Vec<Value> = (0..20).map(|n| json!({"inputs": {"n": n}})).collect();
     let mut refused = Vec::new();
     // 12 cases each with the seed and a candidate, 4 for training, their critiques and a proposal; a quarter is
@@ -239,7 +239,7 @@ async fn a_budget_that_cannot_pay_for_one_proposal_is_refused_with_the_least_tha
 }
 
 #[tokio::test]
-async fn each_limit_of_a_budget_that_pays_for_nothing_is_refused_with_the_least_that_can() {
+async fn each_too_small_budget_limit_is_rejected_with_its_minimum() {
     let cases: Vec<Value> = (0..40).map(|n| json!({"inputs": {"n": n}})).collect();
     let node = json!({"name": "a", "type": "llm", "model": "openai/gpt-4.1-mini", "max_tokens": 20,
         "system": "x".repeat(400), "user": "{{ config.prompts.style.text }}"});
@@ -278,7 +278,7 @@ async fn each_limit_of_a_budget_that_pays_for_nothing_is_refused_with_the_least_
 }
 
 #[tokio::test]
-async fn an_estimate_says_tokens_money_and_time() {
+async fn an_estimate_contains_tokens_cost_and_time() {
     let cases: Vec<Value> = (0..40).map(|n| json!({"inputs": {"text": "12345678", "n": n}})).collect();
     let estimate = async |model: &str| {
         let node = json!({"name": "a", "type": "llm", "model": model, "max_tokens": 20, "user": "Sort {{ inputs.text }}."});
@@ -317,7 +317,7 @@ async fn with_demos(optimizer: Value) -> (Given, Vec<training::TrainablePrompt>)
 }
 
 #[tokio::test]
-async fn fewshot_needs_a_prompt_that_may_get_demos() {
+async fn fewshot_requires_a_prompt_that_may_get_demos() {
     let (given, mut trainable) = with_demos(json!({"name": "fewshot"})).await;
     let problems = |trainable: &[training::TrainablePrompt], optimizer| {
         let mut problems = Vec::new();
@@ -335,7 +335,7 @@ async fn fewshot_needs_a_prompt_that_may_get_demos() {
 }
 
 #[tokio::test]
-async fn fewshot_asks_no_model_for_proposals_and_auto_keeps_a_part_for_demos() {
+async fn fewshot_requests_no_proposals_and_auto_reserves_budget_for_demos() {
     let mut least = Vec::new();
     for (name, demos) in [("fewshot", true), ("gepa", true), ("auto", true), ("auto", false)] {
         let (given, mut trainable) =
@@ -362,7 +362,7 @@ async fn fewshot_asks_no_model_for_proposals_and_auto_keeps_a_part_for_demos() {
 }
 
 #[tokio::test]
-async fn a_penalty_of_the_cost_needs_the_prices_of_what_cases_call_alone() {
+async fn a_cost_penalty_requires_only_prices_of_models_called_by_cases() {
     let priced = json!({"name": "a", "type": "llm", "model": "openai/gpt-4.1-mini", "user": "{{ config.prompts.style.text }}"});
     let inside = json!({"name": "b", "type": "sub_workflow", "workflow": "grader", "inputs": {}});
     let by_workflow = json!([{"id": "e", "entrypoint": "workflow:grader"}]);

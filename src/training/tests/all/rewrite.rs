@@ -34,18 +34,18 @@ async fn the_built_in_model_learns_from_records() {
     let model = Practice::new(Arc::new(SystemClock::new()));
     let mut taken = 0;
     for seed_of_call in 0..20 {
-        let asked = ModelRequest {
+        let model_request = ModelRequest {
             model: "reflect".into(),
             messages: request(prompt, &records, &[], None),
             seed: Some(seed_of_call),
             ..ModelRequest::default()
         };
-        let reply = model.call(&asked, &NoPieces).await.unwrap().text;
+        let reply = model.call(&model_request, &NoPieces).await.unwrap().text;
         // Sometimes with a sentence before it; the tag is always there.
         let text = new_prompt(&reply).unwrap_or_else(|| panic!("{reply}"));
         let fault = rules.fault(seed, &text);
         taken += u32::from(fault.is_none());
         assert!(fault.is_some() || text.to_lowercase().contains("refund"), "{text}");
     }
-    assert!(taken >= 15, "{taken} of 20 rewrites were taken");
+    assert!(taken >= 15, "{taken} of 20 rewrites were accepted");
 }

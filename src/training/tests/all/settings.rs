@@ -31,7 +31,7 @@ fn prices() -> RunPrices {
 }
 
 #[test]
-fn the_price_of_a_request_counts_and_others_are_list_prices() {
+fn request_prices_override_list_prices() {
     let prices = prices();
     let own = Price { input: 1_000.0, cached: None, output: 10_000.0, text_only: false };
     assert_eq!(prices.find("openai/own", None), Some(own));
@@ -45,7 +45,7 @@ async fn a_case_whose_model_has_no_price_has_no_cost() {
     let ran = world.run(&one(), &asking(0, "x")).await;
     assert_eq!((ran.cost, world.calls.usage().cost_usd), (None, 0.0));
     let still = plan(&[json!({"name": "say", "type": "template", "template": "x"})], "x");
-    assert_eq!(world.run(&still, &asking(0, "x")).await.cost, Some(0), "without a call nothing is unknown");
+    assert_eq!(world.run(&still, &asking(0, "x")).await.cost, Some(0), "no unknown outcome without a call");
     let practice = json!({"name": "ask", "type": "llm", "model": "practice/assistant", "user": "x"});
     assert_eq!(world.run(&plan(&[practice], "x"), &asking(0, "x")).await.cost, Some(0));
 }
@@ -56,7 +56,7 @@ fn priced(limits: BudgetLimits) -> World {
 }
 
 #[tokio::test]
-async fn cost_is_reserved_before_a_call_and_settled_after_it() {
+async fn call_cost_is_reserved_before_and_settled_after_the_call() {
     // A call reports 10 input and 2 output tokens, and may have 1,024.
     let each = nanodollars(10.0 * 0.001 + 2.0 * 0.01);
     let world = priced(BudgetLimits { max_cost: Some(each + nanodollars(10.3)), ..BudgetLimits::default() });
@@ -79,7 +79,7 @@ async fn twice(world: &World) -> Vec<CaseRun> {
 }
 
 #[tokio::test]
-async fn without_a_cache_no_request_is_answered_from_another_one_but_a_resumed_run_sends_nothing() {
+async fn without_a_cache_answers_are_not_shared_but_a_resumed_run_sends_nothing() {
     let world = World::with(Begin { shares_answers: false, ..Begin::default() });
     let runs = twice(&world).await;
     assert_eq!((sent(&world), world.calls.usage().cached_calls), (2, 0));
@@ -116,7 +116,7 @@ async fn an_answer_of_an_earlier_run_is_recorded_and_free() {
 }
 
 #[tokio::test]
-async fn a_replayed_call_takes_as_long_as_it_did() {
+async fn a_replayed_call_takes_its_recorded_time() {
     let world = World::new();
     let first = world.run(&one(), &asking(0, "same")).await;
     assert_eq!(first.duration, Duration::ZERO);
@@ -132,18 +132,18 @@ async fn long_requests_are_recorded_as_in_flight() {
     let (a, b) = (asking(0, "a"), asking(1, "b"));
     let plan = one();
     let mut both = Box::pin(futures_util::future::join(world.run(&plan, &a), world.run(&plan, &b)));
-    let mut told = Vec::new();
+    let mut in_flight = Vec::new();
     for _ in 0..40 {
         assert!((&mut both).now_or_never().is_none());
         tokio::task::yield_now().await;
-        told.clone_from(&world.recorded.2.lock());
-        if told.is_empty() && sent(&world) == 2 {
+        in_flight.clone_from(&world.recorded.2.lock());
+        if in_flight.is_empty() && sent(&world) == 2 {
             world.clock.advance(Duration::from_millis(100));
         }
     }
-    assert_eq!(told, [1, 2], "once each");
+    assert_eq!(in_flight, [1, 2], "once each");
     drop(both);
-    assert_eq!(*world.recorded.2.lock(), [1, 2, 1, 0], "with the rows of the calls that were given up");
+    assert_eq!(*world.recorded.2.lock(), [1, 2, 1, 0], "including the rows of cancelled calls");
     assert_eq!(world.recorded.1.lock().len(), 2);
     // A request that is answered at once is not recorded as in flight.
     world.run(&plan, &asking(2, "c")).await;

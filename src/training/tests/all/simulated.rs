@@ -150,7 +150,7 @@ impl Lab for WorldLab<'_> {
 }
 
 /// A search result, with the true scores of the seed and of the returned prompts.
-pub(crate) struct Found {
+pub(crate) struct SearchResult {
     pub(crate) finding: Finding,
     pub(crate) seed: f64,
     pub(crate) returned: f64,
@@ -158,7 +158,7 @@ pub(crate) struct Found {
 }
 
 /// Searches with a limited number of calls.
-pub(crate) async fn trained(family: Family, seed: u64, name: &str, budget: u64) -> Found {
+pub(crate) async fn trained(family: Family, seed: u64, name: &str, budget: u64) -> SearchResult {
     let world = World::draw(family, seed);
     let settings = json!({"name": name, "epochs": 50, "seed": seed, "budget": {"max_llm_calls": budget}});
     let request = world.train_workflow(&RequestOptions { settings, ..RequestOptions::default() });
@@ -197,11 +197,11 @@ pub(crate) async fn trained(family: Family, seed: u64, name: &str, budget: u64) 
     let demos = finding.best.demos.iter().map(|(name, demos)| (name.clone(), demos.iter().map(of).collect()));
     let returned = world.true_score_with(&finding.best.prompts, &demos.collect());
     let calls = lab.state.lock().calls;
-    Found { finding, seed: world.seed_score(), returned, calls }
+    SearchResult { finding, seed: world.seed_score(), returned, calls }
 }
 
 #[tokio::test]
-async fn no_optimizer_does_harm_where_nothing_can_be_gained() {
+async fn no_optimizer_does_harm_without_a_possible_gain() {
     for name in ["textgrad", "gepa", "auto", "random", "opro", "mipro"] {
         for family in [Family::NullOpt, Family::NullFlat] {
             for seed in 200..203 {
@@ -214,7 +214,7 @@ async fn no_optimizer_does_harm_where_nothing_can_be_gained() {
 }
 
 #[tokio::test]
-async fn mipro_finds_the_demos_that_alone_teach() {
+async fn mipro_finds_the_only_useful_demos() {
     for seed in 200..203 {
         let found = trained(Family::Demo, seed, "mipro", 500).await;
         assert!(found.returned > found.seed + 0.3, "{seed}: {} {:?}", found.returned, found.finding);
@@ -222,7 +222,7 @@ async fn mipro_finds_the_demos_that_alone_teach() {
 }
 
 #[tokio::test]
-async fn auto_is_about_as_good_as_the_better_of_its_parts() {
+async fn auto_is_about_as_good_as_its_best_part() {
     for family in [Family::One, Family::Pair] {
         let mut sums = [0.0; 3];
         for seed in 200..204 {

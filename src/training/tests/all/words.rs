@@ -49,7 +49,7 @@ pub(crate) struct Words<'a> {
     pub(crate) numbers: Mutex<Vec<(u32, String, u32)>>,
     pub(crate) published: Mutex<Vec<String>>,
     pub(crate) rationales: Mutex<Vec<String>>,
-    pub(crate) asked: Mutex<Vec<String>>,
+    pub(crate) requests: Mutex<Vec<String>>,
     pub(crate) executed: Mutex<Vec<(u32, usize, &'static str, u32)>>,
     /// Cases whose results were recalled.
     pub(crate) recalled: Mutex<BTreeSet<usize>>,
@@ -140,7 +140,7 @@ impl Lab for Words<'_> {
     async fn ask(&self, question: Question) -> Result<Option<String>, Stop> {
         self.spend(1, Phase::Train)?;
         let text = &question.messages[1].content;
-        self.asked.lock().push(text.clone());
+        self.requests.lock().push(text.clone());
         self.numbers.lock().push((question.proposal, question.prompt.clone(), question.ordinal));
         if text.starts_with("Example input: ") {
             return Ok(Some("The inputs are numbers.".into()));
@@ -153,7 +153,7 @@ impl Lab for Words<'_> {
         let words: BTreeSet<&str> = text.split_whitespace().filter(|word| word.starts_with("word")).collect();
         let new = match self.reflector {
             Reflector::Learns => format!("{current} {}", words.into_iter().collect::<Vec<_>>().join(" ")),
-            Reflector::Guesses => format!("{current} {}", WORDS[self.asked.lock().len() % WORDS.len()]),
+            Reflector::Guesses => format!("{current} {}", WORDS[self.requests.lock().len() % WORDS.len()]),
             Reflector::Forgets => "Answer {{ inputs.n }} somehow.".into(),
             Reflector::Leaks => {
                 let is_held_out = |case: &&Case| case.split() == Some("val");
@@ -245,7 +245,7 @@ impl Trained {
             numbers: Mutex::default(),
             published: Mutex::default(),
             rationales: Mutex::default(),
-            asked: Mutex::default(),
+            requests: Mutex::default(),
             executed: Mutex::default(),
             recalled: Mutex::default(),
         }
@@ -272,10 +272,10 @@ impl Trained {
 
     /// Asserts that requests to the optimizer contain only training cases.
     pub(crate) fn assert_held_out(&self, lab: &Words<'_>) {
-        let asked = lab.asked.lock();
+        let requests = lab.requests.lock();
         let is_told = |split: &str| {
             let mut cases = self.cases.iter().filter(|case| case.split() == Some(split));
-            cases.any(|case| asked.iter().any(|text| text.contains(&format!("canary{}x", case.index))))
+            cases.any(|case| requests.iter().any(|text| text.contains(&format!("canary{}x", case.index))))
         };
         assert_eq!(["train", "val", "test"].map(is_told), [true, false, false]);
     }

@@ -116,7 +116,7 @@ pub(crate) struct World {
     pub(crate) recorded: Recorded,
     pub(crate) calls: Calls,
     pub(crate) settings: CaseSettings,
-    pub(crate) workflows: Others,
+    pub(crate) workflows: TestWorkflows,
 }
 
 /// Prices of the model `test/m`, in dollars per million tokens.
@@ -190,7 +190,7 @@ impl World {
             may_send: false,
             limit: Duration::from_secs(30),
         };
-        Self { model: Arc::default(), clock, recorded, calls, settings, workflows: Others::default() }
+        Self { model: Arc::default(), clock, recorded, calls, settings, workflows: TestWorkflows::default() }
     }
 
     pub(crate) fn scripted(self, answers: Vec<Answer>) -> Self {
@@ -341,9 +341,9 @@ fn none<T>() -> Result<T, NodeError> {
 
 /// Other workflows by handle and version; the last one is live.
 #[derive(Default)]
-pub(crate) struct Others(pub(crate) Vec<(&'static str, u32, Arc<Plan>)>);
+pub(crate) struct TestWorkflows(pub(crate) Vec<(&'static str, u32, Arc<Plan>)>);
 
-impl Others {
+impl TestWorkflows {
     fn resolved(found: Option<&(&'static str, u32, Arc<Plan>)>) -> Result<Resolved, NodeError> {
         let Some((handle, version, plan)) = found else { return none() };
         let (version, workflow) = (format!("{handle}@{version}"), (*handle).to_owned());
@@ -352,7 +352,7 @@ impl Others {
 }
 
 #[async_trait]
-impl Workflows for Others {
+impl Workflows for TestWorkflows {
     async fn find(&self, workflow: &str, version: Option<u32>) -> Result<Resolved, NodeError> {
         let is_wanted = |(handle, number, _): &&(&str, u32, Arc<Plan>)| {
             *handle == workflow && version.is_none_or(|version| version == *number)

@@ -14,7 +14,7 @@ const LOCK: &str =
     "SELECT FROM app_collections c JOIN apps a ON a.id = c.app_id WHERE a.alias = 'busy' FOR UPDATE OF c";
 
 /// An app in another workspace.
-async fn elsewhere(t: &TestService) -> Site<'_> {
+async fn site_in_another_workspace(t: &TestService) -> Site<'_> {
     let site = Site::publish(t, "calm", &json!({"likes": open()})).await;
     t.execute(
         "INSERT INTO workspaces (id, slug, name, created_at) VALUES (gen_random_uuid(), 'other', 'Other', now());
@@ -28,17 +28,17 @@ async fn elsewhere(t: &TestService) -> Site<'_> {
 }
 
 #[tokio::test]
-async fn writers_of_one_collection_leave_the_connections_to_other_workspaces() {
+async fn writers_of_one_collection_leave_connections_for_other_workspaces() {
     let t = TestService::builder().alone().start().await;
     let busy = Site::publish(&t, "busy", &json!({"likes": open()})).await;
-    let calm = elsewhere(&t).await;
+    let calm = site_in_another_workspace(&t).await;
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let held = t.hold(LOCK).await;
     let answered = Cell::new(0);
     let writers = join_all((0..200).map(async |n: u32| {
-        let told = busy.create("likes", &json!({"n": n})).await;
+        let response = busy.create("likes", &json!({"n": n})).await;
         answered.set(answered.get() + 1);
-        told
+        response
     }));
     let meanwhile = async {
         t.waiting_for_locks(SHARE).await;
@@ -50,12 +50,12 @@ async fn writers_of_one_collection_leave_the_connections_to_other_workspaces() {
         assert_eq!(calm.get("likes").await.status, 200);
         held.release().await;
     };
-    let (told, ()) = join(writers, meanwhile).await;
-    let (stored, refused): (Vec<_>, Vec<_>) = told.iter().partition(|told| told.status == 201);
+    let (responses, ()) = join(writers, meanwhile).await;
+    let (stored, refused): (Vec<_>, Vec<_>) = responses.iter().partition(|response| response.status == 201);
     assert_eq!(stored.len(), SHARE);
-    for told in refused {
-        assert_eq!(told.refusal(), "503 unavailable");
-        assert_eq!(told.answer.header("retry-after"), Some("1"));
+    for response in refused {
+        assert_eq!(response.refusal(), "503 unavailable");
+        assert_eq!(response.answer.header("retry-after"), Some("1"));
     }
     // The permits were returned.
     assert_eq!(busy.create("likes", &json!({})).await.status, 201);
@@ -63,13 +63,13 @@ async fn writers_of_one_collection_leave_the_connections_to_other_workspaces() {
 }
 
 #[tokio::test]
-async fn a_patch_is_checked_before_it_waits_for_its_collection() {
+async fn a_patch_is_validated_before_it_waits_for_its_collection() {
     let t = TestService::start().await;
     let mut collection = open();
     let schema = json!({"properties": {"n": {"type": "integer"}}});
     collection.as_object_mut().unwrap().insert("schema".to_owned(), schema);
     let site = Site::publish(&t, "busy", &json!({"likes": collection})).await;
-    let path = site.made("likes", &json!({"n": 1})).await;
+    let path = site.create_path("likes", &json!({"n": 1})).await;
     let held = t.hold(LOCK).await;
     let any = [("if-match", "*")];
     assert_eq!(site.patch(&path, &any, &json!({"n": "x"})).await.refusal(), "422 record_invalid");
@@ -81,13 +81,13 @@ async fn a_patch_is_checked_before_it_waits_for_its_collection() {
 }
 
 #[tokio::test]
-async fn a_patch_is_merged_into_the_version_that_another_writer_leaves() {
+async fn a_patch_is_merged_into_the_version_of_a_concurrent_writer() {
     let t = TestService::start().await;
     let mut collection = open();
     let schema = json!({"properties": {"sum": {"maximum": 10}}});
     collection.as_object_mut().unwrap().insert("schema".to_owned(), schema);
     let site = Site::publish(&t, "busy", &json!({"likes": collection})).await;
-    let path = site.made("likes", &json!({"n": 1})).await;
+    let path = site.create_path("likes", &json!({"n": 1})).await;
     let change = r#"UPDATE app_records SET version = version + 1, data = '{"n":5}'"#;
     let any = [("if-match", "*")];
     let held = t.hold(&format!("{LOCK}; {change}")).await;

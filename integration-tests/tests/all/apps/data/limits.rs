@@ -16,10 +16,10 @@ fn nested(levels: usize) -> Value {
 }
 
 #[tokio::test]
-async fn a_record_has_at_most_64_kib_32_levels_and_no_nul() {
+async fn records_are_limited_to_64_kib_and_32_levels_without_nul() {
     let t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
-    let path = site.made("likes", &sized(65_536)).await;
+    let path = site.create_path("likes", &sized(65_536)).await;
     assert_eq!(site.create("likes", &sized(65_537)).await.refusal(), "413 record_too_large");
     assert_eq!(site.create("likes", &sized(200_000)).await.refusal(), "413 record_too_large");
     assert_eq!(site.create("likes", &nested(32)).await.status, 201);
@@ -31,9 +31,9 @@ async fn a_record_has_at_most_64_kib_32_levels_and_no_nul() {
         (json!([1]), "/data type"),
         (json!(null), "/data type"),
     ] {
-        let told = site.create("likes", &bad).await;
-        assert_eq!(told.refusal(), "422 record_invalid", "{bad}");
-        assert_eq!(told.problems(), [problem]);
+        let response = site.create("likes", &bad).await;
+        assert_eq!(response.refusal(), "422 record_invalid", "{bad}");
+        assert_eq!(response.problems(), [problem]);
         assert_eq!(site.put(&path, &any, &json!({"data": bad})).await.problems(), [problem]);
     }
     // The result of a patch counts, not the patch.
@@ -64,17 +64,17 @@ async fn a_record_has_at_most_64_kib_32_levels_and_no_nul() {
     let wrong = site.send("PATCH", &full, &[JSON, any[0]], r#"{"data": {}}"#).await;
     assert_eq!(wrong.refusal(), "415 unsupported_media_type");
     for version in [json!(0), json!("1"), json!(1.5), json!(null)] {
-        let told = site.put(&path, &[], &json!({"data": {}, "version": version})).await;
-        assert_eq!(told.problems(), ["/version type"]);
+        let response = site.put(&path, &[], &json!({"data": {}, "version": version})).await;
+        assert_eq!(response.problems(), ["/version type"]);
     }
     for (method, path, allowed) in [
         ("PUT", "/__service/data/likes", "GET, HEAD, POST"),
         ("OPTIONS", "/__service/data/likes", "GET, HEAD, POST"),
         ("POST", full.as_str(), "GET, HEAD, PUT, PATCH, DELETE"),
     ] {
-        let told = site.send(method, path, &[], "").await;
-        assert_eq!(told.refusal(), "405 method_not_allowed");
-        assert_eq!(told.answer.header("allow"), Some(allowed));
+        let response = site.send(method, path, &[], "").await;
+        assert_eq!(response.refusal(), "405 method_not_allowed");
+        assert_eq!(response.answer.header("allow"), Some(allowed));
     }
 }
 
@@ -85,28 +85,28 @@ async fn records_follow_the_schema_of_the_release() {
     let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
     collection.as_object_mut().unwrap().insert("schema".to_owned(), schema);
     let site = Site::publish(&t, "notes", &json!({"likes": collection})).await;
-    let path = site.made("likes", &json!({"n": 1})).await;
+    let path = site.create_path("likes", &json!({"n": 1})).await;
     let any = [("if-match", "*")];
-    for told in [
+    for response in [
         site.create("likes", &json!({"n": "x"})).await,
         site.put(&path, &any, &json!({"data": {"n": "x"}})).await,
         site.patch(&path, &any, &json!({"n": "x"})).await,
     ] {
         assert_eq!(
-            (told.refusal().as_str(), told.problems()),
+            (response.refusal().as_str(), response.problems()),
             ("422 record_invalid", vec!["/data/n schema".to_owned()])
         );
-        assert!(!told.text.contains("\"x\""), "the value is not repeated");
+        assert!(!response.text.contains("\"x\""), "the value is not repeated");
     }
     assert_eq!(site.patch(&path, &any, &json!({"n": null})).await.problems(), ["/data schema"]);
     assert_eq!(site.get(&path).await.value()["version"], 1);
 }
 
 #[tokio::test]
-async fn a_collection_has_at_most_10_000_records_and_64_mib() {
+async fn a_collection_holds_at_most_10_000_records_and_64_mib() {
     let t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
-    let path = site.made("likes", &json!({"n": 1})).await;
+    let path = site.create_path("likes", &json!({"n": 1})).await;
     let set = async |records: u64, bytes: u64| {
         t.execute(&format!("UPDATE app_collections SET record_count = {records}, record_bytes = {bytes}"))
             .await;
@@ -121,20 +121,20 @@ async fn a_collection_has_at_most_10_000_records_and_64_mib() {
     assert_eq!(site.put(&path, &any, &json!({"data": {"n": 1_000}})).await.status, 200);
     assert_eq!(site.put(&path, &any, &json!({"data": {"n": 10_000}})).await.refusal(), "507 collection_full");
     assert_eq!(site.patch(&path, &any, &json!({"m": 1})).await.refusal(), "507 collection_full");
-    assert_eq!(site.put(&path, &any, &json!({"data": {}})).await.status, 200, "smaller is possible");
+    assert_eq!(site.put(&path, &any, &json!({"data": {}})).await.status, 200, "a smaller value is accepted");
     assert_eq!(site.delete(&path, &any).await.status, 204);
     let left = "SELECT concat_ws(' ', record_count, record_bytes) FROM app_collections";
     assert_eq!(t.scalar(left).await, format!("1 {}", (64 << 20) - 10));
 }
 
 #[tokio::test]
-async fn a_full_workspace_stores_no_more_records() {
+async fn a_full_workspace_rejects_new_records() {
     let mut t = TestService::builder().set("SERVICE_WORKSPACE_STORAGE_BYTES", "300000").start().await;
     t.measured().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
-    let path = site.made("likes", &json!({"n": 1})).await;
+    let path = site.create_path("likes", &json!({"n": 1})).await;
     for _ in 0..5 {
-        site.made("likes", &sized(65_000)).await;
+        site.create_path("likes", &sized(65_000)).await;
     }
     t.measure().await;
     t.measure().await;
@@ -149,7 +149,7 @@ async fn a_full_workspace_stores_no_more_records() {
 }
 
 #[tokio::test]
-async fn a_network_writes_to_an_app_so_often_at_once_and_then_steadily() {
+async fn anonymous_writes_per_network_are_limited_with_a_burst() {
     let t = TestService::builder()
         .manual_clock()
         .set("SERVICE_APPS_ANONYMOUS_WRITES_PER_MINUTE", "6")
@@ -163,7 +163,7 @@ async fn a_network_writes_to_an_app_so_often_at_once_and_then_steadily() {
         site.send("POST", "/__service/data/likes", &headers, r#"{"data": {}}"#).await
     };
     assert_eq!(keyed().await.status, 201);
-    let path = site.made("likes", &json!({})).await;
+    let path = site.create_path("likes", &json!({})).await;
     assert_eq!(site.put(&path, &[("if-match", "*")], &json!({"data": {}})).await.status, 200);
     assert_eq!(site.patch(&path, &[("if-match", "*")], &json!({"data": {}})).await.status, 200);
     assert_eq!(site.delete(&path, &[]).await.status, 428);

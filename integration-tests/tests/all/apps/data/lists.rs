@@ -12,11 +12,11 @@ fn numbers(page: &Value) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn a_list_is_read_in_pages_and_stays_stable_while_records_are_added() {
+async fn pages_of_a_list_stay_stable_while_records_are_added() {
     let t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
     for n in 0..7 {
-        site.made("likes", &json!({"n": n})).await;
+        site.create_path("likes", &json!({"n": n})).await;
     }
     for (order, all) in
         [("created_at", (0..7).collect::<Vec<i64>>()), ("-created_at", (0..7).rev().collect())]
@@ -26,7 +26,7 @@ async fn a_list_is_read_in_pages_and_stays_stable_while_records_are_added() {
             let page = site.get(&query).await.value();
             seen.extend(numbers(&page));
             if seen.len() == 3 && order == "-created_at" {
-                site.made("likes", &json!({"n": 99})).await;
+                site.create_path("likes", &json!({"n": 99})).await;
             }
             let Some(next) = page["next_cursor"].as_str() else { break };
             query = format!("likes?limit=3&order={order}&cursor={next}");
@@ -40,13 +40,13 @@ async fn a_list_is_read_in_pages_and_stays_stable_while_records_are_added() {
 }
 
 #[tokio::test]
-async fn a_cursor_is_of_one_list_and_one_day() {
+async fn a_cursor_is_valid_for_one_list_and_one_day() {
     let t = TestService::with_manual_clock().await;
     let both = json!({"likes": open(), "other": open()});
     let site = Site::publish(&t, "notes", &both).await;
     for n in 0..3 {
-        site.made("likes", &json!({"n": n})).await;
-        site.made("other", &json!({"n": n})).await;
+        site.create_path("likes", &json!({"n": n})).await;
+        site.create_path("other", &json!({"n": n})).await;
     }
     let cursor = site.get("likes?limit=1").await.value()["next_cursor"].as_str().unwrap().to_owned();
     let with = async |collection: &str, more: &str, cursor: &str| {
@@ -79,7 +79,7 @@ async fn a_cursor_is_of_one_list_and_one_day() {
 }
 
 #[tokio::test]
-async fn a_query_is_read_strictly() {
+async fn queries_are_validated_strictly() {
     let t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
     for (query, problem) in [
@@ -91,14 +91,14 @@ async fn a_query_is_read_strictly() {
         ("page=2", "/page unknown_parameter"),
         ("limit=1&limit=1", "/limit repeated"),
     ] {
-        let told = site.get(&format!("likes?{query}")).await;
-        assert_eq!(told.refusal(), "422 query_invalid", "{query}");
-        assert_eq!(told.problems(), [problem]);
+        let response = site.get(&format!("likes?{query}")).await;
+        assert_eq!(response.refusal(), "422 query_invalid", "{query}");
+        assert_eq!(response.problems(), [problem]);
     }
     assert_eq!(site.get("likes?cursor=").await.refusal(), "400 cursor_invalid");
     for good in ["limit=1", "limit=100", "order=created_at", "order=-created_at"] {
         assert_eq!(site.get(&format!("likes?{good}")).await.status, 200, "{good}");
     }
-    let path = site.made("likes", &json!({})).await;
+    let path = site.create_path("likes", &json!({})).await;
     assert_eq!(site.get(&format!("{path}?x=1")).await.refusal(), "422 query_invalid");
 }

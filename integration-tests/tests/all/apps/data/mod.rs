@@ -16,14 +16,14 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 const PATCH: (&str, &str) = ("content-type", "application/merge-patch+json");
 
 /// A complete response.
-struct Told {
+struct Response {
     status: u16,
     etag: String,
     answer: RawAnswer,
     text: String,
 }
 
-impl Told {
+impl Response {
     fn value(&self) -> Value {
         serde_json::from_str(&self.text)
             .unwrap_or_else(|error| panic!("{error}: {} {:?}", self.status, self.text))
@@ -70,11 +70,11 @@ impl<'a> Site<'a> {
             let capabilities = json!({"anonymous": collection["anonymous"], "member": collection["member"]});
             let schema = collection.get("schema").cloned().unwrap_or_default();
             let path = format!("/api/apps/{}/collections", self.alias);
-            let mut wanted = json!({"name": name, "kind": collection["kind"], "capabilities": capabilities});
+            let mut request = json!({"name": name, "kind": collection["kind"], "capabilities": capabilities});
             if !schema.is_null() {
-                wanted.as_object_mut().unwrap().insert("schema".to_owned(), schema.clone());
+                request.as_object_mut().unwrap().insert("schema".to_owned(), schema.clone());
             }
-            let made = self.t.post(&path, &wanted.to_string()).await;
+            let made = self.t.post(&path, &request.to_string()).await;
             assert!(matches!(made.status, 201 | 409), "{}", made.text());
             frozen.insert(
                 name.clone(),
@@ -115,7 +115,7 @@ impl<'a> Site<'a> {
         format!("http://{}.apps.localhost", self.alias)
     }
 
-    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Told {
+    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
         let host = format!("{}.apps.localhost", self.alias);
         let origin = self.origin();
         let mut all = vec![("host", host.as_str()), ("origin", origin.as_str())];
@@ -127,36 +127,36 @@ impl<'a> Site<'a> {
             answer.rest().await
         };
         let etag = answer.header("etag").unwrap_or_default().to_owned();
-        Told { status: answer.status, etag, answer, text }
+        Response { status: answer.status, etag, answer, text }
     }
 
-    async fn get(&self, path: &str) -> Told {
+    async fn get(&self, path: &str) -> Response {
         self.send("GET", &format!("/__service/data/{path}"), &[], "").await
     }
 
-    async fn create(&self, collection: &str, data: &Value) -> Told {
+    async fn create(&self, collection: &str, data: &Value) -> Response {
         let body = json!({"data": data}).to_string();
         self.send("POST", &format!("/__service/data/{collection}"), &[JSON], &body).await
     }
 
     /// Creates a record, and returns its path.
-    async fn made(&self, collection: &str, data: &Value) -> String {
+    async fn create_path(&self, collection: &str, data: &Value) -> String {
         let made = self.create(collection, data).await;
         assert_eq!(made.status, 201, "{}", made.text);
         format!("{collection}/{}", made.value()["id"].as_str().unwrap())
     }
 
-    async fn put(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Told {
+    async fn put(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Response {
         let headers: Vec<_> = headers.iter().copied().chain([JSON]).collect();
         self.send("PUT", &format!("/__service/data/{path}"), &headers, &body.to_string()).await
     }
 
-    async fn patch(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Told {
+    async fn patch(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Response {
         let headers: Vec<_> = headers.iter().copied().chain([PATCH]).collect();
         self.send("PATCH", &format!("/__service/data/{path}"), &headers, &body.to_string()).await
     }
 
-    async fn delete(&self, path: &str, headers: &[(&str, &str)]) -> Told {
+    async fn delete(&self, path: &str, headers: &[(&str, &str)]) -> Response {
         self.send("DELETE", &format!("/__service/data/{path}"), headers, "").await
     }
 }

@@ -7,7 +7,7 @@ use super::super::runs::{Published, frozen, release};
 use super::open;
 
 /// Creates a record and reads it, then lists the collection.
-fn stores() -> Value {
+fn record_graph() -> Value {
     let put = json!({"name": "put", "type": "collection_put", "collection": "likes", "data": {"text": "{{ inputs.text }}"}});
     let again = json!({"name": "again", "type": "collection_put", "collection": "likes", "id": "{{ results.put.record.id }}",
                        "version": "{{ results.put.record.version }}", "data": {"text": "{{ inputs.text }}!"}});
@@ -18,7 +18,7 @@ fn stores() -> Value {
 }
 
 /// A graph with this single node.
-fn only(node: Value) -> Value {
+fn single_node_graph(node: Value) -> Value {
     graphs::chain(&[node], Some(json!({"answer": "{{ results.n }}"})))
 }
 
@@ -53,7 +53,7 @@ async fn site<'a>(
     site
 }
 
-async fn error(t: &TestService) -> String {
+async fn last_error_code(t: &TestService) -> String {
     let sql = "SELECT error::json ->> 'code' FROM runs WHERE error IS NOT NULL ORDER BY id DESC LIMIT 1";
     t.scalar(sql).await
 }
@@ -62,13 +62,14 @@ async fn error(t: &TestService) -> String {
 async fn a_workflow_stores_and_reads_records_of_its_app() {
     let t = TestService::start().await;
     let other = json!({"name": "n", "type": "collection_get", "collection": "other", "id": "x"});
-    let inner = t.workflow().named("Inner").graph(stores()).create().await;
+    let inner = t.workflow().named("Inner").graph(record_graph()).create().await;
     let below = json!({"name": "n", "type": "sub_workflow", "workflow": inner.id, "version": 1, "inputs": {"text": "below"}});
-    let bindings = [("store", stores()), ("other", only(other)), ("below", only(below))];
+    let bindings =
+        [("store", record_graph()), ("other", single_node_graph(other)), ("below", single_node_graph(below))];
     let site = site(&t, &bindings, &[("likes", open())]).await;
     let handle = site.handle("store", "a", &json!({"text": "tea"})).await;
     let ended = site.ended(&handle).await;
-    assert_eq!(ended["state"], "succeeded", "{ended} {}", error(&t).await);
+    assert_eq!(ended["state"], "succeeded", "{ended} {}", last_error_code(&t).await);
     let answer = &ended["output"]["answer"];
     assert_eq!((&answer["put"]["version"], &answer["put"]["data"]), (&json!(1), &json!({"text": "tea"})));
     assert_eq!((&answer["got"]["version"], &answer["got"]["data"]), (&json!(2), &json!({"text": "tea!"})));
@@ -79,22 +80,22 @@ async fn a_workflow_stores_and_reads_records_of_its_app() {
     // A sub-workflow acts for the same app.
     let handle = site.handle("below", "b", &json!({})).await;
     let ended = site.ended(&handle).await;
-    assert_eq!(ended["state"], "succeeded", "{ended} {}", error(&t).await);
+    assert_eq!(ended["state"], "succeeded", "{ended} {}", last_error_code(&t).await);
     assert_eq!(t.scalar("SELECT count(*) FROM app_records").await, "2");
     let handle = site.handle("other", "c", &json!({})).await;
     assert_eq!(site.ended(&handle).await["state"], "failed");
-    assert_eq!(error(&t).await, "collection.not_found");
+    assert_eq!(last_error_code(&t).await, "collection.not_found");
 }
 
 #[tokio::test]
-async fn what_a_workflow_cannot_do_with_records_has_a_code() {
+async fn record_errors_in_workflows_have_their_codes() {
     let t = TestService::start().await;
     let none = "018f0000-0000-7000-8000-000000000000";
     let put = |collection: &str, more: Value| {
         let mut node =
             json!({"name": "n", "type": "collection_put", "collection": collection, "data": {"n": "x"}});
         node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        only(node)
+        single_node_graph(node)
     };
     let user = json!({"kind": "user", "anonymous": [], "member": ["read"]});
     let mut strict = open();
@@ -127,14 +128,14 @@ async fn what_a_workflow_cannot_do_with_records_has_a_code() {
     ] {
         let handle = site.handle(binding, binding, &json!({})).await;
         assert_eq!(site.ended(&handle).await["state"], "failed", "{binding}");
-        assert_eq!(error(&t).await, code, "{binding}");
+        assert_eq!(last_error_code(&t).await, code, "{binding}");
     }
     t.execute("UPDATE app_collections SET record_count = 10000 WHERE name = 'likes'").await;
     let handle = site.handle("conflict", "full", &json!({})).await;
     assert_eq!(site.ended(&handle).await["state"], "failed");
-    assert_eq!(error(&t).await, "collection.full");
+    assert_eq!(last_error_code(&t).await, "collection.full");
     // A run outside of an app.
-    let alone = t.workflow().named("Alone").graph(put("likes", json!({}))).create().await;
-    let run = t.post(&format!("/api/workflows/{}/runs?wait=20", alone.id), "{}").await.value();
+    let outside_app = t.workflow().named("Alone").graph(put("likes", json!({}))).create().await;
+    let run = t.post(&format!("/api/workflows/{}/runs?wait=20", outside_app.id), "{}").await.value();
     assert_eq!(run["error"]["code"], "collection.no_app", "{run}");
 }

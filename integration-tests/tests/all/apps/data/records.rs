@@ -24,9 +24,9 @@ async fn a_record_is_created_read_changed_and_deleted() {
     assert_eq!((read.status, read.etag.as_str(), read.value()), (200, "\"v1\"", record.clone()));
     assert_eq!(read.answer.header("cache-control"), Some("private, no-store"));
     let full = format!("/__service/data/{path}");
-    for known in ["\"v1\"", "*", "W/\"v1\"", "\"x\", \"v1\""] {
-        let same = site.send("GET", &full, &[("if-none-match", known)], "").await;
-        assert_eq!((same.status, same.etag.as_str()), (304, "\"v1\""), "{known}");
+    for tags in ["\"v1\"", "*", "W/\"v1\"", "\"x\", \"v1\""] {
+        let same = site.send("GET", &full, &[("if-none-match", tags)], "").await;
+        assert_eq!((same.status, same.etag.as_str()), (304, "\"v1\""), "{tags}");
     }
     assert_eq!(site.send("GET", &full, &[("if-none-match", "\"v2\"")], "").await.status, 200);
     let head = site.send("HEAD", &full, &[], "").await;
@@ -58,17 +58,17 @@ async fn a_record_is_created_read_changed_and_deleted() {
     ] {
         assert_eq!(again.refusal(), "404 not_found");
     }
-    let kept = "SELECT concat_ws(' ', version, data IS NULL, written_by IS NULL) FROM app_records";
-    assert_eq!(t.scalar(kept).await, "6 t t");
+    let stored = "SELECT concat_ws(' ', version, data IS NULL, written_by IS NULL) FROM app_records";
+    assert_eq!(t.scalar(stored).await, "6 t t");
     let counts = "SELECT concat_ws(' ', record_count, record_bytes, tombstones) FROM app_collections";
     assert_eq!(t.scalar(counts).await, "0 0 1");
 }
 
 #[tokio::test]
-async fn a_change_needs_the_version_that_the_record_has() {
+async fn changes_require_the_current_version() {
     let t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
-    let path = site.made("likes", &json!({"n": 1})).await;
+    let path = site.create_path("likes", &json!({"n": 1})).await;
     let body = json!({"data": {"n": 2}});
     site.put(&path, &[("if-match", "\"v1\"")], &body).await;
     assert_eq!(site.put(&path, &[], &body).await.refusal(), "428 version_required");
@@ -99,10 +99,10 @@ async fn a_change_needs_the_version_that_the_record_has() {
 }
 
 #[tokio::test]
-async fn thirty_two_writers_make_one_chain_of_versions() {
+async fn concurrent_writers_produce_one_chain_of_versions() {
     let t = TestService::builder().set("SERVICE_APPS_ANONYMOUS_WRITES_PER_MINUTE", "0").start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
-    let path = site.made("likes", &json!({"writes": []})).await;
+    let path = site.create_path("likes", &json!({"writes": []})).await;
     let writers = (0..32).map(async |writer: u32| {
         let mut won = Vec::new();
         for write in 0..2 {
@@ -111,15 +111,15 @@ async fn thirty_two_writers_make_one_chain_of_versions() {
                 let mut data = now["data"].clone();
                 data["writes"].as_array_mut().unwrap().push(json!(format!("{writer}.{write}")));
                 let version = now["version"].as_i64().unwrap();
-                let told = site.put(&path, &[], &json!({"data": data, "version": version})).await;
-                match told.status {
+                let response = site.put(&path, &[], &json!({"data": data, "version": version})).await;
+                match response.status {
                     200 => {
-                        assert_eq!(told.value()["version"], version + 1);
+                        assert_eq!(response.value()["version"], version + 1);
                         won.push(version + 1);
                         break;
                     }
-                    412 => assert!(told.value()["detail"]["current_version"].as_i64().unwrap() > version),
-                    other => panic!("{other}: {}", told.text),
+                    412 => assert!(response.value()["detail"]["current_version"].as_i64().unwrap() > version),
+                    other => panic!("{other}: {}", response.text),
                 }
             }
         }
@@ -127,7 +127,7 @@ async fn thirty_two_writers_make_one_chain_of_versions() {
     });
     let won: Vec<i64> = join_all(writers).await.into_iter().flatten().collect();
     let distinct: BTreeSet<i64> = won.iter().copied().collect();
-    assert_eq!(distinct, (2..=65).collect(), "no version was given twice, and none is missing");
+    assert_eq!(distinct, (2..=65).collect(), "every version is unique, and none is missing");
     let last = site.get(&path).await.value();
     assert_eq!(last["version"], 65);
     let writes: BTreeSet<&str> =
@@ -136,7 +136,7 @@ async fn thirty_two_writers_make_one_chain_of_versions() {
 }
 
 #[tokio::test]
-async fn a_key_creates_one_record() {
+async fn an_idempotency_key_creates_one_record() {
     let t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open(), "other": open()})).await;
     let post = async |collection: &str, key: &str, data: &Value| {
@@ -145,13 +145,14 @@ async fn a_key_creates_one_record() {
         site.send("POST", &path, &[JSON, ("idempotency-key", key)], &body).await
     };
     let n = json!({"n": 1});
-    let told = join_all((0..8).map(|_| post("likes", "k", &n))).await;
-    let first = told.iter().find(|told| told.answer.header("idempotency-replayed").is_none()).unwrap();
-    for one in &told {
+    let responses = join_all((0..8).map(|_| post("likes", "k", &n))).await;
+    let first =
+        responses.iter().find(|response| response.answer.header("idempotency-replayed").is_none()).unwrap();
+    for one in &responses {
         assert_eq!((one.status, &one.text, &one.etag), (201, &first.text, &first.etag));
         assert_eq!(one.answer.header("location"), first.answer.header("location"));
     }
-    let fresh = told.iter().filter(|told| told.answer.header("idempotency-replayed").is_none());
+    let fresh = responses.iter().filter(|response| response.answer.header("idempotency-replayed").is_none());
     assert_eq!(fresh.count(), 1);
     assert_eq!(t.scalar("SELECT count(*) FROM app_records").await, "1");
     assert_eq!(post("likes", "k", &json!({"n": 2})).await.refusal(), "422 idempotency_key_reused");
@@ -173,7 +174,7 @@ async fn a_key_creates_one_record() {
 }
 
 #[tokio::test]
-async fn a_retry_with_the_cookie_of_the_answer_or_without_it_finds_the_record() {
+async fn a_retry_with_or_without_the_new_cookie_is_replayed() {
     let t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
     let post = async |headers: &[(&str, &str)]| {
@@ -202,14 +203,14 @@ async fn a_retry_with_the_cookie_of_the_answer_or_without_it_finds_the_record() 
 }
 
 #[tokio::test]
-async fn a_deleted_collection_is_gone_until_a_release_has_the_new_one() {
+async fn a_deleted_collection_is_gone_until_a_release_contains_its_successor() {
     let t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
-    let path = site.made("likes", &json!({"n": 1})).await;
+    let path = site.create_path("likes", &json!({"n": 1})).await;
     let collection = "/api/apps/notes/collections/likes";
     assert_eq!(t.anonymous().send("DELETE", collection, &[], "").await.unwrap().status, 204);
     let gone = async || {
-        for told in [
+        for response in [
             site.get("likes").await,
             site.get(&path).await,
             site.create("likes", &json!({})).await,
@@ -217,7 +218,7 @@ async fn a_deleted_collection_is_gone_until_a_release_has_the_new_one() {
             site.patch(&path, &[], &json!({"data": {}})).await,
             site.delete(&path, &[]).await,
         ] {
-            assert_eq!(told.refusal(), "410 collection_gone");
+            assert_eq!(response.refusal(), "410 collection_gone");
         }
     };
     gone().await;

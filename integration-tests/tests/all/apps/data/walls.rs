@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{JSON, Site, open};
 
 #[tokio::test]
-async fn a_visitor_can_do_what_the_release_says() {
+async fn visitors_have_the_capabilities_of_the_release() {
     let t = TestService::start().await;
     let collections = json!({
         "reads": {"kind": "shared", "anonymous": ["read"], "member": ["read", "create"]},
@@ -39,7 +39,7 @@ async fn a_visitor_can_do_what_the_release_says() {
 }
 
 #[tokio::test]
-async fn a_visitor_who_cannot_read_receives_no_data_of_others() {
+async fn visitors_without_read_access_receive_no_stored_data() {
     let t = TestService::start().await;
     let writes = json!({"kind": "shared", "anonymous": ["create", "update"], "member": ["read"]});
     let site = Site::publish(&t, "notes", &json!({"box": writes, "likes": open()})).await;
@@ -64,17 +64,17 @@ async fn a_visitor_who_cannot_read_receives_no_data_of_others() {
     // A replacement contains all data.
     let replaced = site.put(&path, &[("if-match", "*")], &json!({"data": {"n": 3}})).await;
     assert_eq!((replaced.status, replaced.value()["data"].clone()), (200, json!({"n": 3})));
-    let readable = site.made("likes", &json!({"a": 1})).await;
+    let readable = site.create_path("likes", &json!({"a": 1})).await;
     let merged = site.patch(&readable, &[("if-match", "*")], &json!({"b": 2})).await;
     assert_eq!(merged.value()["data"], json!({"a": 1, "b": 2}));
 }
 
 #[tokio::test]
-async fn only_pages_of_the_app_change_its_records() {
+async fn only_pages_of_the_app_can_change_its_records() {
     let t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
     let far = Site::publish(&t, "far", &json!({"likes": open()})).await;
-    let path = site.made("likes", &json!({"n": 1})).await;
+    let path = site.create_path("likes", &json!({"n": 1})).await;
     // The same collection name in another app.
     assert_eq!(far.get(&path).await.refusal(), "404 not_found");
     assert_eq!(far.put(&path, &[("if-match", "*")], &json!({"data": {}})).await.refusal(), "404 not_found");
@@ -83,9 +83,9 @@ async fn only_pages_of_the_app_change_its_records() {
     for origin in ["http://far.apps.localhost", "null", "https://notes.apps.localhost"] {
         let headers = [("host", "notes.apps.localhost"), ("origin", origin), JSON];
         let raw = t.raw().await;
-        let mut told = raw.request("POST", "/__service/data/likes", &headers, r#"{"data": {}}"#).await;
-        assert_eq!(told.status, 403, "{origin}");
-        assert!(told.rest().await.contains("origin_mismatch"));
+        let mut response = raw.request("POST", "/__service/data/likes", &headers, r#"{"data": {}}"#).await;
+        assert_eq!(response.status, 403, "{origin}");
+        assert!(response.rest().await.contains("origin_mismatch"));
     }
     assert_eq!(t.scalar("SELECT count(*) FROM app_records").await, "1");
     // The central host serves no records.
@@ -96,11 +96,11 @@ async fn only_pages_of_the_app_change_its_records() {
 async fn records_of_a_deleted_app_are_erased() {
     let mut t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
-    site.made("likes", &json!({"n": 1})).await;
-    let path = site.made("likes", &json!({"n": 2})).await;
+    site.create_path("likes", &json!({"n": 1})).await;
+    let path = site.create_path("likes", &json!({"n": 2})).await;
     assert_eq!(site.delete(&path, &[("if-match", "*")]).await.status, 204);
     let far = Site::publish(&t, "far", &json!({"likes": open()})).await;
-    far.made("likes", &json!({"n": 3})).await;
+    far.create_path("likes", &json!({"n": 3})).await;
     assert_eq!(t.anonymous().send("DELETE", "/api/apps/notes", &[], "").await.unwrap().status, 204);
     t.restart().await;
     integration_tests::until("its records are erased", async || {

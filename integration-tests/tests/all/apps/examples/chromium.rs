@@ -56,25 +56,25 @@ impl Desk {
     async fn sign_in(&self, browser: &Browser, alias: &str, link: &str, email: &str) {
         let mails = self.mail.mails().len();
         browser.click(link).await;
-        arrives(browser, &format!("http://localhost:{}/login?", self.port)).await;
+        wait_for_url(browser, &format!("http://localhost:{}/login?", self.port)).await;
         browser.write("#address", &format!("{email}{ENTER}")).await;
         browser.until("document.querySelector('#code-form').checkVisibility()").await;
         let code = self.mail.mail(mails + 1).await.code();
         browser.write("#code", &format!("{code}{ENTER}")).await;
-        arrives(browser, &format!("http://localhost:{}/authorize?", self.port)).await;
+        wait_for_url(browser, &format!("http://localhost:{}/authorize?", self.port)).await;
         browser.click("button").await;
-        arrives(browser, &self.app(alias, "/")).await;
+        wait_for_url(browser, &self.app(alias, "/")).await;
         browser.until("document.querySelector('#account button')?.textContent === 'Sign out'").await;
     }
 }
 
 /// Waits for a page whose URL has this prefix.
-async fn arrives(browser: &Browser, beginning: &str) {
+async fn wait_for_url(browser: &Browser, beginning: &str) {
     browser.until(&format!("location.href.startsWith({})", json!(beginning))).await;
 }
 
 /// Asserts that the page is accessible, light and dark, and as wide as its window.
-async fn check(browser: &Browser, what: &str) {
+async fn check(browser: &Browser, description: &str) {
     let moves = "document.getAnimations().some((one) => one.playState === 'running')";
     for is_dark in [false, true] {
         if is_dark {
@@ -83,10 +83,10 @@ async fn check(browser: &Browser, what: &str) {
             browser.be_light().await;
         }
         browser.until(&format!("!{moves}")).await;
-        browser.assert_accessible(&format!("{what}, dark: {is_dark}")).await;
+        browser.assert_accessible(&format!("{description}, dark: {is_dark}")).await;
     }
     let wide = browser.js("return document.documentElement.scrollWidth > innerWidth").await;
-    assert_eq!(wide, false, "{what}");
+    assert_eq!(wide, false, "{description}");
 }
 
 async fn is_signed_in(browser: &Browser) -> Value {
@@ -95,19 +95,19 @@ async fn is_signed_in(browser: &Browser) -> Value {
 }
 
 /// Waits until an element shows this text.
-async fn shows(browser: &Browser, css: &str, text: &str) {
+async fn wait_for_text(browser: &Browser, css: &str, text: &str) {
     let (css, text) = (json!(css), json!(text));
     browser.until(&format!("document.querySelector({css})?.textContent.trim() === {text}")).await;
 }
 
 #[tokio::test]
-async fn ask_shows_progress_answer_and_refusal_and_keeps_favourites_of_a_member() {
+async fn ask_shows_progress_answers_and_rejections_and_stores_favourites() {
     let desk = Desk::start().await;
     ask_with(&desk.t, "practice/assistant@40ms").await;
     desk.publish("ask").await;
     let mut browser = Browser::start().await;
     browser.goto(&desk.app("ask", "/")).await;
-    shows(&browser, "#account", "Sign in").await;
+    wait_for_text(&browser, "#account", "Sign in").await;
     let parts =
         "return ['form', 'input', 'button'].map((name) => document.querySelectorAll(name).length).join()";
     assert_eq!(browser.js(parts).await, "1,1,1", "one form, one input, one button");
@@ -117,8 +117,8 @@ async fn ask_shows_progress_answer_and_refusal_and_keeps_favourites_of_a_member(
         new MutationObserver(() => states.push(state.textContent)).observe(state, {childList: true})";
     browser.js(observe).await;
     browser.write("#question", &format!("{TEA}{ENTER}")).await;
-    shows(&browser, "#result", BREWING).await;
-    shows(&browser, "#topic", "Brewing").await;
+    wait_for_text(&browser, "#result", BREWING).await;
+    wait_for_text(&browser, "#topic", "Brewing").await;
     let states = browser.js("return [...new Set(states)].filter(Boolean)").await;
     assert_eq!(states, json!(["Waiting for a place …", "Looking it up …"]));
     check(&browser, "an answer").await;
@@ -127,34 +127,34 @@ async fn ask_shows_progress_answer_and_refusal_and_keeps_favourites_of_a_member(
     browser.js("history.back()").await;
     browser.until("document.querySelector('#card').hidden && !document.querySelector('#ideas').hidden").await;
     browser.goto(&desk.app("ask", &format!("/?q={}", "x".repeat(301)))).await;
-    shows(&browser, "#problem", "The question is too long. Please ask in at most 300 letters.").await;
+    wait_for_text(&browser, "#problem", "The question is too long. Please ask in at most 300 letters.").await;
     check(&browser, "a refusal").await;
 
     // Saved in the browser first, then in the account.
     browser.click("a.brand").await;
     browser.click("#ideas a").await;
-    shows(&browser, "#result", BREWING).await;
+    wait_for_text(&browser, "#result", BREWING).await;
     browser.click("#actions button").await;
-    shows(&browser, "#saved-note", "Kept in this browser only.").await;
+    wait_for_text(&browser, "#saved-note", "Kept in this browser only.").await;
     desk.sign_in(&browser, "ask", "#account a", ADA).await;
-    shows(&browser, "#saved-note", "Kept in your account.").await;
+    wait_for_text(&browser, "#saved-note", "Kept in your account.").await;
     assert_eq!(browser.texts("#favourites a").await, [TEA]);
     assert_eq!(browser.js("return localStorage.getItem('favourites')").await, "[]");
-    shows(&browser, "#actions button", "★ Favourite").await;
+    wait_for_text(&browser, "#actions button", "★ Favourite").await;
     browser.reload().await;
-    shows(&browser, "#saved-note", "Kept in your account.").await;
+    wait_for_text(&browser, "#saved-note", "Kept in your account.").await;
     assert_eq!(browser.texts("#favourites a").await, [TEA]);
     browser.be_a_phone().await;
     check(&browser, "favourites on a phone").await;
-    shows(&browser, "#actions button", "★ Favourite").await;
+    wait_for_text(&browser, "#actions button", "★ Favourite").await;
     browser.click("#actions button").await;
     browser.until("document.querySelector('#saved').hidden").await;
     browser.reload().await;
-    shows(&browser, "#actions button", "☆ Favourite").await;
+    wait_for_text(&browser, "#actions button", "☆ Favourite").await;
 
     assert_eq!(is_signed_in(&browser).await, true);
     browser.click("#account button").await;
-    shows(&browser, "#account", "Sign in").await;
+    wait_for_text(&browser, "#account", "Sign in").await;
     assert_eq!(is_signed_in(&browser).await, false);
     // The rejection appears on the console.
     browser.network_may_fail();
@@ -162,7 +162,7 @@ async fn ask_shows_progress_answer_and_refusal_and_keeps_favourites_of_a_member(
 }
 
 /// Waits until the lane has these cards.
-async fn has(browser: &Browser, lane: &str, titles: &[&str]) {
+async fn wait_for_cards(browser: &Browser, lane: &str, titles: &[&str]) {
     let titles = json!(titles.join("|"));
     browser
         .until(&format!(
@@ -172,7 +172,7 @@ async fn has(browser: &Browser, lane: &str, titles: &[&str]) {
 }
 
 #[tokio::test]
-async fn cards_of_the_board_are_shared_and_pins_are_not() {
+async fn board_cards_are_shared_and_pins_are_private() {
     let desk = Desk::start().await;
     desk.publish("board").await;
     let body = json!({"email": BOB, "role": "editor"});
@@ -195,19 +195,19 @@ async fn cards_of_the_board_are_shared_and_pins_are_not() {
     ada.write("#title", "New labels").await;
     ada.write("#text", "For the tins.").await;
     ada.click("#save").await;
-    has(&ada, "ideas", &["New labels"]).await;
+    wait_for_cards(&ada, "ideas", &["New labels"]).await;
     ada.click("[aria-label='Move to Doing: New labels']").await;
-    has(&ada, "doing", &["New labels"]).await;
+    wait_for_cards(&ada, "doing", &["New labels"]).await;
     ada.click("[aria-label='Pin: New labels']").await;
     ada.until("document.querySelector('.pin').ariaPressed === 'true'").await;
     check(&ada, "a card").await;
     ada.reload().await;
-    has(&ada, "doing", &["New labels"]).await;
+    wait_for_cards(&ada, "doing", &["New labels"]).await;
     ada.until("document.querySelector('.pin').ariaPressed === 'true'").await;
 
     // Another member sees the card, but not the first one's pin.
     bob.goto(&desk.app("board", "/")).await;
-    has(&bob, "doing", &["New labels"]).await;
+    wait_for_cards(&bob, "doing", &["New labels"]).await;
     desk.sign_in(&bob, "board", "#account a", BOB).await;
     bob.until("document.querySelector('.pin')?.ariaPressed === 'false'").await;
     let pins = "return (await (await fetch('/__service/data/pins')).json()).items.length";
@@ -216,15 +216,15 @@ async fn cards_of_the_board_are_shared_and_pins_are_not() {
     // Both change it: the later one sees the other version, and chooses.
     bob.click("[aria-label='Edit: New labels']").await;
     ada.click("[aria-label='Move to Done: New labels']").await;
-    has(&ada, "done", &["New labels"]).await;
+    wait_for_cards(&ada, "done", &["New labels"]).await;
     bob.write("#title", " and boxes").await;
     bob.click("#save").await;
-    shows(&bob, "#conflict-title", "This card was changed while you were writing").await;
+    wait_for_text(&bob, "#conflict-title", "This card was changed while you were writing").await;
     check(&bob, "a conflict").await;
     bob.click("#keep-mine").await;
-    has(&bob, "doing", &["New labels and boxes"]).await;
+    wait_for_cards(&bob, "doing", &["New labels and boxes"]).await;
     ada.reload().await;
-    has(&ada, "doing", &["New labels and boxes"]).await;
+    wait_for_cards(&ada, "doing", &["New labels and boxes"]).await;
 
     // Drags a card with a mouse.
     let drag = "const data = new DataTransfer(), card = document.querySelector('.card');
@@ -232,14 +232,14 @@ async fn cards_of_the_board_are_shared_and_pins_are_not() {
         const lane = document.querySelector('[data-lane=done]');
         tell(card, 'dragstart'); tell(lane, 'dragover'); tell(lane, 'drop'); tell(card, 'dragend');";
     ada.js(drag).await;
-    has(&ada, "done", &["New labels and boxes"]).await;
+    wait_for_cards(&ada, "done", &["New labels and boxes"]).await;
     ada.be_a_phone().await;
     check(&ada, "the board on a phone").await;
 
     ada.click("#account button").await;
-    shows(&ada, "#account", "Sign in").await;
+    wait_for_text(&ada, "#account", "Sign in").await;
     assert_eq!((is_signed_in(&ada).await, is_signed_in(&bob).await), (json!(false), json!(true)));
-    has(&ada, "done", &["New labels and boxes"]).await;
+    wait_for_cards(&ada, "done", &["New labels and boxes"]).await;
     assert_eq!(ada.js("return document.querySelector('.card button')").await, Value::Null);
     ada.finish().await;
     // The conflict appears on the console.

@@ -22,7 +22,7 @@ async fn callboard(t: &TestService, arguments: &[&str]) -> Output {
 }
 
 /// Like [`callboard`], for a command that succeeds and prints JSON.
-async fn printed(t: &TestService, arguments: &[&str]) -> Value {
+async fn printed_json(t: &TestService, arguments: &[&str]) -> Value {
     let all = [arguments, &["--output", "json"]].concat();
     let Output { status, stdout, stderr } = callboard(t, &all).await;
     assert!(status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&stderr));
@@ -41,11 +41,11 @@ async fn ask_with(t: &TestService, model: &str) -> Workflow {
 }
 
 #[tokio::test]
-async fn both_apps_pass_the_check_without_a_note() {
+async fn both_apps_pass_the_check_without_notes() {
     let t = TestService::start().await;
     for app in ["ask/app", "board/app"] {
         let path = example(app).display().to_string();
-        let report = printed(&t, &["app", "check", &path]).await;
+        let report = printed_json(&t, &["app", "check", &path]).await;
         assert_eq!(
             (&report["valid"], &report["report"]),
             (&json!(true), &json!({"dropped": [], "notes": []})),
@@ -55,7 +55,7 @@ async fn both_apps_pass_the_check_without_a_note() {
 }
 
 #[tokio::test]
-async fn both_apps_are_published_with_what_they_declare() {
+async fn both_apps_are_published_with_their_declarations() {
     let t = TestService::start().await;
     let workflow = ask(&t).await;
     for (alias, bindings, collections) in
@@ -63,7 +63,7 @@ async fn both_apps_are_published_with_what_they_declare() {
     {
         let app = t.app(alias).create().await;
         let path = example(alias).join("app").display().to_string();
-        let deployed = printed(&t, &["app", "deploy", alias, &path]).await;
+        let deployed = printed_json(&t, &["app", "deploy", alias, &path]).await;
         let release = app.publish(&t, deployed["id"].as_str().unwrap()).await;
         let names = |member: &str| release[member].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!(
@@ -84,7 +84,7 @@ fn owned(names: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_workflow_of_ask_answers_from_its_facts() {
+async fn the_ask_workflow_answers_from_its_facts() {
     let t = TestService::start().await;
     let workflow = ask(&t).await;
     for (question, answer, topic) in [

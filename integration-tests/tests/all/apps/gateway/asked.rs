@@ -5,7 +5,7 @@ use integration_tests::{AnswerExt, TestService};
 use super::{public_app, publish};
 
 #[tokio::test]
-async fn a_proxy_obtains_certificates_for_published_apps_alone() {
+async fn proxies_obtain_certificates_for_published_apps_only() {
     let t =
         TestService::builder().alone().set("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.9/32"]"#).start().await;
     public_app(&t, "desk").await;
@@ -43,7 +43,7 @@ async fn a_proxy_obtains_certificates_for_published_apps_alone() {
 }
 
 #[tokio::test]
-async fn certificates_are_asked_for_twenty_times_a_second() {
+async fn certificate_checks_are_limited_to_twenty_a_second() {
     let t = TestService::builder().manual_clock().alone().start().await;
     public_app(&t, "desk").await;
     publish(&t, "desk", &[("index.html", b"<p>1")]).await;

@@ -10,7 +10,7 @@ use super::{code, get, public_app, publish};
 const CUT: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ";
 
 #[tokio::test]
-async fn files_that_are_in_memory_are_served_for_a_second_without_the_database() {
+async fn cached_files_are_served_for_a_second_without_the_database() {
     let t = TestService::with_manual_clock().await;
     public_app(&t, "desk").await;
     let files: [(&str, &[u8]); 3] = [("index.html", b"<p>1"), ("app.js", b"one"), ("other.js", b"two")];

@@ -12,7 +12,7 @@ fn bytes(length: usize) -> Vec<u8> {
 const MIB: usize = 1 << 20;
 
 #[tokio::test]
-async fn a_file_arrives_whole_whatever_its_size() {
+async fn files_of_any_size_arrive_complete() {
     let t = TestService::start().await;
     public_app(&t, "desk").await;
     let sizes = [0, 1, 65_536, MIB - 1, MIB, MIB + 1, 4 * MIB, 4 * MIB + 1, 6 * MIB + 7];
@@ -30,15 +30,15 @@ async fn a_file_arrives_whole_whatever_its_size() {
     }
     let large = &files[8].1;
     for range in [MIB - 3..MIB + 3, 5 * MIB..6 * MIB + 7, 3..4, 2 * MIB..4 * MIB] {
-        let wanted = format!("bytes={}-{}", range.start, range.end - 1);
+        let requested_range = format!("bytes={}-{}", range.start, range.end - 1);
         let name = format!("/{}", files[8].0);
-        let answer = get(&t, "desk", &name, &[("range", &wanted)]).await;
-        assert!(answer.status == 206 && answer.body.as_ref() == &large[range], "{wanted}");
+        let answer = get(&t, "desk", &name, &[("range", &requested_range)]).await;
+        assert!(answer.status == 206 && answer.body.as_ref() == &large[range], "{requested_range}");
     }
 }
 
 #[tokio::test]
-async fn clients_that_do_not_read_hold_no_connection_of_the_database() {
+async fn clients_that_do_not_read_hold_no_database_connection() {
     let t = TestService::start().await;
     public_app(&t, "desk").await;
     let large = bytes(24 * MIB);

@@ -6,7 +6,7 @@ use super::super::sha256;
 use super::{ask, code, deploy, get, public_app, publish};
 
 #[tokio::test]
-async fn a_client_that_has_a_file_receives_304_with_the_same_headers() {
+async fn revalidation_returns_304_with_the_same_headers() {
     let t = TestService::start().await;
     public_app(&t, "desk").await;
     publish(&t, "desk", &[("index.html", b"<script>1</script>"), ("app.js", b"let a"), ("empty.txt", b"")])
@@ -17,10 +17,10 @@ async fn a_client_that_has_a_file_receives_304_with_the_same_headers() {
         assert_eq!(tag.len(), 45, "{tag}");
         assert_eq!(whole.header("cache-control"), Some("no-cache"));
         assert_eq!(whole.header("vary"), Some("Accept-Encoding"));
-        for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
+        for tags in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
             for method in ["GET", "HEAD"] {
-                let answer = ask(&t, method, "desk", path, &[("if-none-match", &known)]).await;
-                assert_eq!(answer.status, 304, "{path} {known}");
+                let answer = ask(&t, method, "desk", path, &[("if-none-match", &tags)]).await;
+                assert_eq!(answer.status, 304, "{path} {tags}");
                 for name in ["etag", "cache-control", "content-security-policy", "vary", "x-frame-options"] {
                     assert_eq!(answer.header(name), whole.header(name), "{path} {name}");
                 }
@@ -35,7 +35,7 @@ async fn a_client_that_has_a_file_receives_304_with_the_same_headers() {
 }
 
 #[tokio::test]
-async fn one_range_of_a_file_is_sent() {
+async fn a_single_range_of_a_file_is_served() {
     let t = TestService::start().await;
     public_app(&t, "desk").await;
     publish(&t, "desk", &[("index.html", b"<p>0"), ("ten.txt", b"0123456789"), ("empty.txt", b"")]).await;
@@ -79,7 +79,7 @@ async fn one_range_of_a_file_is_sent() {
 }
 
 #[tokio::test]
-async fn a_document_of_another_deployment_is_shown_in_no_frame() {
+async fn documents_of_inactive_deployments_cannot_be_framed() {
     let t = TestService::start().await;
     public_app(&t, "desk").await;
     let framed =
@@ -105,7 +105,7 @@ async fn a_document_of_another_deployment_is_shown_in_no_frame() {
 }
 
 #[tokio::test]
-async fn an_address_that_names_the_content_is_of_kept_deployments_of_this_app_alone() {
+async fn content_addresses_serve_files_of_the_apps_retained_deployments() {
     let t = TestService::start().await;
     public_app(&t, "desk").await;
     public_app(&t, "other").await;

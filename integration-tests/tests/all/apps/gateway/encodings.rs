@@ -5,7 +5,7 @@ use integration_tests::{TestService, until};
 use super::{ask, get, public_app, publish};
 
 #[tokio::test]
-async fn texts_are_sent_compressed_as_soon_as_the_job_has_prepared_them() {
+async fn text_files_are_served_compressed_after_the_compression_job() {
     let mut t = TestService::with_manual_clock().await;
     public_app(&t, "desk").await;
     let (script, page) =
@@ -44,8 +44,8 @@ async fn texts_are_sent_compressed_as_soon_as_the_job_has_prepared_them() {
                 assert_eq!(answer.header(name), plain.header(name), "{path} {name}");
             }
             let accepts = ("accept-encoding", accepts);
-            let known = get(&t, "desk", path, &[accepts, ("if-none-match", &encoded)]).await;
-            assert_eq!((known.status, known.header("etag")), (304, Some(encoded.as_str())));
+            let revalidated = get(&t, "desk", path, &[accepts, ("if-none-match", &encoded)]).await;
+            assert_eq!((revalidated.status, revalidated.header("etag")), (304, Some(encoded.as_str())));
             assert_eq!(get(&t, "desk", path, &[accepts, ("if-none-match", &tag)]).await.status, 200);
             let head = ask(&t, "HEAD", "desk", path, &[accepts]).await;
             assert_eq!(head.header("content-length"), answer.header("content-length"));

@@ -7,7 +7,7 @@ use super::{NOT_FOUND, ask, code, get, host, public_app, publish};
 const MANIFEST: &[u8] = br#"{"schema_version": 1, "bindings": {}, "spa": true}"#;
 
 #[tokio::test]
-async fn a_path_names_the_file_of_exactly_this_name() {
+async fn paths_match_file_names_exactly() {
     let t = TestService::start().await;
     public_app(&t, "desk").await;
     let files: [(&str, &[u8]); 7] = [
@@ -70,7 +70,7 @@ async fn a_path_names_the_file_of_exactly_this_name() {
 }
 
 #[tokio::test]
-async fn only_reading_methods_have_files_and_no_worker_is_one() {
+async fn files_are_served_for_get_and_head_and_not_to_service_workers() {
     let t = TestService::start().await;
     public_app(&t, "desk").await;
     publish(&t, "desk", &[("index.html", b"<p>Home"), ("sw.js", b"1")]).await;
@@ -95,8 +95,8 @@ async fn only_reading_methods_have_files_and_no_worker_is_one() {
         }
     }
     let twice = [("service-worker", "script"), ("service-worker", "script")];
-    let beside = [("sec-fetch-dest", "script"), ("sec-fetch-dest", "serviceworker")];
-    for headers in [twice, beside] {
+    let two_destinations = [("sec-fetch-dest", "script"), ("sec-fetch-dest", "serviceworker")];
+    for headers in [twice, two_destinations] {
         assert_eq!(code(&get(&t, "desk", "/sw.js", &headers).await), "403 worker_refused", "{headers:?}");
     }
     // An unpublished host.
@@ -106,7 +106,7 @@ async fn only_reading_methods_have_files_and_no_worker_is_one() {
 }
 
 #[tokio::test]
-async fn unknown_paths_of_pages_show_the_index_of_an_app_with_views() {
+async fn single_page_apps_serve_their_index_for_unknown_pages() {
     let t = TestService::start().await;
     public_app(&t, "desk").await;
     let files: [(&str, &[u8]); 3] =

@@ -24,23 +24,23 @@ const HEADERS: [(&str, &str); 8] = [
     ("x-frame-options", "DENY"),
 ];
 
-fn assert_headers(answer: &RawAnswer, policy: &str, in_frames: bool, over_https: bool, asked: &str) {
+fn assert_headers(answer: &RawAnswer, policy: &str, in_frames: bool, over_https: bool, request: &str) {
     for (name, value) in HEADERS {
         let expected = Some(value).filter(|_| name != "x-frame-options" || !in_frames);
-        assert_eq!(answer.header(name), expected, "{asked}: {name}");
+        assert_eq!(answer.header(name), expected, "{request}: {name}");
     }
     let transport = over_https.then_some("max-age=31536000; includeSubDomains");
-    assert_eq!(answer.header("strict-transport-security"), transport, "{asked}");
-    assert_eq!(answer.header("content-security-policy"), Some(policy), "{asked}");
-    assert!(answer.header("cache-control").is_some(), "{asked}");
-    assert!(answer.header("x-request-id").is_some_and(|id| id.len() == 32), "{asked}");
+    assert_eq!(answer.header("strict-transport-security"), transport, "{request}");
+    assert_eq!(answer.header("content-security-policy"), Some(policy), "{request}");
+    assert!(answer.header("cache-control").is_some(), "{request}");
+    assert!(answer.header("x-request-id").is_some_and(|id| id.len() == 32), "{request}");
     for absent in ["server", "access-control-allow-origin", "set-cookie", "cross-origin-embedder-policy"] {
-        assert_eq!(answer.header(absent), None, "{asked}: {absent}");
+        assert_eq!(answer.header(absent), None, "{request}: {absent}");
     }
 }
 
 #[tokio::test]
-async fn no_answer_of_an_app_is_without_its_headers() {
+async fn every_app_response_has_the_security_headers() {
     let t = TestService::builder().set("SERVICE_TRUSTED_PROXIES", r#"["127.0.0.0/8"]"#).start().await;
     public_app(&t, "desk").await;
     let manifest =
@@ -65,8 +65,8 @@ async fn no_answer_of_an_app_is_without_its_headers() {
                 let mut headers = vec![("x-forwarded-proto", scheme)];
                 headers.extend(header.iter().copied());
                 let answer = ask(&t, method, "desk", path, &headers).await;
-                let asked = format!("{method} {path} {header:?} {scheme} {frames}");
-                assert_eq!(answer.status, *status, "{asked}");
+                let request = format!("{method} {path} {header:?} {scheme} {frames}");
+                assert_eq!(answer.status, *status, "{request}");
                 let stored = match document {
                     Some(name) => {
                         let sql = format!(
@@ -77,7 +77,7 @@ async fn no_answer_of_an_app_is_without_its_headers() {
                     }
                     None => FILES.to_owned(),
                 };
-                assert_headers(&answer, &stored, frames && document.is_some(), https, &asked);
+                assert_headers(&answer, &stored, frames && document.is_some(), https, &request);
             }
             let answer = ask(&t, "GET", "desk", "/service.app.json", &[("x-forwarded-proto", scheme)]).await;
             assert_headers(&answer, OURS, false, https, "the manifest");

@@ -7,7 +7,7 @@ use super::super::sha256;
 use super::{ask, code, get, public_app, publish};
 
 #[tokio::test]
-async fn a_visitor_without_a_session_is_led_to_the_sign_in_or_refused() {
+async fn visitors_without_a_session_are_redirected_or_rejected() {
     let t = TestService::start().await;
     public_app(&t, "desk").await;
     publish(&t, "desk", &[("index.html", b"<p>Home"), ("app.js", b"1"), ("docs/index.html", b"<p>Docs")])

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{NOT_FOUND, ask, deploy, get, public_app, publish, release};
 
 #[tokio::test]
-async fn a_new_release_is_served_at_once_and_files_of_the_last_one_for_an_hour() {
+async fn a_new_release_is_served_at_once_and_previous_files_for_an_hour() {
     let t = TestService::with_manual_clock().await;
     public_app(&t, "desk").await;
     let at = |t: &TestService| format!("'{}'", kernel::Clock::now(t.clock()).to_rfc3339());
@@ -48,7 +48,7 @@ async fn a_new_release_is_served_at_once_and_files_of_the_last_one_for_an_hour()
 }
 
 #[tokio::test]
-async fn the_instance_that_changes_an_app_serves_it_as_it_is_then() {
+async fn an_instance_serves_its_own_app_changes_immediately() {
     let t = TestService::builder().manual_clock().alone().start().await;
     let app = t.app("desk").file("app.js", "one").publish().await;
     let script = async || get(&t, "desk", "/app.js", &[]).await;
@@ -70,7 +70,7 @@ async fn the_instance_that_changes_an_app_serves_it_as_it_is_then() {
 }
 
 #[tokio::test]
-async fn a_query_that_cannot_be_decoded_is_refused_on_paths_of_the_service() {
+async fn undecodable_queries_are_rejected_on_service_paths() {
     let t = TestService::start().await;
     t.app("desk").file("app.js", "one").publish().await;
     for path in ["/__service/none", "/__service/config", "/__service/data/notes", "/__service/auth/login"] {
@@ -87,7 +87,7 @@ async fn a_query_that_cannot_be_decoded_is_refused_on_paths_of_the_service() {
 }
 
 #[tokio::test]
-async fn another_instance_finds_the_files_of_a_page_that_it_did_not_send() {
+async fn another_instance_serves_the_files_of_a_new_page() {
     let t = TestService::builder().alone().start().await;
     let dsn = &t.variables()["SERVICE_POSTGRES_DSN"];
     let other = TestService::builder().set("SERVICE_POSTGRES_DSN", dsn).alone().start().await;
@@ -109,7 +109,7 @@ async fn another_instance_finds_the_files_of_a_page_that_it_did_not_send() {
 }
 
 #[tokio::test]
-async fn a_deleted_app_answers_like_one_that_never_existed() {
+async fn a_deleted_app_responds_like_an_unknown_one() {
     let t = TestService::start().await;
     public_app(&t, "desk").await;
     let unknown = get(&t, "unknown", "/", &[]).await;

@@ -19,7 +19,7 @@ const READERS: u64 = 4;
 const APP: &str = "switched";
 
 #[derive(Default)]
-struct Found {
+struct ReleaseLog {
     reads: AtomicUsize,
     /// The newest release's number.
     published: AtomicU64,
@@ -49,33 +49,34 @@ async fn send(address: &str, head: String, body: &[u8]) -> Option<(u16, String)>
     (length == Some(body.len())).then(|| (head[9..12].parse().unwrap(), body.to_owned()))
 }
 
-async fn read(found: &Found, address: &str, path: &str) -> Option<(u16, String)> {
+async fn read(release_log: &ReleaseLog, address: &str, path: &str) -> Option<(u16, String)> {
     let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", host(APP));
     let (status, body) = send(address, head, b"").await?;
-    found.reads.fetch_add(1, Ordering::SeqCst);
+    release_log.reads.fetch_add(1, Ordering::SeqCst);
     assert!(status < 500, "{path}: {status} {body}");
     Some((status, body))
 }
 
-async fn keep_reading(found: Arc<Found>, addresses: [String; 2], reader: u64) {
+async fn keep_reading(release_log: Arc<ReleaseLog>, addresses: [String; 2], reader: u64) {
     let mut round = reader;
-    while !found.ends.load(Ordering::SeqCst) {
+    while !release_log.ends.load(Ordering::SeqCst) {
         round += 1;
         let from = |bit: u64| {
             addresses[usize::from(round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (60 + bit) & 1 == 1)].as_str()
         };
-        let before = found.published.load(Ordering::SeqCst);
-        let answer = read(&found, from(0), "/").await;
-        let after = found.published.load(Ordering::SeqCst);
+        let before = release_log.published.load(Ordering::SeqCst);
+        let answer = read(&release_log, from(0), "/").await;
+        let after = release_log.published.load(Ordering::SeqCst);
         if let Some((status, body)) = answer {
             assert_eq!(status, 200);
             let number: u64 =
                 body.lines().next().unwrap().strip_prefix("<p>release ").unwrap().parse().unwrap();
             // The next one may be active before its publisher knows.
             assert!((before..=after + 1).contains(&number), "{number} is not one of {before} to {after}");
-            assert!(body == page(number), "an answer of two releases");
+            assert!(body == page(number), "a response that mixes two releases");
             for (number, from) in [(number, from(1)), (before - round % before, from(2))] {
-                let Some((status, body)) = read(&found, from, &format!("/app.{number}.js")).await else {
+                let Some((status, body)) = read(&release_log, from, &format!("/app.{number}.js")).await
+                else {
                     continue;
                 };
                 assert_eq!(status, 200, "the file of release {number} after {before}");
@@ -87,14 +88,14 @@ async fn keep_reading(found: Arc<Found>, addresses: [String; 2], reader: u64) {
 }
 
 /// Deploys to alternating instances and makes each deployment the active release.
-async fn keep_publishing(found: Arc<Found>, addresses: [String; 2]) {
-    let mut number = found.published.load(Ordering::SeqCst) + 1;
+async fn keep_publishing(release_log: Arc<ReleaseLog>, addresses: [String; 2]) {
+    let mut number = release_log.published.load(Ordering::SeqCst) + 1;
     for address in addresses.iter().cycle() {
-        if found.ends.load(Ordering::SeqCst) {
+        if release_log.ends.load(Ordering::SeqCst) {
             return;
         }
         if publish(address, number).await.is_some() {
-            found.published.store(number, Ordering::SeqCst);
+            release_log.published.store(number, Ordering::SeqCst);
             number += 1;
         }
         pause(60).await;
@@ -137,7 +138,7 @@ async fn publish(address: &str, number: u64) -> Option<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kills_while_releases_are_switched_show_no_reader_an_error_or_a_mixture() {
+async fn kills_during_release_switches_cause_no_errors_or_mixed_responses() {
     let database = TestDatabase::create().await;
     let folder = folder("switches");
     let mut instances = ["one", "two"].map(|name| Service::new(&folder, Some(database.dsn())).named(name));
@@ -158,19 +159,20 @@ async fn kills_while_releases_are_switched_show_no_reader_an_error_or_a_mixture(
         body.len()
     );
     assert_eq!(send(&addresses[0], head, body.as_bytes()).await.unwrap().0, 201);
-    let found = Arc::new(Found::default());
+    let release_log = Arc::new(ReleaseLog::default());
     publish(&addresses[0], 1).await.unwrap();
-    found.published.store(1, Ordering::SeqCst);
+    release_log.published.store(1, Ordering::SeqCst);
     let readers: Vec<_> = (0..READERS)
-        .map(|reader| tokio::spawn(keep_reading(Arc::clone(&found), addresses.clone(), reader)))
+        .map(|reader| tokio::spawn(keep_reading(Arc::clone(&release_log), addresses.clone(), reader)))
         .collect();
-    let publishing = tokio::spawn(keep_publishing(Arc::clone(&found), addresses.clone()));
+    let publishing = tokio::spawn(keep_publishing(Arc::clone(&release_log), addresses.clone()));
     for kill in 0..KILLS {
-        let (reads, releases) = (found.reads.load(Ordering::SeqCst), found.published.load(Ordering::SeqCst));
-        until("more is read and published", async || {
+        let (reads, releases) =
+            (release_log.reads.load(Ordering::SeqCst), release_log.published.load(Ordering::SeqCst));
+        until("reads and publications to continue", async || {
             assert!(!readers.iter().any(tokio::task::JoinHandle::is_finished), "a reader has failed");
-            found.reads.load(Ordering::SeqCst) >= reads + 50
-                && found.published.load(Ordering::SeqCst) >= releases + 2
+            release_log.reads.load(Ordering::SeqCst) >= reads + 50
+                && release_log.published.load(Ordering::SeqCst) >= releases + 2
         })
         .await;
         let instance = &mut instances[kill % 2];
@@ -178,7 +180,7 @@ async fn kills_while_releases_are_switched_show_no_reader_an_error_or_a_mixture(
         instance.start();
         ready(instance.address()).await;
     }
-    found.ends.store(true, Ordering::SeqCst);
+    release_log.ends.store(true, Ordering::SeqCst);
     for reader in readers {
         reader.await.unwrap();
     }

@@ -18,7 +18,7 @@ const APP: &str = "
 
 /// A code issued before a crash opens a session after it, once, and no secret is logged.
 #[tokio::test]
-async fn a_code_outlives_the_process_that_issued_it() {
+async fn a_code_survives_a_crash_of_its_process() {
     let database = TestDatabase::create().await;
     let mail = MailServer::start().await;
     let mut service = Service::new(&folder("app-sign-in"), Some(database.dsn()));
@@ -52,9 +52,9 @@ async fn a_code_outlives_the_process_that_issued_it() {
         let headers = [("host", host.as_str()), ("cookie", cookie), ("connection", "close")];
         integration_tests::Raw::connect(address).await.request("GET", path, &headers, "").await.whole().await
     };
-    let begun = at_app("/__service/auth/login", "a=b").await;
-    let binding = begun.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-    let authorize = begun.header("location").unwrap().to_owned();
+    let started = at_app("/__service/auth/login", "a=b").await;
+    let binding = started.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let authorize = started.header("location").unwrap().to_owned();
     service.kill();
     service.start();
     ready().await;
@@ -75,8 +75,8 @@ async fn a_code_outlives_the_process_that_issued_it() {
     service.kill();
     service.start();
     ready().await;
-    let who = at_app("/__service/auth/session", &session).await;
-    assert!(who.text().contains("\"authenticated\":true"), "{}", who.text());
+    let session_info = at_app("/__service/auth/session", &session).await;
+    assert!(session_info.text().contains("\"authenticated\":true"), "{}", session_info.text());
     assert_eq!(at_app(&path, &binding).await.status, 400, "once");
     let logged = service.logged();
     let value = |cookie: &str| cookie.split_once('=').unwrap().1.to_owned();

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 
 #[tokio::test]
-async fn a_member_signs_in_over_the_central_host_agrees_once_and_returns_to_the_page() {
+async fn a_member_signs_in_centrally_consents_once_and_returns_to_the_page() {
     let (t, mail) = service().await;
     let browser = Browser::new(&t);
     let (at, page) =
@@ -27,18 +27,21 @@ async fn a_member_signs_in_over_the_central_host_agrees_once_and_returns_to_the_
         policy.contains(&format!("form-action 'self' {NOTES};")) && policy.contains("frame-ancestors 'none'"),
         "{policy}"
     );
-    assert_eq!(page.header("referrer-policy"), Some("same-origin"), "else forms have the origin null");
+    assert_eq!(page.header("referrer-policy"), Some("same-origin"), "otherwise forms have the origin null");
     assert_eq!(page.header("cache-control"), Some("no-store"));
-    assert_eq!(t.scalar("SELECT count(*) FROM app_codes").await, "0", "not before the user agrees");
+    assert_eq!(t.scalar("SELECT count(*) FROM app_codes").await, "0", "no code is issued before the consent");
 
-    let callback = browser.agree(&authorize).await;
+    let callback = browser.consent(&authorize).await;
     assert!(callback.starts_with(&format!("{NOTES}/__service/auth/callback?code=")), "{callback}");
     assert_eq!(parameter(&callback, "iss"), CENTRAL);
     let answer = browser.open(&callback).await;
     assert_eq!(answer.header("location"), Some("/__service/nowhere?a=1"));
     assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
     assert_eq!(answer.header("cache-control"), Some("private, no-store"));
-    assert!(browser.logins(NOTES).is_empty() && browser.cookie(NOTES, LATEST).is_none(), "taken away");
+    assert!(
+        browser.logins(NOTES).is_empty() && browser.cookie(NOTES, LATEST).is_none(),
+        "the sign-in cookies are removed"
+    );
     let session = browser.session(NOTES).await;
     assert_eq!((&session["authenticated"], &session["display_name"]), (&json!(true), &json!("ada")));
     assert!(session["expires_at"].as_str().unwrap().ends_with('Z'), "{session}");
@@ -51,13 +54,13 @@ async fn a_member_signs_in_over_the_central_host_agrees_once_and_returns_to_the_
 }
 
 #[tokio::test]
-async fn what_is_stored_opens_no_session() {
+async fn stored_data_cannot_open_a_session() {
     let (t, mail) = service().await;
     let browser = Browser::new(&t);
     browser.sign_in(&mail, ADA).await;
     let authorize = browser.begin(NOTES).await;
-    let binding = browser.cookie(NOTES, &login_of(&authorize)).unwrap();
-    let callback = browser.agree(&authorize).await;
+    let binding = browser.cookie(NOTES, &login_cookie_name(&authorize)).unwrap();
+    let callback = browser.consent(&authorize).await;
     assert_eq!(browser.open(&callback).await.status, 303);
     let tables = ["app_sign_ins", "app_codes", "app_sessions", "app_consents"]
         .map(|table| format!("coalesce((SELECT string_agg(t::text, ' ') FROM {table} t), '')"));
@@ -75,7 +78,7 @@ async fn what_is_stored_opens_no_session() {
 }
 
 #[tokio::test]
-async fn the_paths_of_the_sign_in_have_one_method_each() {
+async fn each_sign_in_path_has_one_method() {
     let (t, mail) = service().await;
     publish(&t, "open", "public").await;
     let browser = Browser::new(&t);
@@ -102,7 +105,7 @@ async fn the_paths_of_the_sign_in_have_one_method_each() {
 }
 
 #[tokio::test]
-async fn an_app_for_members_shows_strangers_its_sign_in_and_its_script_alone() {
+async fn a_members_only_app_serves_strangers_only_its_sign_in_and_script() {
     let (t, mail) = service().await;
     let stranger = Browser::new(&t);
     assert_eq!(stranger.types(NOTES).await.refusal(), "401 login_required");
@@ -125,7 +128,7 @@ async fn an_app_for_members_shows_strangers_its_sign_in_and_its_script_alone() {
 async fn return_to_stays_on_the_app() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
-    for (given, expected) in [
+    for (target, expected) in [
         ("/a%3Fb=c", "/a?b=c"),
         ("//evil.example", "/"),
         ("/%5Cevil.example", "/"),
@@ -135,25 +138,25 @@ async fn return_to_stays_on_the_app() {
         ("/a&return_to=/b", "/"),
         ("javascript:alert(1)", "/"),
     ] {
-        let started = browser.open(&format!("{NOTES}/__service/auth/login?return_to={given}")).await;
+        let started = browser.open(&format!("{NOTES}/__service/auth/login?return_to={target}")).await;
         let callback = browser.open(&location(NOTES, &started).unwrap()).await;
         let back = browser.open(callback.header("location").unwrap()).await;
-        assert_eq!(back.header("location"), Some(expected), "{given}");
+        assert_eq!(back.header("location"), Some(expected), "{target}");
     }
 }
 
 #[tokio::test]
-async fn without_an_address_of_the_service_no_app_signs_in_and_readiness_says_so() {
+async fn app_sign_in_requires_a_base_url_and_readiness_reports_its_absence() {
     let t = TestService::builder().manual_clock().alone().start().await;
     let login = async || {
         let answer = t.get("/readyz").await.value();
         (answer["status"].clone(), answer["parts"]["login"].clone())
     };
-    assert_eq!(login().await, (json!("ready"), json!({"ready": true})), "no app needs it");
+    assert_eq!(login().await, (json!("ready"), json!({"ready": true})), "no app requires it");
     publish(&t, "notes", "members").await;
-    assert_eq!(login().await.1, json!({"ready": true}), "known for a while");
+    assert_eq!(login().await.1, json!({"ready": true}), "the result is cached");
     t.advance(Duration::from_secs(30));
-    until("the note", async || login().await.1["note"].is_string()).await;
+    until("the readiness note", async || login().await.1["note"].is_string()).await;
     let (status, part) = login().await;
     assert_eq!((status, &part["ready"]), (json!("ready"), &json!(true)));
     assert!(part["note"].as_str().unwrap().contains("SERVICE_PUBLIC_BASE_URL"), "{part}");
@@ -169,7 +172,7 @@ async fn without_an_address_of_the_service_no_app_signs_in_and_readiness_says_so
 }
 
 #[tokio::test]
-async fn browsers_that_keep_no_cookie_do_not_begin() {
+async fn sign_in_is_rejected_when_browsers_would_drop_the_cookie() {
     let base = "https://desk.example.org";
     let apps = "apps.example.net";
     let (t, _mail) = service_with(&[

@@ -30,7 +30,7 @@ async fn write(browser: &Browser<'_>, collection: &str, text: &str) -> Answer {
 }
 
 /// Asserts that the app's files and records are served.
-async fn is_let_in(browser: &Browser<'_>, why: &str) {
+async fn assert_access(browser: &Browser<'_>, why: &str) {
     for (path, content) in [("/", "<p>The desk"), ("/app.js", "run()")] {
         let answer = browser.open(&format!("{DESK}{path}")).await;
         assert_eq!((answer.status, answer.text().as_str()), (200, content), "{why} {path}");
@@ -46,7 +46,7 @@ async fn is_let_in(browser: &Browser<'_>, why: &str) {
 }
 
 /// Asserts that nothing is served: navigations are redirected to the sign-in.
-async fn is_kept_out(browser: &Browser<'_>, why: &str) {
+async fn assert_no_access(browser: &Browser<'_>, why: &str) {
     for (path, back) in [("/", "%2F"), ("/app.js", "%2Fapp.js"), ("/missing", "%2Fmissing")] {
         let answer = browser.open(&format!("{DESK}{path}")).await;
         let place = format!("/__service/auth/login?return_to={back}");
@@ -62,24 +62,24 @@ async fn is_kept_out(browser: &Browser<'_>, why: &str) {
 }
 
 #[tokio::test]
-async fn files_and_records_are_open_from_the_sign_in_to_its_end() {
+async fn files_and_records_are_accessible_only_during_a_session() {
     let (t, mail) = service().await;
     desk(&t).await;
     let bob = Browser::new(&t);
-    is_kept_out(&bob, "not signed in").await;
+    assert_no_access(&bob, "not signed in").await;
     bob.sign_in(&mail, "bob@example.org").await;
-    is_kept_out(&bob, "signed in on the central host alone").await;
+    assert_no_access(&bob, "signed in on the central host alone").await;
     let add = json!({"email": "bob@example.org", "role": "viewer"});
     assert_eq!(t.root().post("/api/workspaces/default/members", &add).await.status, 201);
     bob.enter(DESK).await;
-    is_let_in(&bob, "a member").await;
+    assert_access(&bob, "a member").await;
 
     // Signed out in the app: a copy of the cookie opens nothing.
     let copy = bob.cookie(DESK, COOKIE).unwrap();
     let out = bob.send("POST", &format!("{DESK}/__service/auth/logout"), &[("origin", DESK)], "").await;
     assert_eq!(out.status, 204);
     bob.set_cookie(DESK, COOKIE, &copy);
-    is_kept_out(&bob, "signed out of the app").await;
+    assert_no_access(&bob, "signed out of the app").await;
 
     // The user has consented before.
     let again = async || {
@@ -87,23 +87,23 @@ async fn files_and_records_are_open_from_the_sign_in_to_its_end() {
         assert_eq!(bob.open(&callback).await.status, 303);
     };
     again().await;
-    is_let_in(&bob, "signed in again").await;
+    assert_access(&bob, "signed in again").await;
     assert_eq!(bob.post("/api/auth/logout", &json!({})).await.status, 204);
-    is_kept_out(&bob, "signed out on the central host").await;
+    assert_no_access(&bob, "signed out on the central host").await;
 
     bob.sign_in(&mail, "bob@example.org").await;
     again().await;
-    is_let_in(&bob, "signed in a third time").await;
+    assert_access(&bob, "signed in a third time").await;
     let member = format!("/api/workspaces/default/members/{}", user(&t, "bob@example.org").await);
     assert_eq!(t.root().send("DELETE", &member, &[], "").await.status, 204);
-    is_kept_out(&bob, "removed from the workspace").await;
+    assert_no_access(&bob, "removed from the workspace").await;
     let bearer = format!("Bearer {BOOTSTRAP}");
     let answer = bob.send("GET", &format!("{DESK}/app.js"), &[("authorization", &bearer)], "").await;
-    assert_eq!(answer.refusal(), "401 login_required", "a token opens nothing of an app");
+    assert_eq!(answer.refusal(), "401 login_required", "a token gives no access to an app");
 }
 
 #[tokio::test]
-async fn each_member_has_records_of_their_own_and_owners_see_who_starts_runs() {
+async fn members_have_private_records_and_owners_see_who_started_runs() {
     let (t, mail) = service().await;
     let token = t.root();
     let workflow = t.workflow().graph(graphs::reply("hi")).create().await;

@@ -163,8 +163,8 @@ impl<'a> Browser<'a> {
     /// Signs in on the central host.
     async fn sign_in(&self, mail: &MailServer, email: &str) {
         let before = mail.mails().len();
-        let asked = self.post("/api/auth/email/start", &json!({"email": email})).await;
-        assert_eq!(asked.status, 202, "{}", asked.text());
+        let started = self.post("/api/auth/email/start", &json!({"email": email})).await;
+        assert_eq!(started.status, 202, "{}", started.text());
         let code = mail.mail(before + 1).await.code();
         let answer = self.post("/api/auth/email/verify", &json!({"email": email, "code": code})).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -178,7 +178,7 @@ impl<'a> Browser<'a> {
     }
 
     /// Consents on the page at this URL, and returns the callback's URL.
-    async fn agree(&self, authorize: &str) -> String {
+    async fn consent(&self, authorize: &str) -> String {
         let form = authorize.split_once('?').unwrap().1;
         let headers = [("content-type", "application/x-www-form-urlencoded"), ("origin", CENTRAL)];
         let url = format!("{CENTRAL}/authorize/approve");
@@ -188,7 +188,7 @@ impl<'a> Browser<'a> {
 
     /// Signs in to an app, after the sign-in on the central host.
     async fn enter(&self, origin: &str) {
-        let callback = self.agree(&self.begin(origin).await).await;
+        let callback = self.consent(&self.begin(origin).await).await;
         let answer = self.open(&callback).await;
         assert_eq!(answer.status, 303, "{}", answer.text());
     }
@@ -205,7 +205,7 @@ impl<'a> Browser<'a> {
         self.send("GET", &format!("{origin}/__service/client.d.ts"), &[], "").await
     }
 
-    async fn is_in(&self, origin: &str) -> bool {
+    async fn is_signed_in(&self, origin: &str) -> bool {
         self.session(origin).await["authenticated"] == true
     }
 }
@@ -215,7 +215,7 @@ async fn ada<'a>(t: &'a TestService, mail: &MailServer) -> Browser<'a> {
     let browser = Browser::new(t);
     browser.sign_in(mail, ADA).await;
     browser.enter(NOTES).await;
-    assert!(browser.is_in(NOTES).await);
+    assert!(browser.is_signed_in(NOTES).await);
     browser
 }
 
@@ -257,7 +257,7 @@ fn with(url: &str, name: &str, value: Option<&str>) -> String {
 }
 
 /// The cookie that binds the sign-in of a callback or of an authorization request.
-fn login_of(url: &str) -> String {
+fn login_cookie_name(url: &str) -> String {
     format!("{LOGIN}{}", &super::sha256(parameter(url, "state").as_bytes())[..16])
 }
 

@@ -10,11 +10,11 @@ use super::*;
 const ROTATED: Duration = Duration::from_secs(15 * 60);
 
 #[tokio::test]
-async fn of_fifty_callbacks_at_once_one_opens_a_session() {
+async fn only_one_of_fifty_concurrent_callbacks_opens_a_session() {
     let (t, mail) = service().await;
     let browser = Browser::new(&t);
     browser.sign_in(&mail, ADA).await;
-    let callback = browser.agree(&browser.begin(NOTES).await).await;
+    let callback = browser.consent(&browser.begin(NOTES).await).await;
     let (name, secret) = browser.logins(NOTES).remove(0);
     let cookies = format!("{name}={secret}");
     let answers = join_all((0..50).map(|_| async {
@@ -28,16 +28,18 @@ async fn of_fifty_callbacks_at_once_one_opens_a_session() {
     assert_eq!(answers.iter().filter(|(status, _)| *status == 400).count(), 49);
     assert_eq!(count(&t, "revoked_at IS NULL").await, "1");
     browser.set_cookie(NOTES, COOKIE, &opened[0]);
-    assert!(browser.is_in(NOTES).await, "the other requests did not reach the code");
+    assert!(browser.is_signed_in(NOTES).await, "the other requests did not reach the code");
 }
 
 #[tokio::test]
-async fn tabs_that_sign_in_at_the_same_time_all_return() {
+async fn concurrent_sign_ins_in_several_tabs_all_return() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     browser.forget(NOTES, COOKIE);
     // The tabs send their requests before any response: none sends a cookie from another one.
-    let back = async |begun: String| browser.open(&begun).await.header("location").unwrap().to_owned();
+    let back = async |authorize_url: String| {
+        browser.open(&authorize_url).await.header("location").unwrap().to_owned()
+    };
     let (first, second) = (back(browser.begin(NOTES).await).await, browser.logins(NOTES));
     browser.forget(NOTES, &second[0].0);
     let third = back(browser.begin(NOTES).await).await;
@@ -46,7 +48,7 @@ async fn tabs_that_sign_in_at_the_same_time_all_return() {
         let answer = browser.open(callback).await;
         assert_eq!((answer.status, answer.header("location")), (303, Some("/")));
     }
-    assert!(browser.is_in(NOTES).await);
+    assert!(browser.is_signed_in(NOTES).await);
     assert!(browser.logins(NOTES).is_empty());
     // Many sign-ins at once: the last one is valid.
     let mut last = String::new();
@@ -58,17 +60,17 @@ async fn tabs_that_sign_in_at_the_same_time_all_return() {
     assert_eq!(browser.open(&back(last).await).await.status, 303);
     let out = browser.send("POST", &format!("{NOTES}/__service/auth/logout"), &[("origin", NOTES)], "").await;
     assert_eq!(out.status, 204);
-    assert!(browser.logins(NOTES).is_empty(), "signing out ends what was begun");
+    assert!(browser.logins(NOTES).is_empty(), "signing out ends pending sign-ins");
 }
 
 #[tokio::test]
-async fn twenty_requests_at_once_receive_one_next_cookie_and_all_are_answered() {
+async fn concurrent_requests_receive_one_rotated_cookie() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     let first = browser.cookie(NOTES, COOKIE).unwrap();
     t.advance(ROTATED - Duration::from_secs(1));
-    assert!(browser.is_in(NOTES).await);
-    assert_eq!(browser.cookie(NOTES, COOKIE).as_ref(), Some(&first), "a second before");
+    assert!(browser.is_signed_in(NOTES).await);
+    assert_eq!(browser.cookie(NOTES, COOKIE).as_ref(), Some(&first), "a second before the rotation");
     t.advance(Duration::from_secs(1));
     let url = format!("{NOTES}/__service/auth/session");
     let cookies = format!("{COOKIE}={first}");
@@ -80,16 +82,16 @@ async fn twenty_requests_at_once_receive_one_next_cookie_and_all_are_answered() 
     .await;
     assert!(answers.iter().all(|(signed_in, _)| *signed_in));
     let next: Vec<_> = answers.iter().filter_map(|(_, cookie)| cookie.clone()).collect();
-    assert_eq!(next.len(), 1, "one brings the next cookie");
+    assert_eq!(next.len(), 1, "one response sets the next cookie");
     assert_ne!(next[0], first);
     // The previous cookie stays valid a little longer, and is not rotated again.
     t.advance(Duration::from_secs(29));
-    assert!(browser.is_in(NOTES).await);
+    assert!(browser.is_signed_in(NOTES).await);
     assert_eq!(browser.cookie(NOTES, COOKIE).as_ref(), Some(&first));
     t.advance(Duration::from_secs(1));
-    assert!(!browser.is_in(NOTES).await, "thirty seconds");
+    assert!(!browser.is_signed_in(NOTES).await, "the previous cookie expires after thirty seconds");
     browser.set_cookie(NOTES, COOKIE, &next[0]);
-    assert!(browser.is_in(NOTES).await);
+    assert!(browser.is_signed_in(NOTES).await);
     // Neither signing out nor a new sign-in sets a cookie that is due for rotation.
     t.advance(ROTATED);
     let out = browser.send("POST", &format!("{NOTES}/__service/auth/logout"), &[("origin", NOTES)], "").await;
@@ -102,14 +104,14 @@ async fn the_previous_cookie_signs_out_too() {
     let browser = ada(&t, &mail).await;
     let first = browser.cookie(NOTES, COOKIE).unwrap();
     t.advance(ROTATED);
-    assert!(browser.is_in(NOTES).await);
+    assert!(browser.is_signed_in(NOTES).await);
     let next = browser.cookie(NOTES, COOKIE).unwrap();
     assert_ne!(next, first);
     browser.set_cookie(NOTES, COOKIE, &first);
     let out = browser.send("POST", &format!("{NOTES}/__service/auth/logout"), &[("origin", NOTES)], "").await;
     assert_eq!(out.status, 204);
     browser.set_cookie(NOTES, COOKIE, &next);
-    assert!(!browser.is_in(NOTES).await);
+    assert!(!browser.is_signed_in(NOTES).await);
 }
 
 #[tokio::test]
@@ -133,10 +135,10 @@ async fn a_sign_in_continues_on_another_instance() {
     let there = Browser { jar: Arc::clone(&here.jar), ..there };
     here.sign_in(&mail, ADA).await;
     let authorize = there.begin(NOTES).await;
-    let callback = there.agree(&authorize).await;
+    let callback = there.consent(&authorize).await;
     assert_eq!(here.open(&callback).await.status, 303);
-    assert!(there.is_in(NOTES).await && here.is_in(NOTES).await);
+    assert!(there.is_signed_in(NOTES).await && here.is_signed_in(NOTES).await);
     let out = there.send("POST", &format!("{NOTES}/__service/auth/logout"), &[("origin", NOTES)], "").await;
     assert_eq!(out.status, 204);
-    assert!(!here.is_in(NOTES).await);
+    assert!(!here.is_signed_in(NOTES).await);
 }

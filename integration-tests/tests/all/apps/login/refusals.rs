@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-fn is_failure(answer: &Answer, why: &str) {
+fn assert_failure(answer: &Answer, why: &str) {
     assert_eq!(answer.status, 400, "{why}");
     let text = answer.text();
     assert!(text.contains("login_failed") && text.contains("/__service/auth/login"), "{why}: {text}");
@@ -18,7 +18,7 @@ fn is_failure(answer: &Answer, why: &str) {
 }
 
 #[tokio::test]
-async fn anything_wrong_in_a_request_for_a_code_is_a_page() {
+async fn invalid_authorization_requests_show_an_error_page() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     let good = browser.begin(NOTES).await;
@@ -51,25 +51,25 @@ async fn anything_wrong_in_a_request_for_a_code_is_a_page() {
     ] {
         bad.push((format!("{name}={value}"), with(&good, name, Some(value))));
     }
-    for (what, url) in bad {
+    for (description, url) in bad {
         let page = browser.open(&url).await;
-        assert_eq!((page.status, page.header("location")), (400, None), "{what}");
+        assert_eq!((page.status, page.header("location")), (400, None), "{description}");
         let text = page.text();
         assert!(
             text.contains("bad_request") && !text.contains("evil.example") && !text.contains(&challenge),
-            "{what}: {text}"
+            "{description}: {text}"
         );
         // The form has the same checks.
         let headers = [("content-type", "application/x-www-form-urlencoded"), ("origin", CENTRAL)];
         let form = url.split_once('?').unwrap().1;
         let answer = browser.send("POST", &format!("{CENTRAL}/authorize/approve"), &headers, form).await;
-        assert_eq!((answer.status, answer.header("location")), (400, None), "approve {what}");
+        assert_eq!((answer.status, answer.header("location")), (400, None), "approve {description}");
     }
     assert_eq!(t.scalar("SELECT count(*) FROM app_codes").await, "2");
 }
 
 #[tokio::test]
-async fn a_user_of_another_workspace_is_refused_and_no_consent_helps() {
+async fn users_of_another_workspace_are_rejected_despite_consent() {
     let (t, mail) = service().await;
     let eve = Browser::new(&t);
     eve.sign_in(&mail, "eve@example.org").await;
@@ -88,7 +88,7 @@ async fn a_user_of_another_workspace_is_refused_and_no_consent_helps() {
 }
 
 #[tokio::test]
-async fn pages_of_other_origins_do_not_agree_for_a_user() {
+async fn pages_of_other_origins_cannot_consent_for_a_user() {
     let (t, mail) = service().await;
     let browser = Browser::new(&t);
     browser.sign_in(&mail, ADA).await;
@@ -128,7 +128,7 @@ async fn pages_of_other_origins_do_not_agree_for_a_user() {
 }
 
 #[tokio::test]
-async fn a_callback_is_good_for_the_browser_that_began_it_and_once() {
+async fn a_callback_is_valid_once_in_the_browser_that_began_it() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     let fresh = async || {
@@ -138,18 +138,18 @@ async fn a_callback_is_good_for_the_browser_that_began_it_and_once() {
     // Login CSRF: an attacker's state and code in another browser, with or without that browser's own sign-in.
     let callback = fresh().await;
     let victim = Browser::new(&t);
-    is_failure(&victim.open(&callback).await, "another browser");
+    assert_failure(&victim.open(&callback).await, "another browser");
     victim.begin(NOTES).await;
-    is_failure(&victim.open(&callback).await, "another browser with a sign-in of its own");
+    assert_failure(&victim.open(&callback).await, "another browser with a sign-in of its own");
     // A mix of two sign-ins.
     let (one, two) = (fresh().await, fresh().await);
     let mixed = with(&one, "code", Some(&parameter(&two, "code")));
-    is_failure(&browser.open(&mixed).await, "the code of another sign-in: its verifier is another one");
-    is_failure(&browser.open(&one).await, "the state is used up");
+    assert_failure(&browser.open(&mixed).await, "the code of another sign-in: its verifier is another one");
+    assert_failure(&browser.open(&one).await, "the state is used up");
     assert_eq!(browser.open(&two).await.status, 303);
-    assert!(browser.is_in(NOTES).await);
+    assert!(browser.is_signed_in(NOTES).await);
 
-    for (what, change) in [
+    for (description, change) in [
         ("no state", ("state", None)),
         ("no code", ("code", None)),
         ("no issuer", ("iss", None)),
@@ -159,20 +159,23 @@ async fn a_callback_is_good_for_the_browser_that_began_it_and_once() {
         ("another code", ("code", Some("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"))),
         ("an empty code", ("code", Some(""))),
     ] {
-        is_failure(&browser.open(&with(&fresh().await, change.0, change.1)).await, what);
+        assert_failure(&browser.open(&with(&fresh().await, change.0, change.1)).await, description);
     }
     let callback = fresh().await;
-    is_failure(&browser.open(&format!("{callback}&code=x")).await, "a code twice");
-    assert_eq!(browser.open(&callback).await.status, 303, "nothing was used up");
+    assert_failure(&browser.open(&format!("{callback}&code=x")).await, "a code twice");
+    assert_eq!(browser.open(&callback).await.status, 303, "the callback was not consumed");
 
     // Two cookies with the same name count as none.
     let callback = fresh().await;
-    let login = login_of(&callback);
+    let login = login_cookie_name(&callback);
     let binding = browser.cookie(NOTES, &login).unwrap();
     let planted = format!("{login}=planted; {login}={binding}");
-    is_failure(&Browser::new(&t).send("GET", &callback, &[("cookie", &planted)], "").await, "two cookies");
+    assert_failure(
+        &Browser::new(&t).send("GET", &callback, &[("cookie", &planted)], "").await,
+        "two cookies",
+    );
     let planted = format!("{LATEST}=planted; {LATEST}={binding}");
-    is_failure(
+    assert_failure(
         &Browser::new(&t).send("GET", &callback, &[("cookie", &planted)], "").await,
         "two of the latest",
     );
@@ -182,7 +185,7 @@ async fn a_callback_is_good_for_the_browser_that_began_it_and_once() {
 }
 
 #[tokio::test]
-async fn a_callback_that_is_opened_again_ends_its_session() {
+async fn a_replayed_callback_ends_its_session() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     let back = async || {
@@ -192,11 +195,11 @@ async fn a_callback_that_is_opened_again_ends_its_session() {
     // The same browser, after its sign-in cookie was removed.
     let callback = back().await;
     assert_eq!(browser.open(&callback).await.status, 303);
-    assert!(browser.is_in(NOTES).await);
-    is_failure(&browser.open(&callback).await, "opened again");
-    assert!(!browser.is_in(NOTES).await, "a reload");
+    assert!(browser.is_signed_in(NOTES).await);
+    assert_failure(&browser.open(&callback).await, "opened again");
+    assert!(!browser.is_signed_in(NOTES).await, "a reload ends the session");
     assert_eq!(count(&t, "revoked_reason = 'code_replayed'").await, "1");
-    is_failure(&browser.open(&callback).await, "a third time");
+    assert_failure(&browser.open(&callback).await, "a third time");
 
     // Another browser, without and with its own sign-in.
     for begins in [false, true] {
@@ -208,59 +211,59 @@ async fn a_callback_that_is_opened_again_ends_its_session() {
         }
         // A caller who knows the state but not the code ends nothing.
         let guess = with(&callback, "code", Some("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"));
-        is_failure(&other.open(&guess).await, "a guess");
-        is_failure(&other.open(&with(&callback, "code", None)).await, "no code");
-        assert!(browser.is_in(NOTES).await);
-        let elsewhere = callback.replace(NOTES, OTHER);
-        is_failure(&other.open(&elsewhere).await, "another app");
-        assert!(browser.is_in(NOTES).await, "another app has no session of this code");
-        is_failure(&other.open(&callback).await, "another browser");
-        assert!(!browser.is_in(NOTES).await);
+        assert_failure(&other.open(&guess).await, "a guess");
+        assert_failure(&other.open(&with(&callback, "code", None)).await, "no code");
+        assert!(browser.is_signed_in(NOTES).await);
+        let at_other_app = callback.replace(NOTES, OTHER);
+        assert_failure(&other.open(&at_other_app).await, "another app");
+        assert!(browser.is_signed_in(NOTES).await, "another app cannot end the session");
+        assert_failure(&other.open(&callback).await, "another browser");
+        assert!(!browser.is_signed_in(NOTES).await);
     }
 
     // A browser that still has the cookie has sent several requests at once; later it repeats one.
     let callback = back().await;
-    let name = login_of(&callback);
+    let name = login_cookie_name(&callback);
     let secret = browser.cookie(NOTES, &name).unwrap();
     assert_eq!(browser.open(&callback).await.status, 303);
     browser.set_cookie(NOTES, &name, &secret);
     t.advance(Duration::from_millis(1_999));
-    is_failure(&browser.open(&callback).await, "at the same moment");
-    assert!(browser.is_in(NOTES).await);
+    assert_failure(&browser.open(&callback).await, "at the same moment");
+    assert!(browser.is_signed_in(NOTES).await);
     t.advance(Duration::from_millis(1));
-    is_failure(&browser.open(&callback).await, "later");
-    assert!(!browser.is_in(NOTES).await);
+    assert_failure(&browser.open(&callback).await, "later");
+    assert!(!browser.is_signed_in(NOTES).await);
 
     // The code of an ended session, with a valid state of the same browser.
     let (first, second) = (back().await, back().await);
     assert_eq!(browser.open(&first).await.status, 303);
-    is_failure(
+    assert_failure(
         &browser.open(&with(&second, "code", Some(&parameter(&first, "code")))).await,
         "in another sign-in",
     );
-    assert!(!browser.is_in(NOTES).await);
+    assert!(!browser.is_signed_in(NOTES).await);
 }
 
 #[tokio::test]
-async fn a_code_is_of_one_app() {
+async fn a_code_is_valid_for_one_app() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     browser.enter(OTHER).await;
     let of_other = browser.open(&browser.begin(OTHER).await).await;
     let code = parameter(of_other.header("location").unwrap(), "code");
-    let own = browser.open(&browser.begin(NOTES).await).await;
-    let callback = with(own.header("location").unwrap(), "code", Some(&code));
-    is_failure(&browser.open(&callback).await, "the code of another app");
+    let genuine = browser.open(&browser.begin(NOTES).await).await;
+    let callback = with(genuine.header("location").unwrap(), "code", Some(&code));
+    assert_failure(&browser.open(&callback).await, "the code of another app");
     // Another app's state, at this app.
     let there = browser.open(&browser.begin(OTHER).await).await.header("location").unwrap().to_owned();
-    let login = login_of(&there);
+    let login = login_cookie_name(&there);
     browser.set_cookie(NOTES, &login, &browser.cookie(OTHER, &login).unwrap());
-    is_failure(&browser.open(&there.replace(OTHER, NOTES)).await, "the state of another app");
+    assert_failure(&browser.open(&there.replace(OTHER, NOTES)).await, "the state of another app");
     assert_eq!(browser.open(&there).await.status, 303);
 }
 
 #[tokio::test]
-async fn states_and_codes_end() {
+async fn states_and_codes_expire() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     let back = async || {
@@ -269,18 +272,18 @@ async fn states_and_codes_end() {
     };
     let callback = back().await;
     t.advance(Duration::from_secs(59));
-    assert_eq!(browser.open(&callback).await.status, 303, "a second before its end");
+    assert_eq!(browser.open(&callback).await.status, 303, "a second before the expiry");
     let callback = back().await;
     t.advance(Duration::from_secs(60));
-    is_failure(&browser.open(&callback).await, "a code of a minute");
+    assert_failure(&browser.open(&callback).await, "a code of a minute");
     let authorize = browser.begin(NOTES).await;
     t.advance(Duration::from_secs(600));
     let callback = browser.open(&authorize).await.header("location").unwrap().to_owned();
-    is_failure(&browser.open(&callback).await, "a state of ten minutes");
+    assert_failure(&browser.open(&callback).await, "a state of ten minutes");
 }
 
 #[tokio::test]
-async fn a_client_begins_and_a_user_receives_so_many() {
+async fn sign_ins_per_client_and_codes_per_user_are_limited() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     let authorize = browser.begin(NOTES).await;
@@ -303,12 +306,12 @@ async fn a_client_begins_and_a_user_receives_so_many() {
 }
 
 #[tokio::test]
-async fn a_page_begins_no_sign_in_without_leaving() {
+async fn only_navigations_begin_a_sign_in() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     let url = format!("{NOTES}/__service/auth/login");
-    let begun = async || t.scalar("SELECT count(*) FROM app_sign_ins").await;
-    let before = begun().await;
+    let sign_in_count = async || t.scalar("SELECT count(*) FROM app_sign_ins").await;
+    let before = sign_in_count().await;
     for (site, mode, dest) in [
         ("same-origin", "cors", "empty"),
         ("same-site", "no-cors", "image"),
@@ -321,5 +324,5 @@ async fn a_page_begins_no_sign_in_without_leaving() {
         assert_eq!(refused.refusal(), "403 origin_mismatch", "{site} {mode} {dest}");
         assert_eq!(refused.header("set-cookie"), None);
     }
-    assert_eq!(begun().await, before);
+    assert_eq!(sign_in_count().await, before);
 }

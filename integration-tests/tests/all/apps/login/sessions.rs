@@ -14,13 +14,13 @@ async fn log_out(browser: &Browser<'_>, headers: &[(&str, &str)]) -> Answer {
 }
 
 #[tokio::test]
-async fn a_session_ends_an_hour_after_the_last_request_and_after_half_a_day() {
+async fn a_session_ends_after_an_hour_of_inactivity_or_twelve_hours() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     t.advance(60 * MINUTE - Duration::from_secs(1));
-    assert!(browser.is_in(NOTES).await, "a second before the hour");
+    assert!(browser.is_signed_in(NOTES).await, "a second before the hour");
     t.advance(60 * MINUTE);
-    assert!(!browser.is_in(NOTES).await);
+    assert!(!browser.is_signed_in(NOTES).await);
 
     // Activity in the app only: the central host's hour does not matter for it.
     browser.sign_in(&mail, ADA).await;
@@ -33,36 +33,36 @@ async fn a_session_ends_an_hour_after_the_last_request_and_after_half_a_day() {
     );
     for _ in 0..14 {
         t.advance(50 * MINUTE);
-        assert!(browser.is_in(NOTES).await);
+        assert!(browser.is_signed_in(NOTES).await);
     }
     t.advance(20 * MINUTE - Duration::from_secs(1));
-    assert!(browser.is_in(NOTES).await, "a second before the half day");
+    assert!(browser.is_signed_in(NOTES).await, "a second before the half day");
     t.advance(Duration::from_secs(1));
-    assert!(!browser.is_in(NOTES).await);
+    assert!(!browser.is_signed_in(NOTES).await);
 }
 
 #[tokio::test]
-async fn a_session_ends_with_the_sign_in_on_the_central_host() {
+async fn a_session_ends_with_its_session_on_the_central_host() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     let out = browser.post("/api/auth/logout", &json!({})).await;
     assert_eq!(out.status, 204);
-    assert!(!browser.is_in(NOTES).await, "signed out");
+    assert!(!browser.is_signed_in(NOTES).await, "signed out");
 
-    let browser = ada_again(&t, &mail).await;
+    let browser = ada_signed_in_again(&t, &mail).await;
     t.execute(
         "UPDATE sign_in_sessions SET revoked_at = now(), revoked_reason = 'x' WHERE revoked_at IS NULL",
     )
     .await;
-    assert!(!browser.is_in(NOTES).await, "revoked");
+    assert!(!browser.is_signed_in(NOTES).await, "revoked");
     t.execute("UPDATE sign_in_sessions SET revoked_at = NULL").await;
-    assert!(browser.is_in(NOTES).await);
+    assert!(browser.is_signed_in(NOTES).await);
     t.execute("UPDATE users SET email = NULL").await;
-    assert!(!browser.is_in(NOTES).await, "erased");
+    assert!(!browser.is_signed_in(NOTES).await, "erased");
 }
 
 /// The member, who has consented before.
-async fn ada_again<'a>(t: &'a TestService, mail: &MailServer) -> Browser<'a> {
+async fn ada_signed_in_again<'a>(t: &'a TestService, mail: &MailServer) -> Browser<'a> {
     let browser = Browser::new(t);
     browser.sign_in(mail, ADA).await;
     let callback = location(NOTES, &browser.open(&browser.begin(NOTES).await).await).unwrap();
@@ -71,7 +71,7 @@ async fn ada_again<'a>(t: &'a TestService, mail: &MailServer) -> Browser<'a> {
 }
 
 #[tokio::test]
-async fn a_removed_member_is_out_with_the_next_request_and_does_not_come_back_by_an_invitation() {
+async fn a_removed_member_loses_access_at_once_and_must_consent_after_an_invitation() {
     let (t, mail) = service().await;
     ada(&t, &mail).await;
     let bob = Browser::new(&t);
@@ -79,21 +79,21 @@ async fn a_removed_member_is_out_with_the_next_request_and_does_not_come_back_by
     let add = json!({"email": "bob@example.org", "role": "viewer"});
     assert_eq!(t.root().post("/api/workspaces/default/members", &add).await.status, 201);
     bob.enter(NOTES).await;
-    assert!(bob.is_in(NOTES).await);
+    assert!(bob.is_signed_in(NOTES).await);
     let waiting = location(NOTES, &bob.open(&bob.begin(NOTES).await).await).unwrap();
     let member = format!("/api/workspaces/default/members/{}", user(&t, "bob@example.org").await);
     assert_eq!(t.root().send("DELETE", &member, &[], "").await.status, 204);
-    assert_eq!(bob.types(NOTES).await.refusal(), "401 login_required", "with the next request");
-    assert!(!bob.is_in(NOTES).await);
+    assert_eq!(bob.types(NOTES).await.refusal(), "401 login_required", "the next request is rejected");
+    assert!(!bob.is_signed_in(NOTES).await);
     assert_eq!(bob.open(&waiting).await.status, 400, "a code that was issued before");
     assert_eq!(bob.open(&bob.begin(NOTES).await).await.status, 403);
     assert_eq!(t.root().post("/api/workspaces/default/members", &add).await.status, 201);
-    assert!(!bob.is_in(NOTES).await, "the session has ended");
-    assert_eq!(bob.open(&bob.begin(NOTES).await).await.status, 200, "and asks again");
+    assert!(!bob.is_signed_in(NOTES).await, "the session has ended");
+    assert_eq!(bob.open(&bob.begin(NOTES).await).await.status, 200, "the consent is requested again");
 }
 
 #[tokio::test]
-async fn signing_out_ends_the_session_of_this_app_and_clears_the_browser() {
+async fn signing_out_ends_the_apps_session_and_clears_the_browser() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     browser.enter(OTHER).await;
@@ -114,16 +114,16 @@ async fn signing_out_ends_the_session_of_this_app_and_clears_the_browser() {
     }
     let form = [("origin", NOTES), ("content-type", "text/plain")];
     assert_eq!(log_out(&browser, &form).await.refusal(), "415 unsupported_media_type");
-    assert!(browser.is_in(NOTES).await);
+    assert!(browser.is_signed_in(NOTES).await);
 
     let out = log_out(&browser, &[("origin", NOTES)]).await;
     assert_eq!((out.status, out.header("clear-site-data")), (204, Some(r#""cookies", "storage""#)));
     assert_eq!(browser.cookie(NOTES, COOKIE), None);
     browser.set_cookie(NOTES, COOKIE, &stolen);
-    assert!(!browser.is_in(NOTES).await, "a copy of the cookie is worth nothing");
-    assert!(browser.is_in(OTHER).await, "another app has a session of its own");
+    assert!(!browser.is_signed_in(NOTES).await, "a copy of the cookie is invalid");
+    assert!(browser.is_signed_in(OTHER).await, "the session of another app continues");
     let again = log_out(&browser, &[("sec-fetch-site", "same-origin")]).await;
-    assert_eq!(again.status, 204, "twice is once");
+    assert_eq!(again.status, 204, "a repeated sign-out succeeds");
     // An app cannot sign its visitors out of sibling apps.
     let stranger = log_out(&browser, &[("origin", NOTES)]).await;
     assert_eq!((stranger.status, stranger.header("clear-site-data")), (204, None));
@@ -131,12 +131,12 @@ async fn signing_out_ends_the_session_of_this_app_and_clears_the_browser() {
     assert_eq!(
         browser.open(&format!("{CENTRAL}/api/auth/me")).await.status,
         200,
-        "the central host is another one"
+        "the session on the central host continues"
     );
 }
 
 #[tokio::test]
-async fn a_session_is_of_one_app_and_fixation_leads_nowhere() {
+async fn a_session_is_valid_for_one_app_and_cannot_be_fixed() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     let cookie = browser.cookie(NOTES, COOKIE).unwrap();
@@ -147,7 +147,7 @@ async fn a_session_is_of_one_app_and_fixation_leads_nowhere() {
     };
     assert!(asks(NOTES, format!("{COOKIE}={cookie}")).await);
     assert!(!asks(OTHER, format!("{COOKIE}={cookie}")).await, "another app");
-    assert!(!asks(NOTES, format!("{COOKIE}={cookie}; {COOKIE}={cookie}")).await, "two cookies are none");
+    assert!(!asks(NOTES, format!("{COOKIE}={cookie}; {COOKIE}={cookie}")).await, "two cookies count as none");
     assert!(!asks(NOTES, format!("{COOKIE}=planted; {COOKIE}={cookie}")).await);
     assert!(!asks(NOTES, format!("{COOKIE}={cookie}x")).await);
 
@@ -159,7 +159,7 @@ async fn a_session_is_of_one_app_and_fixation_leads_nowhere() {
     assert_eq!(planted.open(&callback).await.status, 303);
     assert_ne!(planted.cookie(NOTES, COOKIE).unwrap(), cookie);
     assert!(!asks(NOTES, format!("{COOKIE}={cookie}")).await);
-    assert!(planted.is_in(NOTES).await);
+    assert!(planted.is_signed_in(NOTES).await);
     let made_up = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
     planted.set_cookie(NOTES, COOKIE, made_up);
     let callback = location(NOTES, &planted.open(&planted.begin(NOTES).await).await).unwrap();
@@ -168,7 +168,7 @@ async fn a_session_is_of_one_app_and_fixation_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn each_credential_opens_its_own_host_alone() {
+async fn each_credential_is_valid_on_its_own_host_only() {
     let key = "chat-key-0123456789abcdef0123456789abcdef";
     let (t, mail) = service_with(&[("CHAT_TOKEN_SIGNING_KEY", key)]).await;
     let workflow = t.workflow().echo().published().create().await;
@@ -210,28 +210,28 @@ async fn each_credential_opens_its_own_host_alone() {
         let list = format!("{CENTRAL}/api/workflows");
         assert_eq!(Browser::new(&t).send("GET", &list, &[(name, &value)], "").await.status, 401, "{name}");
     }
-    let said = chat::create(&workflow, "hi").to_string();
+    let body = chat::create(&workflow, "hi").to_string();
     let headers = [("content-type", "application/json"), ("authorization", &*format!("Bearer {app}"))];
-    let answer = Browser::new(&t).send("POST", &format!("{CENTRAL}/api/chat"), &headers, &said).await;
+    let answer = Browser::new(&t).send("POST", &format!("{CENTRAL}/api/chat"), &headers, &body).await;
     assert_eq!(answer.status, 401);
 }
 
 #[tokio::test]
-async fn the_clock_may_leap() {
+async fn sessions_survive_clock_jumps() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
     let callback = location(NOTES, &browser.open(&browser.begin(NOTES).await).await).unwrap();
     t.clock().leap(chrono::TimeDelta::seconds(-5));
-    assert!(browser.is_in(NOTES).await, "back by five seconds");
+    assert!(browser.is_signed_in(NOTES).await, "back by five seconds");
     assert_eq!(browser.open(&callback).await.status, 303);
     t.clock().leap(chrono::TimeDelta::days(1));
-    assert!(!browser.is_in(NOTES).await, "ahead by a day");
+    assert!(!browser.is_signed_in(NOTES).await, "ahead by a day");
     t.clock().leap(chrono::TimeDelta::days(-1));
-    assert!(browser.is_in(NOTES).await, "and set right: nothing was deleted");
+    assert!(browser.is_signed_in(NOTES).await, "after the correction nothing was deleted");
 }
 
 #[tokio::test]
-async fn what_is_over_is_forgotten() {
+async fn expired_rows_are_deleted_after_their_retention() {
     let (mut t, mail) = service().await;
     ada(&t, &mail).await;
     let rows =

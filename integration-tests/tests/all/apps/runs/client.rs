@@ -64,7 +64,7 @@ console.log('done');
 #[tokio::test]
 async fn the_client_module_runs_workflows() {
     if let Ok(line) = std::env::var("CALLBOARD_MISSING_NODE") {
-        panic!("Node is not here; this gets it: {line}");
+        panic!("Node is not installed; install it with: {line}");
     }
     let t = TestService::start().await;
     let schema = json!({"properties": {"text": {"type": "string"}}});

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Published, answers, cookie, frozen};
 
 #[tokio::test]
-async fn the_configuration_shows_what_pages_need_and_nothing_of_the_workflow() {
+async fn the_configuration_contains_page_settings_without_workflow_details() {
     let t = TestService::start().await;
     let schema = json!({"type": "object", "required": ["text"]});
     let open = frozen(&t, answers(), json!({"input_schema": schema})).await;
@@ -33,23 +33,23 @@ async fn the_configuration_shows_what_pages_need_and_nothing_of_the_workflow() {
 }
 
 #[tokio::test]
-async fn a_visitor_keeps_the_cookie_that_the_configuration_has_set() {
+async fn visitors_keep_the_cookie_set_with_the_configuration() {
     let t = TestService::start().await;
     let app = Published::new(&t, "notes", &[]).await;
     let answer = app.get("/__service/config").await;
     let set = answer.header("set-cookie").unwrap();
     assert!(set.starts_with("__Host-svc_anon="), "{set}");
     for part in ["HttpOnly", "Secure", "SameSite=Lax", "Path=/", "Max-Age=34560000"] {
-        assert!(set.split("; ").any(|given| given == part), "{part}: {set}");
+        assert!(set.split("; ").any(|attribute| attribute == part), "{part}: {set}");
     }
-    let known = cookie(&answer).unwrap();
-    let again = app.send("GET", "/__service/config", &[("cookie", &known)], "").await;
+    let issued = cookie(&answer).unwrap();
+    let again = app.send("GET", "/__service/config", &[("cookie", &issued)], "").await;
     assert_eq!(again.header("set-cookie"), None);
     let other = Published::new(&t, "other", &[]).await;
-    let twice = format!("{known}; {known}");
-    let forged = format!("{}A", &known[..known.len() - 1]);
+    let twice = format!("{issued}; {issued}");
+    let forged = format!("{}A", &issued[..issued.len() - 1]);
     for (app, bad) in [
-        (&other, known.as_str()),
+        (&other, issued.as_str()),
         (&app, twice.as_str()),
         (&app, forged.as_str()),
         (&app, "__Host-svc_anon="),
@@ -60,7 +60,7 @@ async fn a_visitor_keeps_the_cookie_that_the_configuration_has_set() {
 }
 
 #[tokio::test]
-async fn an_app_for_members_shows_strangers_the_client_script_alone() {
+async fn a_members_only_app_serves_strangers_only_the_client_script() {
     let t = TestService::start().await;
     let app = Published::new(&t, "notes", &[]).await;
     let script = app.get("/__service/client.js").await;
@@ -71,7 +71,7 @@ async fn an_app_for_members_shows_strangers_the_client_script_alone() {
     assert!(types.status == 200 && types.text().contains("export declare function start("));
     t.execute("UPDATE apps SET access = 'members'").await;
     let refused = async || app.get("/__service/config").await.refusal() == "401 login_required";
-    integration_tests::until("the access has changed", refused).await;
+    integration_tests::until("the access change to take effect", refused).await;
     assert_eq!(app.get("/__service/client.js").await.status, 200);
     assert_eq!(app.get("/__service/runs/run_x").await.refusal(), "401 login_required");
 }

@@ -13,7 +13,12 @@ fn wait(answer: &Answer) -> u64 {
 }
 
 /// Starts with new keys until one is rejected; returns the number of accepted starts.
-async fn starts(app: &Published<'_>, binding: &str, prefix: &str, most: usize) -> (usize, Answer) {
+async fn start_until_rejected(
+    app: &Published<'_>,
+    binding: &str,
+    prefix: &str,
+    most: usize,
+) -> (usize, Answer) {
     for n in 0..most {
         let answer = app.start(binding, &format!("{prefix}{n}"), &json!({"text": "a"})).await;
         if answer.status != 202 {
@@ -21,15 +26,15 @@ async fn starts(app: &Published<'_>, binding: &str, prefix: &str, most: usize) -
         }
         app.ended(answer.value()["handle"].as_str().unwrap()).await;
     }
-    panic!("nothing was refused");
+    panic!("no start was rejected");
 }
 
 #[tokio::test]
-async fn a_client_starts_ten_runs_at_once_and_then_one_each_six_seconds() {
+async fn a_client_starts_ten_runs_at_once_then_one_every_six_seconds() {
     let t = TestService::with_manual_clock().await;
     let binding = frozen(&t, answers(), json!({})).await;
     let app = Published::new(&t, "notes", &[("form", binding.clone()), ("more", binding.clone())]).await;
-    let (done, refused) = starts(&app, "form", "a", 20).await;
+    let (done, refused) = start_until_rejected(&app, "form", "a", 20).await;
     assert_eq!((done, wait(&refused)), (10, 6));
     // The limit applies to all bindings of one app together, separately for each app.
     assert_eq!(wait(&app.start("more", "x", &json!({})).await), 6);
@@ -45,19 +50,19 @@ async fn a_client_starts_ten_runs_at_once_and_then_one_each_six_seconds() {
 }
 
 #[tokio::test]
-async fn the_lower_rate_of_a_binding_counts() {
+async fn the_lower_rate_of_a_binding_applies() {
     let t = TestService::with_manual_clock().await;
     let slow = frozen(&t, answers(), json!({"limits": {"per_visitor_per_minute": 2}})).await;
     let quick = frozen(&t, answers(), json!({"limits": {"per_visitor_per_minute": 1000}})).await;
     let app = Published::new(&t, "notes", &[("slow", slow), ("quick", quick)]).await;
-    let (done, refused) = starts(&app, "slow", "a", 20).await;
+    let (done, refused) = start_until_rejected(&app, "slow", "a", 20).await;
     assert_eq!((done, wait(&refused)), (2, 30));
-    let (done, refused) = starts(&app, "quick", "b", 20).await;
-    assert_eq!((done, wait(&refused)), (8, 6), "the refused start is not counted");
+    let (done, refused) = start_until_rejected(&app, "quick", "b", 20).await;
+    assert_eq!((done, wait(&refused)), (8, 6), "the rejected start is not counted");
 }
 
 #[tokio::test]
-async fn a_client_has_two_unfinished_runs() {
+async fn a_client_has_at_most_two_unfinished_runs() {
     let t = TestService::start().await;
     let binding = frozen(&t, slow(30.0), json!({})).await;
     let app = Published::new(&t, "notes", &[("form", binding)]).await;
@@ -65,7 +70,7 @@ async fn a_client_has_two_unfinished_runs() {
     let keys: Vec<String> = (0..8).map(|n| format!("k{n}")).collect();
     let all = futures_util::future::join_all(keys.iter().map(|key| app.start("form", key, &input))).await;
     let (good, refused): (Vec<_>, Vec<_>) = all.iter().partition(|answer| answer.status == 202);
-    assert_eq!(good.len(), 2, "exactly, also at the same moment");
+    assert_eq!(good.len(), 2, "exactly two, even for concurrent starts");
     assert!(refused.iter().all(|answer| wait(answer) == 1));
     assert_eq!(app.count().await, "2");
     let run = t.scalar("SELECT run_id FROM app_runs LIMIT 1").await;
@@ -80,7 +85,7 @@ async fn a_client_has_two_unfinished_runs() {
 }
 
 #[tokio::test]
-async fn a_binding_has_so_many_unfinished_runs_of_all_visitors() {
+async fn unfinished_runs_of_a_binding_are_limited_across_visitors() {
     let t = TestService::builder().set("SERVICE_APPS_ANONYMOUS_CONCURRENT", "0").start().await;
     let narrow = frozen(&t, slow(30.0), json!({"limits": {"max_concurrent": 1}})).await;
     let wide = frozen(&t, answers(), json!({})).await;
@@ -98,7 +103,7 @@ async fn a_binding_has_so_many_unfinished_runs_of_all_visitors() {
 }
 
 #[tokio::test]
-async fn a_day_has_a_number_of_starts_for_a_client_and_for_an_app() {
+async fn daily_starts_are_limited_per_client_and_per_app() {
     let t = TestService::builder()
         .manual_clock()
         .set("SERVICE_APPS_ANONYMOUS_RUNS_PER_DAY", "3")
@@ -132,16 +137,15 @@ async fn a_day_has_a_number_of_starts_for_a_client_and_for_an_app() {
     assert_eq!(networks, "192.0.2.1 2001:db8::");
     wait(&start("2001:db8::2", "x").await);
     t.advance(Duration::from_secs(86_400));
-    until("the copy of the app is read again", async || start("192.0.2.1", "tomorrow").await.status == 202)
-        .await;
+    until("the app copy to be refreshed", async || start("192.0.2.1", "tomorrow").await.status == 202).await;
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_does_not_shut_a_client_out() {
+async fn setting_the_clock_back_does_not_lock_a_client_out() {
     let t = TestService::with_manual_clock().await;
     let binding = frozen(&t, answers(), json!({})).await;
     let app = Published::new(&t, "notes", &[("form", binding)]).await;
-    starts(&app, "form", "a", 20).await;
+    start_until_rejected(&app, "form", "a", 20).await;
     t.execute("UPDATE app_limits SET used_until = used_until + interval '1 year'").await;
     assert_eq!(app.start("form", "b", &json!({})).await.status, 202);
 }

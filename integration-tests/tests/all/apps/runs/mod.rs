@@ -73,13 +73,13 @@ impl<'a> Published<'a> {
         let made = app(t, alias).await;
         let id = made["id"].as_str().unwrap().to_owned();
         t.execute(&format!("UPDATE apps SET access = 'public' WHERE id = '{id}'")).await;
-        let app = Self::known(t, alias, id);
+        let app = Self::existing(t, alias, id);
         app.release(1, bindings).await;
         app
     }
 
     /// An app that was published earlier.
-    pub(crate) fn known(t: &'a TestService, alias: &str, id: String) -> Published<'a> {
+    pub(crate) fn existing(t: &'a TestService, alias: &str, id: String) -> Published<'a> {
         let host = format!("{alias}.apps.localhost:{}", t.address().port());
         Self { t, id, host }
     }

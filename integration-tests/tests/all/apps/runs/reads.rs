@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Published, answers, frozen, slow};
 
 #[tokio::test]
-async fn a_page_receives_the_named_output_and_nothing_else_of_the_run() {
+async fn a_page_receives_only_the_named_output_of_a_run() {
     let t = TestService::start().await;
     let shown = frozen(&t, answers(), json!({})).await;
     let mut hidden = shown.clone();
@@ -25,7 +25,7 @@ async fn a_page_receives_the_named_output_and_nothing_else_of_the_run() {
 }
 
 #[tokio::test]
-async fn each_end_of_a_run_has_its_state() {
+async fn every_outcome_of_a_run_has_its_state() {
     let t = TestService::builder().set("SERVICE_APPS_ANONYMOUS_CONCURRENT", "0").start().await;
     let fails = graphs::chain(
         &[json!({"name": "no", "type": "assert", "when": "false", "message": "a secret"})],
@@ -59,7 +59,7 @@ async fn each_end_of_a_run_has_its_state() {
 }
 
 #[tokio::test]
-async fn only_its_own_handle_opens_a_run() {
+async fn a_run_is_readable_by_its_own_handle_only() {
     let t = TestService::start().await;
     let binding = frozen(&t, answers(), json!({})).await;
     let app = Published::new(&t, "notes", &[("form", binding.clone())]).await;
@@ -75,8 +75,8 @@ async fn only_its_own_handle_opens_a_run() {
         assert_eq!(answer.refusal(), "404 not_found", "{unknown}");
     }
     assert_eq!(app.get("/__service/runs/%FF").await.refusal(), "400 bad_request");
-    let elsewhere = other.get(&format!("/__service/runs/{handle}")).await;
-    assert_eq!(elsewhere.refusal(), "404 not_found", "another app");
+    let from_other_app = other.get(&format!("/__service/runs/{handle}")).await;
+    assert_eq!(from_other_app.refusal(), "404 not_found", "another app");
     // The database alone does not reveal the handle.
     let found = "SELECT count(*) FROM app_runs a WHERE a::text LIKE '%";
     assert_eq!(t.scalar(&format!("{found}{}%'", &handle[4..])).await, "0");
@@ -91,7 +91,7 @@ async fn only_its_own_handle_opens_a_run() {
 }
 
 #[tokio::test]
-async fn owners_see_the_run_with_its_trigger_and_its_app_is_stored_with_it() {
+async fn owners_see_the_run_with_its_trigger_and_app() {
     let t = TestService::start().await;
     let binding = frozen(&t, answers(), json!({"limits": {"timeout_seconds": 7}})).await;
     let app = Published::new(&t, "notes", &[("form", binding)]).await;

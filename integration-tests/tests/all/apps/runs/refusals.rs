@@ -9,7 +9,7 @@ use super::{JSON, Published, answers, frozen, runs};
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
 #[tokio::test]
-async fn each_refusal_has_its_code() {
+async fn every_rejection_has_its_code() {
     let t = TestService::start().await;
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let open = frozen(&t, answers(), json!({"input_schema": schema})).await;
@@ -17,7 +17,7 @@ async fn each_refusal_has_its_code() {
     let app = Published::new(&t, "notes", &[("form", open), ("mine", closed)]).await;
     let origin = app.origin();
     let good: Vec<(&str, &str)> = vec![JSON, ("origin", &origin), ("idempotency-key", "k")];
-    let without = |name: &str| good.iter().filter(|(known, _)| *known != name).copied().collect::<Vec<_>>();
+    let without = |name: &str| good.iter().filter(|(header, _)| *header != name).copied().collect::<Vec<_>>();
     let with = |name: &'static str, value: &'static str| {
         let mut headers = without(name);
         headers.push((name, value));
@@ -84,7 +84,7 @@ async fn each_refusal_has_its_code() {
 }
 
 #[tokio::test]
-async fn the_first_of_several_refusals_counts() {
+async fn the_first_of_several_rejections_is_returned() {
     let t = TestService::start().await;
     let schema = json!({"required": ["text"]});
     let open =
@@ -118,21 +118,21 @@ async fn the_first_of_several_refusals_counts() {
 }
 
 #[tokio::test]
-async fn a_full_workspace_starts_nothing_new() {
+async fn a_full_workspace_starts_no_new_runs() {
     let mut t = TestService::builder().set("SERVICE_WORKSPACE_STORAGE_BYTES", "1048576").start().await;
     let binding = frozen(&t, answers(), json!({})).await;
     let app = Published::new(&t, "notes", &[("form", binding)]).await;
-    let known = app.handle("form", "k", &json!({"text": "a"})).await;
-    app.ended(&known).await;
+    let original = app.handle("form", "k", &json!({"text": "a"})).await;
+    app.ended(&original).await;
     let id = app.id.clone();
     let usage = "INSERT INTO workspace_usage (workspace_id, bytes, bytes_before, measured_at) SELECT workspace_id, 1073741824, 1073741824, now() \
                  FROM apps ON CONFLICT (workspace_id) DO UPDATE SET bytes = excluded.bytes, bytes_before = excluded.bytes_before, measured_at = excluded.measured_at";
     t.execute(usage).await;
     t.restart().await;
-    let app = Published::known(&t, "notes", id);
+    let app = Published::existing(&t, "notes", id);
     let full = async || app.start("form", "new", &json!({"text": "a"})).await.refusal() == "507 storage_full";
     until("the workspace is full", full).await;
     // Known keys are replayed, and reads continue.
-    assert_eq!(app.handle("form", "k", &json!({"text": "a"})).await, known);
-    assert_eq!(app.read(&known).await["state"], "succeeded");
+    assert_eq!(app.handle("form", "k", &json!({"text": "a"})).await, original);
+    assert_eq!(app.read(&original).await["state"], "succeeded");
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Published, frozen, slow};
 
 /// The complete stream, without pings.
-async fn whole(mut answer: RawAnswer) -> String {
+async fn complete_stream(mut answer: RawAnswer) -> String {
     assert_eq!(answer.status, 200);
     answer.rest().await.replace(": ping\n\n", "")
 }
@@ -16,7 +16,7 @@ fn event(number: u8, state: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_reader_receives_each_state_until_the_end() {
+async fn readers_receive_every_state_until_the_end() {
     let t = TestService::start().await;
     let binding = frozen(&t, slow(2.0), json!({})).await;
     let app = Published::new(&t, "notes", &[("form", binding)]).await;
@@ -26,32 +26,32 @@ async fn a_reader_receives_each_state_until_the_end() {
     assert_eq!(answer.header("content-type"), Some("text/event-stream"));
     assert_eq!(answer.header("cache-control"), Some("private, no-store, no-transform"));
     // A late reader receives only the current state.
-    assert_eq!(whole(answer).await, event(2, "running") + &event(3, "succeeded"));
+    assert_eq!(complete_stream(answer).await, event(2, "running") + &event(3, "succeeded"));
     for (last, expected) in [
         (None, event(3, "succeeded")),
         (Some("1"), event(3, "succeeded")),
         (Some("x"), event(3, "succeeded")),
     ] {
         let header = last.map(|last| ("last-event-id", last));
-        assert_eq!(whole(app.open_states(&handle, header.as_slice()).await).await, expected);
+        assert_eq!(complete_stream(app.open_states(&handle, header.as_slice()).await).await, expected);
     }
-    let over = app.open_states(&handle, &[("last-event-id", "3")]).await;
-    assert_eq!(over.status, 204);
+    let after_end = app.open_states(&handle, &[("last-event-id", "3")]).await;
+    assert_eq!(after_end.status, 204);
 }
 
 #[tokio::test]
-async fn a_reader_continues_after_the_last_state_that_it_has() {
+async fn a_reader_continues_after_its_last_event_id() {
     let t = TestService::start().await;
     let binding = frozen(&t, slow(2.0), json!({"limits": {"timeout_seconds": 1}})).await;
     let app = Published::new(&t, "notes", &[("form", binding)]).await;
     let handle = app.handle("form", "k", &json!({})).await;
     app.running(&handle).await;
     let answer = app.open_states(&handle, &[("last-event-id", "2")]).await;
-    assert_eq!(whole(answer).await, event(3, "timed_out"));
+    assert_eq!(complete_stream(answer).await, event(3, "timed_out"));
 }
 
 #[tokio::test]
-async fn a_queued_run_is_followed_to_its_end_and_nothing_of_its_nodes_passes() {
+async fn a_queued_run_is_streamed_to_its_end_without_node_events() {
     let t = TestService::builder().set("SERVICE_APPS_ANONYMOUS_CONCURRENT", "0").start().await;
     let binding = frozen(&t, slow(2.0), json!({})).await;
     let workflow = binding["workflow_id"].as_str().unwrap().to_owned();
@@ -63,7 +63,7 @@ async fn a_queued_run_is_followed_to_its_end_and_nothing_of_its_nodes_passes() {
     let second = app.handle("form", "b", &json!({})).await;
     let mut answer = app.open_states(&second, &[]).await;
     assert_eq!(answer.until("\n\n").await, event(1, "queued"));
-    assert_eq!(whole(answer).await, event(2, "running") + &event(3, "succeeded"));
+    assert_eq!(complete_stream(answer).await, event(2, "running") + &event(3, "succeeded"));
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn an_idle_stream_pings_and_a_shutdown_asks_to_reconnect() {
 }
 
 #[tokio::test]
-async fn a_client_reads_four_streams_at_once() {
+async fn a_client_reads_at_most_four_streams() {
     let t = TestService::builder().alone().start().await;
     let binding = frozen(&t, slow(60.0), json!({"limits": {"timeout_seconds": 600}})).await;
     let app = Published::new(&t, "notes", &[("form", binding)]).await;

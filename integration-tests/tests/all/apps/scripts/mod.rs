@@ -20,7 +20,7 @@ fn page(body: &[u8]) -> Vec<u8> {
 
 /// Publishes an app with these files, and serves it over TLS.
 async fn published(files: &[(String, Vec<u8>)]) -> (TestService, DevTls) {
-    let tls = DevTls::of(&["pages"]);
+    let tls = DevTls::for_aliases(&["pages"]);
     let (name, port) = tls.port();
     let mut t = TestService::builder().alone().set(name, port).start().await;
     let app = t.app("pages").file("probe.js", PROBE).file("favicon.ico", b"\0\0\x01\0");
@@ -40,7 +40,7 @@ async fn open(browser: &Browser, url: &str) -> (Value, Value) {
 }
 
 #[tokio::test]
-async fn scripts_that_the_check_accepts_run_in_a_browser() {
+async fn accepted_scripts_run_in_a_browser() {
     let running = vectors::running();
     let mut files: Vec<(String, Vec<u8>)> = vec![("module.js".to_owned(), b"ran.push(1)".to_vec())];
     files
@@ -52,15 +52,16 @@ async fn scripts_that_the_check_accepts_run_in_a_browser() {
     let browser = tls.browser().await;
     for (path, _) in files.iter().filter(|(path, _)| path.ends_with(".html")) {
         let (ran, blocked) = open(&browser, &tls.app("pages", &format!("/{path}"))).await;
-        let what = path.split('.').next().and_then(|number| running.get(number.parse::<usize>().ok()?));
-        let what = what.map_or("a page with a BOM", |(what, _)| *what);
-        assert_eq!((ran.as_array().unwrap().len(), blocked), (1, json!([])), "{what}: {ran}");
+        let description =
+            path.split('.').next().and_then(|number| running.get(number.parse::<usize>().ok()?));
+        let description = description.map_or("a page with a BOM", |(description, _)| *description);
+        assert_eq!((ran.as_array().unwrap().len(), blocked), (1, json!([])), "{description}: {ran}");
     }
     browser.finish().await;
 }
 
 #[tokio::test]
-async fn data_and_scripts_that_the_check_refuses_do_not_run_in_a_browser() {
+async fn data_blocks_and_rejected_scripts_do_not_run_in_a_browser() {
     let accepted: Vec<(String, Vec<u8>)> = vectors::RESTING
         .iter()
         .enumerate()
@@ -75,11 +76,19 @@ async fn data_and_scripts_that_the_check_refuses_do_not_run_in_a_browser() {
     let address = pages.serve().await;
     let browser = tls.browser().await;
     let nothing = (json!([]), json!([]));
-    for (number, (what, _)) in vectors::RESTING.iter().enumerate() {
-        assert_eq!(open(&browser, &tls.app("pages", &format!("/{number}.html"))).await, nothing, "{what}");
+    for (number, (description, _)) in vectors::RESTING.iter().enumerate() {
+        assert_eq!(
+            open(&browser, &tls.app("pages", &format!("/{number}.html"))).await,
+            nothing,
+            "{description}"
+        );
     }
-    for (number, (what, _)) in vectors::UNSUPPORTED.iter().enumerate() {
-        assert_eq!(open(&browser, &format!("http://{address}/{number}.html")).await, nothing, "{what}");
+    for (number, (description, _)) in vectors::UNSUPPORTED.iter().enumerate() {
+        assert_eq!(
+            open(&browser, &format!("http://{address}/{number}.html")).await,
+            nothing,
+            "{description}"
+        );
     }
 }
 

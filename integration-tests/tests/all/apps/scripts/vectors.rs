@@ -27,7 +27,7 @@ pub(super) fn running() -> Vec<(&'static str, Vec<u8>)> {
             "<script type=importmap>{\"imports\": {\"m\": \"/module.js\"}}</script><script type=module>import 'm'</script>",
         ),
     ];
-    let mut all: Vec<(&str, Vec<u8>)> = texts.into_iter().map(|(what, text)| (what, text.into())).collect();
+    let mut all: Vec<(&str, Vec<u8>)> = texts.into_iter().map(|(label, text)| (label, text.into())).collect();
     for kind in [
         "application/ecmascript",
         "application/javascript",

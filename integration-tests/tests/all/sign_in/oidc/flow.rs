@@ -6,17 +6,17 @@ use integration_tests::{AnswerExt, CLIENT_SECRET};
 use serde_json::json;
 
 use super::super::{SESSION, dump, hex, origin, post};
-use super::{BINDING, get, is_in, markup, me, said, service, service_with, sign_in, way};
+use super::{BINDING, get, is_in, markup, me, service, service_with, sign_in, status_and_code, way};
 
 #[tokio::test]
-async fn somebody_goes_to_the_provider_and_comes_back_signed_in() {
+async fn a_user_signs_in_by_the_provider() {
     let (t, provider) = service().await;
     let workflow = t.workflow().echo().published().require_login().create().await;
     let browser = t.visitor();
     assert_eq!(
         provider.asked("/.well-known/openid-configuration"),
         0,
-        "nothing is asked before it is needed"
+        "the provider is not requested before it is needed"
     );
     let start = format!("/api/auth/oidc/start?return_to=%2Fchat%2F{}", workflow.id);
     let there = get(&browser, &start).await;
@@ -52,7 +52,7 @@ async fn somebody_goes_to_the_provider_and_comes_back_signed_in() {
         (back.header("cache-control"), browser.cookie(BINDING)),
         (Some("no-store"), Some(secret.clone()))
     );
-    assert!(back.text().is_empty(), "tokens are handed to nobody");
+    assert!(back.text().is_empty(), "no page gets tokens");
     let user = me(&browser).await["user"].clone();
     assert_eq!((&user["email"], &user["name"]), (&json!("ada@example.org"), &json!(null)));
     assert_eq!(get(&browser, &format!("/chat/{}", workflow.id)).await.status, 200);
@@ -69,7 +69,7 @@ async fn somebody_goes_to_the_provider_and_comes_back_signed_in() {
         t.scalar("SELECT issuer || ' ' || subject FROM user_identities").await,
         format!("{} ada-1", provider.issuer())
     );
-    assert_eq!(t.scalar("SELECT count(*) FROM refresh_tokens").await, "0", "nobody has one");
+    assert_eq!(t.scalar("SELECT count(*) FROM refresh_tokens").await, "0", "no refresh token was issued");
     let trail = "SELECT string_agg(action || ' ' || outcome || ' ' || actor_kind || ' ' || reason, ', ' ORDER BY id) FROM audit_log WHERE action LIKE 'auth%'";
     let by = format!("success user by {}", provider.issuer());
     assert_eq!(t.scalar(trail).await, format!("auth.signed_in {by}, auth.identity_linked {by}"));
@@ -77,17 +77,17 @@ async fn somebody_goes_to_the_provider_and_comes_back_signed_in() {
     assert_eq!(post(&browser, "/api/auth/logout", &json!({})).await.status, 204);
     assert!(!is_in(&browser).await);
     browser.set_cookie(SESSION, &session);
-    assert!(!is_in(&browser).await, "the cookie is worth nothing, whoever kept it");
+    assert!(!is_in(&browser).await, "the old cookie is no longer valid");
 }
 
 #[tokio::test]
-async fn a_way_back_is_good_once_for_ten_minutes_in_the_browser_that_left() {
+async fn a_callback_is_valid_once_for_ten_minutes_in_its_browser() {
     let (t, provider) = service_with(&[("SERVICE_AUTH_RATE_LIMIT_IP", "0")]).await;
     let browser = t.visitor();
     let first = way(&browser, &provider, "/api/auth/oidc/start").await;
     for other in [t.visitor(), t.anonymous()] {
         let page = get(&other, &first.back).await;
-        assert_eq!(said(&page), "401 auth.oidc_failed");
+        assert_eq!(status_and_code(&page), "401 auth.oidc_failed");
         assert!(page.text().contains("not the browser that started"), "{}", page.text());
         assert!(other.cookie(SESSION).is_none());
     }
@@ -95,51 +95,51 @@ async fn a_way_back_is_good_once_for_ten_minutes_in_the_browser_that_left() {
     let mallory = t.visitor();
     let theirs = way(&mallory, &provider, "/api/auth/oidc/start").await;
     assert!(get(&browser, &theirs.back).await.text().contains("not the browser that started"));
-    assert_eq!(provider.asked("/token"), 0, "nobody is asked before that is clear");
+    assert_eq!(provider.asked("/token"), 0, "the provider is not requested before the check");
 
-    assert_eq!(get(&browser, &first.back).await.status, 303, "nobody else has used it up");
+    assert_eq!(get(&browser, &first.back).await.status, 303, "foreign attempts do not consume it");
     let session = browser.cookie(SESSION).unwrap();
-    assert_eq!(said(&get(&browser, &first.back).await), "401 auth.oidc_failed", "a second time");
-    assert_eq!(browser.cookie(SESSION), Some(session), "and who is signed in stays so");
+    assert_eq!(status_and_code(&get(&browser, &first.back).await), "401 auth.oidc_failed", "a second time");
+    assert_eq!(browser.cookie(SESSION), Some(session), "the session is kept");
     let second = way(&browser, &provider, "/api/auth/oidc/start").await;
     let stale = second.back.replace(&second.brought("code"), &first.brought("code"));
-    assert_eq!(said(&get(&browser, &stale).await), "401 auth.oidc_failed", "another way's code");
+    assert_eq!(status_and_code(&get(&browser, &stale).await), "401 auth.oidc_failed", "another way's code");
 
     for (age, expected) in [(599, "303"), (600, "401 auth.oidc_failed")] {
         let browser = t.visitor();
         let late = way(&browser, &provider, "/api/auth/oidc/start").await;
         t.advance(Duration::from_secs(age));
         provider.be(|knobs| knobs.claims = json!({"iat": 0, "exp": 4_000_000_000_i64}));
-        assert_eq!(said(&get(&browser, &late.back).await), expected, "after {age} s");
+        assert_eq!(status_and_code(&get(&browser, &late.back).await), expected, "after {age} s");
     }
     let page = get(&t.visitor(), "/api/auth/oidc/callback?state=nobodys&code=x").await;
     assert_eq!(
-        (said(&page).as_str(), page.header("www-authenticate")),
+        (status_and_code(&page).as_str(), page.header("www-authenticate")),
         ("401 auth.oidc_failed", Some("Bearer"))
     );
     assert_eq!(page.header("cache-control"), Some("no-store"));
     assert!(markup(&page).contains(r#"href="../../../login""#));
     for query in ["", "?code=x", "?state=&code=x", "?state=a&state=b&code=x"] {
         let page = get(&t.visitor(), &format!("/api/auth/oidc/callback{query}")).await;
-        assert_eq!(said(&page), "401 auth.oidc_failed", "{query}");
+        assert_eq!(status_and_code(&page), "401 auth.oidc_failed", "{query}");
     }
 }
 
 #[tokio::test]
-async fn of_twenty_at_once_with_one_state_one_signs_in() {
+async fn one_of_twenty_concurrent_callbacks_signs_in() {
     let (t, provider) =
         service_with(&[("SERVICE_AUTH_RATE_LIMIT_IP", "0"), ("SERVICE_AUTH_RATE_LIMIT_IDENTITY", "0")]).await;
     let browser = t.visitor();
     let way = way(&browser, &provider, "/api/auth/oidc/start").await;
     let answers = futures_util::future::join_all((0..20).map(|_| get(&browser, &way.back))).await;
     assert_eq!(answers.iter().filter(|answer| answer.status == 303).count(), 1);
-    assert_eq!(answers.iter().filter(|answer| said(answer) == "401 auth.oidc_failed").count(), 19);
+    assert_eq!(answers.iter().filter(|answer| status_and_code(answer) == "401 auth.oidc_failed").count(), 19);
     assert_eq!(t.scalar("SELECT count(*) FROM sign_in_sessions").await, "1");
     assert_eq!(provider.asked("/token"), 1, "the code is shown once");
 }
 
 #[tokio::test]
-async fn a_browser_may_be_on_its_way_twice_and_has_one_session() {
+async fn a_browser_with_two_concurrent_sign_ins_has_one_session() {
     let (t, provider) = service().await;
     let browser = t.visitor();
     let first = way(&browser, &provider, "/api/auth/oidc/start?return_to=%2Fchat%2Fa").await;
@@ -157,7 +157,7 @@ async fn a_browser_may_be_on_its_way_twice_and_has_one_session() {
 }
 
 #[tokio::test]
-async fn nobody_is_led_elsewhere_and_nobody_asks_too_often() {
+async fn sign_ins_return_only_to_local_paths_and_are_rate_limited() {
     let (t, provider) = service().await;
     for away in [
         "%2F%2Fevil.example",
@@ -175,7 +175,10 @@ async fn nobody_is_led_elsewhere_and_nobody_asks_too_often() {
         assert_eq!(t.get("/api/auth/oidc/start").await.status, 303);
     }
     let page = t.get("/api/auth/oidc/start").await;
-    assert_eq!((said(&page).as_str(), page.header("retry-after")), ("429 auth.rate_limited", Some("600")));
+    assert_eq!(
+        (status_and_code(&page).as_str(), page.header("retry-after")),
+        ("429 auth.rate_limited", Some("600"))
+    );
     assert_eq!(t.scalar("SELECT count(*) FROM oidc_sign_ins").await, "100");
     t.advance(Duration::from_secs(600));
     assert_eq!(t.get("/api/auth/oidc/start").await.status, 303);
@@ -189,22 +192,22 @@ async fn nobody_is_led_elsewhere_and_nobody_asks_too_often() {
 }
 
 #[tokio::test]
-async fn failures_are_counted_and_stand_in_the_audit_trail() {
+async fn failures_are_rate_limited_and_audited() {
     let (t, provider) = service_with(&[("SERVICE_AUTH_RATE_LIMIT_IP", "3")]).await;
     let browser = t.visitor();
     let good = way(&browser, &provider, "/api/auth/oidc/start").await;
     // Any page can send its visitors there: without a sign-in's cookie, nothing counts.
     for number in 0..5 {
         let page = get(&t.visitor(), &format!("/api/auth/oidc/callback?state=x{number}&code=y")).await;
-        assert_eq!(said(&page), "401 auth.oidc_failed");
+        assert_eq!(status_and_code(&page), "401 auth.oidc_failed");
     }
     for number in 0..3 {
         let page = get(&browser, &format!("/api/auth/oidc/callback?state=x{number}&code=y")).await;
-        assert_eq!(said(&page), "401 auth.oidc_failed");
+        assert_eq!(status_and_code(&page), "401 auth.oidc_failed");
     }
     t.advance(Duration::from_secs(1));
     let page = get(&browser, &good.back).await;
-    assert_eq!(said(&page), "429 auth.rate_limited", "the right one too");
+    assert_eq!(status_and_code(&page), "429 auth.rate_limited", "the right one too");
     assert!(page.header("retry-after").is_some() && page.text().contains("Wait a minute"));
     let trail = "SELECT string_agg(DISTINCT action || ' ' || outcome || ' ' || reason, ', ') || ' ' || count(*) FROM audit_log WHERE outcome = 'denied'";
     assert_eq!(t.scalar(trail).await, "auth.failed denied auth.oidc_failed 3");

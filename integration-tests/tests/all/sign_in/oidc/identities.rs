@@ -28,7 +28,7 @@ async fn as_somebody(
 }
 
 #[tokio::test]
-async fn the_subject_counts_and_the_address_only_the_first_time() {
+async fn the_subject_identifies_a_user_and_the_address_only_links_it_once() {
     let (t, provider) = service().await;
     let ada = as_somebody(&t, &provider, "ada-1", "ada@example.org").await.unwrap();
     let moved = as_somebody(&t, &provider, "ada-1", "ada@elsewhere.example").await.unwrap();
@@ -36,10 +36,10 @@ async fn the_subject_counts_and_the_address_only_the_first_time() {
     let bob = as_somebody(&t, &provider, "bob-1", "bob@example.org").await.unwrap();
     assert_ne!(bob["user"]["id"], ada["user"]["id"]);
     let stolen = as_somebody(&t, &provider, "ada-1", "bob@example.org").await.unwrap();
-    assert_eq!(stolen, ada, "whoever's address it says");
+    assert_eq!(stolen, ada, "with any address");
     let before = t.scalar("SELECT string_agg(u::text, ' ' ORDER BY id) FROM users u").await;
     let recycled = as_somebody(&t, &provider, "new-hire", "ada@example.org").await;
-    assert_eq!(recycled, Err("403 auth.oidc_refused".to_owned()), "the address went to somebody else");
+    assert_eq!(recycled, Err("403 auth.oidc_refused".to_owned()), "the address belongs to another user now");
     assert_eq!(t.scalar("SELECT string_agg(u::text, ' ' ORDER BY id) FROM users u").await, before);
     assert_eq!(t.scalar("SELECT count(*) FROM user_identities").await, "2");
     // Subjects are case-sensitive.
@@ -52,7 +52,7 @@ async fn the_subject_counts_and_the_address_only_the_first_time() {
 }
 
 #[tokio::test]
-async fn of_two_subjects_with_one_address_the_first_has_the_account_however_often_both_come() {
+async fn an_address_belongs_to_the_first_of_two_subjects() {
     let (t, provider) = service().await;
     let mut ways = Vec::new();
     for number in 0..6 {
@@ -83,7 +83,7 @@ async fn of_two_subjects_with_one_address_the_first_has_the_account_however_ofte
 }
 
 #[tokio::test]
-async fn an_account_of_the_mail_is_the_same_account() {
+async fn mail_and_provider_sign_ins_share_an_account() {
     let mail = MailServer::start().await;
     let (t, provider) = service_with(&[("SERVICE_SMTP_URL", &mail.url())]).await;
     let (_, by_mail) = signed_in(&t, &mail, "ada@example.org").await;
@@ -92,7 +92,7 @@ async fn an_account_of_the_mail_is_the_same_account() {
 }
 
 #[tokio::test]
-async fn who_may_sign_in_is_the_same_as_by_mail() {
+async fn the_sign_up_mode_applies_to_the_provider() {
     let (t, provider) =
         service_with(&[("SERVICE_SIGNUP", "members"), ("SERVICE_OWNER_EMAIL", "ada@example.org")]).await;
     let refused = as_somebody(&t, &provider, "bob-1", "bob@example.org").await;
@@ -109,8 +109,8 @@ async fn who_may_sign_in_is_the_same_as_by_mail() {
     let invited = as_somebody(&t, &provider, "bob-1", "bob@example.org").await.unwrap();
     assert_eq!(invited["workspaces"][0]["role"], "viewer");
     t.execute("DELETE FROM workspace_members WHERE role = 'viewer'").await;
-    assert!(as_somebody(&t, &provider, "bob-1", "bob@example.org").await.is_err(), "no member any more");
+    assert!(as_somebody(&t, &provider, "bob-1", "bob@example.org").await.is_err(), "no longer a member");
     let posing = as_somebody(&t, &provider, "bob-1", "ada@example.org").await;
-    assert!(posing.is_err(), "the owner's address is nothing that a subject takes over: {posing:?}");
+    assert!(posing.is_err(), "a subject cannot take over the owner's address: {posing:?}");
     assert!(as_somebody(&t, &provider, "mallory", "ada@example.org").await.is_err());
 }

@@ -46,11 +46,11 @@ async fn sign_in(client: &Client, provider: &Provider) -> Answer {
 
 /// The sign-in's outcome in one line.
 async fn outcome(client: &Client, provider: &Provider) -> String {
-    said(&sign_in(client, provider).await)
+    status_and_code(&sign_in(client, provider).await)
 }
 
 /// Status and error code of a page.
-fn said(page: &Answer) -> String {
+fn status_and_code(page: &Answer) -> String {
     let text = page.text();
     let code = text.split("<code>").nth(1).and_then(|rest| rest.split('<').next()).unwrap_or_default();
     format!("{} {code}", page.status).trim_end().to_owned()

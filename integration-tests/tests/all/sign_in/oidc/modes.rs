@@ -4,10 +4,10 @@ use integration_tests::{AnswerExt, MailServer, TestService};
 use serde_json::json;
 
 use super::super::{ADA, origin, post, signed_in};
-use super::{get, markup, said, service, service_with, sign_in};
+use super::{get, markup, service, service_with, sign_in, status_and_code};
 
 #[tokio::test]
-async fn without_a_mail_server_the_provider_stands_in_for_mail() {
+async fn the_provider_is_the_only_sign_in_without_a_mail_server() {
     let (t, provider) = service_with(&[("SERVICE_PUBLIC_BASE_URL", "http://localhost:8000")]).await;
     for (path, body) in [
         ("/api/auth/email/start", json!({"email": ADA})),
@@ -34,7 +34,7 @@ async fn without_a_mail_server_the_provider_stands_in_for_mail() {
 }
 
 #[tokio::test]
-async fn with_a_mail_server_there_are_both() {
+async fn mail_and_provider_are_both_offered_with_a_mail_server() {
     let mail = MailServer::start().await;
     let (t, provider) = service_with(&[("SERVICE_SMTP_URL", &mail.url())]).await;
     let page = t.get("/login").await.text();
@@ -47,10 +47,10 @@ async fn with_a_mail_server_there_are_both() {
 }
 
 #[tokio::test]
-async fn without_a_provider_there_is_mail_alone() {
+async fn mail_is_the_only_sign_in_without_a_provider() {
     let t = TestService::start().await;
     for path in ["/api/auth/oidc/start", "/api/auth/oidc/callback?state=x&code=y"] {
-        assert_eq!(said(&t.get(path).await), "404 auth.oidc_off", "{path}");
+        assert_eq!(status_and_code(&t.get(path).await), "404 auth.oidc_off", "{path}");
     }
     let page = t.get("/login").await.text();
     assert!(!page.contains("Continue with") && page.contains("address-form"));
@@ -59,7 +59,7 @@ async fn without_a_provider_there_is_mail_alone() {
 }
 
 #[tokio::test]
-async fn the_way_back_leads_to_the_public_address_and_over_https() {
+async fn the_callback_uses_the_public_address_and_https() {
     let (t, provider) =
         service_with(&[("SERVICE_PUBLIC_BASE_URL", "https://desk.example.org/callboard")]).await;
     let way = super::way(&t.visitor(), &provider, "/api/auth/oidc/start").await;
@@ -72,7 +72,7 @@ async fn the_way_back_leads_to_the_public_address_and_over_https() {
             .await
     );
     let page = raw.answer().await.whole().await;
-    assert_eq!((said(&page).as_str(), page.header("set-cookie")), ("403 auth.tls_required", None));
+    assert_eq!((status_and_code(&page).as_str(), page.header("set-cookie")), ("403 auth.tls_required", None));
     assert_eq!(provider.asked("/.well-known/openid-configuration"), 0);
 
     // Without a configured address, the request's own address is used.

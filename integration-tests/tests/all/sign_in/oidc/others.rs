@@ -43,7 +43,7 @@ async fn provider(id: &str, secret: &str, tokens: &str) -> (Child, String) {
 }
 
 #[tokio::test]
-async fn somebody_signs_in_by_a_provider_of_others() {
+async fn a_user_signs_in_by_an_independent_provider() {
     for tokens in ["thin", "full"] {
         let (id, secret) = ("desk:1 x", "secret +/%&=:~");
         let (_node, issuer) = provider(id, secret, tokens).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use integration_tests::Knobs;
 use serde_json::json;
 
-use super::{get, outcome, said, service_with, way};
+use super::{get, outcome, service_with, status_and_code, way};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const CONFIGURATION: &str = "/.well-known/openid-configuration";
@@ -14,31 +14,35 @@ const ALL: [(&str, &str); 2] =
     [("SERVICE_AUTH_RATE_LIMIT_IP", "0"), ("SERVICE_AUTH_RATE_LIMIT_IDENTITY", "0")];
 
 #[tokio::test]
-async fn the_service_starts_and_goes_on_without_its_provider() {
+async fn the_service_works_without_its_provider() {
     let (mut t, mut provider) = service_with(&ALL).await;
     provider.go_down().await;
     t.restart().await;
     t.assert_healthy().await;
     let page = t.get("/api/auth/oidc/start").await;
-    assert_eq!((said(&page).as_str(), page.header("retry-after")), (UNAVAILABLE, Some("1")));
+    assert_eq!((status_and_code(&page).as_str(), page.header("retry-after")), (UNAVAILABLE, Some("1")));
     assert!(page.text().contains("request <code>") && page.text().contains("login"), "{}", page.text());
     t.assert_no_rows("oidc_sign_ins").await;
     provider.come_up().await;
-    assert_eq!(said(&t.get("/api/auth/oidc/start").await), UNAVAILABLE, "it is not asked without pause");
+    assert_eq!(
+        status_and_code(&t.get("/api/auth/oidc/start").await),
+        UNAVAILABLE,
+        "the provider is not requested again at once"
+    );
     t.advance(Duration::from_secs(1));
     let browser = t.visitor();
     let first = way(&browser, &provider, "/api/auth/oidc/start?return_to=%2Fchat%2Fx").await;
     provider.go_down().await;
     let page = get(&browser, &first.back).await;
-    assert_eq!(said(&page), UNAVAILABLE);
+    assert_eq!(status_and_code(&page), UNAVAILABLE);
     assert!(page.text().contains("login?return_to=%2Fchat%2Fx"));
     t.assert_no_rows("auth_failures").await;
     provider.come_up().await;
-    assert_eq!(outcome(&browser, &provider).await, "303", "begun again");
+    assert_eq!(outcome(&browser, &provider).await, "303", "started again");
 }
 
 #[tokio::test]
-async fn a_description_is_asked_for_once_an_hour_and_an_old_one_will_do() {
+async fn discovery_is_refreshed_hourly_and_a_stale_document_is_used() {
     let (t, provider) = service_with(&ALL).await;
     let starts = || async {
         let all = futures_util::future::join_all((0..10).map(|_| t.get("/api/auth/oidc/start"))).await;
@@ -60,7 +64,7 @@ async fn a_description_is_asked_for_once_an_hour_and_an_old_one_will_do() {
 }
 
 #[tokio::test]
-async fn a_description_that_cannot_be_signed_in_by_is_none() {
+async fn an_unusable_discovery_document_is_rejected() {
     let (t, provider) = service_with(&ALL).await;
     let elsewhere = json!({"issuer": "https://evil.example"});
     for metadata in [
@@ -74,7 +78,7 @@ async fn a_description_that_cannot_be_signed_in_by_is_none() {
     ] {
         provider.be(|knobs| knobs.metadata = metadata.clone());
         t.advance(Duration::from_secs(1));
-        assert_eq!(said(&t.get("/api/auth/oidc/start").await), UNAVAILABLE, "{metadata}");
+        assert_eq!(status_and_code(&t.get("/api/auth/oidc/start").await), UNAVAILABLE, "{metadata}");
     }
     for (status, body) in
         [(200, "[]".to_owned()), (200, " ".repeat(300 * 1024)), (302, "{}".to_owned()), (404, String::new())]
@@ -83,7 +87,12 @@ async fn a_description_that_cannot_be_signed_in_by_is_none() {
             knobs.answers.insert(CONFIGURATION, (status, body.clone()));
         });
         t.advance(Duration::from_secs(1));
-        assert_eq!(said(&t.get("/api/auth/oidc/start").await), UNAVAILABLE, "{status} {}", body.len());
+        assert_eq!(
+            status_and_code(&t.get("/api/auth/oidc/start").await),
+            UNAVAILABLE,
+            "{status} {}",
+            body.len()
+        );
     }
     provider.be(|knobs| {
         knobs.metadata = json!({"token_endpoint_auth_methods_supported": ["client_secret_post"]})
@@ -93,7 +102,7 @@ async fn a_description_that_cannot_be_signed_in_by_is_none() {
 }
 
 #[tokio::test]
-async fn a_token_endpoint_that_does_not_answer_well_lets_nobody_in() {
+async fn a_bad_token_response_signs_in_no_user() {
     let (t, provider) = service_with(&ALL).await;
     let token = |status: u16, body: &str| {
         let body = body.to_owned();
@@ -125,7 +134,7 @@ async fn a_token_endpoint_that_does_not_answer_well_lets_nobody_in() {
     provider.be(|knobs| {
         knobs.answers.insert("/jwks", (500, String::new()));
     });
-    assert_eq!(outcome(&t.visitor(), &provider).await, UNAVAILABLE, "no keys are no reason to believe");
+    assert_eq!(outcome(&t.visitor(), &provider).await, UNAVAILABLE, "tokens are not accepted without keys");
     t.assert_no_rows("users").await;
     // Its keys are fetched again a second later.
     t.advance(Duration::from_secs(1));
@@ -134,7 +143,7 @@ async fn a_token_endpoint_that_does_not_answer_well_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn a_provider_that_takes_too_long_is_given_up_and_holds_nobody_up() {
+async fn a_slow_provider_times_out_without_delaying_others() {
     let (t, provider) = service_with(&[ALL[0], ALL[1], ("SERVICE_DATABASE_POOL", "2")]).await;
     let browser = t.visitor();
     let mut ways = Vec::new();
@@ -143,7 +152,7 @@ async fn a_provider_that_takes_too_long_is_given_up_and_holds_nobody_up() {
     }
     provider.be(|knobs| knobs.silent = Some("/token"));
     let all = futures_util::future::join_all(ways.iter().map(|back| get(&browser, back)));
-    let asked = async {
+    let checks = async {
         integration_tests::until("nine to wait for the provider", async || provider.asked("/token") == 9)
             .await;
         // More of them than database connections, and the database is still free.
@@ -152,7 +161,7 @@ async fn a_provider_that_takes_too_long_is_given_up_and_holds_nobody_up() {
         assert_eq!(t.get("/api/auth/oidc/start").await.status, 303);
         t.advance(Duration::from_secs(10));
     };
-    let (pages, ()) = tokio::join!(all, asked);
-    assert!(pages.iter().all(|page| said(page) == UNAVAILABLE));
+    let (pages, ()) = tokio::join!(all, checks);
+    assert!(pages.iter().all(|page| status_and_code(page) == UNAVAILABLE));
     t.assert_no_rows("sign_in_sessions").await;
 }

@@ -4,7 +4,7 @@ use integration_tests::{Knobs, Signing};
 use kernel::Clock;
 use serde_json::{Value, json};
 
-use super::{get, is_in, outcome, said, service_with, way};
+use super::{get, is_in, outcome, service_with, status_and_code, way};
 
 const ALL: [(&str, &str); 2] =
     [("SERVICE_AUTH_RATE_LIMIT_IP", "0"), ("SERVICE_AUTH_RATE_LIMIT_IDENTITY", "0")];
@@ -12,7 +12,7 @@ const ALL: [(&str, &str); 2] =
 type Change = Box<dyn FnOnce(&mut Knobs)>;
 
 #[tokio::test]
-async fn an_identity_token_that_is_wrong_anywhere_lets_nobody_in() {
+async fn an_invalid_identity_token_signs_in_no_user() {
     let (t, provider) = service_with(&ALL).await;
     let now = t.clock().now().timestamp();
     let claims = |claims: Value| move |knobs: &mut Knobs| knobs.claims = claims;
@@ -47,11 +47,11 @@ async fn an_identity_token_that_is_wrong_anywhere_lets_nobody_in() {
             Box::new(|knobs: &mut Knobs| knobs.header = json!({"jku": "https://evil.example"})),
         ),
     ];
-    for (what, change) in cases {
+    for (name, change) in cases {
         provider.be(change);
         let browser = t.visitor();
-        assert_eq!(outcome(&browser, &provider).await, failed, "{what}");
-        assert!(!is_in(&browser).await, "{what}");
+        assert_eq!(outcome(&browser, &provider).await, failed, "{name}");
+        assert!(!is_in(&browser).await, "{name}");
     }
     let unverified = "403 auth.oidc_unverified";
     for claims in [
@@ -64,7 +64,7 @@ async fn an_identity_token_that_is_wrong_anywhere_lets_nobody_in() {
         provider.be(|knobs| knobs.claims = claims.clone());
         assert_eq!(outcome(&t.visitor(), &provider).await, unverified, "{claims}");
     }
-    assert_eq!(provider.asked("/userinfo"), 0, "what the token says needs no second word");
+    assert_eq!(provider.asked("/userinfo"), 0, "claims of the token need no userinfo request");
     t.assert_no_rows("users").await;
     t.assert_no_rows("sign_in_sessions").await;
     for claims in [
@@ -81,7 +81,7 @@ async fn an_identity_token_that_is_wrong_anywhere_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn what_the_token_leaves_out_is_asked_of_the_userinfo_endpoint() {
+async fn missing_claims_are_read_from_the_userinfo_endpoint() {
     let (t, provider) = service_with(&ALL).await;
     let (unverified, failed) = ("403 auth.oidc_unverified", "401 auth.oidc_failed");
     let left_out = [
@@ -129,11 +129,11 @@ async fn what_the_token_leaves_out_is_asked_of_the_userinfo_endpoint() {
         knobs.metadata = json!({"userinfo_endpoint": null});
         knobs.claims = json!({"email": null});
     });
-    assert_eq!(outcome(&t.visitor(), &provider).await, unverified, "there is nobody to ask");
+    assert_eq!(outcome(&t.visitor(), &provider).await, unverified, "there is no userinfo endpoint");
 }
 
 #[tokio::test]
-async fn another_issuer_on_the_way_back_is_a_mix_up() {
+async fn a_callback_with_another_issuer_is_rejected() {
     let (t, provider) = service_with(&ALL).await;
     let back = |name: &'static str, value: &str| {
         let value = value.to_owned();
@@ -143,12 +143,12 @@ async fn another_issuer_on_the_way_back_is_a_mix_up() {
         provider.be(back("iss", issuer));
         assert_eq!(outcome(&t.visitor(), &provider).await, "401 auth.oidc_failed", "{issuer:?}");
     }
-    assert_eq!(provider.asked("/token"), 0, "the code goes to nobody");
+    assert_eq!(provider.asked("/token"), 0, "the code is not sent");
     let browser = t.visitor();
     provider.be(|_| {});
     let twice = way(&browser, &provider, "/api/auth/oidc/start").await;
     let page = get(&browser, &format!("{}&iss=x", twice.back)).await;
-    assert_eq!(said(&page), "401 auth.oidc_failed", "twice is not once");
+    assert_eq!(status_and_code(&page), "401 auth.oidc_failed", "a repeated parameter is rejected");
 
     provider.be(back("state", "of-somebody-else"));
     assert_eq!(outcome(&t.visitor(), &provider).await, "401 auth.oidc_failed");
@@ -171,7 +171,7 @@ async fn another_issuer_on_the_way_back_is_a_mix_up() {
 }
 
 #[tokio::test]
-async fn a_provider_that_says_no_is_repeated_nowhere() {
+async fn error_texts_of_the_provider_are_not_shown() {
     let (t, provider) = service_with(&ALL).await;
     for error in ["access_denied", "server_error", "<script>alert(1)</script>"] {
         provider.be(|knobs| {
@@ -186,7 +186,7 @@ async fn a_provider_that_says_no_is_repeated_nowhere() {
         let way = way(&browser, &provider, "/api/auth/oidc/start?return_to=%2Fchat%2Fx").await;
         let page = get(&browser, &way.back).await;
         let text = page.text();
-        assert_eq!(said(&page), "401 auth.oidc_failed");
+        assert_eq!(status_and_code(&page), "401 auth.oidc_failed");
         assert!(
             text.contains("rejected the sign-in") && text.contains("login?return_to=%2Fchat%2Fx"),
             "{text}"

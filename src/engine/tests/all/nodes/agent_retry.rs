@@ -3,7 +3,7 @@
 use models::{ModelAnswer, ModelError, ModelErrorKind};
 use serde_json::{Value, json};
 
-use super::agent::{agent, calls, says, scripted, told};
+use super::agent::{agent, calls, messages_of, says, scripted};
 use crate::ports::{alone, plan, reply};
 use crate::world::{World, recorded};
 
@@ -25,7 +25,7 @@ fn failing_once() -> (Value, Vec<Result<ModelAnswer, ModelError>>) {
 }
 
 #[tokio::test]
-async fn its_retry_runs_no_finished_call_again() {
+async fn a_retry_repeats_no_finished_call() {
     let (node, script) = failing_once();
     let (world, model) = scripted(script);
     let done = world.run(&plan(&alone(&node))).await.unwrap();
@@ -44,7 +44,7 @@ async fn its_retry_runs_no_finished_call_again() {
             "1 ask.1 succeeded"
         ]
     );
-    assert_eq!(world.sink.text(), "First. \n\nIt is 4.", "what was said is said again");
+    assert_eq!(world.sink.text(), "First. \n\nIt is 4.", "streamed text is sent again");
     // The inputs of its calls are known afterwards, in either attempt.
     let rows = recorded(&world.journal.rows.lock());
     let given = world.recorded(rows).refill(&plan(&alone(&node))).await;
@@ -55,15 +55,15 @@ async fn its_retry_runs_no_finished_call_again() {
 }
 
 #[tokio::test]
-async fn its_retry_runs_no_finished_call_again_after_a_crash() {
+async fn a_retry_after_a_crash_repeats_no_finished_call() {
     let (node, script) = failing_once();
     let graph = plan(&alone(&node));
     let (world, _) = scripted(script);
     let whole = world.run(&graph).await.unwrap();
     let rows = world.journal.rows.lock().clone();
     for crash in 0..=rows.len() {
-        let asked = rows[..crash].iter().filter(|row| row.node.ends_with(']') && !row.node.contains('.'));
-        let (world, model) = scripted(failing_once().1.split_off(asked.count()));
+        let finished = rows[..crash].iter().filter(|row| row.node.ends_with(']') && !row.node.contains('.'));
+        let (world, model) = scripted(failing_once().1.split_off(finished.count()));
         let world = world.recorded(recorded(&rows[..crash]));
         assert_eq!(world.run(&graph).await.unwrap(), whole, "{crash}");
         assert_eq!(world.sink.text(), "First. \n\nIt is 4.", "{crash}");
@@ -73,7 +73,7 @@ async fn its_retry_runs_no_finished_call_again_after_a_crash() {
 }
 
 #[tokio::test]
-async fn its_retry_repeats_nothing_inside_a_finished_tool_and_no_failed_one() {
+async fn a_retry_repeats_neither_finished_tools_nor_failed_calls() {
     let pays = json!({"type": "node", "name": "pays", "description": "Pays.", "parameters": {},
                       "node": {"type": "sub_workflow", "workflow": "pay"}});
     let fails = json!({"type": "node", "name": "fails", "description": "Fails.", "parameters": {},
@@ -101,8 +101,8 @@ async fn its_retry_repeats_nothing_inside_a_finished_tool_and_no_failed_one() {
     assert_eq!((ran("paid"), ran("fails[1]")), (1, 1), "{lines:?}");
     assert!(lines.contains(&"1 ask~2[1].1 succeeded".to_owned()), "{lines:?}");
     let request = model.requests.lock()[4].clone();
-    let told = told(&request);
-    assert!(told.iter().all(|(_, text)| !text.contains("ask[")), "{told:?}");
+    let sent = messages_of(&request);
+    assert!(sent.iter().all(|(_, text)| !text.contains("ask[")), "{sent:?}");
     // Also after a crash right before the second attempt.
     let rows = world.journal.rows.lock().clone();
     let failed = rows.iter().position(|row| row.node == "ask").unwrap() + 1;

@@ -11,7 +11,7 @@ use crate::ports::{alone, graph, plan, reply};
 use crate::world::{World, recorded, refused};
 
 #[tokio::test]
-async fn progress_and_notices_stand_outside_the_message() {
+async fn progress_and_notices_are_not_part_of_the_message() {
     let nodes = json!([
         {"name": "p", "type": "progress", "text": "Reading {{ inputs.n }} …"},
         {"name": "i", "type": "notice", "message": "m"},
@@ -92,7 +92,7 @@ fn bad_fields_are_named() {
 }
 
 #[tokio::test]
-async fn a_reply_may_begin_another_message() {
+async fn a_reply_may_start_a_new_message() {
     let another = json!({"name": "b", "type": "reply", "text": "second", "new_message": true});
     let edges = json!([["START", "a"], ["a", "b"], ["b", "c"]]);
     let world = World::new();
@@ -104,7 +104,7 @@ async fn a_reply_may_begin_another_message() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_filled_is_not_said() {
+async fn text_that_cannot_be_rendered_is_not_sent() {
     for node in [
         reply("n", "a {{ inputs.x }}"),
         json!({"name": "n", "type": "progress", "text": "{{ inputs.x }}"}),
@@ -118,7 +118,7 @@ async fn what_cannot_be_filled_is_not_said() {
 }
 
 #[tokio::test]
-async fn items_stand_among_the_texts_in_the_order_of_the_file() {
+async fn items_and_texts_keep_the_file_order() {
     let nodes = json!([
         reply("said", "Hello {{ inputs.name }}"),
         {"name": "one", "type": "show", "kind": "task", "key": "of {{ inputs.name }}",
@@ -399,7 +399,7 @@ async fn bad_values_change_no_thread() {
 
 /// Another node's output survives when an item is abandoned before it is sent.
 #[tokio::test]
-async fn an_item_whose_lookup_takes_too_long_is_not_sent() {
+async fn an_item_with_a_slow_lookup_is_not_sent() {
     let show = json!({"name": "n", "type": "show", "kind": "end_of_turn", "key": "k", "timeout_seconds": 1, "on_error": "continue"});
     let edges = json!([["START", "said"], ["said", "n"], ["n", "more"]]);
     let graph = graph(json!([reply("said", "said"), show, reply("more", " more")]), edges);

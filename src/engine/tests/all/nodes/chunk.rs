@@ -12,7 +12,7 @@ fn node(fields: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_text_is_cut_and_every_chunk_says_where_it_stands() {
+async fn every_chunk_has_its_position_in_the_text() {
     let inputs = json!({"text": "Größe one. Two 👍 here.", "source": "a.txt"});
     let metadata = json!({"source": "{{ inputs.source }}"});
     assert_eq!(
@@ -29,7 +29,7 @@ async fn a_text_is_cut_and_every_chunk_says_where_it_stands() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_cut_is_said() {
+async fn unsplittable_input_is_an_error() {
     for (inputs, fields, says) in [
         (json!({"text": 5}), json!({}), "the text must be a string, not a number"),
         (json!({"text": "a ".repeat(50_000)}), json!({"size": 2}), "more than 10000 chunks; raise 'size'"),

@@ -3,7 +3,7 @@
 use engine::ports::StepOutcome;
 use serde_json::{Value, json};
 
-use super::agent::{agent, calls, says, scripted, told};
+use super::agent::{agent, calls, messages_of, says, scripted};
 use crate::ports::{alone, plan};
 use crate::world::{refused, settle};
 
@@ -42,7 +42,7 @@ fn bad_fields_are_named_when_they_are_saved() {
 
 /// A client tool call's key is `<node>.<tool>`.
 #[test]
-fn a_node_and_a_tool_may_both_have_the_longest_name() {
+fn nodes_and_tools_may_have_names_of_maximum_length() {
     let mut node = agent(json!({"tools": [client(&json!({"name": "t".repeat(64)}))]}));
     node["name"] = json!("n".repeat(64));
     assert_eq!(refused(&node), [""; 0]);
@@ -72,7 +72,8 @@ async fn other_tools_of_the_same_answer_run_before_the_turn_ends() {
     assert_eq!(result, r#"{"output":{"city":"Paris"}}"#);
     // The model receives the outputs in call order, each cut to 64 KiB.
     let requests = model.requests.lock();
-    let received: Vec<&str> = told(&requests[1]).into_iter().skip(2).map(|(_, content)| content).collect();
+    let received: Vec<&str> =
+        messages_of(&requests[1]).into_iter().skip(2).map(|(_, content)| content).collect();
     assert!(received[0].len() < 66_000 && received[0].ends_with("(cut off: 80000 bytes)"));
     assert_eq!(received[1..], ["4", r#"{"city":"Paris"}"#]);
 }

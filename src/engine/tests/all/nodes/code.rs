@@ -32,7 +32,7 @@ fn with_modules(node: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn code_yields_what_it_returns() {
+async fn the_result_of_code_is_its_return_value() {
     let of = async |node| result(node, json!({"n": 3})).await.unwrap();
     assert_eq!(of(python("args['n'] + 1")).await, json!(4));
     assert_eq!(of(python("def main(args):\n    return [args]\n")).await, json!([{"n": 3}]));
@@ -88,7 +88,7 @@ async fn each_failure_has_its_code() {
 }
 
 #[tokio::test]
-async fn a_result_is_kept_only_for_the_same_modules() {
+async fn a_result_is_cached_only_for_the_same_modules() {
     let mut node = called("metrics.py", "exact");
     node["cache_seconds"] = json!(60);
     let world = World::new().inputs(json!({"n": 3}));
@@ -134,7 +134,7 @@ fn fields_are_checked_without_a_worker() {
 }
 
 #[tokio::test]
-async fn code_is_looked_at_before_a_graph_is_taken() {
+async fn code_is_checked_before_a_graph_is_accepted() {
     let sandbox = sandbox();
     let good = with_modules(&called("metrics.py", "exact"));
     assert!(check_all(&good, &sandbox).await.unwrap().is_ok());
@@ -153,14 +153,14 @@ async fn code_is_looked_at_before_a_graph_is_taken() {
     bad["modules"] = json!({"metrics.py": METRICS, "shape.js": SHAPE, "lib.js": LIB,
         "broken.py": "def f(a):\n    return a +\n", "worse.js": "export function f( {"});
     let problems = check_all(&bad, &sandbox).await.unwrap().err().unwrap();
-    let told: Vec<String> = problems
+    let lines: Vec<String> = problems
         .iter()
         .map(|problem| {
             format!("{} {}: {}", problem.pointer, problem.code, problem.suggestion.as_deref().unwrap())
         })
         .collect();
     assert_eq!(
-        told,
+        lines,
         [
             "/modules/broken.py syntax: fix line 2 of broken.py",
             "/modules/worse.js syntax: fix line 1 of worse.js",
@@ -180,25 +180,25 @@ async fn code_is_looked_at_before_a_graph_is_taken() {
     assert_eq!(loads.len(), 1, "the second is not tried: {problems:?}");
     assert_eq!(loads[0].pointer, "/modules/a.js");
 
-    let nobody = sandbox::Sandbox::new(sandbox::Options::new("/nonexistent".into()));
-    assert!(check_all(&good, &nobody).await.is_err());
+    let no_worker = sandbox::Sandbox::new(sandbox::Options::new("/nonexistent".into()));
+    assert!(check_all(&good, &no_worker).await.is_err());
     let plain = alone(&json!({"name": "n", "type": "template", "template": ""}));
-    assert!(check_all(&plain, &nobody).await.unwrap().is_ok(), "without code nobody is asked");
+    assert!(check_all(&plain, &no_worker).await.unwrap().is_ok(), "no worker is called without code");
 }
 
 #[tokio::test]
-async fn a_run_that_is_dropped_ends_its_code() {
+async fn a_dropped_run_ends_its_code() {
     let program = std::env::var_os("CALLBOARD_BIN").unwrap();
     let one = sandbox::Sandbox::new(sandbox::Options { workers: 1, ..sandbox::Options::new(program.into()) });
     let world = World { sandbox: one.clone(), ..World::new() };
     let mut endless = python("while True:\n    pass\n");
     endless["timeout_seconds"] = json!(300);
-    let begun = world.begin(&plan(&alone(&endless)));
+    let run = world.begin(&plan(&alone(&endless)));
     let clock = kernel::SystemClock::new();
     let wait = || kernel::Clock::sleep(&clock, std::time::Duration::from_millis(300));
     wait().await;
-    assert!(!begun.over() && world.sandbox.idle().is_empty());
-    begun.drop_it();
+    assert!(!run.has_ended() && world.sandbox.idle().is_empty());
+    run.drop_it();
     // The only worker is free again.
     let other = World { sandbox: one, ..World::new() };
     assert_eq!(other.run(&plan(&alone(&python("1")))).await, Ok(json!(1)));

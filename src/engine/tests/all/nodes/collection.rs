@@ -36,7 +36,7 @@ async fn records_are_stored_read_and_replaced() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_is_said() {
+async fn records_that_cannot_be_stored_are_an_error() {
     let world = World::new().inputs(json!({"none": null, "list": [1], "word": "x"}));
     let run = async |fields: Value| {
         let error = world.run(&plan(&alone(&node("collection_put", &fields)))).await.unwrap_err();
@@ -58,7 +58,7 @@ async fn what_cannot_be_stored_is_said() {
 }
 
 #[test]
-fn a_collection_is_written_out() {
+fn collection_names_must_be_literals() {
     let with = |fields: Value| refused(&node("collection_put", &fields));
     for name in ["{{ inputs.name }}", "Likes", "-likes", "", &"a".repeat(65)] {
         let mut put = Map::new();
@@ -74,7 +74,7 @@ fn a_collection_is_written_out() {
 }
 
 #[tokio::test]
-async fn an_agent_has_a_tool_for_each_use_of_a_collection() {
+async fn an_agent_has_a_tool_for_each_collection_verb() {
     let tools = json!({"tools": [{"type": "collection", "collection": "likes", "verbs": ["read", "create", "update"]}]});
     let (world, model) = scripted(vec![
         calls("", &[("c1", "create_likes", json!({"data": {"title": "Tea"}}))]),
@@ -90,13 +90,13 @@ async fn an_agent_has_a_tool_for_each_use_of_a_collection() {
     let requests = model.requests.lock();
     let offered: Vec<&str> = requests[0].tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(offered, ["get_likes", "query_likes", "create_likes", "update_likes"]);
-    let told = &requests[3].messages;
-    let read: Value = serde_json::from_str(&told[told.len() - 2].content).unwrap();
+    let messages = &requests[3].messages;
+    let read: Value = serde_json::from_str(&messages[messages.len() - 2].content).unwrap();
     assert_eq!(read, json!({"record": {"id": "r1", "version": 2, "data": {"title": "Mate"}}}));
 }
 
 #[test]
-fn a_tool_over_a_collection_names_it_and_its_verbs() {
+fn a_collection_tool_names_its_collection_and_verbs() {
     let with = |tool: Value| refused(&agent(json!({"tools": [tool]})));
     let tool = |collection: &str, verbs: Value| json!({"type": "collection", "collection": collection, "verbs": verbs});
     assert!(with(tool("likes", json!(["read"]))).is_empty());

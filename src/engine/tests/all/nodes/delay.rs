@@ -7,7 +7,7 @@ use crate::ports::{alone, delay, plan};
 use crate::world::{World, refused, result, settle};
 
 #[tokio::test]
-async fn its_length_is_a_number_of_seconds() {
+async fn the_length_of_a_delay_is_in_seconds() {
     for (seconds, expected) in [
         (json!(0), 0.0),
         (json!(1.5), 1.5),
@@ -34,10 +34,10 @@ async fn its_length_is_a_number_of_seconds() {
 }
 
 #[tokio::test]
-async fn it_is_over_at_once_when_the_wall_clock_has_passed_its_end() {
+async fn a_delay_ends_at_once_after_the_wall_clock_has_passed_its_end() {
     let world = World::new();
-    let begun = world.begin(&plan(&alone(&delay("d", 0))));
+    let run = world.begin(&plan(&alone(&delay("d", 0))));
     settle().await;
-    assert!(begun.over());
+    assert!(run.has_ended());
     assert_eq!(world.clock.sleepers(), 0);
 }

@@ -82,7 +82,7 @@ async fn tags_in_demos_reach_models_as_plain_text() {
 }
 
 #[tokio::test]
-async fn nodes_without_messages_of_their_own_have_demos_as_lines() {
+async fn nodes_without_messages_render_demos_as_lines() {
     let lines =
         "{\"input\":\"lost\",\"output\":\"shipping\"}\n{\"input\":{\"n\":2},\"output\":{\"label\":\"x\"}}";
     let schema = json!({"type": "object"});
@@ -118,7 +118,7 @@ async fn examples(world: World, node: &Value) -> Vec<Option<ExampleInputs>> {
 }
 
 #[tokio::test]
-async fn a_rehearsal_records_what_a_model_was_asked_without_the_demos() {
+async fn a_rehearsal_records_model_inputs_without_the_demos() {
     let rehearsing = || World { rehearsal: Some(Arc::new(Executed)), ..world() };
     let example = |inputs: Value| Some(ExampleInputs { prompts: vec!["sort".into()], inputs });
     let node = |more: Value| ask("llm", more);

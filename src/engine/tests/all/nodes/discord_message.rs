@@ -30,7 +30,7 @@ fn body(sent: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_message_goes_by_webhook_or_as_a_bot_and_calls_nobody() {
+async fn a_message_is_sent_by_webhook_or_bot_without_mentions() {
     let done = Ok(json!({"ok": true, "message_id": "11", "channel": "22"}));
     let endpoint = Endpoint::answering(200, JSON, SAID).await;
     let by_webhook = node(json!({"webhook_url": "[[hook]]", "embeds": [{"title": "{{ inputs.name }}"}]}));
@@ -50,32 +50,32 @@ async fn a_message_goes_by_webhook_or_as_a_bot_and_calls_nobody() {
     let sent: Vec<String> = endpoint.requests.lock()[1..].to_vec();
     assert!(sent[0].starts_with("POST /api/channels/22/messages HTTP/1.1"), "{}", sent[0]);
     assert!(sent[0].contains(&format!("authorization: Bot {TOKEN}")), "{}", sent[0]);
-    let said = body(&sent[0]);
+    let first_body = body(&sent[0]);
     assert_eq!(
-        (&said["message_reference"], &said["enforce_nonce"]),
+        (&first_body["message_reference"], &first_body["enforce_nonce"]),
         (&json!({"message_id": "7"}), &json!(true))
     );
-    assert_eq!(said["allowed_mentions"], json!({"parse": ["users"]}));
+    assert_eq!(first_body["allowed_mentions"], json!({"parse": ["users"]}));
     // The same visit in the same run, so Discord accepts it once.
-    assert!(said["nonce"].as_str().unwrap().len() <= 25);
-    assert_eq!(said["nonce"], body(&sent[1])["nonce"]);
+    assert!(first_body["nonce"].as_str().unwrap().len() <= 25);
+    assert_eq!(first_body["nonce"], body(&sent[1])["nonce"]);
     let other = node(
         json!({"name": "again", "token": "[[bot]]", "channel": "22", "reply_to": "{{ inputs.none | default('') }}",
                             "base_url": format!("http://{}/api", endpoint.at)}),
     );
     assert_eq!(world_of.run_outside(&plan(&alone(&other))).await, done);
-    let said_again = body(&endpoint.requests.lock()[3]);
+    let second_body = body(&endpoint.requests.lock()[3]);
     assert!(
-        said_again["nonce"] != said["nonce"] && said_again.get("message_reference").is_none(),
-        "{said_again}"
+        second_body["nonce"] != first_body["nonce"] && second_body.get("message_reference").is_none(),
+        "{second_body}"
     );
-    assert_eq!(said_again["allowed_mentions"], json!({"parse": []}));
+    assert_eq!(second_body["allowed_mentions"], json!({"parse": []}));
     assert!(sent[0].contains("user-agent: DiscordBot (Callboard, "), "{}", sent[0]);
     assert!(!format!("{:?}", world_of.journal.rows.lock()).contains("canary"));
 }
 
 #[tokio::test]
-async fn what_a_template_makes_nothing_of_is_not_sent_and_calls_nobody() {
+async fn empty_fields_are_not_sent_and_mention_no_one() {
     let nothing = "{{ inputs.none | default(none) }}";
     let ran = async |more: Value| {
         let endpoint = Endpoint::answering(200, JSON, SAID).await;
@@ -88,10 +88,10 @@ async fn what_a_template_makes_nothing_of_is_not_sent_and_calls_nobody() {
         all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         all
     };
-    let nobody = json!({"parse": []});
+    let no_mentions = json!({"parse": []});
     assert_eq!(
         ran(hook(json!({"allowed_mentions": nothing}))).await,
-        Ok(Some(json!({"content": "hi @everyone", "allowed_mentions": nobody})))
+        Ok(Some(json!({"content": "hi @everyone", "allowed_mentions": no_mentions})))
     );
     assert_eq!(
         ran(hook(json!({"allowed_mentions": "{{ {'parse': ['users']} }}"}))).await,
@@ -103,7 +103,7 @@ async fn what_a_template_makes_nothing_of_is_not_sent_and_calls_nobody() {
     }
     assert_eq!(
         ran(hook(json!({"text": "", "embeds": [{"title": "t"}]}))).await,
-        Ok(Some(json!({"embeds": [{"title": "t"}], "allowed_mentions": nobody})))
+        Ok(Some(json!({"embeds": [{"title": "t"}], "allowed_mentions": no_mentions})))
     );
     for text in ["", nothing] {
         let error = ran(hook(json!({"text": text, "embeds": nothing}))).await.unwrap_err();
@@ -112,14 +112,14 @@ async fn what_a_template_makes_nothing_of_is_not_sent_and_calls_nobody() {
 }
 
 #[tokio::test]
-async fn refusals_say_why_and_whether_to_try_again() {
+async fn rejections_have_a_reason_and_a_retry_hint() {
     let retry = json!({"max_attempts": 2, "initial_delay_seconds": 0});
-    for (status, said, message, attempts) in [
+    for (status, answer_body, message, attempts) in [
         (400, format!(r#"{{"message": "no {TOKEN}"}}"#), r#"answered 400: {"message": "no [redacted]"}"#, 1),
         (429, r#"{"retry_after": 0}"#.to_owned(), r#"answered 429: {"retry_after": 0}"#, 2),
         (200, "fine".to_owned(), "did not respond like Discord", 1),
     ] {
-        let endpoint = Endpoint::answering(status, JSON, &said).await;
+        let endpoint = Endpoint::answering(status, JSON, &answer_body).await;
         let more = json!({"token": "[[bot]]", "channel": "1/../2", "retry": retry,
                           "base_url": format!("http://{}", endpoint.at)});
         let error = world(&endpoint).run_outside(&plan(&alone(&node(more)))).await.unwrap_err();
@@ -132,7 +132,7 @@ async fn refusals_say_why_and_whether_to_try_again() {
 }
 
 #[tokio::test]
-async fn a_message_that_was_taken_is_not_posted_again_where_the_answer_breaks_off() {
+async fn a_posted_message_is_not_repeated_after_a_truncated_answer() {
     let acts = vec![Act::Head(200, JSON), Act::Chunk(SAID.as_bytes()[..9].to_vec()), Act::Cut];
     let endpoint = Endpoint::new(acts).await;
     let retry = json!({"max_attempts": 3, "initial_delay_seconds": 0});
@@ -143,7 +143,7 @@ async fn a_message_that_was_taken_is_not_posted_again_where_the_answer_breaks_of
 }
 
 #[test]
-fn mistakes_are_told_when_a_graph_is_saved() {
+fn mistakes_are_reported_when_a_graph_is_saved() {
     for (more, problems) in [
         (json!({}), vec!["/webhook_url required"]),
         (json!({"webhook_url": "[[x]]", "token": "[[y]]"}), vec!["/webhook_url required"]),

@@ -27,7 +27,7 @@ fn world(endpoint: &Arc<Endpoint>, path: &str) -> World {
 }
 
 #[tokio::test]
-async fn documents_say_what_they_hold() {
+async fn documents_are_read_as_text() {
     for (headers, body, path, more, result) in [
         ("Content-Type: text/markdown\r\n", "# A\r\n\r\nb", "/a", json!({}), json!({"text": "# A\n\nb"})),
         ("", "a;b\n1;2\n", "/files/a.csv", json!({}), json!({"text": "a;b\n1;2\n"})),
@@ -61,7 +61,7 @@ async fn documents_say_what_they_hold() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_says_why() {
+async fn unreadable_documents_have_a_reason() {
     for (headers, body, code, says) in [
         ("Content-Type: image/png\r\n", &b"\x89PNG"[..], ErrorCode::DocumentUnsupported, "image/png"),
         ("Content-Type: application/zip\r\n", b"PK\x03\x04", ErrorCode::DocumentUnsupported, "an archive"),

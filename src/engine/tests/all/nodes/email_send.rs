@@ -14,31 +14,34 @@ fn node(more: Value) -> Value {
     node
 }
 
-async fn left(node: &Value, inputs: Value) -> (Vec<Delivery>, Result<Value, engine::RunError>) {
+async fn queued(node: &Value, inputs: Value) -> (Vec<Delivery>, Result<Value, engine::RunError>) {
     let world = World::new().inputs(inputs);
     let output = world.run(&plan(&alone(node))).await;
-    let left = world.journal.rows.lock().iter().filter_map(|row| row.delivery.clone()).collect();
-    (left, output)
+    let deliveries = world.journal.rows.lock().iter().filter_map(|row| row.delivery.clone()).collect();
+    (deliveries, output)
 }
 
 #[tokio::test]
 async fn a_mail_is_queued_with_its_row() {
     let fields = json!({"cc": ["b@example.com", "b@example.com"], "reply_to": "c@example.com", "html": "<p>Hello</p>"});
     let inputs = json!({"to": ["a@example.com", " ö@exämple.com"], "n": 7});
-    let (left_over, output) = left(&node(fields.clone()), inputs.clone()).await;
-    assert_eq!(left_over.len(), 1);
-    assert_eq!(output.unwrap(), json!({"delivery_id": left_over[0].id, "status": "queued", "recipients": 3}));
-    let mail = Mail::of(&left_over[0].request).unwrap();
+    let (deliveries, output) = queued(&node(fields.clone()), inputs.clone()).await;
+    assert_eq!(deliveries.len(), 1);
+    assert_eq!(
+        output.unwrap(),
+        json!({"delivery_id": deliveries[0].id, "status": "queued", "recipients": 3})
+    );
+    let mail = Mail::of(&deliveries[0].request).unwrap();
     assert_eq!(
         (mail.to, mail.cc),
         (vec!["a@example.com".to_owned(), "ö@exämple.com".to_owned()], vec!["b@example.com".to_owned()])
     );
     assert_eq!((mail.subject.as_str(), mail.text.as_str()), ("Order 7", "Hello"));
-    assert_eq!(left(&node(fields), inputs).await.0, left_over, "the same, whoever makes it");
+    assert_eq!(queued(&node(fields), inputs).await.0, deliveries, "the delivery is deterministic");
 }
 
 #[tokio::test]
-async fn what_is_no_mail_is_not_queued() {
+async fn an_invalid_mail_is_not_queued() {
     let many: Vec<String> = (0..51).map(|n| format!("a{n}@example.com")).collect();
     for (inputs, more, says) in [
         (json!({"to": "a@example.com\r\nBcc: eve@example.com", "n": 1}), json!({}), "is not an address"),
@@ -60,9 +63,9 @@ async fn what_is_no_mail_is_not_queued() {
         ),
         (json!({"to": "a@b.de", "n": 1}), json!({"html": "a\u{0}"}), "'html' must have"),
     ] {
-        let (left_over, output) = left(&node(more), inputs).await;
+        let (deliveries, output) = queued(&node(more), inputs).await;
         let error = output.unwrap_err();
-        assert_eq!((error.code, left_over.len()), (ErrorCode::NodeFailed, 0), "{error}");
+        assert_eq!((error.code, deliveries.len()), (ErrorCode::NodeFailed, 0), "{error}");
         assert!(error.message.contains(says) && !error.message.contains('\r'), "{error}");
     }
 }

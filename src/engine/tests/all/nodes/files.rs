@@ -21,15 +21,15 @@ fn ask(model: &str, parts: &[Value], more: Value) -> Value {
 fn received(world: &World) -> Vec<String> {
     let requests = world.model.requests.lock();
     let parts = &requests.last().unwrap().messages.last().unwrap().parts;
-    let told = |part: &Part| match part {
+    let text_of = |part: &Part| match part {
         Part::Text(text) => text.clone(),
         Part::Image(image) => format!("{} {}x{} {}", image.name, image.width, image.height, image.data.len()),
     };
-    parts.iter().map(told).collect()
+    parts.iter().map(text_of).collect()
 }
 
 #[tokio::test]
-async fn a_model_receives_what_it_can_see() {
+async fn a_model_receives_only_files_that_it_supports() {
     let world = World::new();
     let long = "ä".repeat(40_000);
     let sheet = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
@@ -88,7 +88,7 @@ async fn a_file_of_another_thread_fails_the_node() {
 }
 
 #[tokio::test]
-async fn an_agent_lists_what_its_model_could_not_see_once() {
+async fn an_agent_lists_unsupported_files_once() {
     let world = World::new();
     let parts = [world.attachments.add("a.mp3", "audio/mpeg", b"sound")];
     let mut node = ask("test/x", &parts, json!({"tools": []}));
@@ -99,7 +99,7 @@ async fn an_agent_lists_what_its_model_could_not_see_once() {
 }
 
 #[tokio::test]
-async fn a_document_is_an_address_or_an_attachment() {
+async fn a_document_is_a_url_or_an_attachment() {
     let world = World::new();
     world.attachments.add("notes.csv", "text/csv", b"a,b");
     world.attachments.add("a.png", "image/png", b"\x89PNG");

@@ -24,7 +24,7 @@ fn rejected(message: &str) -> ModelError {
 }
 
 #[tokio::test]
-async fn results_stand_in_the_order_of_the_list() {
+async fn results_keep_the_order_of_the_list() {
     // The first entries take longest.
     let body = json!({"type": "delay", "seconds": "{{ inputs.base - index }}"});
     let done = result(each(json!([7, 7, 7]), body, json!({})), json!({"base": 5})).await.unwrap();
@@ -42,7 +42,7 @@ async fn results_stand_in_the_order_of_the_list() {
 }
 
 #[tokio::test]
-async fn as_many_at_the_same_time_as_it_says() {
+async fn concurrency_limits_parallel_entries() {
     for (concurrency, expected) in
         [(json!({}), 4), (json!({"concurrency": 1}), 1), (json!({"concurrency": 32}), 9)]
     {
@@ -57,12 +57,12 @@ async fn as_many_at_the_same_time_as_it_says() {
             settle().await;
             assert!(world.clock.sleepers() <= expected);
         }
-        assert!(run.over());
+        assert!(run.has_ended());
     }
 }
 
 #[tokio::test]
-async fn an_entry_that_fails_ends_it_and_is_named() {
+async fn a_failed_entry_ends_the_loop_and_is_named() {
     let body = json!({"type": "assert", "when": "item < 3", "message": "{{ item }} is too much"});
     let error = result(each(json!([1, 3, 4]), body, json!({})), json!({})).await.unwrap_err();
     assert_eq!((error.code, error.node.as_deref()), (ErrorCode::NodeFailed, Some("each[1]")));
@@ -70,7 +70,7 @@ async fn an_entry_that_fails_ends_it_and_is_named() {
 }
 
 #[tokio::test]
-async fn entries_that_have_not_begun_do_not_begin_after_a_failure() {
+async fn no_entry_starts_after_a_failure() {
     let world = World::new().answers(&["a"], Ok(())).answers(&["b"], Err(rejected("no")));
     let node = each(json!([1, 2, 3, 4, 5]), ask(), json!({"concurrency": 1}));
     let error = world.run(&plan(&alone(&node))).await.unwrap_err();
@@ -79,12 +79,12 @@ async fn entries_that_have_not_begun_do_not_begin_after_a_failure() {
     assert_eq!(
         world.journal.lines(),
         ["1 each[0].1 succeeded", "1 each[1].1 failed", "1 each.1 failed"],
-        "work that is done is kept"
+        "finished work is kept"
     );
 }
 
 #[tokio::test]
-async fn waits_beside_a_failed_entry_are_not_waited_for() {
+async fn a_failed_entry_ends_the_waits_of_others() {
     let body = json!({"type": "delay", "seconds": "{{ item }}"});
     let world = World::new();
     let error = world.run(&plan(&alone(&each(json!([900, "x", 900]), body, json!({}))))).await.unwrap_err();
@@ -94,7 +94,7 @@ async fn waits_beside_a_failed_entry_are_not_waited_for() {
 }
 
 #[tokio::test]
-async fn with_continue_errors_are_listed() {
+async fn continue_lists_the_errors() {
     let body = json!({"type": "transform", "expression": "10 // item"});
     let node = each(json!([5, 0, 2, "x"]), body, json!({"on_item_error": "continue"}));
     let done = result(node, json!({})).await.unwrap();
@@ -108,7 +108,7 @@ async fn with_continue_errors_are_listed() {
 }
 
 #[tokio::test]
-async fn each_entry_is_tried_again_by_itself() {
+async fn each_entry_is_retried_separately() {
     let flaky = ModelError { kind: ModelErrorKind::Unavailable, message: "busy".into(), retry_after: None };
     let world = World::new().answers(&["a"], Ok(())).answers(&[], Err(flaky)).answers(&["c"], Ok(()));
     let node = each(json!([1, 2]), ask(), json!({"concurrency": 1}));
@@ -121,7 +121,7 @@ async fn each_entry_is_tried_again_by_itself() {
 }
 
 #[tokio::test]
-async fn tried_again_as_a_whole_it_runs_what_has_not_finished() {
+async fn a_retry_of_the_loop_runs_only_unfinished_entries() {
     let failing = ModelError { kind: ModelErrorKind::Unavailable, message: "busy".into(), retry_after: None };
     let world = World::new().answers(&["a"], Ok(())).answers(&[], Err(failing));
     let mut body = ask();
@@ -154,7 +154,7 @@ async fn tried_again_as_a_whole_it_runs_what_has_not_finished() {
 }
 
 #[tokio::test]
-async fn what_entries_say_stands_in_their_order() {
+async fn text_of_entries_keeps_their_order() {
     let body = json!({"type": "reply", "text": "{{ item }} and ", "pieces": "words", "pause_ms": 100});
     let world = World::new();
     let nodes = json!([each(json!(["a", "b", "c"]), body, json!({})), reply("end", "end")]);
@@ -163,7 +163,7 @@ async fn what_entries_say_stands_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_resumed_one_runs_only_the_entries_that_are_missing() {
+async fn a_resumed_loop_runs_only_missing_entries() {
     let world = World::new();
     let graph = plan(&alone(&each(json!(["a", "b", "c"]), ask(), json!({"concurrency": 1}))));
     let output = world.run(&graph).await.unwrap();
@@ -177,7 +177,7 @@ async fn a_resumed_one_runs_only_the_entries_that_are_missing() {
 }
 
 #[tokio::test]
-async fn the_run_that_fails_beside_it_ends_it_after_the_entries_at_work() {
+async fn a_failure_in_another_branch_ends_the_loop_after_its_running_entries() {
     let world = World::new();
     let nodes = json!([
         each(
@@ -189,14 +189,14 @@ async fn the_run_that_fails_beside_it_ends_it_after_the_entries_at_work() {
     ]);
     let error =
         world.run(&plan(&graph(nodes, json!([["START", "each"], ["START", "bad"]])))).await.unwrap_err();
-    assert_eq!(error.node.as_deref(), Some("bad"), "what was halted is not to blame");
+    assert_eq!(error.node.as_deref(), Some("bad"), "halted entries are not blamed");
     let mut rows = world.journal.lines();
     rows.sort();
     assert_eq!(rows, ["1 bad.1 failed", "1 each[0].1 succeeded", "1 each[1].1 succeeded"]);
 }
 
 #[tokio::test]
-async fn its_fields_have_limits() {
+async fn loop_fields_have_limits() {
     let body = || json!({"type": "log", "message": "{{ item }}"});
     for (node, problems) in [
         (json!({"name": "n", "type": "for_each"}), vec!["/body required", "/items required"]),
@@ -247,7 +247,7 @@ async fn its_fields_have_limits() {
 }
 
 #[tokio::test]
-async fn ten_thousand_entries_are_done() {
+async fn ten_thousand_entries_complete() {
     let many = json!({"n": (0..10_000).collect::<Vec<_>>()});
     let body = json!({"type": "transform", "expression": "item + index"});
     let done = result(each("{{ inputs.n }}", body, json!({"concurrency": 32})), many).await.unwrap();
@@ -256,14 +256,14 @@ async fn ten_thousand_entries_are_done() {
 }
 
 #[tokio::test]
-async fn a_filter_inside_has_its_own_item() {
+async fn a_nested_filter_has_a_separate_item() {
     let body = json!({"type": "filter", "items": "{{ item }}", "when": "item > 1 and index < 2"});
     let done = result(each(json!([[1, 2, 3], [4, 5, 6]]), body, json!({})), json!({})).await.unwrap();
     assert_eq!(done["items"], json!([[2], [4, 5]]));
 }
 
 #[tokio::test]
-async fn a_delay_inside_survives_a_restart() {
+async fn a_delay_in_a_loop_survives_a_restart() {
     let graph =
         plan(&alone(&each(json!([10, 20]), json!({"type": "delay", "seconds": "{{ item }}"}), json!({}))));
     let world = World::new();
@@ -274,8 +274,8 @@ async fn a_delay_inside_survives_a_restart() {
     again.clock.advance(Duration::from_secs(15));
     let run = again.begin(&graph);
     settle().await;
-    assert_eq!(again.clock.sleepers(), 1, "the first is over by now");
+    assert_eq!(again.clock.sleepers(), 1, "the first has ended by now");
     again.clock.advance(Duration::from_secs(5));
     settle().await;
-    assert!(run.over());
+    assert!(run.has_ended());
 }

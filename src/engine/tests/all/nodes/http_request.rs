@@ -30,10 +30,10 @@ impl Echo {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
-        let kept = Arc::clone(&requests);
+        let stored_requests = Arc::clone(&requests);
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let kept = Arc::clone(&kept);
+                let stored_requests = Arc::clone(&stored_requests);
                 tokio::spawn(async move {
                     let mut read = Vec::new();
                     let mut buffer = [0; 65_536];
@@ -48,20 +48,20 @@ impl Echo {
                         if count > 0 && body.len() < length.map_or(0, |length| length.parse().unwrap()) {
                             continue;
                         }
-                        kept.lock().push(text.clone());
+                        stored_requests.lock().push(text.clone());
                         let status = if head.contains("/fail") { "422 No" } else { "200 OK" };
-                        let said = json!({
+                        let reply_body = json!({
                             "raw": text, "base64": STANDARD.encode(&text), "url64": URL_SAFE_NO_PAD.encode(&text),
                             "hex": hex::encode(&text), "form": url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>(),
                             "inner": json!({"raw": text}).to_string(),
                         });
-                        let said = said.to_string();
+                        let reply_body = reply_body.to_string();
                         let header =
                             head.lines().find_map(|line| line.strip_prefix("x-key: ")).unwrap_or("none");
                         let answer = format!(
                             "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nX-Echo: {header}\r\n\
-                             Content-Length: {}\r\nConnection: close\r\n\r\n{said}",
-                            said.len()
+                             Content-Length: {}\r\nConnection: close\r\n\r\n{reply_body}",
+                            reply_body.len()
                         );
                         let _ = stream.write_all(answer.as_bytes()).await;
                         return;
@@ -98,7 +98,7 @@ async fn sent(more: Value, inputs: Value) -> (Value, String) {
 }
 
 #[tokio::test]
-async fn what_is_sent_is_what_the_graph_says() {
+async fn a_request_is_sent_as_the_graph_describes_it() {
     let (result, request) = sent(
         json!({"method": "POST", "url": "/a?x=1", "query": {"q": "{{ inputs.q }}", "many": [1, "{{ inputs.n }}"], "no": null},
                "headers": {"X-Team": "{{ inputs.q }}"}, "json": {"n": "{{ inputs.n }}", "t": "n={{ inputs.n }}"}}),
@@ -133,7 +133,7 @@ async fn what_is_sent_is_what_the_graph_says() {
 }
 
 #[tokio::test]
-async fn what_comes_is_json_text_or_bytes() {
+async fn a_response_is_json_text_or_bytes() {
     for (headers, body, expected) in [
         ("Content-Type: application/json\r\n", b"{\"a\": [1]}".as_slice(), ("json", json!({"a": [1]}))),
         ("Content-Type: application/problem+json; charset=utf-8\r\n", b"7", ("json", json!(7))),
@@ -156,7 +156,7 @@ async fn what_comes_is_json_text_or_bytes() {
 }
 
 #[tokio::test]
-async fn a_status_that_says_no_fails_and_is_tried_again_only_where_that_may_help() {
+async fn an_error_status_fails_and_is_retried_only_if_that_may_help() {
     for (status, attempts) in [(404, 1), (401, 1), (408, 2), (425, 2), (429, 2), (500, 2), (503, 2)] {
         let endpoint = Endpoint::answering(status, "Retry-After: 0\r\n", "go  away\n").await;
         let world = World::new().allowing(endpoint.at);
@@ -182,7 +182,7 @@ async fn a_status_that_says_no_fails_and_is_tried_again_only_where_that_may_help
 }
 
 #[tokio::test]
-async fn addresses_that_are_not_public_are_refused_also_behind_a_redirect() {
+async fn private_addresses_are_rejected_even_after_a_redirect() {
     let endpoint = Endpoint::answering(302, "Location: http://127.0.0.1:9/\r\n", "").await;
     let cases = [
         ("http://127.0.0.1:9/".to_owned(), World::new()),
@@ -204,7 +204,7 @@ async fn addresses_that_are_not_public_are_refused_also_behind_a_redirect() {
 }
 
 #[tokio::test]
-async fn broken_and_endless_answers_end() {
+async fn broken_and_endless_responses_are_errors() {
     let cut = Endpoint::new(vec![Act::Head(200, ""), Act::Chunk(b"half".to_vec()), Act::Cut]).await;
     let node = |at, more: Value| {
         let mut node = node(json!({"url": format!("http://{at}/")}));
@@ -225,7 +225,7 @@ async fn broken_and_endless_answers_end() {
 }
 
 #[tokio::test]
-async fn a_crash_in_the_middle_repeats_only_what_does_no_harm() {
+async fn a_crash_repeats_only_idempotent_requests() {
     for (more, repeated) in [
         (json!({}), true),
         (json!({"method": "HEAD"}), true),
@@ -266,7 +266,7 @@ fn forms() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_secret_reaches_the_server_and_nothing_else() {
+async fn a_secret_is_sent_to_the_server_only() {
     let echo = Echo::start().await;
     let calls = json!([
         node(json!({"name": "call", "method": "POST", "url": echo.url("/[[key]]?k=[[ key ]]"),
@@ -290,11 +290,11 @@ async fn a_secret_reaches_the_server_and_nothing_else() {
     assert!(sent.contains(&format!("x-key: Bearer {SECRET}")), "{sent}");
     assert!(sent.contains(&format!(r#"{{"k":[{},"plain"]}}"#, json!(SECRET))), "{sent}");
     assert!(sent.contains("GET /all-of-it HTTP/1.1"), "{sent}");
-    let told = format!("{output} {:?} {:?}", world.journal.rows.lock(), world.sink);
+    let written = format!("{output} {:?} {:?}", world.journal.rows.lock(), world.sink);
     for form in forms() {
-        assert!(!told.contains(&form), "{form}: {told}");
+        assert!(!written.contains(&form), "{form}: {written}");
     }
-    assert!(told.contains("[redacted]"));
+    assert!(written.contains("[redacted]"));
     assert_eq!(output["call"]["headers"]["x-echo"], "Bearer [redacted]");
     assert!(output["bad"]["error"]["message"].as_str().unwrap().contains("answered 422"), "{output}");
     // The input digest covers only secret names: another secret under the name does not change it.
@@ -311,7 +311,7 @@ async fn a_secret_reaches_the_server_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_users_say_names_no_secret() {
+async fn references_in_user_text_are_not_resolved() {
     let echo = Echo::start().await;
     let fields = json!({
         "method": "POST", "url": format!("{}{{{{ inputs.message }}}}", echo.url("/?u=")),
@@ -364,7 +364,7 @@ async fn a_missing_secret_fails_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn a_body_with_a_secret_is_not_sent_on_elsewhere() {
+async fn a_body_with_a_secret_does_not_follow_redirects_to_other_origins() {
     let echo = Echo::start().await;
     let location: &'static str = Box::leak(format!("Location: {}\r\n", echo.url("/there")).into_boxed_str());
     let endpoint = Endpoint::answering(307, location, "").await;
@@ -382,7 +382,7 @@ async fn a_body_with_a_secret_is_not_sent_on_elsewhere() {
 }
 
 #[test]
-fn mistakes_are_told_when_a_graph_is_saved() {
+fn mistakes_are_reported_when_a_graph_is_saved() {
     for (more, problems) in [
         (json!({}), vec!["/url required"]),
         (json!({"url": 1, "method": "FETCH"}), vec!["/method choice", "/url type"]),
@@ -408,7 +408,7 @@ fn mistakes_are_told_when_a_graph_is_saved() {
 }
 
 #[tokio::test]
-async fn a_secret_of_one_item_is_masked_in_the_answers_to_others() {
+async fn a_secret_of_one_item_is_masked_in_responses_to_others() {
     let echo = Echo::start().await;
     let body = json!({"type": "http_request", "method": "POST", "url": echo.url("/"), "headers": {"X-Key": "[[key]]"},
                       "body": "{{ item }}"});
@@ -416,13 +416,13 @@ async fn a_secret_of_one_item_is_masked_in_the_answers_to_others() {
     let world = World::new().allowing(echo.at).credential("key", SECRET);
     let output = world.run_outside(&plan(&alone(&each))).await.unwrap();
     assert_eq!(output["items"][1]["headers"]["x-echo"], "[redacted]");
-    let told = format!("{output} {:?}", world.journal.rows.lock());
-    assert!(forms().iter().all(|form| !told.contains(form)), "{told}");
+    let written = format!("{output} {:?}", world.journal.rows.lock());
+    assert!(forms().iter().all(|form| !written.contains(form)), "{written}");
     let _ = world.clock.now();
 }
 
 #[tokio::test]
-async fn what_an_earlier_life_has_used_is_masked_in_the_next() {
+async fn secrets_used_by_an_earlier_life_are_masked_in_the_next() {
     let (echo, other) = (Echo::start().await, Endpoint::answering(200, "", &format!("it is {SECRET}")).await);
     let calls = json!([
         node(json!({"name": "first", "url": echo.url("/"), "headers": {"X-Key": "[[key]]"}})),

@@ -25,7 +25,7 @@ fn world() -> World {
 }
 
 #[tokio::test]
-async fn what_is_put_in_is_found_by_words_and_vectors() {
+async fn indexed_chunks_are_found_by_words_and_vectors() {
     let world = world();
     let put = world.run(&plan(&alone(&upsert(json!({}))))).await.unwrap();
     assert_eq!(put, json!({"index": "there", "document": "a.md", "chunks": 3, "replaced": 0}));
@@ -57,7 +57,7 @@ async fn what_is_put_in_is_found_by_words_and_vectors() {
 }
 
 #[tokio::test]
-async fn what_an_index_cannot_take_is_said() {
+async fn invalid_chunks_are_an_error() {
     for (fields, code, says) in [
         (json!({"index": "full"}), ErrorCode::IndexFull, "full"),
         (json!({"index": ""}), ErrorCode::NodeFailed, "'index' must have 1 to 200 characters"),

@@ -39,7 +39,7 @@ async fn an_item_over_one_mebibyte_of_json_fails_its_node() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_of_an_item_that_is_too_large() {
+async fn a_too_large_item_is_not_sent_in_part() {
     let node = json!({"name": "n", "type": "reply", "key": "k", "text": "{{ 'x' * 1100000 }}", "on_error": "continue"});
     let world = World::new().in_a_chat();
     let output = world.run(&plan(&alone(&node))).await.unwrap();
@@ -48,7 +48,7 @@ async fn nothing_is_sent_of_an_item_that_is_too_large() {
 }
 
 #[tokio::test]
-async fn text_may_have_as_much_as_a_result() {
+async fn text_has_the_size_limit_of_a_result() {
     let node = json!({"name": "n", "type": "reply", "text": "{{ inputs.letter * inputs.n }}"});
     for (n, fits) in [(7 << 20, true), (9 << 20, false)] {
         assert_eq!(sent(&node, json!({"letter": "x", "n": n})).await.is_ok(), fits, "{n}");

@@ -21,7 +21,7 @@ fn failing(kind: ModelErrorKind, retry_after: Option<u64>) -> Result<(), ModelEr
 }
 
 #[tokio::test]
-async fn what_is_asked_is_sent_as_it_was_written() {
+async fn messages_are_sent_as_written() {
     let world = World::new().config("model", json!("test/small")).inputs(json!({"n": 2}));
     let node = ask(json!({
         "model": "{{ config.model }}", "system": "Be {{ 'short' }}.", "messages": "{{ messages }}", "user": "{{ inputs.n }}",
@@ -31,23 +31,24 @@ async fn what_is_asked_is_sent_as_it_was_written() {
     world.run(&plan(&alone(&node))).await.unwrap();
     let requests = world.model.requests.lock();
     let request = &requests[0];
-    let messages: Vec<_> = request.messages.iter().map(|said| (said.role, said.content.as_str())).collect();
+    let messages: Vec<_> =
+        request.messages.iter().map(|message| (message.role, message.content.as_str())).collect();
     assert_eq!(messages, [(Role::System, "Be short."), (Role::User, "hi"), (Role::User, "2")]);
     assert_eq!((request.model.as_str(), request.temperature), ("small", Some(0.5)));
     assert_eq!((request.max_tokens, request.seed), (Some(100), Some(7)));
 }
 
 #[tokio::test]
-async fn a_result_is_the_text_and_what_is_known_of_it() {
+async fn a_result_has_the_text_usage_and_model() {
     let world = World::new().answers(&["be", "cause"], Ok(()));
     let done = world.run(&plan(&alone(&ask(json!({}))))).await.unwrap();
     let unknown = json!({"calls": 1, "input_tokens": null, "output_tokens": null, "cost_usd": null});
     assert_eq!(done, json!({"text": "because", "usage": unknown, "finish_reason": null, "model": null}));
-    assert_eq!(world.sink.text(), "", "without stream nothing is said");
+    assert_eq!(world.sink.text(), "", "no text is sent without stream");
 }
 
 #[tokio::test]
-async fn what_passes_is_tried_again_and_what_does_not_is_not() {
+async fn only_transient_errors_are_retried() {
     for (kind, code, calls) in [
         (ModelErrorKind::RateLimited, ErrorCode::ModelRateLimited, 3),
         (ModelErrorKind::Unavailable, ErrorCode::ModelUnavailable, 3),
@@ -68,14 +69,14 @@ async fn what_passes_is_tried_again_and_what_does_not_is_not() {
 }
 
 #[tokio::test]
-async fn the_wait_that_is_asked_for_is_waited_up_to_ten_minutes() {
-    for (asked, waited) in [(5, 5), (3_000, 600)] {
-        let world = World::new().answers(&[], failing(ModelErrorKind::RateLimited, Some(asked)));
+async fn a_requested_retry_delay_is_kept_up_to_ten_minutes() {
+    for (requested, waited) in [(5, 5), (3_000, 600)] {
+        let world = World::new().answers(&[], failing(ModelErrorKind::RateLimited, Some(requested)));
         let run = world.begin(&plan(&alone(&ask(json!({})))));
         settle().await;
         world.clock.advance(Duration::from_millis(waited * 1_000 - 1));
         settle().await;
-        assert!(!run.over());
+        assert!(!run.has_ended());
         world.clock.advance(Duration::from_millis(1));
         settle().await;
         assert_eq!(run.end().await.unwrap()["text"], json!("x: why?"));
@@ -92,7 +93,7 @@ async fn attempts_of_one_visit_carry_one_key() {
 }
 
 #[tokio::test]
-async fn an_answer_has_to_fit_its_schema() {
+async fn an_answer_must_match_its_schema() {
     let schema =
         json!({"type": "object", "required": ["kind"], "properties": {"kind": {"enum": ["a", "b"]}}});
     let node = || ask(json!({"response_schema": schema, "retry": {"max_attempts": 2}, "repair": 0}));
@@ -110,22 +111,22 @@ async fn an_answer_has_to_fit_its_schema() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_shown_to_the_model_with_what_is_wrong() {
+async fn an_invalid_answer_is_returned_to_the_model_with_the_problem() {
     let schema =
         json!({"type": "object", "required": ["kind"], "properties": {"kind": {"enum": ["a", "b"]}}});
-    let asked = |more: Value| {
+    let plan_with = |more: Value| {
         let mut node = ask(json!({"response_schema": schema, "retry": {"max_attempts": 1}}));
         node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         plan(&alone(&node))
     };
     let world = World::new().answers(&["{\"kind\": \"c\"}"], Ok(())).answers(&["{\"kind\": \"b\"}"], Ok(()));
-    let done = world.run(&asked(json!({}))).await.unwrap();
+    let done = world.run(&plan_with(json!({}))).await.unwrap();
     assert_eq!((&done["json"], &done["text"]), (&json!({"kind": "b"}), &json!("{\"kind\": \"b\"}")));
     assert_eq!(world.journal.lines(), ["1 ask.1 succeeded"], "in the same attempt");
     {
         let requests = world.model.requests.lock();
         let shown: Vec<_> =
-            requests[1].messages.iter().map(|said| (said.role, said.content.as_str())).collect();
+            requests[1].messages.iter().map(|message| (message.role, message.content.as_str())).collect();
         assert_eq!(shown[..2], [(Role::User, "why?"), (Role::Assistant, "{\"kind\": \"c\"}")]);
         assert!(
             shown[2].1.contains("/kind") && shown[2].1.contains("JSON that fits the schema"),
@@ -138,18 +139,18 @@ async fn an_answer_that_does_not_fit_is_shown_to_the_model_with_what_is_wrong() 
     }
     for (repair, calls) in [(0, 1), (1, 2), (3, 4)] {
         let world = (0..5).fold(World::new(), |world, _| world.answers(&["no"], Ok(())));
-        let error = world.run(&asked(json!({"repair": repair}))).await.unwrap_err();
+        let error = world.run(&plan_with(json!({"repair": repair}))).await.unwrap_err();
         assert_eq!((error.code, world.model.requests.lock().len()), (ErrorCode::ModelBadAnswer, calls));
         assert!(error.message.contains("not JSON"), "{error}");
     }
     // The text of a bad answer is withdrawn.
     let world = World::new().answers(&["bad ", "one"], Ok(())).answers(&["{\"kind\": ", "\"a\"}"], Ok(()));
-    world.run(&asked(json!({"stream": true}))).await.unwrap();
+    world.run(&plan_with(json!({"stream": true}))).await.unwrap();
     assert_eq!(world.sink.text(), "{\"kind\": \"a\"}");
 }
 
 #[tokio::test]
-async fn a_stream_is_said_as_it_comes_and_a_failed_one_is_taken_back() {
+async fn a_stream_is_forwarded_live_and_undone_if_it_fails() {
     let world = World::new()
         .answers(&["half ", "of it"], failing(ModelErrorKind::Unavailable, None))
         .answers(&["all ", "of it"], Ok(()));
@@ -164,12 +165,12 @@ async fn a_stream_is_said_as_it_comes_and_a_failed_one_is_taken_back() {
         }
         world.clock.advance(Duration::from_millis(250));
     }
-    assert!(run.over());
+    assert!(run.has_ended());
     assert_eq!(seen, ["1 ", "1 half ", "1 ", "1 all ", "1 all of it 3"]);
 }
 
 #[tokio::test]
-async fn a_stream_that_fails_for_good_leaves_nothing() {
+async fn a_permanently_failed_stream_leaves_no_text() {
     let world = World::new().answers(&["half"], failing(ModelErrorKind::Rejected, None));
     let node = ask(json!({"stream": true, "on_error": "continue"}));
     let edges = json!([["START", "ask"], ["ask", "sorry"]]);
@@ -178,7 +179,7 @@ async fn a_stream_that_fails_for_good_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_dropped_drops_its_call() {
+async fn a_dropped_run_drops_its_call() {
     let world = World::new().answers(&["a", "b"], Ok(()));
     let run = world.begin(&plan(&alone(&ask(json!({"stream": true})))));
     settle().await;
@@ -190,7 +191,7 @@ async fn a_run_that_is_dropped_drops_its_call() {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_is_dropped_and_tried_again() {
+async fn a_slow_call_is_dropped_and_retried() {
     let world = World::new().answers(&["a", "b", "c"], Ok(())).answers(&["quick"], Ok(()));
     let node = ask(json!({"timeout_seconds": 1.5, "retry": {"max_attempts": 2}}));
     assert_eq!(world.run(&plan(&alone(&node))).await.unwrap()["text"], json!("quick"));
@@ -199,7 +200,7 @@ async fn a_call_that_takes_too_long_is_dropped_and_tried_again() {
 }
 
 #[tokio::test]
-async fn a_history_that_is_none_fails_the_node() {
+async fn an_invalid_history_fails_the_node() {
     for (messages, text) in [
         (json!({}), "a list, not an object"),
         (json!(["hi"]), "one is a string"),
@@ -213,14 +214,14 @@ async fn a_history_that_is_none_fails_the_node() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_is_named() {
+async fn a_missing_provider_is_named() {
     let world = World::new();
     let error = world.run(&plan(&alone(&ask(json!({"model": "nobody/x"}))))).await.unwrap_err();
     assert_eq!((error.code, error.message.contains("test/<model>")), (ErrorCode::ModelNotConfigured, true));
 }
 
 #[test]
-fn its_fields_have_limits() {
+fn llm_fields_have_limits() {
     for (more, problem) in [
         (json!({"model": null}), "/model required"),
         (json!({"model": "gpt-4"}), "/model model"),

@@ -12,7 +12,7 @@ fn node(kind: &str, fields: Value) -> Value {
 }
 
 /// Returns the result of a node with this type, for inputs of many kinds.
-async fn of(kind: &str, fields: Value) -> Value {
+async fn result_of(kind: &str, fields: Value) -> Value {
     result(node(kind, fields.clone()), inputs()).await.unwrap_or_else(|error| panic!("{fields}: {error}"))
 }
 
@@ -43,7 +43,7 @@ async fn set_names_values_of_every_type() {
         "is": "{{ inputs.n > 2 }}", "fallback": "{{ inputs.missing | default('d') }}",
     });
     assert_eq!(
-        of("set", json!({"values": values})).await,
+        result_of("set", json!({"values": values})).await,
         json!({
             "number": 3, "half": 0.5, "yes": true, "none": null, "list": inputs()["list"], "map": inputs()["map"],
             "mixed": "3 of [1,\"b\",{\"c\":null}]", "plain": "p", "fixed": [1, {"deep": [4]}],
@@ -51,7 +51,7 @@ async fn set_names_values_of_every_type() {
             "fallback": "d",
         })
     );
-    assert_eq!(of("set", json!({"values": {}})).await, json!({}));
+    assert_eq!(result_of("set", json!({"values": {}})).await, json!({}));
     for (fields, problem) in [
         (json!({}), "/values required"),
         (json!({"values": null}), "/values required"),
@@ -76,7 +76,11 @@ async fn template_fills_a_text() {
         ("{% for x in inputs.rows %}{{ x.id }}{% if not loop.last %},{% endif %}{% endfor %}", "1,2,3"),
         ("{{ inputs.text | upper }}!\n", "WORD!\n"),
     ] {
-        assert_eq!(of("template", json!({"template": template})).await, json!({"text": text}), "{template}");
+        assert_eq!(
+            result_of("template", json!({"template": template})).await,
+            json!({"text": text}),
+            "{template}"
+        );
     }
     for (fields, problem) in [
         (json!({}), "/template required"),
@@ -110,7 +114,7 @@ async fn transform_by_an_expression() {
         (json!({"expression": "{'a': inputs.yes}"}), json!({"a": true})),
         (json!({"expression": "input is none"}), json!(true)),
     ] {
-        assert_eq!(of("transform", fields.clone()).await, expected, "{fields}");
+        assert_eq!(result_of("transform", fields.clone()).await, expected, "{fields}");
     }
     assert!(fails("transform", json!({"expression": "inputs.x"})).await.contains("inputs.x"));
     assert!(fails("transform", json!({"expression": "inputs.text + 1"})).await.starts_with("expression"));
@@ -130,7 +134,8 @@ async fn transform_by_an_expression() {
 
 #[tokio::test]
 async fn transform_by_a_path() {
-    let path = async |path: &str| of("transform", json!({"path": path, "input": "{{ inputs }}"})).await;
+    let path =
+        async |path: &str| result_of("transform", json!({"path": path, "input": "{{ inputs }}"})).await;
     for (text, expected) in [
         ("$.n", json!(3)),
         ("$['map']['b'].c[0]", json!(2)),
@@ -157,7 +162,7 @@ async fn transform_by_a_path() {
     ] {
         let mut fields = odd.clone();
         fields["path"] = json!(text);
-        assert_eq!(of("transform", fields).await, json!(expected), "{text}: one place");
+        assert_eq!(result_of("transform", fields).await, json!(expected), "{text}: one place");
     }
     for (fields, problem) in [
         (json!({"path": "$.a"}), "/input required"),
@@ -170,7 +175,7 @@ async fn transform_by_a_path() {
 }
 
 #[tokio::test]
-async fn filter_keeps_what_holds() {
+async fn filter_keeps_items_that_match() {
     for (items, when, expected) in [
         (json!("{{ inputs.rows }}"), "item.p > 5", json!([{"id": 1, "p": 10.5}, {"id": 3, "p": 20}])),
         (json!("{{ inputs.rows }}"), "index == 1", json!([{"id": 2, "p": 4}])),
@@ -178,7 +183,7 @@ async fn filter_keeps_what_holds() {
         (json!([]), "item.x.y", json!([])),
         (json!(["{{ 'keep' }}", ""]), "item", json!(["keep"])),
     ] {
-        assert_eq!(of("filter", json!({"items": items, "when": when})).await, expected, "{when}");
+        assert_eq!(result_of("filter", json!({"items": items, "when": when})).await, expected, "{when}");
     }
     assert_eq!(
         fails("filter", json!({"items": "{{ inputs.map }}", "when": "true"})).await,
@@ -199,14 +204,14 @@ async fn filter_keeps_what_holds() {
 }
 
 #[tokio::test]
-async fn merge_makes_one_of_several() {
+async fn merge_combines_several_values() {
     for (inputs, expected) in [
         (json!([{"a": 1, "b": 1}, {"b": 2}, "{{ {'c': inputs.n} }}"]), json!({"a": 1, "b": 2, "c": 3})),
         (json!([[1], "{{ inputs.list }}", []]), json!([1, 1, "b", {"c": null}])),
         (json!([]), json!({})),
         (json!("{{ [inputs.map, {'z': 0}] }}"), json!({"a": 1, "b": {"c": [2]}, "z": 0})),
     ] {
-        assert_eq!(of("merge", json!({"inputs": inputs})).await, expected);
+        assert_eq!(result_of("merge", json!({"inputs": inputs})).await, expected);
     }
     for (inputs, kind) in
         [(json!([{}, []]), "an object"), (json!([[1], 2]), "a number"), (json!([null]), "null")]
@@ -236,7 +241,7 @@ async fn json_reads_and_writes() {
         (json!({"stringify": "{{ inputs.text }}"}), json!("\"word\"")),
         (json!({"stringify": 1.5}), json!("1.5")),
     ] {
-        assert_eq!(of("json", fields.clone()).await, expected, "{fields}");
+        assert_eq!(result_of("json", fields.clone()).await, expected, "{fields}");
     }
     for text in ["{{ inputs.text }}", "", "[1,]", "{{ '[' * 200 ~ ']' * 200 }}"] {
         assert!(fails("json", json!({"parse": text})).await.starts_with("the text is not JSON"), "{text}");
@@ -254,7 +259,7 @@ async fn json_reads_and_writes() {
 
 #[tokio::test]
 async fn assert_fails_with_its_message() {
-    assert_eq!(of("assert", json!({"when": "inputs.n == 3"})).await, json!({"ok": true}));
+    assert_eq!(result_of("assert", json!({"when": "inputs.n == 3"})).await, json!({"ok": true}));
     assert_eq!(
         fails("assert", json!({"when": "inputs.n > 3"})).await,
         "the condition is false: inputs.n > 3"
@@ -267,7 +272,7 @@ async fn assert_fails_with_its_message() {
         fails("assert", json!({"when": "false", "message": "{{ inputs.x }}"})).await.starts_with("template")
     );
     let unused = json!({"when": "true", "message": "{{ inputs.x }}"});
-    assert_eq!(of("assert", unused).await, json!({"ok": true}), "a message that nobody needs is not filled");
+    assert_eq!(result_of("assert", unused).await, json!({"ok": true}), "an unused message is not rendered");
     for (fields, problem) in [
         (json!({}), "/when required"),
         (json!({"when": ""}), "/when condition"),
@@ -281,14 +286,14 @@ async fn assert_fails_with_its_message() {
 #[tokio::test]
 async fn log_writes_one_line() {
     assert_eq!(
-        of("log", json!({"message": "{{ inputs.n }}"})).await,
+        result_of("log", json!({"message": "{{ inputs.n }}"})).await,
         json!({"message": "3", "level": "info"})
     );
     for level in ["debug", "info", "warn", "error"] {
-        let logged = of("log", json!({"message": "a\nb", "level": level})).await;
+        let logged = result_of("log", json!({"message": "a\nb", "level": level})).await;
         assert_eq!(logged, json!({"message": "a\nb", "level": level}));
     }
-    let long = of("log", json!({"message": "{{ 'é' * 5000 }}"})).await;
+    let long = result_of("log", json!({"message": "{{ 'é' * 5000 }}"})).await;
     assert_eq!(long["message"].as_str().unwrap().chars().count(), 4_096);
     for (fields, problem) in [
         (json!({}), "/message required"),

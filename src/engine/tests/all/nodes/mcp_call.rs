@@ -174,13 +174,13 @@ async fn a_tool_is_called_and_its_answer_is_the_result() {
         for header in ["x-team: blue", "mcp-session-id: s1", "idempotency-key: run_1-ask-1"] {
             assert!(head.to_lowercase().contains(header), "{header} in {head}");
         }
-        assert!(seen.iter().any(|(head, _)| head.starts_with("DELETE /mcp ")), "the session is given back");
+        assert!(seen.iter().any(|(head, _)| head.starts_with("DELETE /mcp ")), "the session is returned");
         assert_eq!(world.journal.lines(), ["1 ask.1 started", "1 ask.1 succeeded"]);
     }
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_key_gets_it_from_the_vault() {
+async fn the_key_of_a_server_comes_from_the_vault() {
     let headers = json!({"Authorization": "Bearer [[mcp]]", "X-Said": "{{ inputs.text }}"});
     let server = Server::new(true).await;
     let tool = json!({"type": "mcp", "url": format!("http://{}/mcp", server.at), "headers": headers});
@@ -197,15 +197,15 @@ async fn a_server_that_wants_a_key_gets_it_from_the_vault() {
             assert!(head.contains("x-said: [[mcp]]"), "{head}");
         }
         assert!(server.seen.lock().len() > 3);
-        let kept = format!("{:?}", world.journal.rows.lock());
-        assert!(!kept.contains("canary"), "{kept}");
+        let journal = format!("{:?}", world.journal.rows.lock());
+        assert!(!journal.contains("canary"), "{journal}");
         let error = run(&server.world(), &node).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::CredentialMissing, "{error}");
     }
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told() {
+async fn failures_are_reported_with_their_cause() {
     let server = Server::new(true).await;
     let error = run(&server.world(), &server.node(json!({"tool": "fail"}))).await.unwrap_err();
     assert_eq!(
@@ -236,7 +236,7 @@ async fn what_goes_wrong_is_told() {
 }
 
 #[tokio::test]
-async fn parts_that_are_no_texts_are_kept_as_they_came() {
+async fn non_text_parts_are_kept_unchanged() {
     let server = Server::new(false).await;
     let done = run(&server.world(), &server.node(json!({"tool": "picture"}))).await.unwrap();
     let picture = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
@@ -244,7 +244,7 @@ async fn parts_that_are_no_texts_are_kept_as_they_came() {
 }
 
 #[tokio::test]
-async fn redirects_that_keep_request_and_origin_are_followed() {
+async fn redirects_within_the_origin_are_followed() {
     let server = Server::new(false).await;
     let at = |path: &str| server.node(json!({"url": format!("http://{}{path}", server.at)}));
     for status in ["307", "308"] {
@@ -263,7 +263,7 @@ async fn redirects_that_keep_request_and_origin_are_followed() {
 }
 
 #[tokio::test]
-async fn what_is_no_mcp_is_said_in_plain_words() {
+async fn an_endpoint_that_is_not_mcp_has_a_clear_error() {
     let server = Server::new(false).await;
     let is_it = "is 'url' the address of its MCP endpoint, with streamable HTTP?";
     for (path, text, retryable) in [
@@ -281,7 +281,7 @@ async fn what_is_no_mcp_is_said_in_plain_words() {
 }
 
 #[tokio::test]
-async fn a_call_whose_outcome_is_not_known_is_not_made_again() {
+async fn a_call_with_an_unknown_outcome_is_not_repeated() {
     let server = Server::new(true).await;
     let world = server.world();
     run(&world, &server.node(json!({}))).await.unwrap();
@@ -314,7 +314,7 @@ async fn an_agent_has_the_tools_of_a_server() {
     );
     // The tool list is not requested again, and a tool that is not allowed is missing.
     let rows = world.journal.rows.lock()[..1].to_vec();
-    let StepResult(listed) = StepResult::of(&rows[0]);
+    let StepResult(listed) = StepResult::from_row(&rows[0]);
     assert_eq!(listed["tools"].as_array().unwrap().len(), 3);
     let lists = || server.methods().iter().filter(|method| *method == "tools/list").count();
     assert_eq!(lists(), 1);
@@ -331,7 +331,7 @@ async fn an_agent_has_the_tools_of_a_server() {
 struct StepResult(Value);
 
 impl StepResult {
-    fn of(row: &engine::ports::StepRecord) -> Self {
+    fn from_row(row: &engine::ports::StepRecord) -> Self {
         match &row.outcome {
             engine::ports::StepOutcome::Succeeded { result, .. } => {
                 Self(serde_json::from_str(result).unwrap())
@@ -342,7 +342,7 @@ impl StepResult {
 }
 
 #[test]
-fn its_fields_have_limits() {
+fn mcp_call_fields_have_limits() {
     let node = |more: Value| {
         let mut node =
             json!({"name": "ask", "type": "mcp_call", "url": "https://mcp.example.com/", "tool": "x"});

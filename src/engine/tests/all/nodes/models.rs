@@ -34,7 +34,7 @@ fn classify(more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn one_label_is_chosen_or_all_that_fit() {
+async fn one_or_several_labels_are_chosen() {
     let instructions =
         "If the message mentions \"parcel\", answer \"delivery\". Otherwise, answer \"other\".";
     for (text, label) in
@@ -54,7 +54,7 @@ async fn one_label_is_chosen_or_all_that_fit() {
 }
 
 #[tokio::test]
-async fn a_label_that_there_is_not_is_asked_for_again() {
+async fn an_unknown_label_is_requested_again() {
     let world = World::new()
         .inputs(json!({"text": "x"}))
         .answers(&["{\"label\": \"money\", \"reason\": \"\"}"], Ok(()))
@@ -72,7 +72,7 @@ async fn a_label_that_there_is_not_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn data_is_extracted_in_the_form_of_its_schema() {
+async fn extracted_data_matches_its_schema() {
     let schema = json!({"type": "object", "required": ["email"],
                         "properties": {"email": {"type": "string"}, "order": {"type": ["string", "null"]}}});
     let node = json!({"name": "data", "type": "extract", "model": "practice/extract", "input": "{{ inputs.text }}",
@@ -95,7 +95,7 @@ fn judge(more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_is_scored_and_passes_or_not() {
+async fn judge_scores_an_answer_against_its_threshold() {
     for (answer, score, passed) in [("The parcel is in Graz.", 1.0, true), ("I do not know", 0.0, false)] {
         let world = practice().inputs(json!({"answer": answer}));
         let done = world.run(&plan(&alone(&judge(json!({}))))).await.unwrap();
@@ -134,7 +134,7 @@ fn near(one: &Value, other: &Value) -> f64 {
 }
 
 #[tokio::test]
-async fn related_texts_have_near_vectors() {
+async fn related_texts_have_similar_vectors() {
     let texts = json!([
         "The parcel was delivered to the wrong address",
         "Deliveries of parcels to addresses that are wrong",
@@ -181,7 +181,7 @@ impl Model for Counting {
 }
 
 #[tokio::test]
-async fn many_texts_go_in_several_requests_and_too_many_in_none() {
+async fn many_texts_are_sent_in_batches_and_too_many_are_rejected() {
     let counting = Arc::new(Counting::default());
     let texts: Vec<String> = (0..250).map(|n| n.to_string()).collect();
     let mut world = World::new().inputs(json!({"text": texts}));
@@ -207,7 +207,7 @@ async fn many_texts_go_in_several_requests_and_too_many_in_none() {
 }
 
 #[tokio::test]
-async fn a_model_of_the_other_kind_is_refused() {
+async fn a_model_of_the_wrong_kind_is_rejected() {
     for (node, text) in [
         (embed(json!({"model": "practice/judge"})), "practice/embed"),
         (embed(json!({"model": "test/x"})), "has no embeddings"),

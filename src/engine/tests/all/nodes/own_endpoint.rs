@@ -43,7 +43,7 @@ fn ask(more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_graph_brings_its_own_key_and_the_operators_stays_at_home() {
+async fn a_graph_endpoint_uses_its_key_not_the_operators_key() {
     let operator = Endpoint::streaming(&(says("operator") + DONE)).await;
     let own = Endpoint::streaming(&(says("own") + DONE)).await;
     for (more, authorization) in [
@@ -67,11 +67,12 @@ async fn a_graph_brings_its_own_key_and_the_operators_stays_at_home() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_streamed_back_reaches_nobody() {
+async fn a_key_in_a_streamed_answer_is_masked() {
     let operator = Endpoint::streaming("").await;
     let (first, second) = OWN.split_at(9);
-    let said = says("Authorization: Bearer ") + &says(first) + &says(second) + &says(" was sent.") + DONE;
-    let own = Endpoint::streaming(&said).await;
+    let answer_body =
+        says("Authorization: Bearer ") + &says(first) + &says(second) + &says(" was sent.") + DONE;
+    let own = Endpoint::streaming(&answer_body).await;
     let world = world(&operator, &own);
     let node = ask(json!({"base_url": "[[own place]]", "api_key": "[[own key]]", "stream": true}));
     let done = world.run_outside(&plan(&alone(&node))).await.unwrap();
@@ -80,12 +81,12 @@ async fn a_key_that_is_streamed_back_reaches_nobody() {
 }
 
 #[tokio::test]
-async fn every_node_that_asks_a_model_may() {
+async fn every_model_node_accepts_an_endpoint() {
     let operator = Endpoint::streaming("").await;
     let chat =
         |content: &str| json!({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]});
     let at = json!({"base_url": "[[own place]]", "api_key": "[[own key]]"});
-    for (node, said, pointer, result) in [
+    for (node, answer_body, pointer, result) in [
         (json!({"type": "agent", "user": "hi"}), chat("done"), "/text", json!("done")),
         (
             json!({"type": "classify", "input": "x", "labels": ["a", "b"]}),
@@ -112,7 +113,7 @@ async fn every_node_that_asks_a_model_may() {
             json!([0.5]),
         ),
     ] {
-        let own = Endpoint::answering(200, JSON, &said.to_string()).await;
+        let own = Endpoint::answering(200, JSON, &answer_body.to_string()).await;
         let mut node = node;
         let members = node.as_object_mut().unwrap();
         members.extend(json!({"name": "a", "model": "openai/m"}).as_object().unwrap().clone());
@@ -128,7 +129,7 @@ async fn every_node_that_asks_a_model_may() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_there_says_so_and_never_the_key() {
+async fn errors_of_an_endpoint_never_contain_the_key() {
     let operator = Endpoint::streaming("").await;
     let refusing =
         Endpoint::answering(401, JSON, &format!(r#"{{"error": {{"message": "bad key {OWN}"}}}}"#)).await;
@@ -163,7 +164,7 @@ async fn what_goes_wrong_there_says_so_and_never_the_key() {
 }
 
 #[test]
-fn mistakes_are_told_when_a_graph_is_saved() {
+fn mistakes_are_reported_when_a_graph_is_saved() {
     for (more, problems) in [
         (json!({"api_key": "[[k]]"}), vec![]),
         (json!({"api_key": "sk-plain"}), vec!["/api_key secret"]),

@@ -20,7 +20,7 @@ fn world() -> World {
 }
 
 #[tokio::test]
-async fn a_statement_goes_as_it_stands_and_its_parameters_beside_it() {
+async fn a_statement_is_sent_unchanged_with_separate_parameters() {
     let world = world();
     let fields = json!({"parameters": ["{{ inputs.a }}", "{{ inputs.list }}"], "query": "SELECT '{{ inputs.a }}', $1, $2"});
     let done = world.run(&plan(&alone(&node(fields)))).await.unwrap();
@@ -43,11 +43,12 @@ async fn a_statement_goes_as_it_stands_and_its_parameters_beside_it() {
 }
 
 #[tokio::test]
-async fn what_a_database_says_is_told_without_its_address() {
+async fn database_errors_are_reported_without_the_address() {
     let error = world().run(&plan(&alone(&node(json!({"query": "FAIL"}))))).await.unwrap_err();
     assert_eq!((error.code, error.message.as_str()), (ErrorCode::PostgresFailed, "[redacted]"));
-    let said = world().run(&plan(&alone(&node(json!({"parameters": ["it is canary%2F1"]}))))).await.unwrap();
-    assert_eq!(said["rows"][0], "it is [redacted]");
+    let result =
+        world().run(&plan(&alone(&node(json!({"parameters": ["it is canary%2F1"]}))))).await.unwrap();
+    assert_eq!(result["rows"][0], "it is [redacted]");
     let many = json!({"parameters": "{{ range(1001) | list }}"});
     let error = world().run(&plan(&alone(&node(many)))).await.unwrap_err();
     assert!(error.message.contains("1001 parameters"), "{error}");

@@ -122,7 +122,7 @@ fn bad_calls_are_named_when_they_are_saved() {
 }
 
 #[test]
-fn key_and_expiry_have_the_same_limits_in_both() {
+fn nodes_and_tools_have_the_same_limits_for_key_and_expiry() {
     for node in [ask(json!([text("a")])), tool(&json!({}))] {
         for (members, problems) in [
             (json!({"key": null}), vec![]),
@@ -182,7 +182,7 @@ async fn failure(node: &Value) -> engine::RunError {
 }
 
 #[tokio::test]
-async fn values_that_templates_make_wrong_fail_the_node() {
+async fn invalid_rendered_values_fail_the_node() {
     for (node, pointer) in wrong_values() {
         let error = failure(&node).await;
         assert!(error.message.starts_with(pointer), "{node}: {error}");
@@ -190,7 +190,7 @@ async fn values_that_templates_make_wrong_fail_the_node() {
 }
 
 #[tokio::test]
-async fn a_key_that_a_template_makes_wrong_has_a_pointer_too() {
+async fn an_invalid_rendered_key_has_a_pointer_too() {
     for node in [ask(json!([text("a")])), tool(&json!({}))] {
         let error = failure(&with(&node, &json!({"key": "{{ inputs.spaced }}"}))).await;
         assert!(error.message.starts_with("/key: "), "{error}");
@@ -202,7 +202,7 @@ fn filled() -> [(Value, Value, &'static str, Value, Value); 2] {
     let inputs = json!([
         {"id": "ok", "type": "multiple_choice", "question": "Send {{ inputs.n }} back?", "options": "{{ inputs.options }}"},
         {"id": "why-{{ inputs.n }}", "type": "freeform", "question": "Why?", "description": "d{{ inputs.n }}"}]);
-    let asked = json!({"type": "structured_input", "status": "pending", "inputs": [
+    let item = json!({"type": "structured_input", "status": "pending", "inputs": [
         {"id": "ok", "type": "multiple_choice", "question": "Send 7 back?", "options": [{"value": "yes"}], "multiple": false},
         {"id": "why-7", "type": "freeform", "question": "Why?", "description": "d7"}]});
     let answer = json!({"status": "answered", "answers": {"ok": {"values": ["yes"], "skipped": false}}});
@@ -212,7 +212,7 @@ fn filled() -> [(Value, Value, &'static str, Value, Value); 2] {
                         "arguments": {"n": 7, "none": null}});
     let output = json!({"found": [null]});
     [
-        (ask(inputs), asked, "Send 7 back?", answer.clone(), with(&answer, &by)),
+        (ask(inputs), item, "Send 7 back?", answer.clone(), with(&answer, &by)),
         (
             tool(&json!({"tool": "find_{{ inputs.n }}", "arguments": arguments})),
             called,
@@ -224,7 +224,7 @@ fn filled() -> [(Value, Value, &'static str, Value, Value); 2] {
 }
 
 #[tokio::test]
-async fn the_filled_item_asks_and_its_answer_is_the_result() {
+async fn a_rendered_item_asks_and_its_answer_is_the_result() {
     for (node, item, message, answer, result) in filled() {
         let node = with(&node, &json!({"key": "ok-{{ inputs.n }}", "expires_seconds": 60}));
         let expires_at = noon() + TimeDelta::seconds(60);
@@ -253,7 +253,7 @@ async fn the_filled_item_asks_and_its_answer_is_the_result() {
 }
 
 #[tokio::test]
-async fn an_unanswered_question_expires_whatever_timeout_and_retry_say() {
+async fn an_unanswered_question_expires_despite_timeout_and_retry() {
     let limits = json!({"expires_seconds": 60, "timeout_seconds": 1, "retry": {"max_attempts": 3}});
     for node in [ask(json!([text("a")])), tool(&json!({}))] {
         let graph = plan(&alone(&with(&node, &limits)));
@@ -262,7 +262,7 @@ async fn an_unanswered_question_expires_whatever_timeout_and_retry_say() {
             settle().await;
             world.clock.advance(Duration::from_secs(59));
             settle().await;
-            assert!(!run.over(), "{node}");
+            assert!(!run.has_ended(), "{node}");
             world.clock.advance(Duration::from_secs(1));
             settle().await;
             assert_eq!(run.end().await.unwrap_err().code, ErrorCode::NodeInputExpired, "{node}");

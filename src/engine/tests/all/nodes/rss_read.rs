@@ -37,7 +37,7 @@ fn world(endpoint: &Arc<Endpoint>) -> World {
 }
 
 #[tokio::test]
-async fn every_format_has_its_news() {
+async fn every_feed_format_is_read() {
     let endpoint = Endpoint::answering(200, "Content-Type: application/rss+xml\r\n", RSS).await;
     let with_key = node(json!({"headers": {"Authorization": "Bearer [[key]]"}}));
     let done = world(&endpoint).run_outside(&plan(&alone(&with_key))).await.unwrap();
@@ -71,7 +71,7 @@ async fn every_format_has_its_news() {
 }
 
 #[tokio::test]
-async fn only_what_is_wanted_is_taken() {
+async fn limit_and_since_restrict_the_items() {
     let titles = async |more: Value| -> Vec<String> {
         let endpoint = Endpoint::answering(200, "", RSS).await;
         let done = world(&endpoint).run_outside(&plan(&alone(&node(more)))).await.unwrap();
@@ -95,7 +95,7 @@ async fn only_what_is_wanted_is_taken() {
 }
 
 #[tokio::test]
-async fn what_is_no_feed_says_so() {
+async fn an_invalid_feed_has_a_clear_error() {
     for (status, body, code) in [
         (200, "<html><body>Not found</body></html>".to_owned(), ErrorCode::DocumentDamaged),
         (200, "{\"version\": 1}".to_owned(), ErrorCode::DocumentDamaged),
@@ -130,7 +130,7 @@ async fn what_is_no_feed_says_so() {
 }
 
 #[test]
-fn mistakes_are_told_when_a_graph_is_saved() {
+fn mistakes_are_reported_when_a_graph_is_saved() {
     for (more, problems) in [
         (json!({}), vec![]),
         (json!({"limit": 0}), vec!["/limit range"]),

@@ -24,7 +24,7 @@ fn world(endpoint: &Endpoint) -> World {
 const JSON: &str = "Content-Type: application/json\r\n";
 
 #[tokio::test]
-async fn a_message_goes_by_webhook_or_as_a_bot() {
+async fn a_message_is_sent_by_webhook_or_bot() {
     let endpoint = Endpoint::answering(200, "", "ok").await;
     let by_webhook =
         plan(&alone(&node(json!({"webhook_url": "[[webhook]]", "blocks": [{"type": "divider"}]}))));
@@ -40,8 +40,8 @@ async fn a_message_goes_by_webhook_or_as_a_bot() {
     let sent = endpoint.requests.lock()[1].clone();
     assert!(sent.ends_with(r#"{"blocks":[{"type":"divider"}]}"#), "{sent}");
 
-    let said = format!(r#"{{"ok": true, "channel": "C1", "ts": "1.2", "echo": "{TOKEN}"}}"#);
-    let endpoint = Endpoint::answering(200, JSON, &said).await;
+    let answer_body = format!(r#"{{"ok": true, "channel": "C1", "ts": "1.2", "echo": "{TOKEN}"}}"#);
+    let endpoint = Endpoint::answering(200, JSON, &answer_body).await;
     let bot = json!({"token": "[[bot]]", "channel": "#{{ inputs.name }}", "thread_ts": "1.1",
                      "base_url": format!("http://{}/api/", endpoint.at)});
     let world_of = world(&endpoint);
@@ -55,9 +55,9 @@ async fn a_message_goes_by_webhook_or_as_a_bot() {
 }
 
 #[tokio::test]
-async fn refusals_say_why_and_whether_to_try_again() {
+async fn rejections_have_a_reason_and_a_retry_hint() {
     let retry = json!({"max_attempts": 2, "initial_delay_seconds": 0});
-    for (status, said, message, attempts) in [
+    for (status, answer_body, message, attempts) in [
         (
             200,
             format!(r#"{{"ok": false, "error": "not_in_channel {TOKEN}"}}"#),
@@ -74,7 +74,7 @@ async fn refusals_say_why_and_whether_to_try_again() {
         (404, format!("no_service {TOKEN}"), "answered 404: no_service [redacted]", 1),
         (503, "later".to_owned(), "answered 503: later", 2),
     ] {
-        let endpoint = Endpoint::answering(status, JSON, &said).await;
+        let endpoint = Endpoint::answering(status, JSON, &answer_body).await;
         let bot = json!({"token": "[[bot]]", "channel": "C1", "retry": retry, "base_url": format!("http://{}", endpoint.at)});
         let error = world(&endpoint).run_outside(&plan(&alone(&node(bot)))).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::NodeFailed);
@@ -88,7 +88,7 @@ async fn refusals_say_why_and_whether_to_try_again() {
 }
 
 #[test]
-fn mistakes_are_told_when_a_graph_is_saved() {
+fn mistakes_are_reported_when_a_graph_is_saved() {
     for (more, problems) in [
         (json!({}), vec!["/webhook_url required"]),
         (json!({"webhook_url": "[[x]]", "token": "y"}), vec!["/webhook_url required"]),

@@ -22,7 +22,7 @@ fn says(output: Value) -> Value {
 }
 
 #[tokio::test]
-async fn its_result_is_the_output_with_types_kept() {
+async fn the_result_is_the_output_with_its_types() {
     let world = World::new()
         .workflow("inner", &says(json!({"n": "{{ inputs.n }}", "list": ["{{ inputs }}"]})))
         .inputs(json!({"n": 3}));
@@ -47,7 +47,7 @@ async fn a_version_may_be_pinned() {
 }
 
 #[tokio::test]
-async fn a_resumed_one_goes_on_with_the_version_it_began_with() {
+async fn a_resumed_sub_workflow_keeps_its_version() {
     let slow = |text: &str| {
         graph(json!([delay("d", 10), reply("r", text)]), json!([["START", "d"], ["d", "r"], ["r", "END"]]))
     };
@@ -67,7 +67,7 @@ async fn a_resumed_one_goes_on_with_the_version_it_began_with() {
 }
 
 #[tokio::test]
-async fn it_has_its_own_config_limits_state_and_names() {
+async fn a_sub_workflow_has_separate_config_limits_state_and_names() {
     let inner = json!({
         "format": "graph/1",
         "state": {"n": {"merge": "sum"}},
@@ -97,7 +97,7 @@ async fn it_has_its_own_config_limits_state_and_names() {
 }
 
 #[tokio::test]
-async fn a_node_that_fails_inside_is_named_with_its_path() {
+async fn a_failed_inner_node_is_named_with_its_path() {
     let innermost = alone(&template("bad", "{{ inputs.x }}"));
     let middle = alone(&call("innermost", json!({})));
     let world = || World::new().workflow("innermost", &innermost).workflow("middle", &middle);
@@ -110,7 +110,7 @@ async fn a_node_that_fails_inside_is_named_with_its_path() {
 }
 
 #[tokio::test]
-async fn inputs_that_do_not_fit_its_schema_fail_the_node() {
+async fn inputs_that_do_not_match_the_schema_fail_the_node() {
     let mut inner = says(json!("x"));
     inner["inputs"] = json!({"type": "object", "required": ["order"]});
     let world = World::new().workflow("w", &inner);
@@ -120,7 +120,7 @@ async fn inputs_that_do_not_fit_its_schema_fail_the_node() {
 }
 
 #[tokio::test]
-async fn workflows_that_call_each_other_in_a_circle_end() {
+async fn circular_workflow_calls_end() {
     let (a, b) = (alone(&call("b", json!({}))), alone(&call("a", json!({}))));
     let world = World::new().workflow("a", &a).workflow("b", &b);
     let error = world.run(&plan(&a)).await.unwrap_err();
@@ -141,7 +141,7 @@ async fn workflows_that_call_each_other_in_a_circle_end() {
 }
 
 #[tokio::test]
-async fn a_failure_beside_it_reaches_the_waits_inside() {
+async fn a_failure_in_another_branch_ends_the_inner_waits() {
     let world = World::new().workflow("w", &alone(&delay("d", 900)));
     let nodes = json!([call("w", json!({})), delay("short", 1), template("bad", "{{ inputs.x }}")]);
     let edges = json!([["START", "call"], ["START", "short"], ["START", "bad"]]);
@@ -151,7 +151,7 @@ async fn a_failure_beside_it_reaches_the_waits_inside() {
 }
 
 #[tokio::test]
-async fn tried_again_what_it_had_said_is_taken_back() {
+async fn a_retry_undoes_the_text_of_the_sub_workflow() {
     let world = World::new();
     let inner = graph(
         json!([reply("r", "half "), json!({"name": "slow", "type": "delay", "seconds": 5})]),
@@ -169,7 +169,7 @@ async fn tried_again_what_it_had_said_is_taken_back() {
 }
 
 #[test]
-fn its_fields_have_limits() {
+fn sub_workflow_fields_have_limits() {
     for (node, problem) in [
         (json!({"name": "n", "type": "sub_workflow"}), "/workflow required"),
         (json!({"name": "n", "type": "sub_workflow", "workflow": 5}), "/workflow type"),

@@ -25,9 +25,10 @@ fn world(endpoint: &Arc<Endpoint>) -> World {
 }
 
 #[tokio::test]
-async fn a_message_goes_to_a_chat() {
-    let said = format!(r#"{{"ok":true,"result":{{"message_id":7,"chat":{{"id":-100}},"text":"{TOKEN}"}}}}"#);
-    let endpoint = Endpoint::answering(200, JSON, &said).await;
+async fn a_message_is_sent_to_a_chat() {
+    let answer_body =
+        format!(r#"{{"ok":true,"result":{{"message_id":7,"chat":{{"id":-100}},"text":"{TOKEN}"}}}}"#);
+    let endpoint = Endpoint::answering(200, JSON, &answer_body).await;
     let more = json!({"base_url": format!("http://{}/", endpoint.at), "parse_mode": "HTML", "silent": true, "reply_to": "5"});
     let world_of = world(&endpoint);
     let done = world_of.run_outside(&plan(&alone(&node(more)))).await;
@@ -45,9 +46,9 @@ async fn a_message_goes_to_a_chat() {
 }
 
 #[tokio::test]
-async fn refusals_say_why_and_how_long_to_wait() {
+async fn rejections_have_a_reason_and_a_retry_delay() {
     let retry = json!({"max_attempts": 2, "initial_delay_seconds": 0});
-    for (status, said, message, attempts) in [
+    for (status, answer_body, message, attempts) in [
         (
             400,
             json!({"ok": false, "description": format!("Bad Request: {TOKEN}")}),
@@ -63,7 +64,7 @@ async fn refusals_say_why_and_how_long_to_wait() {
         (502, json!({"ok": false}), "no reason", 2),
         (200, json!("<html>"), "no reason", 1),
     ] {
-        let endpoint = Endpoint::answering(status, JSON, &said.to_string()).await;
+        let endpoint = Endpoint::answering(status, JSON, &answer_body.to_string()).await;
         let more = json!({"base_url": format!("http://{}", endpoint.at), "retry": retry});
         let error = world(&endpoint).run_outside(&plan(&alone(&node(more)))).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::NodeFailed);
@@ -74,7 +75,7 @@ async fn refusals_say_why_and_how_long_to_wait() {
     let more = json!({"base_url": format!("http://{}", endpoint.at), "retry": retry});
     let error = world(&endpoint).run_outside(&plan(&alone(&node(more)))).await.unwrap_err();
     assert!(error.message.ends_with("did not respond like Telegram"), "{error}");
-    assert_eq!(endpoint.requests.lock().len(), 2, "a gateway that is tired may be awake soon");
+    assert_eq!(endpoint.requests.lock().len(), 2, "a busy gateway may recover soon");
     // A template without a result must not send the message elsewhere.
     for nothing in [
         json!({"base_url": "{{ inputs.x | default(none) }}"}),
@@ -101,7 +102,7 @@ async fn refusals_say_why_and_how_long_to_wait() {
 }
 
 #[test]
-fn mistakes_are_told_when_a_graph_is_saved() {
+fn mistakes_are_reported_when_a_graph_is_saved() {
     for (more, problems) in [
         (json!({}), vec![]),
         (json!({"chat": -100, "reply_to": 4}), vec![]),

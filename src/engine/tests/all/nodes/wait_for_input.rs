@@ -17,7 +17,7 @@ fn asking(more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn it_asks_durably_and_goes_on_with_the_answer() {
+async fn a_question_is_stored_and_its_answer_resumes_the_run() {
     let schema = json!({"type": "boolean"});
     let node =
         asking(json!({"key": "ok-{{ inputs.n }}", "message": "Refund {{ inputs.n }}?", "schema": schema,
@@ -32,7 +32,7 @@ async fn it_asks_durably_and_goes_on_with_the_answer() {
     assert_eq!(question.schema, Some(schema));
     assert_eq!(question.audience, ["role:admin", "ada@example.com"]);
     assert_eq!(question.expires_at, Some(noon() + TimeDelta::seconds(60)));
-    let idle = world.activity.idle().expect("nothing of it is at work");
+    let idle = world.activity.idle().expect("none of it is running");
     assert_eq!(idle.until, question.expires_at);
     world.answers.give("w.1~1", json!(true));
     let expected = json!({"value": true, "answered_by": "ada@example.com",
@@ -42,28 +42,28 @@ async fn it_asks_durably_and_goes_on_with_the_answer() {
 }
 
 #[tokio::test]
-async fn without_an_answer_in_time_it_fails_also_in_a_later_life() {
+async fn an_unanswered_question_times_out_in_a_later_life_too() {
     let graph = alone(&asking(json!({"expires_seconds": 60})));
     let world = World::new();
     let run = world.begin(&plan(&graph));
     settle().await;
     world.clock.advance(Duration::from_secs(59));
     settle().await;
-    assert!(!run.over());
+    assert!(!run.has_ended());
     run.drop_it();
     let rows = recorded(&world.journal.rows.lock());
     let again = World::new().recorded(rows);
     again.clock.advance(Duration::from_secs(59));
     let run = again.begin(&plan(&graph));
     settle().await;
-    assert!(!run.over());
+    assert!(!run.has_ended());
     again.clock.advance(Duration::from_secs(1));
     settle().await;
     assert_eq!(run.end().await.unwrap_err().code, ErrorCode::NodeInputExpired);
 }
 
 #[tokio::test]
-async fn an_answer_that_came_between_two_lives_is_there_at_once() {
+async fn an_answer_between_two_lives_is_read_at_once() {
     let graph = alone(&asking(json!({})));
     let world = World::new();
     let run = world.begin(&plan(&graph));
@@ -74,12 +74,12 @@ async fn an_answer_that_came_between_two_lives_is_there_at_once() {
     let again = World::new().recorded(recorded(&world.journal.rows.lock()));
     again.answers.give("w.1~1", json!({"any": "thing"}));
     assert_eq!(again.run(&plan(&graph)).await.unwrap()["value"], json!({"any": "thing"}));
-    let asked = again.journal.rows.lock().iter().filter(|row| row.question.is_some()).count();
-    assert_eq!(asked, 0, "it is asked once");
+    let questions = again.journal.rows.lock().iter().filter(|row| row.question.is_some()).count();
+    assert_eq!(questions, 0, "the question is sent once");
 }
 
 #[test]
-fn fields_that_are_wrong_are_told() {
+fn invalid_fields_are_reported() {
     for (field, wrong, expected) in [
         ("key", json!(""), "/key pattern"),
         ("key", json!("a b"), "/key pattern"),
@@ -100,7 +100,7 @@ fn fields_that_are_wrong_are_told() {
 }
 
 #[tokio::test]
-async fn a_key_that_a_template_makes_wrong_fails_the_node() {
+async fn an_invalid_rendered_key_fails_the_node() {
     let world = World::new().inputs(json!({"n": "a b"}));
     let error = world.run(&plan(&alone(&asking(json!({"key": "{{ inputs.n }}"}))))).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::NodeFailed);
@@ -121,13 +121,13 @@ async fn a_run_is_idle_only_while_everything_in_it_waits() {
     assert_eq!(world.activity.idle().unwrap().until, Some(noon() + TimeDelta::seconds(30)));
     world.clock.advance(Duration::from_secs(29));
     settle().await;
-    assert_eq!(world.activity.idle().unwrap().until, None, "only somebody is waited for");
+    assert_eq!(world.activity.idle().unwrap().until, None, "only a question is open");
     world.answers.give("w.1~1", json!(1));
     run.end().await.unwrap();
 }
 
 #[tokio::test]
-async fn what_waits_inside_other_nodes_is_idle_too_and_their_limits_count() {
+async fn nested_waits_are_idle_and_container_limits_count() {
     let body = json!({"type": "delay", "seconds": "{{ item }}", "timeout_seconds": 50});
     let each = json!({"name": "e", "type": "for_each", "items": [40, 60], "body": body, "concurrency": 1});
     let mut nested = json!({"name": "s", "type": "sub_workflow", "workflow": "inner", "inputs": {}});
@@ -146,7 +146,7 @@ async fn what_waits_inside_other_nodes_is_idle_too_and_their_limits_count() {
     again.clock.advance(Duration::from_secs(44));
     let run = again.begin(&plan(&alone(&nested)));
     settle().await;
-    assert!(!run.over());
+    assert!(!run.has_ended());
     again.clock.advance(Duration::from_secs(1));
     settle().await;
     assert_eq!(run.end().await.unwrap_err().code, ErrorCode::NodeTimeout, "counted from its first start");

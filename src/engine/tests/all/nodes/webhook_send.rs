@@ -18,13 +18,13 @@ fn node(more: Value) -> Value {
 }
 
 /// Returns the delivery that this node's run leaves.
-async fn left(node: &Value) -> (Delivery, Value) {
+async fn queued(node: &Value) -> (Delivery, Value) {
     let world = World::new().inputs(json!({"order": "[[hook]]"}));
     let output = world.run(&plan(&alone(node))).await.unwrap();
-    let mut left: Vec<Delivery> =
+    let mut deliveries: Vec<Delivery> =
         world.journal.rows.lock().iter().filter_map(|row| row.delivery.clone()).collect();
-    assert_eq!(left.len(), 1);
-    (left.remove(0), output)
+    assert_eq!(deliveries.len(), 1);
+    (deliveries.remove(0), output)
 }
 
 async fn sent(endpoint: &Endpoint, delivery: &Delivery, world: &World) -> Result<u16, Undelivered> {
@@ -35,13 +35,13 @@ async fn sent(endpoint: &Endpoint, delivery: &Delivery, world: &World) -> Result
 }
 
 #[tokio::test]
-async fn it_is_queued_with_its_row_and_signed_when_it_is_sent() {
+async fn a_webhook_is_queued_with_its_row_and_signed_when_sent() {
     let endpoint = Endpoint::answering(202, "", "").await;
     let fields = json!({"url": format!("http://{}/hook", endpoint.at), "secret": "[[hook]]",
                         "headers": {"X-Kind": "order"}, "json": {"order": "{{ inputs.order }}", "key": "[[hook]]"}});
-    let (delivery, output) = left(&node(fields.clone())).await;
+    let (delivery, output) = queued(&node(fields.clone())).await;
     assert_eq!(output, json!({"delivery_id": delivery.id, "status": "queued"}));
-    assert_eq!(left(&node(fields)).await.0, delivery, "the same, whoever makes it");
+    assert_eq!(queued(&node(fields)).await.0, delivery, "the delivery is deterministic");
     assert!(!delivery.request.to_string().contains("canary"));
     let world = World::new().credential("hook", SECRET);
     assert_eq!(sent(&endpoint, &delivery, &world).await, Ok(202));
@@ -62,9 +62,9 @@ async fn it_is_queued_with_its_row_and_signed_when_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_whether_it_is_worth_another_try_and_no_secret() {
+async fn a_rejection_is_marked_retryable_or_not_and_has_no_secret() {
     let fields = json!({"url": "http://127.0.0.1:9/", "secret": "[[hook]]", "body": "x"});
-    let (mut delivery, _) = left(&node(fields)).await;
+    let (mut delivery, _) = queued(&node(fields)).await;
     let world = World::new().credential("hook", SECRET);
     for (status, permanent) in [(400, true), (410, true), (429, false), (500, false)] {
         let endpoint = Endpoint::answering(status, "Retry-After: 7\r\n", &format!("no {SECRET}")).await;
@@ -74,7 +74,7 @@ async fn a_refusal_says_whether_it_is_worth_another_try_and_no_secret() {
         assert_eq!(refused.message, format!("{} answered {status}: no [redacted]", endpoint.at));
         assert_eq!(refused.retry_after.map(|wait| wait.as_secs()), (!permanent).then_some(7));
         let missing = sent(&endpoint, &delivery, &World::new()).await.unwrap_err();
-        assert!(!missing.permanent, "somebody may make it again");
+        assert!(!missing.permanent, "it may be retried");
     }
     delivery.request["fields"]["url"] = json!("http://127.0.0.1:9/");
     let elsewhere = Endpoint::answering(200, "", "").await;

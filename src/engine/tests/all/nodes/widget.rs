@@ -108,7 +108,7 @@ async fn widgets_annotations_and_images_are_sent_in_order() {
 }
 
 #[tokio::test]
-async fn a_run_sends_at_most_a_thousand_annotations_and_one_mebibyte_of_them() {
+async fn a_run_sends_at_most_a_thousand_annotations_of_one_mebibyte_in_total() {
     let source =
         json!({"type": "entity", "title": "t", "id": "x{{ item }}", "data": {"text": "{{ inputs.data }}"}});
     let annotations = vec![json!({"source": source}); 10];

@@ -21,7 +21,7 @@ pub(super) struct Oracle {
     clock: ManualClock,
     /// Failed attempts by key, including those before a restart.
     failed: Mutex<BTreeMap<String, u32>>,
-    asked: Mutex<BTreeSet<String>>,
+    called: Mutex<BTreeSet<String>>,
 }
 
 impl Oracle {
@@ -30,12 +30,12 @@ impl Oracle {
         for row in rows.iter().filter(|row| matches!(row.outcome, StepOutcome::Failed { .. })) {
             *failed.entry(format!("run_1-{}-{}", row.node, row.visit)).or_default() += 1;
         }
-        let asked = Mutex::default();
-        Self { answers, timing, clock: clock.clone(), failed: Mutex::new(failed), asked }
+        let called = Mutex::default();
+        Self { answers, timing, clock: clock.clone(), failed: Mutex::new(failed), called }
     }
 
-    pub(super) fn asked(&self) -> BTreeSet<String> {
-        self.asked.lock().clone()
+    pub(super) fn called(&self) -> BTreeSet<String> {
+        self.called.lock().clone()
     }
 }
 
@@ -50,7 +50,7 @@ impl Model for Oracle {
     async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
         let key = request.idempotency_key.clone().unwrap_or_default();
         let before = self.failed.lock().get(&key).copied().unwrap_or_default();
-        self.asked.lock().insert(key.clone());
+        self.called.lock().insert(key.clone());
         let content = request.messages.last().map(|message| message.content.clone()).unwrap_or_default();
         let answer = hash((self.answers, &key, &content, before));
         let wait = || self.clock.sleep(Duration::from_millis(100 * (hash((self.timing, &key, before)) % 7)));
@@ -181,9 +181,9 @@ pub(super) fn wild_graph() -> impl Strategy<Value = Value> {
     let change = (any::<prop::sample::Index>(), 0..8_u8);
     (random_graph(), prop::collection::vec(change, 0..3)).prop_map(|(mut graph, changes)| {
         for (place, kind) in changes {
-            let mut places = Vec::new();
-            crate::panics::places(&graph, "", &mut places);
-            let at = place.get(&places).clone();
+            let mut pointers = Vec::new();
+            crate::panics::pointers(&graph, "", &mut pointers);
+            let at = place.get(&pointers).clone();
             let Some(value) = graph.pointer_mut(&at) else { continue };
             match (kind, value) {
                 (0, value) => *value = Value::Null,
