@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leap_is_reported_once_with_its_direction() {
+    fn a_clock_jump_is_reported_once_with_its_direction() {
         let at = |seconds: i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
         let second = Duration::from_secs;
         let mut watch = ClockWatch::new(at(1000), second(10));

@@ -75,7 +75,7 @@ pub enum PlanError {
     #[error("version {0} does not compile: {1}")]
     Graph(Uuid, String),
     /// A run names a version that does not exist.
-    #[error("version {0} is not there")]
+    #[error("version {0} was not found")]
     Missing(Uuid),
 }
 
@@ -189,7 +189,7 @@ impl Plans {
                     Ok(version) => version.map(|version| Canary { version, percent }),
                     // The chat with the live version continues.
                     Err(PlanError::Graph(version, problem)) => {
-                        kernel::warn_once_a_minute!("canary.not_compiled", %version, problem, "a canary does not compile");
+                        kernel::warn_once_a_minute!("canary.not_compiled", %version, problem, "canary does not compile");
                         None
                     }
                     Err(error) => return Err(error),

@@ -323,13 +323,13 @@ impl System {
         let clock = &*self.ports.clock;
         let begun = clock.monotonic();
         if !self.guardian.drain(limit).await {
-            tracing::warn!(actors = self.guardian.alive(), "not every actor ended in time");
+            tracing::warn!(actors = self.guardian.alive(), "actors still running after the time limit");
             return false;
         }
         let left = limit.saturating_sub(clock.monotonic().saturating_sub(begun));
         let idle = kernel::timeout(clock, left, self.ports.db.idle()).await.is_some();
         if !idle {
-            tracing::warn!("what has ended is not committed in time");
+            tracing::warn!("writes of ended runs not committed in time");
         }
         idle
     }
@@ -342,7 +342,7 @@ impl System {
         // Joining threads blocks.
         let _ = tokio::task::spawn_blocking(move || guardian.stop()).await;
         if kernel::timeout(&*self.ports.clock, limit, self.ports.db.close()).await.is_none() {
-            tracing::error!("not every write was committed in time");
+            tracing::error!("writes not committed in time");
         }
         let shutdown = self.health.fatal().is_none();
         let release = self.store.release_lease(self.lease, shutdown);
@@ -359,7 +359,7 @@ impl System {
         if !runs.is_empty() {
             self.ports.in_flight.given(&runs);
             let taken = self.recovery().earlier_life(since).await?;
-            tracing::info!(found = runs.len(), taken, "unfinished runs of an earlier life");
+            tracing::info!(found = runs.len(), taken, "resuming unfinished runs of an earlier process");
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ impl<Q: Queue> Blueprint for SendingBlueprint<Q> {
     async fn give_up(&self, _last: &ExitReason) {}
 
     fn ended(&self, _handle: &Handle<Wake>, reason: &ExitReason) {
-        tracing::debug!(queue = Q::NAME, ?reason, "a queue is left alone");
+        tracing::debug!(queue = Q::NAME, ?reason, "queue paused");
     }
 }
 
@@ -74,7 +74,7 @@ impl<Q: Queue> Actor for SendingActor<Q> {
             let reason = match exit {
                 ChildExit::Done(()) => ExitReason::Drain,
                 ChildExit::Panicked(text) => ExitReason::Failed(format!("the {} panicked: {text}", Q::NAME)),
-                ChildExit::TimedOut | ChildExit::Cut => ExitReason::Failed("was cut off".to_owned()),
+                ChildExit::TimedOut | ChildExit::Cut => ExitReason::Failed("interrupted".to_owned()),
             };
             actor.life.end(context, reason);
         }));

@@ -68,7 +68,7 @@ impl Sender {
 async fn take_up<Q: Queue>(queue: &Q) {
     match queue.give_back().await {
         Ok(0) => {}
-        Ok(rows) => tracing::info!(queue = Q::NAME, rows, "what was being sent is sent again"),
+        Ok(rows) => tracing::info!(queue = Q::NAME, rows, "interrupted deliveries requeued"),
         Err(error) => unreadable::<Q>(&error),
     }
 }
@@ -112,7 +112,7 @@ fn told<Q: Queue>(sent: Result<Result<(), StoreError>, JoinError>) {
         }
         // The claim expires, and the row is sent again.
         Err(error) => {
-            kernel::warn_once_a_minute!("delivery.failed", queue = Q::NAME, %error, "a delivery panicked")
+            kernel::warn_once_a_minute!("delivery.failed", queue = Q::NAME, %error, "delivery panicked")
         }
     }
 }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_the_longest() {
+    fn pauses_double_up_to_the_maximum() {
         let minute = TimeDelta::seconds(60);
         let seconds: Vec<i64> = (1..9).map(|attempts| pause(attempts, minute).num_seconds()).collect();
         assert_eq!(seconds, [2, 4, 8, 16, 32, 60, 60, 60]);

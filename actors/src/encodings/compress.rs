@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_compressed_is_read_back() {
+    fn compressed_content_is_read_back() {
         let texts = ["body { color: red }\n".repeat(100), "x".repeat(2 * BEST)];
         for text in texts {
             let EncodedContent { br, gzip } = compress(text.as_bytes()).unwrap();
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_saves_too_little_is_left_out() {
+    fn a_small_saving_is_not_stored() {
         let mut state = 1_u64;
         let mut random = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

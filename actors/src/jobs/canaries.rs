@@ -90,9 +90,8 @@ fn end(verdict: CanaryVerdict, counts: CanaryCounts, live: i32) -> CanaryEnd {
     let (canary, of_live) = (record(counts.canary), record(counts.live));
     let worse = |bad: &str, ours: Share, others: Share, p: f64| {
         let (Share { part, of }, Share { part: other_part, of: other_of }) = (ours, others);
-        let reason = format!(
-            "{part} of {of} {bad}, of the live version {live} {other_part} of {other_of}; p = {p:.4}"
-        );
+        let reason =
+            format!("{part} of {of} {bad}; live version {live}: {other_part} of {other_of}; p = {p:.4}");
         (CanaryOutcome::RolledBack, reason)
     };
     let (outcome, reason) = match verdict {
@@ -101,7 +100,7 @@ fn end(verdict: CanaryVerdict, counts: CanaryCounts, live: i32) -> CanaryEnd {
         }
         CanaryVerdict::FailedTurns { p } => worse("turns failed", canary.failed, of_live.failed, p),
         CanaryVerdict::Promote => {
-            let reason = format!("it is live after {} turns instead of version {live}", canary.failed.of);
+            let reason = format!("live after {} turns instead of version {live}", canary.failed.of);
             (CanaryOutcome::Promoted, reason)
         }
     };

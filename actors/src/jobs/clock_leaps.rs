@@ -36,11 +36,11 @@ impl ClockLeaps {
         match leap {
             Leap::None => {}
             Leap::Ahead(by) => {
-                tracing::warn!(seconds = by.num_seconds(), "the clock was set ahead");
+                tracing::warn!(seconds = by.num_seconds(), "clock set ahead");
                 self.retention.delete_nothing_for_now();
             }
             Leap::Back(by) => {
-                tracing::warn!(seconds = by.num_seconds(), "the clock was set back");
+                tracing::warn!(seconds = by.num_seconds(), "clock set back");
                 self.set_back.store(true, Ordering::Relaxed);
             }
         }

@@ -62,12 +62,12 @@ impl LeaseRounds {
         let oldest = ports.in_flight.oldest().map_err(|error| JobError(error.to_string()))?;
         match store.renew_lease(*lease, oldest).await {
             Ok(Some(at)) => return Ok(Some(at)),
-            Ok(None) => health.escalate("another instance has taken this one's lease"),
+            Ok(None) => health.escalate("another instance has taken over the lease"),
             Err(error) => {
-                tracing::warn!(%error, "the lease was not renewed");
+                tracing::warn!(%error, "failed to renew the lease; retrying");
                 // Replaces connections to a server that has become a standby.
                 if let Err(error) = store.ping().await {
-                    tracing::debug!(%error, "the database does not take writes");
+                    tracing::debug!(%error, "database rejects writes");
                 }
             }
         }

@@ -78,7 +78,7 @@ impl<J: Job> Blueprint for Periodic<J> {
     async fn give_up(&self, _last: &ExitReason) {}
 
     fn ended(&self, _handle: &Handle<Nothing>, reason: &ExitReason) {
-        tracing::debug!(name = J::KIND.name(), ?reason, "a periodic job has ended");
+        tracing::debug!(name = J::KIND.name(), ?reason, "periodic job ended");
     }
 }
 

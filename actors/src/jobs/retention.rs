@@ -37,11 +37,11 @@ impl Retention {
     pub(crate) async fn round(&self) {
         // Partitions are created days ahead, so a temporary database failure must not end the job.
         while let Err(error) = self.needed().await {
-            tracing::warn!(%error, "maintenance is tried again");
+            tracing::warn!(%error, "maintenance failed; retrying");
             self.clock.sleep(RETRY_PAUSE).await;
         }
         if self.clock.monotonic() < *self.deletes_from.lock() {
-            tracing::info!("the clock was set ahead; nothing is deleted by its age for a day");
+            tracing::info!("clock set ahead; age-based deletion paused for a day");
             return;
         }
         // A failure must not skip the other steps.
@@ -60,7 +60,7 @@ impl Retention {
             self.erase_indexes().await,
         ];
         for error in forgotten.into_iter().filter_map(Result::err) {
-            tracing::warn!(%error, "not everything was deleted that is not kept any more");
+            tracing::warn!(%error, "failed to delete expired data; retrying in the next round");
         }
     }
 

@@ -92,7 +92,7 @@ impl Lane {
                 }
                 Err(Refused::Poisoned(text)) if part.len() == 1 => {
                     if let Some((key, buffer)) = part.pop() {
-                        kernel::warn_once_a_minute!("lane.rows_refused", %key, cause = text, "rows cannot be written");
+                        kernel::warn_once_a_minute!("lane.rows_refused", %key, cause = text, "failed to write rows");
                         let bytes = weight(&buffer);
                         self.queue.poison(key, &text);
                         buffer.refused(&WriteError::Poisoned(text));
@@ -105,7 +105,7 @@ impl Lane {
                     parts.push(part);
                 }
                 Err(Refused::Fenced) => {
-                    self.health.escalate("another instance has taken this one's lease");
+                    self.health.escalate("another instance has taken over the lease");
                     // First, so that a notified writer finds the queue closed.
                     self.queue.fence();
                     for (_, buffer) in part.into_iter().chain(parts.drain(..).flatten()) {
@@ -160,7 +160,7 @@ impl Lane {
                     self.clock.sleep(backoff(PAUSE, failures, PAUSE_MAX)).await;
                 }
                 Err(LaneError::Unavailable(error)) => {
-                    tracing::warn!(lane = self.number, %error, "the database did not take a batch; sending it again");
+                    tracing::warn!(lane = self.number, %error, "failed to commit a batch; retrying");
                     *connection = None;
                     self.state.failing(self.clock.monotonic());
                     failures = failures.saturating_add(1);

@@ -42,13 +42,13 @@ pub enum WriteError {
     #[error("the rows cannot be written: {0}")]
     Poisoned(String),
     /// Another owner has this instance's lease.
-    #[error("this instance may not write any more")]
+    #[error("another instance has taken over the lease")]
     Fenced,
     /// The lanes have stopped.
     #[error("the service is shutting down")]
     Closed,
     /// Too many writes are pending.
-    #[error("too much waits to be written")]
+    #[error("the write queue is full")]
     Full,
 }
 

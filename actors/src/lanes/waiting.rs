@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_that_waits_beside_a_busy_one_is_in_the_next_commit_and_that_is_short() {
+    fn a_waiting_workspace_joins_the_next_commit_which_stays_short() {
         let mut waiting = Waiting::default();
         (0..1_000).for_each(|id| push(&mut waiting, key(1, id), 10 << 10));
         push(&mut waiting, key(2, 5_000), 100);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_buffer_goes_by_itself_and_is_not_passed_over_for_ever() {
+    fn a_long_buffer_is_committed_alone_and_does_not_starve() {
         let mut waiting = Waiting::default();
         push(&mut waiting, key(2, 1), 100);
         push(&mut waiting, key(1, 2), 1 << 20);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_may_take_only_what_is_of_workspaces_that_no_lane_commits_for() {
+    fn a_lane_takes_only_workspaces_without_a_committing_lane() {
         let mut waiting = Waiting::default();
         push(&mut waiting, key(1, 1), 100);
         let held = waiting.take();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_counted_by_key_and_by_workspace_until_they_are_committed() {
+    fn uncommitted_bytes_are_counted_by_key_and_workspace() {
         let mut waiting = Waiting::default();
         push(&mut waiting, key(1, 1), 100);
         push(&mut waiting, key(1, 2), 50);

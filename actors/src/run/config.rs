@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_config_is_laid_over_member_by_member_and_prompt_by_prompt() {
+    fn a_config_is_merged_by_member_and_by_prompt() {
         let map = |value: Value| value.as_object().unwrap().clone();
         let below =
             map(json!({"model": "a", "prompts": {"x": {"text": "1", "type": "t"}, "y": {"text": "2"}}}));

@@ -66,7 +66,7 @@ async fn alone(
     // Unreachable: the semaphore is never closed.
     let Ok(permit) = permit else { return Ok(Clearance::Draining) };
     ports.store.set_alone(run, true).await?;
-    tracing::info!(%run, "a run that may end the process executes alone");
+    tracing::info!(%run, "executing a suspected run alone");
     Ok(Clearance::Granted(Some(Alone { _permit: permit })))
 }
 

@@ -44,7 +44,7 @@ impl CredentialsOf<'_> {
     async fn sealed(&self, names: &[String]) -> Result<Vec<SealedCredential>, NodeError> {
         let _permit = self.reads.permit().await;
         self.store.sealed_credentials(self.workspace, names).await.map_err(|error| {
-            tracing::warn!(%error, "the vault cannot be read now");
+            tracing::warn!(%error, "failed to read the vault");
             NodeError::retryable(error.code(), error.code().message())
         })
     }
@@ -57,7 +57,7 @@ fn opened(ring: &KeyRing, name: &str, found: &[SealedCredential]) -> Result<Secr
     };
     let sealed = found.iter().find(|sealed| sealed.name == name).ok_or_else(missing)?;
     open(ring, sealed.place(), &sealed.envelope).map_err(|error| {
-        kernel::warn_once_a_minute!("vault.not_opened", %error, credential = %sealed.id, "a secret of the vault does not open");
+        kernel::warn_once_a_minute!("vault.not_opened", %error, credential = %sealed.id, "failed to decrypt a secret of the vault");
         let code = match error {
             KeyringError::Missing(_) => ErrorCode::VaultKeyMissing,
             _ => ErrorCode::Internal,

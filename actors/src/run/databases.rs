@@ -27,7 +27,10 @@ impl Databases for DatabasesOf<'_> {
             Ok(IpAddr::V4(address)) => Host::Ipv4(address),
             Ok(IpAddr::V6(address)) => Host::Ipv6(address),
             Err(_) => Host::parse(database.host()).map_err(|_| {
-                NodeError::new(ErrorCode::EgressRefused, "the host of the dsn is no name and no address")
+                NodeError::new(
+                    ErrorCode::EgressRefused,
+                    "the host of the dsn is neither a name nor an address",
+                )
             })?,
         };
         let addresses = self.outbound.addresses(&host, database.port()).await;

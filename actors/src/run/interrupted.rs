@@ -43,7 +43,7 @@ pub(crate) async fn keep(run: Uuid, events: Option<u64>, recorded: &[RecordedSte
         ports.store.keep_interrupted(run, &attempts.collect::<Vec<_>>()).await
     };
     if let Err(error) = kept.await {
-        tracing::warn!(%run, %error, "failed to keep which attempts were cut off");
+        tracing::warn!(%run, %error, "failed to record interrupted attempts");
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_last_life_began_and_did_not_end_is_cut_off() {
+    fn unfinished_steps_of_the_last_life_are_interrupted() {
         let frames = |events: Vec<RunEvent>| {
             let mut text = String::new();
             for (seq, event) in (1..).zip(events) {

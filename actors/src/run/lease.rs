@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leap_of_the_databases_clock_makes_no_instance_dead() {
+    fn a_jump_of_the_database_clock_makes_no_instance_dead() {
         let second = Duration::from_secs;
         let mut renewals = Renewals::new(second(100));
         let time = |at: u64| DateTime::UNIX_EPOCH + second(at);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_given_again_before_its_holder_is_done_is_found_by_the_sweeper() {
+    fn a_run_claimed_again_before_its_release_is_found_by_the_sweeper() {
         let runs = InFlight::new(Ids::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new())));
         let token = runs.begin().unwrap();
         let run = token.run();

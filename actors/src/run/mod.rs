@@ -236,7 +236,7 @@ async fn execute<T: EventWriter>(
             }
             Err(panic) => {
                 let text = crate::runtime::panic_text(&*panic);
-                kernel::warn_once_a_minute!("step.panicked", run, panic = text, "a step panicked");
+                kernel::warn_once_a_minute!("step.panicked", run, panic = text, "step panicked");
                 Ran::Failed(whole(ErrorCode::Internal))
             }
         },

@@ -188,16 +188,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_workspace_has_one_slice_of_each_round_however_many_runs_it_has() {
+    async fn a_workspace_gets_one_slice_per_round_for_any_number_of_runs() {
         let mut runs = vec![(1, 10); 20];
         runs.push((2, 20));
         let used = slices(&runs).await;
         assert_eq!(used.len(), 220, "every run ends");
-        let own: Vec<usize> =
+        let positions: Vec<usize> =
             used.iter().enumerate().filter(|(_, (of, _))| *of == 2).map(|(at, _)| at).collect();
-        let between = own.windows(2).map(|pair| pair[1] - pair[0] - 1).max();
+        let between = positions.windows(2).map(|pair| pair[1] - pair[0] - 1).max();
         // The round after the first one begins with tasks that the first one queued.
-        assert!(own[0] <= 20 && between <= Some(2), "{own:?}");
+        assert!(positions[0] <= 20 && between <= Some(2), "{positions:?}");
     }
 
     #[tokio::test]
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_that_is_given_up_while_it_waits_passes_its_turn_on() {
+    async fn a_run_dropped_while_waiting_passes_its_turn_on() {
         let clock = ManualClock::new(DateTime::<Utc>::UNIX_EPOCH);
         let of = Uuid::from_u128(1);
         let turn = |id| Turn::new(Uuid::from_u128(id), of, Slice::default(), &clock);

@@ -13,7 +13,7 @@ const FRESH: TimeDelta = TimeDelta::minutes(5);
 
 /// A workspace has reached its storage limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the workspace keeps {used} bytes, and may keep {limit}")]
+#[error("the workspace stores {used} bytes; at most {limit} are allowed")]
 pub struct WorkspaceFull {
     /// Bytes in use at the last measurement.
     pub used: i64,

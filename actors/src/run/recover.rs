@@ -24,7 +24,7 @@ pub(crate) enum RecoveryError {
     Plan(#[from] PlanError),
     #[error("run {0} cannot be read: {1}")]
     Unreadable(Uuid, String),
-    #[error("no kind of run of this build has the trigger {0:?}")]
+    #[error("this build has no run kind for the trigger {0:?}")]
     Kind(String),
 }
 
@@ -149,12 +149,12 @@ pub(crate) async fn accepted_of<K: Kind>(
 /// Leaves a run to a newer instance: this build cannot execute it, and must not end a run that another build can
 /// execute.
 async fn leave(ports: &RunPorts, run: Uuid, error: &RecoveryError) {
-    tracing::warn!(%run, %error, "this build cannot execute a run; leaving it to a newer instance");
+    tracing::warn!(%run, %error, "run not executable by this build; leaving it to a newer instance");
     let Some(token) = ports.in_flight.adopt(run) else { return };
     match ports.store.put_back(ports.writer, run, ports.clock.now() + LEFT_FOR).await {
         Ok(()) => token.released(),
         // Dropping the token makes the next round retry.
-        Err(error) => tracing::warn!(%run, %error, "failed to put a run back into the queue"),
+        Err(error) => tracing::warn!(%run, %error, "failed to requeue a run"),
     }
 }
 
@@ -182,7 +182,7 @@ async fn readable_or_none(
     LeftRun { run, crashes, .. }: &LeftRun,
 ) -> Result<(Option<Arc<LoadedVersion>>, Value), RecoveryError> {
     if *crashes >= CRASH_LIMIT {
-        tracing::warn!(run = %run.id, "a run has ended the process too often; ending it");
+        tracing::warn!(run = %run.id, "run crashed the process too often; ending it");
         return Ok((None, Value::Null));
     }
     let read = match *crashes >= CRASH_SUSPECT && !ports.plans.has(run.version_id) {

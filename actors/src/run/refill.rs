@@ -61,7 +61,7 @@ pub(crate) async fn inputs(
     match kernel::timeout(&*ports.clock, LIMIT, AssertUnwindSafe(filling).catch_unwind()).await {
         Some(Ok(filled)) => filled.map(Some),
         Some(Err(_)) => {
-            kernel::warn_once_a_minute!("trace.panicked", run = %stored.id, "computing the inputs of steps again panicked");
+            kernel::warn_once_a_minute!("trace.panicked", run = %stored.id, "recomputing the inputs of steps panicked");
             Ok(None)
         }
         None => Ok(None),

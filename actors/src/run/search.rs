@@ -152,6 +152,6 @@ fn other_dimensions(index: &str, known: i32, given: Option<i32>) -> NodeError {
 }
 
 fn unreadable(error: &StoreError) -> NodeError {
-    tracing::warn!(%error, "a search index cannot be used now");
+    tracing::warn!(%error, "failed to read or store a search index");
     NodeError::retryable(error.code(), error.code().message())
 }

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_workspace_has_three_permits_and_others_have_theirs() {
+    async fn each_workspace_has_three_permits() {
         let (reads, busy, other) = (WorkspaceShares::new(READS), Uuid::from_u128(1), Uuid::from_u128(2));
         // Each run has a separate handle to the share.
         let runs: Vec<WorkspaceShare> = (0..4).map(|_| reads.of(busy)).collect();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_without_a_holder_are_forgotten() {
+    fn shares_without_a_holder_are_removed() {
         let reads = WorkspaceShares::new(READS);
         for id in 0..100 {
             let _ = reads.of(Uuid::from_u128(id));

@@ -50,7 +50,7 @@ pub enum RunStartError {
     #[error("another answer is being written in the thread")]
     TurnRunning,
     /// The message to answer again is gone from the thread.
-    #[error("the message is not in the thread any more")]
+    #[error("the message is no longer in the thread")]
     MessageGone,
     /// An attachment in the message belongs to another thread.
     #[error("an attachment of the message belongs to another thread")]
@@ -59,7 +59,7 @@ pub enum RunStartError {
     #[error("an attachment of the message was deleted")]
     AttachmentDeleted,
     /// Too many writes wait for the database.
-    #[error("too much waits to be written")]
+    #[error("the write queue is full")]
     Overloaded,
     /// The service is shutting down.
     #[error("the service is shutting down")]

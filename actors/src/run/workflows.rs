@@ -57,7 +57,7 @@ fn resolved(version: Arc<LoadedVersion>) -> Resolved {
 fn unreadable(error: PlanError) -> NodeError {
     match error {
         PlanError::Store(error) => {
-            tracing::warn!(%error, "a sub-workflow cannot be read now");
+            tracing::warn!(%error, "failed to read a sub-workflow");
             NodeError::retryable(error.code(), error.code().message())
         }
         error @ (PlanError::Graph(..) | PlanError::Missing(_)) => {

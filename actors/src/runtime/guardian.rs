@@ -186,12 +186,7 @@ impl<B: Blueprint> Watch<B> {
             if !reason.restarts() || self.inner.drain.is_cancelled() {
                 break reason;
             }
-            tracing::warn!(
-                actor = self.kind.name(),
-                ?reason,
-                restarts = restarts.len(),
-                "an actor's life ended"
-            );
+            tracing::warn!(actor = self.kind.name(), ?reason, restarts = restarts.len(), "actor failed");
             let now = self.inner.clock.monotonic();
             restarts.retain(|at| now.saturating_sub(*at) < self.policy.window);
             if restarts.len() >= self.policy.restarts {
@@ -213,18 +208,18 @@ impl<B: Blueprint> Watch<B> {
     async fn exhausted(&self, reason: &ExitReason) {
         match self.policy.exhausted {
             Exhausted::FailEntity => {
-                kernel::warn_once_a_minute!(self.kind.name(), ?reason, "an actor's restarts are used up");
+                kernel::warn_once_a_minute!(self.kind.name(), ?reason, "actor restart limit reached");
                 let giving_up = AssertUnwindSafe(self.blueprint.give_up(reason)).catch_unwind();
                 if giving_up.await.is_err() {
                     kernel::warn_once_a_minute!(
                         "actor.not_ended",
                         actor = self.kind.name(),
-                        "giving up panicked"
+                        "actor cleanup panicked"
                     );
                 }
             }
             Exhausted::Escalate => {
-                tracing::error!(actor = self.kind.name(), ?reason, "an actor's restarts are used up");
+                tracing::error!(actor = self.kind.name(), ?reason, "actor restart limit reached");
                 self.inner.health.escalate(&format!("the {} actor failed: {reason:?}", self.kind.name()));
             }
         }

@@ -19,7 +19,7 @@ impl Default for Health {
 impl Health {
     /// Makes the service not ready and ends the process. The first reason is kept.
     pub fn escalate(&self, reason: &str) {
-        tracing::error!(reason, "the service cannot go on");
+        tracing::error!(reason, "shutting down after a fatal error");
         self.fatal.send_if_modified(|fatal| {
             let first = fatal.is_none();
             if first {

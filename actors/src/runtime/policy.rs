@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_the_longest() {
+    fn pauses_double_up_to_the_maximum() {
         let policy = ActorKind::Thread.policy();
         let millis: Vec<u128> = (0..12).map(|n| policy.pause(n).as_millis()).collect();
         assert_eq!(millis, [100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000, 30000]);

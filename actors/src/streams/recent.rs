@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn one_commit_is_handed_on_as_it_is_and_several_short_ones_as_one() {
+    fn one_commit_is_forwarded_without_a_copy_and_short_ones_are_joined() {
         let latest = commit(6, 7, 10);
         let recent = filled([commit(1, 2, 10), commit(3, 5, 10), latest.clone()]);
         let Behind::Frames(frames, 7) = recent.behind(5) else { panic!("{:?}", recent.behind(5)) };
@@ -153,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_joined_than_fits_and_a_long_commit_goes_alone() {
+    fn commits_are_joined_up_to_the_limit_and_a_long_one_stays_alone() {
         let half = JOINED_BYTES / 2 - 100;
         let recent = filled([commit(1, 1, half), commit(2, 2, half), commit(3, 3, 0), commit(4, 4, half)]);
         assert_eq!(read(&recent, 0), [1, 2, 3]);
         assert_eq!(read(&recent, 3), [4]);
         let recent = filled([commit(1, 1, 2 * KEPT_BYTES), commit(2, 2, 0)]);
-        assert_eq!(recent.behind(0), Behind::Gone, "it is too long to be kept beside another");
+        assert_eq!(recent.behind(0), Behind::Gone, "it is too long to be kept with another commit");
         let recent = filled([commit(1, 1, 0), commit(2, 2, 2 * KEPT_BYTES)]);
         assert_eq!(read(&recent, 1), [2], "but alone it is");
         let recent = filled([commit(1, 1, 2 * JOINED_BYTES), commit(2, 2, 0)]);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_by_number_and_by_bytes() {
+    fn the_oldest_commits_are_evicted_by_number_and_bytes() {
         let last = u64::try_from(KEPT_COMMITS).unwrap() + 5;
         let recent = filled((1..=last).map(|seq| commit(seq, seq, 0)));
         assert_eq!(recent.behind(4), Behind::Gone);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_gone_and_the_end_is_told_behind_everything() {
+    fn a_gap_reads_as_gone_and_the_end_comes_last() {
         let mut recent = filled([commit(1, 2, 0), commit(5, 6, 0)]);
         assert_eq!(recent.behind(2), Behind::Gone, "3 and 4 are of another process");
         assert_eq!(read(&recent, 4), [5, 6]);
@@ -297,7 +297,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_skipped_or_repeated_or_out_of_order(steps in steps()) {
+        fn events_are_read_in_order_without_gaps_or_repeats(steps in steps()) {
             let mut model = Model::default();
             let mut places = [0_u64; 3];
             for step in steps {

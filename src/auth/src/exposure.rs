@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn where_others_can_reach_it_something_protects_the_service() {
+    fn a_publicly_reachable_service_requires_protection() {
         for public in ["0.0.0.0", "::", "10.0.0.1", "192.0.2.1", "::ffff:10.0.0.1"] {
             for mode in [None, Some(Mode::Optional), Some(Mode::Disabled)] {
                 let refusal = start(mode, None, public, false);

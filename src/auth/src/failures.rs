@@ -118,13 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_blocked_up_to_its_instant() {
+    fn a_key_is_blocked_until_its_time() {
         let blocked = Blocked::default();
         blocked.block("a", at(10));
         assert_eq!(blocked.until("a", at(9)), Some(at(10)));
         assert_eq!(blocked.until("b", at(9)), None);
         assert_eq!(blocked.until("a", at(10)), None);
-        assert!(blocked.is_empty(), "who is free is not remembered");
+        assert!(blocked.is_empty(), "unblocked keys are not kept");
         blocked.block("a", at(20));
         blocked.block("a", at(30));
         assert_eq!((blocked.until("a", at(25)), blocked.len()), (Some(at(30)), 1));
@@ -140,12 +140,12 @@ mod tests {
         }
         assert_eq!(blocked.len(), MOST);
         assert_eq!(blocked.known.lock().by_time.len(), MOST);
-        assert_eq!(blocked.until("key 0", at(-1)), None, "the one that would be free first gave way");
+        assert_eq!(blocked.until("key 0", at(-1)), None, "the key that expires first was evicted");
         assert!(blocked.until(&format!("key {}", MOST + 999), at(-1)).is_some());
     }
 
     #[test]
-    fn the_wait_is_in_whole_seconds_and_never_nothing() {
+    fn retry_after_is_at_least_one_whole_second() {
         let half = TimeDelta::milliseconds(500);
         assert_eq!(retry_after(at(10), at(4)), 6);
         assert_eq!(retry_after(at(10) + half, at(4)), 7);

@@ -184,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn a_host_and_a_port_are_read_and_normalised() {
-        for (text, kept) in [
+    fn a_host_and_a_port_are_parsed_and_normalised() {
+        for (text, normalised) in [
             ("localhost", "localhost"),
             ("LocalHost:8000", "localhost:8000"),
             ("desk.example.org.", "desk.example.org"),
@@ -195,12 +195,12 @@ mod tests {
             ("[2001:DB8::1]:65535", "[2001:db8::1]:65535"),
             ("a_b-c.example:080", "a_b-c.example:80"),
         ] {
-            assert_eq!(shown(text).as_deref(), Some(kept), "{text}");
+            assert_eq!(shown(text).as_deref(), Some(normalised), "{text}");
         }
     }
 
     #[test]
-    fn anything_more_is_refused() {
+    fn other_text_is_not_a_host() {
         for text in [
             "",
             ":80",
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_this_machine_are_loopback_and_those_below_localhost_are_not() {
+    fn local_machine_names_are_loopback_but_subdomains_of_localhost_are_not() {
         let loopback = |text: &str| RequestHost::parse(text).unwrap().is_loopback();
         for text in [
             "localhost",
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_knows_its_own_names() {
+    fn a_service_recognizes_its_host_names() {
         let loopback =
             OwnNames { public: None, apps: "apps.localhost", listener: ([127, 0, 0, 1], 8000).into() };
         let public = OwnNames { listener: ([0, 0, 0, 0], 8000).into(), ..loopback };
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_local_request_chooses_where_links_lead() {
+    fn only_a_local_request_sets_the_host_of_links() {
         let loopback =
             OwnNames { public: None, apps: "apps.localhost", listener: ([127, 0, 0, 1], 8000).into() };
         let reachable = OwnNames { listener: ([0, 0, 0, 0], 8000).into(), ..loopback };
@@ -305,7 +305,7 @@ mod tests {
         let local = RequestHost::parse("localhost:8000").unwrap();
         let foreign = RequestHost::parse("desk.example.org").unwrap();
         assert!(loopback.is_local(&local, here, false));
-        assert!(!loopback.is_local(&local, here, true), "behind a proxy");
+        assert!(!loopback.is_local(&local, here, true), "through a proxy");
         assert!(!loopback.is_local(&local, there, false));
         assert!(!loopback.is_local(&foreign, here, false));
         for other in ["localhost:9999", "localhost", "127.9.9.9:8000", "[::1]:8000"] {

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_only_where_it_belongs() {
+    fn a_sealed_value_opens_only_in_its_context() {
         let (ring, random) = (ring("b", &[("a", 1), ("b", 2)]), SeededRandom::new(1));
         let sealed = ring.seal("here", b"plain", &random).unwrap();
         assert_eq!(ring.open("b", "here", &sealed).unwrap(), b"plain");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_rings_are_refused_without_showing_a_key() {
+    fn invalid_rings_are_rejected_without_showing_a_key() {
         for bad in [
             "",
             "{}",
@@ -193,7 +193,7 @@ mod tests {
             r#"{"active":"a","keys":{"a":1}}"#,
             r#"{"active":"a","keys":{},"c2VjcmV0":1}"#,
         ] {
-            let Err(error) = KeyRing::parse(bad) else { panic!("{bad} was taken") };
+            let Err(error) = KeyRing::parse(bad) else { panic!("{bad} was accepted") };
             assert!(!error.to_string().contains("c2Vj"), "{error}");
         }
     }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_good_for_its_use_and_its_time_only() {
+    fn a_signed_link_is_valid_only_for_its_purpose_and_time() {
         let (key, id) = (LinkKey::new(&[7; 32]), AttachmentId(Uuid::from_u128(1)));
         let now = at(20_000 * DAY + 5);
         for (what, shortest, longest) in
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_of_a_day_get_the_same_preview() {
+    fn preview_links_of_one_day_are_equal() {
         let (key, id) = (LinkKey::new(&[7; 32]), AttachmentId(Uuid::from_u128(1)));
         let query = |seconds| key.query(id, LinkUse::Preview, at(seconds));
         assert_eq!(query(20_000 * DAY), query(20_000 * DAY + DAY - 1));

@@ -63,13 +63,13 @@ pub fn failure_key(address: IpAddr) -> String {
 mod tests {
     use super::*;
 
-    fn seen(peer: &str, forwarded: &[&str], trusted: &[&str]) -> String {
+    fn client(peer: &str, forwarded: &[&str], trusted: &[&str]) -> String {
         let trusted: Vec<IpNet> = trusted.iter().map(|network| network.parse().unwrap()).collect();
         client_address(peer.parse().unwrap(), forwarded.iter().copied(), &trusted).to_string()
     }
 
     #[test]
-    fn forwarded_addresses_are_believed_of_trusted_proxies_only() {
+    fn forwarded_addresses_are_accepted_from_trusted_proxies_only() {
         let proxies = ["10.0.0.0/8", "::1/128"];
         let rows: [(&str, &[&str], &str); 13] = [
             ("192.0.2.1", &[], "192.0.2.1"),
@@ -88,13 +88,13 @@ mod tests {
             ("::1", &["::ffff:198.51.100.7"], "198.51.100.7"),
         ];
         for (peer, forwarded, expected) in rows {
-            assert_eq!(seen(peer, forwarded, &proxies), expected, "{peer} {forwarded:?}");
+            assert_eq!(client(peer, forwarded, &proxies), expected, "{peer} {forwarded:?}");
         }
-        assert_eq!(seen("10.0.0.1", &["198.51.100.7"], &[]), "10.0.0.1", "nobody is trusted");
+        assert_eq!(client("10.0.0.1", &["198.51.100.7"], &[]), "10.0.0.1", "no proxy is trusted");
     }
 
     #[test]
-    fn failures_count_for_a_v4_address_and_a_v6_network() {
+    fn failures_are_counted_per_v4_address_and_v6_network() {
         let key = |text: &str| failure_key(text.parse().unwrap());
         assert_eq!(key("192.0.2.1"), "address:192.0.2.1");
         assert_eq!(key("::ffff:192.0.2.1"), "address:192.0.2.1");

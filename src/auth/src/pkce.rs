@@ -26,13 +26,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_rfc_7636() {
+    fn the_rfc_7636_example_matches() {
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
         assert_eq!(challenge(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
     }
 
     #[test]
-    fn a_challenge_is_a_digest_in_its_one_spelling() {
+    fn a_challenge_is_a_canonically_encoded_digest() {
         assert!(is_challenge("E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"));
         for bad in [
             "",

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_where_its_workspaces_are() {
+    fn a_token_is_valid_only_in_its_workspaces() {
         for name in [HERE.id.to_string(), HERE.id.to_string().to_uppercase(), "here".to_owned()] {
             let token = Principal::service_token(
                 Uuid::nil(),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_claim_of_workspaces_opens_none() {
+    fn an_empty_workspaces_claim_grants_no_workspace() {
         let none = Principal::jwt("somebody", ScopeSet::all(), Some(Vec::new()));
         assert_eq!(none.may_in(Scope::WorkflowsRead, HERE), Err(Denied::Workspace));
         let all = Principal::jwt("somebody", ScopeSet::all(), None);
@@ -303,23 +303,23 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gives_a_role_that_they_lack() {
-        let given = |who: &Principal, place| Role::ALL.map(|role| who.may_give(role, place));
+    fn users_cannot_grant_a_role_above_theirs() {
+        let grantable = |principal: &Principal, place| Role::ALL.map(|role| principal.may_give(role, place));
         for (own, gives) in [
             (Role::Admin, [true, true, true, false]),
             (Role::Owner, [true; 4]),
             (Role::Editor, [true, true, false, false]),
         ] {
             let user = Principal::user(Uuid::from_u128(1), BTreeMap::from([(HERE.id, own)]));
-            assert_eq!(given(&user, HERE), gives, "{own}");
-            assert_eq!(given(&user, THERE), [false; 4], "{own} elsewhere");
+            assert_eq!(grantable(&user, HERE), gives, "{own}");
+            assert_eq!(grantable(&user, THERE), [false; 4], "{own} elsewhere");
             assert_eq!(user.may_delete_workspace(HERE.id), own == Role::Owner);
             assert!(user.may_make_workspaces() && !user.may_delete_workspace(THERE.id));
             assert_eq!((user.role_in(HERE.id), user.role_in(THERE.id)), (Some(own), None));
         }
-        assert_eq!(given(&Principal::bootstrap(ScopeSet::all()), HERE), [true; 4]);
+        assert_eq!(grantable(&Principal::bootstrap(ScopeSet::all()), HERE), [true; 4]);
         let few: ScopeSet = Role::Viewer.scopes().union([Scope::WorkspacesWrite].into_iter().collect());
-        assert_eq!(given(&Principal::bootstrap(few), HERE), [true, false, false, false]);
+        assert_eq!(grantable(&Principal::bootstrap(few), HERE), [true, false, false, false]);
         assert!(!Principal::bootstrap(few).may_delete_workspace(HERE.id));
         let token = Principal::service_token(
             Uuid::nil(),
@@ -327,14 +327,14 @@ mod tests {
             ScopeSet::all(),
             vec!["here".to_owned()],
         );
-        assert_eq!(given(&token, HERE), [true, true, true, false]);
-        assert_eq!(given(&token, THERE), [false; 4]);
+        assert_eq!(grantable(&token, HERE), [true, true, true, false]);
+        assert_eq!(grantable(&token, THERE), [false; 4]);
         assert!(!token.may_make_workspaces() && !token.may_delete_workspace(HERE.id));
         assert!(Principal::open().may_delete_workspace(HERE.id));
     }
 
     #[test]
-    fn only_who_was_not_asked_is_anonymous() {
+    fn only_an_open_principal_is_anonymous() {
         assert!(Principal::open().is_anonymous() && Principal::open().user_id().is_none());
         assert!(!Principal::bootstrap(ScopeSet::all()).is_anonymous());
         assert!(Principal::bootstrap(ScopeSet::all()).may_publish_in(HERE.id));

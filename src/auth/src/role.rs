@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_role_may_do_what_the_lesser_ones_may() {
+    fn each_role_includes_the_scopes_of_lesser_roles() {
         for pair in Role::ALL.windows(2) {
             assert!(pair[1].scopes().missing(pair[0].scopes()).is_empty(), "{}", pair[1]);
         }

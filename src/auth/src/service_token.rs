@@ -86,7 +86,7 @@ mod tests {
     use kernel::SeededRandom;
 
     #[test]
-    fn a_fresh_token_has_its_form_and_nothing_else_does() {
+    fn only_well_formed_tokens_are_recognized() {
         let random = SeededRandom::new(1);
         let id = Uuid::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
         let token = fresh(id, &random).unwrap();
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(text.len(), 4 + 32 + 1 + 43 + 6);
         assert!(text.starts_with("svc_0123456789abcdef0123456789abcdef_"));
         assert!(is_well_formed(text));
-        assert_ne!(text, fresh(id, &random).unwrap().expose_secret(), "each secret is its own");
+        assert_ne!(text, fresh(id, &random).unwrap().expose_secret(), "each secret is unique");
         for position in 0..text.len() {
             let mut bytes = text.as_bytes().to_vec();
             bytes[position] = if bytes[position] == b'x' { b'y' } else { b'x' };
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_of_the_whole_text() {
+    fn digests_cover_the_whole_text() {
         assert!(TokenDigest::of("a").is(TokenDigest::of("a").as_bytes()));
         assert!(!TokenDigest::of("a").is(TokenDigest::of("b").as_bytes()));
         assert!(!TokenDigest::of("a").is(b"short"));

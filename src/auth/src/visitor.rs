@@ -75,7 +75,7 @@ mod tests {
     use kernel::SeededRandom;
 
     #[test]
-    fn the_owner_of_a_thread_gets_the_same_cookie_as_before() {
+    fn a_thread_owner_gets_the_same_cookie_again() {
         let key = VisitorKey::new(&[7; 32]);
         let visitor = key.fresh(&SeededRandom::new(1)).unwrap();
         let again = Visitor::of_thread(visitor.id().to_owned());

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_as_they_came_are_signed() {
+    fn the_received_bytes_are_signed() {
         let raw = b"{\"a\": \xff}";
         let good = sign("secret", raw);
         for text in [good.clone(), format!("sha256={good}"), good.to_uppercase()] {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timestamp_is_signed_too_and_not_far_away() {
+    fn a_timestamp_is_signed_and_must_be_recent() {
         for (timestamp, expected) in [
             ("1000", Ok(Some(1_301))),
             ("700", Ok(Some(1_001))),
@@ -150,11 +150,11 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_secret_is_the_whole_of_it() {
+    fn a_shared_secret_must_match_completely() {
         let secret = Secret::from("0123456789abcdef");
         assert!(is_secret(Some(b"0123456789abcdef"), &secret));
-        for given in [None, Some(&b""[..]), Some(b"0123456789abcde"), Some(b"0123456789abcdef ")] {
-            assert!(!is_secret(given, &secret));
+        for presented in [None, Some(&b""[..]), Some(b"0123456789abcde"), Some(b"0123456789abcdef ")] {
+            assert!(!is_secret(presented, &secret));
         }
     }
 }

@@ -101,7 +101,12 @@ impl<R: Read + Seek> Stages<'_, R> {
         files.retain(|file| file.path != MANIFEST);
         let wasm = files.iter().filter(|file| extension(&file.path) == "wasm");
         for file in wasm.clone() {
-            notes.add("wasm", &file.path, None, "The policy lets the app compile WebAssembly.".to_owned());
+            notes.add(
+                "wasm",
+                &file.path,
+                None,
+                "The policy allows the app to compile WebAssembly.".to_owned(),
+            );
         }
         let wasm = wasm.count() > 0;
         let frame_ancestors = manifest.as_ref().map(|manifest| manifest.frame_ancestors.as_slice());
@@ -124,7 +129,7 @@ impl<R: Read + Seek> Stages<'_, R> {
         // One finding for all documents.
         if longest > MAX_BYTES && findings.is_empty() {
             let detail = format!(
-                "`/csp/frame_ancestors` brings a policy to {longest} bytes; at most {MAX_BYTES} are allowed."
+                "`/csp/frame_ancestors` extends a policy to {longest} bytes; at most {MAX_BYTES} are allowed."
             );
             findings.line(Code::CspTooLarge, MANIFEST, None, detail);
         }

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_ends_when_its_processor_time_is_used_up() {
+    fn a_part_ends_after_its_processor_time() {
         let clock = kernel::ManualClock::new(chrono::DateTime::UNIX_EPOCH);
         let limit = Duration::from_millis(200);
         let whole = Deadline::after(&clock, Duration::from_secs(60));

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_policy_is_that_of_the_template() {
+    fn the_policy_equals_the_template() {
         let (hashes, none) = (["abc=".to_owned(), "def=".to_owned()], []);
         let document = Document { hashes: &hashes, frame_ancestors: &none, wasm: false };
         assert_eq!(

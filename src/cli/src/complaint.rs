@@ -233,7 +233,7 @@ impl Complaint {
                 "Choose another name, or delete the collection with its records: `callboard app collections <app> delete <name>`."
             }
             Some("permission_ack_required") => {
-                "`callboard app deploy <app> FOLDER --publish --acknowledge` shows what the deployment may do, and asks. For a stored deployment, `callboard app permissions <app>` and `callboard app acknowledge <app>` do that."
+                "`callboard app deploy <app> FOLDER --publish --acknowledge` shows the permissions of the deployment, and asks. For a stored deployment, `callboard app permissions <app>` and `callboard app acknowledge <app>` do that."
             }
             Some("permission_revision_stale") => {
                 "The permissions have changed meanwhile: `callboard app permissions <app>` shows them as they are now."

@@ -53,7 +53,7 @@ enum Command {
         #[arg(long)]
         practice: bool,
     },
-    /// Check what `serve` depends on, without changing anything; exits with status 1 if there is a problem
+    /// Check the dependencies of `serve` without changing anything; exits with status 1 if there is a problem
     Doctor(commands::doctor::Asked),
     /// Create, version and publish workflows
     Workflow {
@@ -258,7 +258,7 @@ mod tests {
     use crate::options::HELP_HEADING;
 
     #[test]
-    fn only_options_of_every_client_command_are_listed_as_such() {
+    fn only_shared_options_have_the_shared_heading() {
         let mut commands = vec![Arguments::command()];
         let mut seen = 0;
         while let Some(command) = commands.pop() {

@@ -21,7 +21,7 @@ const DEFAULT_API_URL: &str = "http://localhost:8000";
 /// command declares later.
 pub(crate) const HELP_HEADING: &str = "Options of every client command";
 
-/// May stand before or behind the command; what stands behind wins.
+/// Accepted before or after the command; the latter wins.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ClientOptions {
     /// Profile: table of ~/.config/callboard/config.toml with address and token (default: `default`, if it exists).

@@ -19,7 +19,7 @@ const INTERRUPTED: u8 = 130;
 /// Interval at which a command that writes rarely checks that its output still has a reader.
 const READER_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// For people or for programs.
+/// The output format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     /// For people.

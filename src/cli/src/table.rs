@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned_and_nothing_stands_behind_the_last() {
+    fn columns_are_aligned_without_trailing_spaces() {
         assert_eq!(line(&[4, 3, 5], ["é", "abc", ""]), "é     abc");
         assert_eq!(one_line("a\u{1b}[2J\nb\tc"), "a[2J b c");
         assert_eq!(minute("2026-11-22T06:05:07.123Z"), "2026-11-22 06:05Z");

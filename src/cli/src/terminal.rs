@@ -186,13 +186,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_stand_around_the_text_or_nowhere() {
+    fn colours_surround_the_text_or_are_omitted() {
         assert_eq!(Paint { on: false }.bad("no"), "no");
         assert_eq!(Paint { on: true }.good("yes"), "\u{1b}[32myes\u{1b}[0m");
     }
 
     #[test]
-    fn what_drives_a_terminal_is_left_out() {
+    fn control_characters_are_removed() {
         assert_eq!(harmless("a\u{1b}[2Jb\u{7}\r\n\tc\u{9b}1m"), "a[2Jb\n\tc1m");
         assert_eq!(harmless("pay \u{202e}001\u{2069} now"), "pay [U+202E]001[U+2069] now");
         assert!(matches!(harmless("plain, ünïcode\n"), Cow::Borrowed(_)));

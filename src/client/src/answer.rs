@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_secret_answer_holds_is_quoted_nowhere() {
+    fn secret_responses_are_not_quoted_in_errors() {
         let wrong = answer(200, &[], r#""canary""#);
         assert!(wrong.ok::<Vec<u8>>().unwrap_err().to_string().contains("canary"));
         assert!(!wrong.ok_secret::<Vec<u8>>().unwrap_err().to_string().contains("canary"));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_is_read_and_json_does_not_mind_the_status() {
+    fn a_success_is_parsed_and_json_ignores_the_status() {
         assert_eq!(answer(201, &[], "[1]").ok::<Vec<u8>>().unwrap(), [1]);
         assert_eq!(answer(404, &[], "{}").json().unwrap(), serde_json::json!({}));
     }

@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_cannot_be_used_is_refused() {
+    fn an_unusable_address_is_rejected() {
         for bad in ["", "localhost:8000", "ftp://a", "http://u:p@a", "http://a/?q", "http://a/#f", "http://"]
         {
             assert!(matches!(ClientBuilder::new(bad).build(), Err(ClientError::Usage(_))), "{bad}");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_and_tokens_are_checked_and_not_repeated_in_the_message() {
+    fn invalid_headers_and_tokens_are_rejected_without_quoting_them() {
         let build = |token: &str| ClientBuilder::new("http://a").service_token(token.into()).build();
         let error = build("secret\n").err().map(|error| error.to_string());
         assert_eq!(error.as_deref(), Some("the token cannot be sent as a header"));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_is_local() {
+    fn only_loopback_addresses_are_local() {
         let local = |text: &str| is_local(&Url::parse(text).unwrap());
         assert!(local("http://localhost") && local("http://127.0.0.1:1") && local("http://[::1]"));
         assert!(!local("http://example.org") && !local("http://10.0.0.1"));

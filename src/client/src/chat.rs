@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_workflow_stands_at_the_top_level() {
+    fn the_workflow_is_a_top_level_member() {
         let operation =
             ChatOperation::AddUserMessage { thread_id: "thr_1".into(), input: UserMessageInput::text("hi") };
         let body = chat_body("w", &ChatRequest { operation, metadata: Map::new() }).unwrap();

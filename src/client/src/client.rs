@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn one_service_has_its_address_in_several_spellings() {
+    fn several_spellings_of_an_address_are_one_service() {
         let client = Client::new("http://localhost:80/a/").unwrap();
         assert!(client.is_at("http://LOCALHOST/a") && client.is_at(" http://localhost/a/ "));
         for other in ["http://localhost", "https://localhost/a", "http://localhost:8000/a", "localhost", ""] {
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_visitor_has_no_cookies_and_a_copy_has_the_same() {
+    fn a_new_visitor_has_no_cookies_and_a_clone_shares_them() {
         let client = Client::new("http://localhost").unwrap();
         client.set_cookie("callboard_visitor", "1");
         assert_eq!(client.clone().cookie("callboard_visitor").as_deref(), Some("1"));

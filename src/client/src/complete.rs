@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beginnings_are_told_from_names_and_whole_ids() {
+    fn id_prefixes_are_distinguished_from_names_and_complete_ids() {
         for text in ["0198c2f4", "0198", "thr_", "thr_ab12", "cafe", "0198c2f4-6b1e"] {
             assert!(is_beginning(text), "{text}");
         }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_a_parameter_is_the_operation_above_it() {
+    fn a_parameter_is_listed_by_its_parent_operation() {
         let list = |operation: &Operation, index| list_of(operation, index).map(|(list, _)| list.path);
         assert_eq!(list(&operations::runs::TRACE, 0), Some("/api/runs"));
         assert_eq!(list(&operations::workflows::READ, 0), Some("/api/workflows"));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_an_id_has_a_time() {
+    fn an_id_prefix_has_a_time_range() {
         let [from, to] = times("0198c2f4-6b").unwrap();
         assert_eq!((from.0, to.0), ("from", "to"));
         assert!(from.1 < to.1 && from.1.starts_with("2025-"), "{from:?} {to:?}");
@@ -169,11 +169,11 @@ mod tests {
     }
 
     #[test]
-    fn an_ambiguous_beginning_is_refused() {
+    fn an_ambiguous_prefix_is_rejected() {
         let found = |ids: &[&str]| one_of(ids.iter().map(|id| (*id).to_owned()).collect(), "01");
         assert_eq!(found(&[]).unwrap(), None);
         assert_eq!(found(&["01a"]).unwrap().as_deref(), Some("01a"));
-        let told = found(&["01a", "01b"]).unwrap_err().to_string();
-        assert_eq!(told, "several ids begin with `01`: 01a, 01b; give more of the id");
+        let error = found(&["01a", "01b"]).unwrap_err().to_string();
+        assert_eq!(error, "several ids begin with `01`: 01a, 01b; give more of the id");
     }
 }

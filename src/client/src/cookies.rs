@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_is_sent_back_without_its_attributes() {
+    fn cookies_are_sent_back_without_their_attributes() {
         let cookies = Cookies::default();
         assert_eq!(sent(&cookies), None);
         learn(
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_ignored_and_copies_share_their_memory() {
+    fn invalid_cookies_are_ignored_and_clones_share_a_jar() {
         let cookies = Cookies::default();
         learn(&cookies, &["no pair", "=nameless", ";"]);
         assert_eq!(sent(&cookies), None);

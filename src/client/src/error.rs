@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_tell_the_kinds_apart() {
+    fn each_error_kind_has_an_exit_code() {
         let exit = |error: ClientError| error.kind().exit_code();
         assert_eq!(exit(api(404)), 1);
         assert_eq!(exit(api(401)), 3);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_passes_is_worth_another_attempt() {
+    fn only_transient_errors_are_retried() {
         assert!(api(503).is_passing() && api(429).is_passing());
         assert!(!api(500).is_passing() && !api(404).is_passing());
         assert!(ClientError::fault(Fault::Reconnect).is_passing());

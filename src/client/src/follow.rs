@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_service_asked_for_is_waited_unless_it_is_too_long() {
+    fn a_requested_retry_delay_is_kept_unless_it_exceeds_the_limit() {
         let limit = Duration::from_secs(10);
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         let mut outage = Outage::new(Duration::ZERO);

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_at_the_start_is_skipped_and_an_id_alone_is_no_event() {
+    fn a_leading_bom_and_a_lone_id_are_skipped() {
         assert_eq!(
             decode(&["\u{feff}data: a\n\n".as_bytes()]).unwrap(),
             [Frame::Event { id: None, data: "a".into() }]
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf8_or_has_no_end_is_refused() {
+    fn invalid_utf8_and_endless_lines_are_rejected() {
         assert!(matches!(decode(&[b"data: \xff\n\n"]), Err(ClientError::Protocol { .. })));
         let mut decoder = Decoder::default();
         let piece = vec![b'x'; MAX_EVENT];

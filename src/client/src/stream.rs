@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_broken_connection_is_an_error_that_does_not_turn_into_an_end() {
+    async fn a_broken_connection_stays_an_error() {
         let mut stream = open(vec![Ok(NOTICE), Err("reset".into())]);
         assert!(stream.next().await.unwrap().is_some());
         for _ in 0..2 {
@@ -186,13 +186,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_end_inside_an_event_is_a_cut() {
+    async fn an_end_inside_an_event_is_a_broken_connection() {
         let error = open(vec![Ok("id: s.1\ndata: {")]).next().await.unwrap_err();
         assert!(matches!(error, ClientError::Transport { fault: Fault::Cut, .. }), "{error}");
     }
 
     #[tokio::test]
-    async fn the_service_may_ask_to_connect_again() {
+    async fn the_service_can_request_a_reconnect() {
         let mut stream = open(vec![Ok(NOTICE), Ok(": reconnect\n\n")]);
         assert!(stream.next().await.unwrap().is_some());
         let error = stream.next().await.unwrap_err();

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_item_replaces_what_was_streamed() {
+    fn a_finished_item_replaces_its_streamed_text() {
         let done = ChatEvent::ItemDone { item: message("msg_1", "whole") };
         let turn = collect(vec![piece("msg_1", "who"), done]);
         assert_eq!((turn.text.as_str(), turn.thread_id.as_str()), ("whole", "thr_1"));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn several_messages_keep_their_order_and_removed_ones_go() {
+    fn messages_keep_their_order_and_removed_ones_are_dropped() {
         let removed = ChatEvent::ItemRemoved { item_id: "b".into() };
         let events = vec![piece("a", "1"), piece("b", "2"), piece("c", "3"), piece("a", "1"), removed];
         assert_eq!(collect(events).text, "11\n\n3");

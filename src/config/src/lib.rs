@@ -118,7 +118,7 @@ impl Config {
         if signs_in && signs && !self.auth.allowed_algorithms.contains(&Algorithm::Hs256) {
             reader.refuse(
                 "SERVICE_AUTH_ALLOWED_ALGORITHMS",
-                "excludes HS256, with which the service signs the access tokens of its own sign-in \
+                "excludes HS256, with which the service signs its access tokens \
                  (SERVICE_AUTH_JWT_SECRET)",
                 "add HS256, or unset SERVICE_AUTH_JWT_SECRET",
             );

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_follow_memory_within_bounds_by_cores() {
+    fn worker_count_depends_on_memory_within_core_bounds() {
         const MIB: u64 = 1 << 20;
         let each = 128 << 20;
         for (cores, total, workers) in [

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_of_ours_is_no_handle() {
+    fn a_service_path_is_not_a_valid_handle() {
         assert!(!is_valid("check") && is_valid("checks") && near("Check!").is_none());
     }
 

@@ -62,7 +62,7 @@ async fn prepare_canary(
     let invalid = |message: &str| Refusal::new(ErrorCode::InvalidRequest).with_message(message);
     let live = changes.live_version(workflow.id).await?;
     if live.is_some_and(|live| canary.version < live) && canary.promote_after_turns.is_some() {
-        return Err(invalid("A version that is older than the live one does not become live by itself."));
+        return Err(invalid("A version that is older than the live one does not become live automatically."));
     }
     if live == Some(canary.version) {
         let before = changes.version_before(workflow.id, canary.version).await?;

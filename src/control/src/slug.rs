@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_have_one_form() {
+    fn slugs_have_one_form() {
         for good in ["a", "a-b", "order-66", "0"] {
             assert!(is_valid(good), "{good}");
         }

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_mean_something_is_a_number() {
+    fn special_characters_are_escaped_as_numbers() {
         assert_eq!(quoted("a == 'b'"), "a == 'b'");
         assert_eq!(quoted("\"<b>`%%{init}#|&;"), "#34;#60;b#62;#96;#37;#37;#123;init#125;#35;#124;#38;#59;");
     }

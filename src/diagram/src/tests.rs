@@ -129,7 +129,7 @@ fn elements(document: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_desk_in_mermaid() {
+fn a_support_desk_graph_is_drawn_in_mermaid() {
     let expected = "\
 flowchart TD
     n0([\"START\"])
@@ -161,7 +161,7 @@ flowchart TD
 }
 
 #[test]
-fn nothing_lies_over_anything() {
+fn drawn_elements_do_not_overlap() {
     assert_readable(&desk());
     for seed in 1..40 {
         assert_readable(&tangle(seed, 3 + seed));
@@ -173,7 +173,7 @@ fn nothing_lies_over_anything() {
 }
 
 #[test]
-fn the_document_is_well_formed_and_tells_everything() {
+fn the_document_is_well_formed_and_complete() {
     let document = svg(&parse(&desk()).unwrap(), "Desk, version 3").unwrap();
     let elements = elements(&document);
     assert_eq!(elements.first().map(String::as_str), Some("svg"));
@@ -195,7 +195,7 @@ fn the_document_is_well_formed_and_tells_everything() {
 }
 
 #[test]
-fn whatever_is_written_stays_text() {
+fn hostile_text_stays_text() {
     let evil = "</text></svg><script>alert(1)</script><a href=\"javascript:x\">&'\u{0}\u{1b}\u{202e}]]>--> %%{init}%%\n";
     let graph = json!({
         "format": "graph/1",
@@ -224,7 +224,7 @@ fn whatever_is_written_stays_text() {
 }
 
 #[test]
-fn a_template_is_told_whole_or_not_at_all() {
+fn a_template_is_shown_completely_or_not_at_all() {
     let model = "{{ config.model | default('openai/gpt-4.1-mini') }}";
     let graph = json!({"format": "graph/1", "nodes": [{"name": "a", "type": "llm", "model": model, "user": "x"}],
                        "edges": [{"from": "START", "to": "a"}]});
@@ -238,7 +238,7 @@ fn a_template_is_told_whole_or_not_at_all() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_quickly() {
+fn too_large_graphs_are_rejected_quickly() {
     let graph = parse(&tangle(7, 700)).unwrap();
     assert_eq!(svg(&graph, "x"), Err(TooLarge));
     assert!(mermaid(&graph).lines().count() > 700);

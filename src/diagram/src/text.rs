@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_stays_in_its_line_and_in_its_element() {
+    fn text_stays_in_its_line_and_element() {
         assert_eq!(line(" a\n\tb\u{0}c \u{202e}d\u{200b} "), "a b c d");
         assert_eq!(xml("</text><script>\"'&"), "&lt;/text&gt;&lt;script&gt;&quot;&#39;&amp;");
         assert_eq!((shortened("abcdef", 6), shortened("abcde fg", 7)), ("abcdef".into(), "abcde…".into()));

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_chosen_where_its_host_is_filled() {
+    fn inputs_that_can_set_the_host_of_an_address_are_found() {
         for (address, from) in [
             ("https://api.example.com/orders/{{ inputs.id }}?q={{ config.q }}", None),
             ("https://{{ inputs.host }}/orders", Some("inputs")),

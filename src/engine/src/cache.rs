@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_is_kept_for_its_time() {
+    fn a_result_is_cached_until_it_expires() {
         let cache = Cache::default();
         cache.put([1; 32], "3", Duration::from_secs(10));
         assert_eq!(cache.get(&[1; 32], Duration::from_secs(9)).as_deref(), Some("3"));

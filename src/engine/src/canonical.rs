@@ -85,7 +85,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn spelling_does_not_count_content_does() {
+    fn digests_depend_on_content_not_on_spelling() {
         let one: Value = serde_json::from_str(r#"{"b":1.0,"a":"\u00e9"}"#).unwrap();
         let two: Value = serde_json::from_str("{\"a\": \"é\", \"b\": 1}").unwrap();
         assert_eq!(digest(&one).unwrap(), digest(&two).unwrap());
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_differ_in_the_order_of_members_and_in_their_config() {
+    fn identities_depend_on_member_order_and_config() {
         let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         let graph = read(r#"{"b": 1, "a": 9007199254740993}"#);
         assert_eq!(identity(&graph, None), identity(&read(r#"{"b":1,"a":9007199254740993}"#), None));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_that_would_be_rounded_are_refused() {
+    fn integers_that_would_be_rounded_are_rejected() {
         assert!(digest(&json!([9_007_199_254_740_992_u64])).is_ok());
         assert!(digest(&json!([9_007_199_254_740_993_u64])).is_err());
         assert!(digest(&json!({"a": [-9_007_199_254_740_993_i64]})).is_err());

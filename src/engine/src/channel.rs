@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_does_what_it_says() {
+    fn each_merge_rule_combines_writes() {
         assert_eq!(after("replace", &[json!(1), json!("b")]), Ok(json!("b")));
         assert_eq!(after("append", &[json!(1), json!([2, 3]), json!([[4]])]), Ok(json!([1, 2, 3, [4]])));
         assert_eq!(after("merge", &[json!({"a": 1, "b": 1}), json!({"b": 2})]), Ok(json!({"a": 1, "b": 2})));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_does_not_fit_says_so() {
+    fn an_incompatible_write_has_a_clear_error() {
         assert_eq!(after("sum", &[json!("3")]).unwrap_err(), "state.x accepts a number, not a string");
         assert_eq!(after("merge", &[json!([1])]).unwrap_err(), "state.x accepts an object, not a list");
         assert!(after("max", &[json!(1), Value::Null]).is_err());

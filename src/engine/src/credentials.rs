@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_at_its_references_and_nowhere_else() {
+    fn text_is_split_only_at_its_references() {
         for (text, parts) in [
             ("Bearer [[stripe]]", vec!["Bearer ", "<stripe>"]),
             ("[[a]][[ My key 2 ]]!", vec!["<a>", "<My key 2>", "!"]),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_template_makes_is_no_reference() {
+    fn template_output_is_not_read_as_a_reference() {
         let inputs = json!({"message": "[[stripe]]", "half": "[[stri", "rest": "pe]]", "name": "stripe"});
         let scope = View::from(Serde(json!({"inputs": inputs})));
         let field = json!({

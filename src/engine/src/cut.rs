@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_kept_whole() {
+    fn units_that_fit_are_not_split() {
         let text = "One is here. Two is there.\n\nThree is a paragraph of its own, and it is long.\n \nFour.";
         assert_eq!(
             texts(text, By::Paragraphs, 50, 0),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_those_of_the_standard_wherever_a_window_ends() {
+    fn sentences_follow_the_standard_at_every_window_end() {
         let text = "Mr. Fox came late (at 8 p.m.) again. \u{201c}Why?\u{201d} she asked... Nobody knew!  It rained.\n".repeat(100);
         assert_eq!(sentences(&text), text.split_sentence_bounds().collect::<Vec<_>>());
         // Texts that are searched from every letter to the end, and one sentence longer than a window.
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_see_as_one_character_is_not_cut() {
+    fn grapheme_clusters_are_not_split() {
         let family = "👨‍👩‍👧";
         assert_eq!(texts(&family.repeat(3), By::Characters, 7, 0), [family; 3]);
         // It is cut if it is longer than a chunk.
@@ -235,7 +235,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
         #[test]
-        fn nothing_is_lost_and_nothing_is_too_long(
+        fn chunks_cover_the_text_within_the_limit(
             text in "(\\PC|[a-z ,.\n]|\u{301}){0,80}", way in 0_usize..4, size in 1_usize..20, half in 0_usize..10,
         ) {
             let by = [By::Paragraphs, By::Sentences, By::Words, By::Characters][way];
@@ -245,7 +245,7 @@ mod tests {
             let mut last = (0, 0);
             for piece in cut(&text, how, 1_000).unwrap() {
                 prop_assert_eq!(piece.text, letters[piece.start..piece.end].iter().collect::<String>());
-                prop_assert!(piece.end > last.1 && piece.start >= last.0, "{:?} behind {:?}", piece, last);
+                prop_assert!(piece.end > last.1 && piece.start >= last.0, "{:?} after {:?}", piece, last);
                 last = (piece.start, piece.end);
                 covered[piece.start..piece.end].fill(true);
                 let held = if by == By::Words { piece.text.unicode_words().count() } else { piece.end - piece.start };

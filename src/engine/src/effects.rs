@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn effects_are_those_of_the_fields_as_written() {
+    fn effects_are_derived_from_the_fields_as_written() {
         let graph = json!({"nodes": [
             {"name": "a", "type": "template", "template": "x"},
             {"name": "get", "type": "http_request", "url": "https://example.org"},
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn collections_are_found_also_inside_of_loops_and_tools() {
+    fn collections_inside_loops_and_tools_are_found() {
         let graph = json!({"nodes": [
             {"name": "a", "type": "collection_get", "collection": "likes", "id": "x"},
             {"name": "b", "type": "for_each", "items": [], "body": {"type": "collection_put", "collection": "likes", "data": {}}},
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn workflows_are_found_also_inside_of_loops_and_tools() {
+    fn workflows_inside_loops_and_tools_are_found() {
         let graph = json!({"nodes": [
             {"name": "a", "type": "sub_workflow", "workflow": "one"},
             {"name": "b", "type": "for_each", "items": [], "body": {"type": "sub_workflow", "workflow": "two", "version": 3}},

@@ -19,7 +19,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn json_is_found_in_its_fence() {
+    fn json_is_found_in_a_code_fence() {
         for text in ["{\"a\": 1}", " ```json\n{\"a\": 1}\n``` ", "```\n{\"a\": 1}```"] {
             assert_eq!(super::json(text).unwrap(), json!({"a": 1}), "{text}");
         }

@@ -136,7 +136,7 @@ impl Function {
         let limits = Limits { time: limit, output: most, ..Limits::default() };
         let outcome = sandbox.call(Call { language, modules, entry, args, limits }).await.map_err(fault)?;
         if !outcome.logs.is_empty() {
-            tracing::debug!(printed = outcome.logs, "code has printed");
+            tracing::debug!(printed = outcome.logs, "code output");
         }
         Ok(outcome.value)
     }

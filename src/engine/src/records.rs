@@ -134,7 +134,7 @@ mod tests {
 
     /// The examples in RFC 7396, appendix A.
     #[test]
-    fn merge_patches_are_those_of_the_rfc() {
+    fn merge_patches_follow_the_rfc() {
         for (target, patch, result) in [
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),

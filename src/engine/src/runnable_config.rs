@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_documented_is_taken() {
+    fn documented_members_are_accepted() {
         let config = json!({
             "prompts": {
                 "short": {"text": ""},
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_has_its_place() {
+    fn every_config_problem_has_a_pointer() {
         let config = json!({
             "prompts": {
                 "a/b": "You are a desk.",
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_misspelt_is_warned_of() {
+    fn misspelt_members_have_a_warning() {
         let config = json!({"promts": {}, "recursionLimit": 3, "models": {}, "tag": 1, "tags": [],
                             "prompts": {"a": {"text": "x", "requires_gard": true, "mine": 1}}});
         assert_eq!(

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_look_the_same_are_the_same_term() {
+    fn equivalent_spellings_are_the_same_term() {
         assert_eq!(
             terms("Größe, ＡＢＣ ﬁn—can't 3.5 e\u{301}"),
             ["größe", "abc", "fin", "can't", "3.5", "é"]
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_are_kept_and_two_rankings_become_one() {
+    fn the_best_matches_are_kept_and_two_rankings_are_merged() {
         let mut best = Best::of(3);
         for (number, score) in [(0, 0.1), (1, 0.9), (2, 0.5), (3, 0.9), (4, 0.2)] {
             best.add((1, number), score);

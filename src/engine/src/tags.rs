@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_may_be_long_tags_may_not() {
+    fn only_tags_have_a_length_limit() {
         let words = "word ".repeat(2_000);
         let chain = format!("1{}", " + 1".repeat(1_000));
         assert_eq!(
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_let_through_fits_on_the_stack_of_a_worker() {
+    fn accepted_templates_fit_on_the_stack_of_a_worker() {
         let deep = [
             format!("{{{{ {}1 }}}}", "-".repeat(LONGEST - 10)),
             format!("{{{{ {}a }}}}", "not ".repeat(LONGEST / 4 - 10)),

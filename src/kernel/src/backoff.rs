@@ -31,7 +31,7 @@ mod tests {
     use crate::{RandomError, SystemRandom};
 
     #[test]
-    fn pauses_double_up_to_the_longest() {
+    fn pauses_double_up_to_the_maximum() {
         let (first, longest) = (Duration::from_millis(100), Duration::from_secs(30));
         let millis: Vec<u128> = (0..12).map(|n| backoff(first, n, longest).as_millis()).collect();
         assert_eq!(millis, [100, 100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]);

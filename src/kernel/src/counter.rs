@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_draw_depends_on_seed_purpose_and_place_alone() {
+    fn a_draw_depends_only_on_seed_purpose_and_index() {
         let counter = Counter::new(7);
         let drawn = counter.bytes(Purpose::Split, 1, 2);
         assert_eq!(drawn, Counter::new(7).bytes(Purpose::Split, 1, 2));

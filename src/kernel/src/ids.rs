@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn invalid_ids_are_rejected() {
         for text in ["", "thr_", "thr_xyz", "THR_00", "msg_00", "thr_0123456789abcdef0123456789ABCDEF"] {
             assert!(ThreadId::parse(text).is_err(), "{text}");
             assert!(AttachmentId::parse(&text.replace("thr", "atc")).is_err(), "{text}");

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn kept(numbers: Numbers, token: &str) -> bool {
+    fn is_exact(numbers: Numbers, token: &str) -> bool {
         check_numbers(
             format!(r#"{{"a": ["-1e999 \" 12345678901234567890123", {token}]}}"#).as_bytes(),
             numbers,
@@ -189,7 +189,7 @@ mod tests {
             ("5e-324", true, true, true),
             ("1.2345678e-320", false, false, false),
         ] {
-            let found = (kept(Values, token), kept(Decimals, token), kept(Doubles, token));
+            let found = (is_exact(Values, token), is_exact(Decimals, token), is_exact(Doubles, token));
             assert_eq!(found, (values, decimals, doubles), "{token}");
         }
         let error = read::<Vec<f64>>("[1, 0.1234567890123456789]", Values).unwrap_err();
@@ -202,21 +202,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn doubles_and_integers_are_kept_as_they_are_written(double in any::<f64>(), whole in any::<i64>(), natural in any::<u64>()) {
+        fn doubles_and_integers_keep_their_spelling(double in any::<f64>(), whole in any::<i64>(), natural in any::<u64>()) {
             if double.is_finite() {
                 for token in [format!("{double:e}"), format!("{double:.16e}"), format!("{double}")] {
-                    prop_assert!(kept(Numbers::Values, &token), "{}", token);
+                    prop_assert!(is_exact(Numbers::Values, &token), "{}", token);
                 }
                 let shortest = format!("{double:e}");
-                prop_assert!(kept(Numbers::Decimals, &shortest));
+                prop_assert!(is_exact(Numbers::Decimals, &shortest));
             }
-            prop_assert!(kept(Numbers::Decimals, &whole.to_string()) && kept(Numbers::Decimals, &natural.to_string()));
+            prop_assert!(is_exact(Numbers::Decimals, &whole.to_string()) && is_exact(Numbers::Decimals, &natural.to_string()));
         }
 
         /// The parsed decimal equals the written one.
         #[test]
-        fn decimals_that_pass_have_the_same_value_after_reading(token in "-?[1-9][0-9]{0,24}(\\.[0-9]{1,24})?(e-?[0-9]{1,2})?") {
-            if kept(Numbers::Decimals, &token) {
+        fn accepted_decimals_keep_their_value(token in "-?[1-9][0-9]{0,24}(\\.[0-9]{1,24})?(e-?[0-9]{1,2})?") {
+            if is_exact(Numbers::Decimals, &token) {
                 let number: serde_json::Number = serde_json::from_str(&token).unwrap();
                 prop_assert!(Decimal::read(&number.to_string()) == Decimal::read(&token), "{} became {}", token, number);
             }

@@ -89,7 +89,7 @@ mod tests {
     use crate::{Message, Role};
 
     #[test]
-    fn a_journal_keeps_the_files_and_not_the_parts() {
+    fn the_journal_contains_files_but_not_parts() {
         let file = json!({"type": "image", "attachment": "atc_1", "name": "a.png", "mime_type": "image/png",
                           "size": 3, "digest": "00"});
         let image = Image {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_files_is_written_as_before() {
+    fn a_message_without_files_keeps_its_serialized_form() {
         let before = json!({"role": "user", "content": "hi"});
         let message: Message = serde_json::from_value(before.clone()).unwrap();
         assert_eq!(message, Message::text(Role::User, "hi"));

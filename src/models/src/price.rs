@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_can_be_read_and_its_names_are_models() {
+    fn the_price_table_is_valid_and_lists_known_providers() {
         let prices = Prices::known();
         assert_eq!(prices.as_of.len(), 7);
         assert!(prices.models.len() > 20);

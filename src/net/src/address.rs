@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_of_every_block_are_inside_and_their_neighbours_are_judged_alone() {
+    fn both_ends_of_every_block_match_and_public_neighbours_do_not() {
         for (net, length, name) in V4 {
             let last = net.to_bits() | u32::MAX.checked_shr(*length).unwrap_or(0);
             for bits in [net.to_bits(), last] {

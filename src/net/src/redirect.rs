@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn https_is_never_left() {
+    fn a_redirect_never_leaves_https() {
         assert!(judge("https://a.test/", "http://a.test/").is_err());
         assert!(judge("https://a.test/", "HTTP://b.test/").is_err());
         for to in ["https://b.test/", "/x", "//b.test/"] {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn other_statuses_send_nobody_anywhere() {
+    fn other_statuses_do_not_redirect() {
         let headers = HeaderMap::from_iter([(LOCATION, "/x".parse().unwrap())]);
         let from = Url::parse("http://a.test/").unwrap();
         for status in [StatusCode::CREATED, StatusCode::NOT_MODIFIED, StatusCode::MULTIPLE_CHOICES] {

@@ -54,7 +54,7 @@ impl Request {
     /// [`crate::NetErrorKind::Refused`] if the name or the value is not allowed in a header; the message omits the
     /// value.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, NetError> {
-        let bad = |what: &str| NetError::refused(format!("no {what} of a header"));
+        let bad = |what: &str| NetError::refused(format!("the {what} of a header is not valid"));
         let name = HeaderName::try_from(name).map_err(|_| bad("name"))?;
         let value = HeaderValue::try_from(value).map_err(|_| bad("value"))?;
         if !CONNECTION.contains(&name.as_str()) {
@@ -80,7 +80,8 @@ impl Request {
     /// # Errors
     /// [`crate::NetErrorKind::Refused`] if the secret is not allowed in a header; the message omits it.
     pub fn secret(mut self, name: &str, secret: &Secret) -> Result<Self, NetError> {
-        let name = HeaderName::try_from(name).map_err(|_| NetError::refused("no name of a header"))?;
+        let name =
+            HeaderName::try_from(name).map_err(|_| NetError::refused("the name of a header is not valid"))?;
         let value = HeaderValue::try_from(secret.expose_secret());
         let mut value = value.map_err(|_| NetError::refused("the key is not allowed in a header"))?;
         value.set_sensitive(true);

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_read_in_every_form_and_have_an_end() {
+    fn retry_after_is_parsed_in_every_form_with_a_limit() {
         for (name, value, seconds) in [
             ("retry-after", "7", Some(7.0)),
             ("retry-after", " 1.5 ", Some(1.5)),

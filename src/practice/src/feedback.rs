@@ -147,31 +147,35 @@ mod tests {
     }
 
     #[test]
-    fn cases_are_read_in_every_form() {
+    fn cases_are_parsed_in_every_form() {
         let lines = "### Case 1\nInput: where is my parcel?\nExpected: shipping\nGot: other\n\n\
                      - Input 2: {\"message\": \"pay\"}\n  Expected: \"billing\"\n  Output: other";
         let both = [item("where is my parcel?", "shipping", "other"), item("pay", "billing", "other")];
         assert_eq!(items(lines), both);
         let json = r#"{"inputs": {"message": "pay"}, "expected_output": "billing", "output": "other"}"#;
         assert_eq!(items(json), [item("pay", "billing", "other")]);
-        let told = "Input: pay\nFeedback: expected \"billing\", got \"other\".";
-        assert_eq!(items(told), [item("pay", "billing", "other")]);
+        let text = "Input: pay\nFeedback: expected \"billing\", got \"other\".";
+        assert_eq!(items(text), [item("pay", "billing", "other")]);
         assert!(items("Improve the prompt.\nThank you.").is_empty());
         let more = "Say why.\n\nThis was tried and rejected (worse):\nAnswer in French.";
-        assert_eq!(items(&format!("{told}\n\n{more}")), items(told), "feedback ends with its paragraph");
+        assert_eq!(items(&format!("{text}\n\n{more}")), items(text), "feedback ends with its paragraph");
     }
 
     #[test]
     fn advice_becomes_instructions() {
-        for (said, advice) in [
+        for (feedback, advice) in [
             ("The answer must begin with \"Dear\".", "The answer must begin with \"Dear\"."),
             ("It does not contain \"order\".", "Include \"order\"."),
             ("missing \"order\"", "Include \"order\"."),
             ("It must not mention \"price\".", "Never say \"price\"."),
             ("Use at most 20 words.", "Use at most 20 words."),
         ] {
-            let found = items(&format!("Input: x\nFeedback: {said}"));
-            assert_eq!(found.first().map(|item| &item.advice[..]), Some(&[advice.to_owned()][..]), "{said}");
+            let found = items(&format!("Input: x\nFeedback: {feedback}"));
+            assert_eq!(
+                found.first().map(|item| &item.advice[..]),
+                Some(&[advice.to_owned()][..]),
+                "{feedback}"
+            );
         }
     }
 }

@@ -105,7 +105,7 @@ fn summary(examples: &[(&str, &str)]) -> String {
     let named = match answers.len() {
         0 => String::new(),
         1..=NAMED => format!(" The answers are {}.", answers.join(", ")),
-        _ => " Nearly every input has an answer of its own.".to_owned(),
+        _ => " Nearly every input has a different answer.".to_owned(),
     };
     format!("The inputs are texts of about {mean} words.{named}")
 }

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_make_no_difference() {
+    fn word_endings_make_no_difference() {
         assert!(mentions("They refunded me.", "refunds"));
         assert!(mentions("I want my MONEY  back!", "money back"));
         assert!(!mentions("My back and my money", "money back"));

@@ -160,11 +160,11 @@ mod tests {
         let places = Places::new(1, 100);
         let (one, two, three) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
         let mut held = places.wait(one).await.ok();
-        let asked = [one, one, one, two, three, two];
-        let mut waiting: Vec<_> = asked.into_iter().map(|whose| Box::pin(places.wait(whose))).collect();
+        let owners = [one, one, one, two, three, two];
+        let mut waiting: Vec<_> = owners.into_iter().map(|whose| Box::pin(places.wait(whose))).collect();
         assert!(waiting.iter_mut().all(|wait| wait.now_or_never().is_none()));
         let mut order = Vec::new();
-        for _ in asked {
+        for _ in owners {
             drop(held.take());
             let next = waiting.iter_mut().enumerate();
             let (index, place) =
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_that_goes_away_frees_its_place() {
+    async fn a_cancelled_caller_frees_its_slot() {
         let places = Places::new(1, 100);
         let held = places.free().unwrap();
         let mut gone = Box::pin(places.wait(Uuid::nil()));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_owner_leaves_places_to_others() {
+    async fn an_owner_leaves_slots_to_others() {
         let places = Places::new(8, 100);
         let takes = |owner: u128| {
             let mut wait = Box::pin(places.wait(Uuid::from_u128(owner)));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_place_is_used() {
+    async fn a_single_slot_is_used() {
         let places = Places::new(1, 100);
         let held = places.wait(Uuid::nil()).await.unwrap();
         assert_eq!(places.held(Uuid::nil()), 1);

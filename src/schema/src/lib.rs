@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_named_without_the_value() {
+    fn mismatches_are_named_without_the_value() {
         let schema = Schema::read(&json!({
             "type": "object", "required": ["order"],
             "properties": {"order": {"type": "string", "pattern": "^[A-Z]{2}[0-9]+$"}, "n": {"maximum": 3}},
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn checking_a_value_ends_after_a_number_of_references() {
+    fn a_check_ends_after_a_limited_number_of_references() {
         // Each level in the value doubles the checks of the level below.
         let again = json!({"properties": {"c": {"$ref": "#"}}, "required": ["c"]});
         for how in ["anyOf", "allOf"] {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_collected_only_while_they_are_few() {
+    fn long_problem_lists_collapse_into_one_problem() {
         let bounds = Bounds { patterns: 2, pattern_bytes: 8 << 20 };
         let text = json!({"type": "string"});
         let names: Vec<String> = (0..1_500).map(|number| number.to_string()).collect();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_whose_members_are_not_schemas_count_nothing() {
+    fn members_of_keywords_without_schemas_do_not_count() {
         let schema = json!({"dependentRequired": {"a": ["b"]}, "properties": {"dependentRequired": {"type": "string"}}});
         let schema = Schema::read(&schema).unwrap();
         assert!(schema.problems(&json!({"a": 1, "b": 2, "dependentRequired": "x"}), "").is_empty());
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn references_mean_what_they_meant() {
+    fn normalised_references_keep_their_meaning() {
         let schema = json!({
             "$defs": {"name": {"type": "string"}, "short": {"allOf": [{"maxLength": 3}], "$ref": "#/$defs/name"}},
             "properties": {
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_leads_to_a_place_that_was_checked_as_a_schema() {
+    fn references_lead_only_to_checked_schemas() {
         let bounds = Bounds { patterns: 2, pattern_bytes: 8 << 20 };
         let read = |schema: Value| Schema::read_within(&schema, &bounds).map(drop);
         let hidden = json!({"allOf": [{"pattern": "a"}, {"pattern": "b"}, {"pattern": "c"}]});
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_leads_to_a_place_where_steps_are_counted() {
+    fn references_lead_only_to_schemas_with_counted_steps() {
         let hidden = json!({"allOf": vec![json!({"items": {"type": "string"}}); 50]});
         for (place, reference) in [
             (json!({"const": hidden}), "#/const"),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_references_has_a_length() {
+    fn a_chain_of_references_has_a_maximum_length() {
         let chain = |length: usize| {
             let level = |number: usize| {
                 let next = json!({"$ref": format!("#/$defs/{:04}", number + 1)});
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_schemas_are_refused() {
+    fn invalid_schemas_are_rejected() {
         for bad in [
             json!(3),
             json!({"type": "strnig"}),

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::{Bounds, Schema};
 
-    fn of(patterns: &[&str]) -> Result<usize, String> {
+    fn total_bytes(patterns: &[&str]) -> Result<usize, String> {
         let all: Vec<Value> = patterns.iter().map(|pattern| json!({"pattern": pattern})).collect();
         let bounds = Bounds { patterns: 100, pattern_bytes: 8 << 20 };
         Schema::read_within(&json!({"allOf": all}), &bounds).map(|schema| schema.pattern_bytes())
@@ -177,19 +177,19 @@ mod tests {
     #[test]
     fn patterns_are_measured_and_summed() {
         assert_eq!(Schema::read(&json!({})).unwrap().pattern_bytes(), 0);
-        assert_eq!(of(&["^[a-z]+$"]), Ok(SIZES[0]));
-        let small = of(&["^\\p{L}$"]).unwrap();
-        let large = of(&["^\\p{L}{30}$"]).unwrap();
+        assert_eq!(total_bytes(&["^[a-z]+$"]), Ok(SIZES[0]));
+        let small = total_bytes(&["^\\p{L}$"]).unwrap();
+        let large = total_bytes(&["^\\p{L}{30}$"]).unwrap();
         assert!(small < large && large <= SIZES[10], "{small} {large}");
-        assert_eq!(of(&["^\\p{L}{30}$", "^[a-z]+$"]), Ok(large + SIZES[0]));
-        assert_eq!(of(&["^[a-z]+$", "^[a-z]+$"]), Ok(SIZES[0]), "it is compiled once");
-        let why = of(&["^\\p{L}{900}$"]).unwrap_err();
+        assert_eq!(total_bytes(&["^\\p{L}{30}$", "^[a-z]+$"]), Ok(large + SIZES[0]));
+        assert_eq!(total_bytes(&["^[a-z]+$", "^[a-z]+$"]), Ok(SIZES[0]), "it is compiled once");
+        let why = total_bytes(&["^\\p{L}{900}$"]).unwrap_err();
         assert!(why.contains("the pattern '^\\p{L}{900}$' is not") && why.contains("16 MiB"), "{why}");
-        let why = of(&["(a)\\1"]).unwrap_err();
+        let why = total_bytes(&["(a)\\1"]).unwrap_err();
         assert!(why.contains("linear kind"), "{why}");
         let many: Vec<String> = (0..5).map(|number| format!("^\\p{{L}}{{30}}{number}$")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        let why = of(&many).unwrap_err();
+        let why = total_bytes(&many).unwrap_err();
         assert!(why.contains("its compiled patterns take more than 8 MiB"), "{why}");
     }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_that_is_much_work_is_refused_before_it_begins() {
+    fn an_expensive_match_is_rejected_before_it_starts() {
         let text = "a\u{e9}".repeat(20_000);
         let schema = |count: usize| {
             let all: Vec<Value> =
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_counted_at_references() {
+    fn patterns_of_property_names_are_counted_at_every_reference() {
         let schema = |references: usize| {
             let all = vec![json!({"$ref": "#/$defs/a"}); references];
             let names = json!({"patternProperties": {"[a-e].{20}[0-9]": {"type": "string"}}});
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_of_names_and_texts_are_usable() {
+    fn common_patterns_for_names_and_texts_are_accepted() {
         for (pattern, value) in [
             ("^[\\p{L}\\p{M}][\\p{L}\\p{M} .'’-]{0,99}$", "Ada de la Cruz"),
             ("^[\\p{L}\\s]{2,50}$", "Ada Lovelace"),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_of_a_pattern_has_its_place() {
+    fn a_pattern_problem_has_a_pointer() {
         let schema = Schema::read(&json!({"properties": {"a": {"items": {"pattern": "^b"}}}})).unwrap();
         let problems = schema.problems(&json!({"a": ["b", "c"]}), "/inputs");
         assert_eq!(problems.len(), 1);

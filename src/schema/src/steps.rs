@@ -143,7 +143,8 @@ pub(crate) fn counted(schema: &Value, name_steps: usize) -> Value {
         })
         .collect();
     let taken = REFERENCES.into_iter().filter(|keyword| members.get(*keyword).is_some_and(Value::is_string));
-    let references: Map<String, Value> = taken.filter_map(|keyword| counting.shift_remove_entry(keyword)).collect();
+    let references: Map<String, Value> =
+        taken.filter_map(|keyword| counting.shift_remove_entry(keyword)).collect();
     let (problems, child_problems) = problems(members);
     if references.is_empty() {
         counting.insert(STEP.to_owned(), json!([1, problems, child_problems, 0]));

@@ -138,11 +138,11 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    fn known(name: &str) -> Sender {
+    fn authenticated(name: &str) -> Sender {
         Sender::Known(name.to_owned())
     }
 
-    fn stranger(number: u8) -> Sender {
+    fn anonymous(number: u8) -> Sender {
         Sender::Stranger(Ipv4Addr::new(192, 0, 2, number).into())
     }
 
@@ -156,9 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_has_32_mib_and_the_instance_256() {
+    fn a_sender_is_limited_to_32_mib_and_the_instance_to_256() {
         let budget = BodyBudget::default();
-        let senders: Vec<_> = (0..9).map(|number| known(&number.to_string())).collect();
+        let senders: Vec<_> = (0..9).map(|number| authenticated(&number.to_string())).collect();
         let filled: Vec<_> = senders.iter().map(|sender| fill(&budget, sender, 8 * MIB + FREE)).collect();
         let counts: Vec<_> = filled.iter().map(Vec::len).collect();
         assert_eq!(counts, [4, 4, 4, 4, 4, 4, 4, 4, 0]);
@@ -168,11 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn strangers_leave_a_half_to_authenticated_callers() {
+    fn half_of_the_budget_is_reserved_for_authenticated_callers() {
         let budget = BodyBudget::default();
-        let filled: Vec<_> = (0..9).map(|number| fill(&budget, &stranger(number), 8 * MIB + FREE)).collect();
+        let filled: Vec<_> = (0..9).map(|number| fill(&budget, &anonymous(number), 8 * MIB + FREE)).collect();
         assert_eq!(filled.iter().map(Vec::len).sum::<usize>(), OF_STRANGERS / (8 * MIB));
-        assert_eq!(fill(&budget, &known("a"), 8 * MIB + FREE).len(), 4);
+        assert_eq!(fill(&budget, &authenticated("a"), 8 * MIB + FREE).len(), 4);
         drop(filled);
         assert!(budget.0.lock().of_strangers == 0);
     }
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn the_only_body_of_a_sender_may_be_larger_and_a_small_one_is_free() {
         let budget = BodyBudget::default();
-        let mut body = budget.begin(known("a"));
+        let mut body = budget.begin(authenticated("a"));
         assert_eq!(body.grow(64 * MIB), Ok(()));
-        let mut second = budget.begin(known("a"));
+        let mut second = budget.begin(authenticated("a"));
         assert_eq!(second.grow(FREE), Ok(()));
         assert_eq!(second.grow(FREE + 1), Err(BudgetFull));
         drop(body);
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_held_body_counts_until_its_last_clone_is_dropped() {
         let budget = BodyBudget::default();
-        let mut body = budget.begin(known("a"));
+        let mut body = budget.begin(authenticated("a"));
         body.grow(MIB).unwrap();
         let bytes = body.hold(vec![0; MIB].into());
         let part = bytes.slice(..9);

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_for_everything_leaves_out_what_is_noise_or_nobodys_business() {
+    fn a_global_level_excludes_noisy_and_sensitive_targets() {
         let quiet = |rest: &str| format!("actix_http::h1::dispatcher=off,html5ever=off,{rest}");
         assert_eq!(directives("info"), quiet("actix_server=warn,info"));
         assert_eq!(directives("INFO,store=debug"), quiet("actix_server=warn,INFO,store=debug"));

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quarter_of_the_files_is_in_reserve() {
+    fn a_quarter_of_the_open_files_is_reserved() {
         let of = |limit| {
             let files = OpenFiles { limit };
             (files.connections(), files.surplus())

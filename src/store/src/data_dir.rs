@@ -42,7 +42,7 @@ pub enum DataDirError {
         reason: String,
     },
     /// One of the service's files has unexpected content.
-    #[error("{} does not hold {expected}: restore it from a backup, or remove it to have a new one made", path.display())]
+    #[error("{} does not contain {expected}: restore it from a backup, or remove it to create a new one", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -50,7 +50,7 @@ pub enum DataDirError {
         expected: &'static str,
     },
     /// Key generation failed.
-    #[error("cannot make a key for {}", path.display())]
+    #[error("cannot generate a key for {}", path.display())]
     Key {
         /// The file for the key.
         path: PathBuf,
@@ -60,7 +60,7 @@ pub enum DataDirError {
     },
     /// An operating system call failed.
     #[error(
-        "cannot {doing} {}: {source}; put that right, or set SERVICE_DATA_DIR to another folder", path.display()
+        "cannot {doing} {}: {source}; fix the cause, or set SERVICE_DATA_DIR to another folder", path.display()
     )]
     Io {
         /// The attempted operation.
@@ -172,13 +172,13 @@ fn unusable(folder: &Path, failed: &Path, error: &io::Error) -> DataDirError {
     let there = failed.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(failed);
     let shown = there.display();
     let reason = match error.kind() {
-        _ if there.metadata().is_err() => format!("{shown} is a link to something that is not there"),
+        _ if there.metadata().is_err() => format!("{shown} is a dangling symbolic link"),
         io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
             format!("{shown} is a file, not a folder")
         }
         io::ErrorKind::PermissionDenied => {
             let uid = rustix::process::geteuid().as_raw();
-            format!("the user with the number {uid} may not write to {shown}")
+            format!("the user with the id {uid} may not write to {shown}")
         }
         io::ErrorKind::ReadOnlyFilesystem => format!("{shown} is on a file system that is read-only"),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_lock_is_refused_and_names_the_holder() {
+    fn a_second_lock_is_rejected_and_names_the_holder() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("deep/data");
         let held = DataDir::open(&path).unwrap();
@@ -282,30 +282,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_of_the_folder_is_named() {
+    fn an_unusable_data_folder_has_a_precise_error() {
         let temp = tempfile::tempdir().unwrap();
         let temp = temp.path().canonicalize().unwrap();
-        let told = |path: &Path| DataDir::open(path).unwrap_err().to_string();
+        let error_text = |path: &Path| DataDir::open(path).unwrap_err().to_string();
         let file = temp.join("file");
         std::fs::write(&file, "").unwrap();
         let shown = file.display();
         assert_eq!(
-            told(&file),
+            error_text(&file),
             format!(
                 "the data folder {shown} cannot be used: {shown} is a file, not a folder; set SERVICE_DATA_DIR to a \
                  folder that this user may write to"
             )
         );
-        let below = told(&file.join("deep/data"));
+        let below = error_text(&file.join("deep/data"));
         assert!(
             below.contains(&format!("deep/data cannot be used: {shown} is a file, not a folder;")),
             "{below}"
         );
         let link = temp.join("link");
         std::os::unix::fs::symlink(temp.join("nowhere"), &link).unwrap();
-        assert!(
-            told(&link).contains(&format!("{} is a link to something that is not there", link.display()))
-        );
+        assert!(error_text(&link).contains(&format!("{} is a dangling symbolic link", link.display())));
         let closed = temp.join("closed");
         std::fs::create_dir(&closed).unwrap();
         for (kind, expected) in [
@@ -318,13 +316,13 @@ mod tests {
         }
         std::fs::set_permissions(&closed, Permissions::from_mode(0o500)).unwrap();
         if !rustix::process::geteuid().is_root() {
-            let text = told(&closed.join("data"));
+            let text = error_text(&closed.join("data"));
             assert!(text.contains(&format!("may not write to {};", closed.display())), "{text}");
         }
     }
 
     #[test]
-    fn the_folder_is_passable_only_for_roots_database_user() {
+    fn the_data_folder_is_private_but_traversable_if_root_owns_it() {
         let temp = tempfile::tempdir().unwrap();
         let folder = DataDir::open(&temp.path().join("data")).unwrap();
         let mode = folder.path().metadata().unwrap().permissions().mode() & 0o777;
@@ -332,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_instance_id_is_made_once() {
+    fn the_instance_id_is_created_once() {
         let temp = tempfile::tempdir().unwrap();
         let folder = DataDir::open(temp.path()).unwrap();
         let first = folder.instance_id(|| Uuid::from_u128(7)).unwrap();
@@ -342,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vault_key_is_made_once_and_private() {
+    fn the_vault_key_is_created_once_with_private_permissions() {
         let temp = tempfile::tempdir().unwrap();
         let folder = DataDir::open(temp.path()).unwrap();
         let make = || {

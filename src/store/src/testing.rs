@@ -214,7 +214,7 @@ async fn ensure_template(admin: &mut AsyncPgConnection, server: &str, template: 
         admin
             .batch_execute(&format!("ALTER DATABASE \"{template}\" ALLOW_CONNECTIONS false"))
             .await
-            .expect("a template nobody can be connected to");
+            .expect("a template without connections");
     }
     admin.batch_execute("SELECT pg_advisory_unlock(hashtext('callboard template'))").await.expect("unlock");
 }

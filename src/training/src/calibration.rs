@@ -155,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_contains_kappa_and_is_the_same_again() {
+    fn the_interval_contains_kappa_and_is_deterministic() {
         let given = pairs([20, 5, 10, 15]);
         let [low, high] = interval(&given);
         assert!(low < 0.4 && 0.4 < high && low > 0.0 && high < 0.8, "{low} {high}");
         assert_eq!(interval(&given), [low, high]);
         let more = interval(&pairs([200, 50, 100, 150]));
-        assert!(more[1] - more[0] < (high - low) / 2.0, "more cases say more");
+        assert!(more[1] - more[0] < (high - low) / 2.0, "more cases have more weight");
         assert_eq!(interval(&[]), [0.0, 0.0]);
     }
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn only_verdicts_of_models_are_compared_and_failures_are_left_out() {
+    fn only_successful_model_verdicts_are_compared() {
         let evaluators = evaluators();
         let human =
             |index: u32| if index.is_multiple_of(2) { json!({"score": 0.7}) } else { json!({"score": 0.69}) };

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_read_as_it_was_stored() {
+    fn a_stored_case_is_read_back() {
         let bare = case(json!({}), json!({}));
         let full = Case {
             expected_output: json!([1, {"a": 0.1}]),
@@ -237,12 +237,12 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_is_given_or_the_message() {
+    fn a_case_has_either_a_thread_or_a_message() {
         let given = json!([{"role": "assistant", "content": "Hello."}]);
         let inputs = json!({"message": "hi"});
         assert_eq!(json!(case(json!({}), json!({"messages": given})).messages(&inputs)), given);
-        let said = case(json!({}), json!({})).messages(&inputs);
-        assert_eq!(said, [json!({"role": "user", "content": "hi"})]);
+        let messages = case(json!({}), json!({})).messages(&inputs);
+        assert_eq!(messages, [json!({"role": "user", "content": "hi"})]);
         assert!(case(json!({}), json!({})).messages(&json!({"message": 1})).is_empty());
     }
 
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_without_an_id_has_its_place() {
+    fn a_case_without_an_id_is_named_by_its_index() {
         let read = |case: Value| read_case(&case, 3, "", &mut Vec::new()).unwrap();
         assert_eq!(
             (read(json!({"inputs": {}})).id, read(json!({"inputs": {}, "id": 7})).id),

@@ -217,7 +217,7 @@ mod tests {
         let first = weighted(&[(3.0, 0.0), (1.0, 0.0), (0.0, 0.0)]);
         let second = weighted(&[(3.0, 1.0), (1.0, 0.0), (0.0, 0.5)]);
         let two = Comparison::of(&first, &second);
-        assert_eq!(two.n, 2, "a case of weight 0 does not count");
+        assert_eq!(two.n, 2, "a case with weight 0 does not count");
         near(two.mean_diff, 0.75);
         // Σw = 4, Σw² = 10: 1.6 effective cases; squares: (3 · 0.25² + 0.75²) / (4 - 10 / 4).
         let deviation = ((3.0 * 0.25_f64.powi(2) + 0.75_f64.powi(2)) / 1.5).sqrt();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_contains_the_mean_and_is_the_same_each_time() {
+    fn an_interval_contains_the_mean_and_is_deterministic() {
         let scores = (0..30).map(|n| f64::from(n % 3) / 2.0).collect::<Vec<f64>>();
         let (first, second) = (equal(&[0.0; 30]), equal(&scores));
         let (low, high) = interval(&first, &second, &Counter::new(1));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_race_ends_at_the_first_block_that_is_worse() {
+    fn a_race_ends_at_the_first_worse_block() {
         let race_of =
             |candidate: &[f64], total| race(&equal(&vec![0.5; candidate.len()]), &equal(candidate), total);
         assert_eq!(race_of(&[], 20), Race::Next(4));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_scored_where_it_was_not_made() {
+    fn a_choice_is_scored_on_held_out_folds() {
         let seed = equal(&[0.5; 20]);
         near(kfold(&[seed.clone(), equal(&[0.8; 20])], &Counter::new(1)), 0.8);
         near(kfold(std::slice::from_ref(&seed), &Counter::new(1)), 0.5);

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_the_least_of_which_enough_is_open() {
+    fn the_minimum_limit_leaves_just_enough_budget_open() {
         for calls in [0, 1, 7, 25, 100, 4_321, 1_000_000] {
             for kept in [0, 100, 250, 450] {
                 let least = least_limit(calls, |_| kept);

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn workflows_that_name_each_other_are_counted_once() {
+    fn mutually_recursive_workflows_are_counted_once() {
         let node = |n: usize| json!({"name": format!("n{n}"), "type": "sub_workflow", "workflow": "loop"});
         let mut nodes: Vec<Value> = (0..10).map(node).collect();
         nodes.push(json!({"name": "ask", "type": "llm"}));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn long_graphs_with_wide_edges_are_read_at_once() {
+    fn long_graphs_with_wide_edges_are_read_quickly() {
         let name = |n: usize| format!("n{n}");
         let all: Vec<String> = (0..3_000).map(name).collect();
         let mut edges: Vec<Value> = (1..3_000).map(|n| json!({"from": name(n - 1), "to": name(n)})).collect();

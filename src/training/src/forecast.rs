@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_of_practice_models_is_free_and_knows_their_pace() {
+    fn an_estimate_of_practice_models_is_free_and_uses_their_delay() {
         let found = estimate(&forecast("practice/classify@200ms", node()), tasks(40));
         assert_eq!((found.cost_usd, found.seconds), (Some(0.0), 2.0));
         let least = forecast("practice/classify", node()).least(tasks(40), 0);
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_an_estimate_is_the_texts_that_are_always_sent() {
+    fn the_minimum_estimate_counts_only_texts_that_are_always_sent() {
         let sure = forecast("openai/gpt-4.1-mini", node());
         // 760 bytes and one token for each of ten calls, plus the reserved answer.
         let least = sure.least(tasks(10), 0);

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_of_the_journal_has_names() {
+    fn a_journal_node_matches_several_mock_names() {
         for (path, names) in [
             ("send", &["send"][..]),
             ("outer/inner", &["outer/inner"]),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn each_visit_may_have_its_own_result() {
+    fn each_visit_may_have_a_separate_result() {
         let case = map(json!({"once": {"$visits": [1, null]}}));
         let mocks = Mocks { case: Some(&case), request: None, may_send: false };
         assert_eq!((mocks.mock("once", 1), mocks.mock("once", 2)), (Some(json!(1)), Some(Value::Null)));

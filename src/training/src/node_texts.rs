@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_texts_that_are_certainly_sent_are_in_the_least() {
+    fn only_texts_that_are_certainly_sent_count_for_the_minimum() {
         let prompts = [("p", 80, 80)];
         for (text, bytes) in [
             ("ab {{ config.prompts.p.text }}", 83),

@@ -260,7 +260,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named_where_it_is_asked_for() {
+    fn missing_workflows_are_reported_at_their_references() {
         let stored = Stored::default();
         stored.0.lock().push(("root", 1, naming(&[("gone", None)])));
         let graph = naming(&[("none", None), ("root", None), ("root", Some(7))]);
@@ -270,7 +270,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn too_many_versions_are_refused() {
+    fn too_many_versions_are_rejected() {
         let stored = Stored::default();
         for number in 1..=u64::try_from(MOST).unwrap() + 1 {
             stored.0.lock().push(("many", number, json!({"nodes": []})));
@@ -282,7 +282,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn pins_are_read_as_they_were_written() {
+    fn written_pins_are_read_back() {
         let stored = Stored::default();
         stored.0.lock().push(("leaf", 3, json!({"nodes": []})));
         let mut problems = Vec::new();

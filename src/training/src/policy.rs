@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_send_is_refused_wherever_it_is() {
+    fn sending_nodes_are_rejected_at_any_depth() {
         let graph = json!({"nodes": [
             {"name": "post", "type": "http_request", "method": "POST"},
             {"name": "get", "type": "http_request"},
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_how_to_continue() {
+    fn a_rejection_explains_how_to_continue() {
         let graph = json!({"nodes": [{"name": "send", "type": "email_send"}]});
         let found = reach(&graph, "", &|_| None, &|_| false);
         let problem = &found.problems[0];
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn workflows_that_name_each_other_end() {
+    fn the_search_through_mutually_recursive_workflows_ends() {
         let loops = json!({"nodes": [{"name": "again", "type": "sub_workflow", "workflow": "loop"}, {"name": "send", "type": "email_send"}]});
         let found = reach(&loops, "", &|_| Some(&loops), &|_| false);
         assert_eq!(found.problems.len(), 2, "once in the graph, once in its workflow");

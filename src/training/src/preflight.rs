@@ -66,7 +66,7 @@ impl Start<'_> {
         }
         if !reads.is_empty() {
             let message = format!(
-                "these nodes read what may change between cases, so that scores may differ: {}",
+                "these nodes read data that may change between cases, so scores may differ: {}",
                 reads.join(", ")
             );
             warnings.push(Warning::new("reads_outside", message));
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_of_the_config_is_taken_from_it() {
+    fn a_config_reference_used_as_a_model_is_resolved() {
         let config = json!({"model": "practice/classify", "n": 1});
         let config = config.as_object().unwrap();
         let found = |model: &str| configured(&json!(model), config);

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_inside_of_nodes_and_evaluators_are_found() {
+    fn models_inside_nodes_and_evaluators_are_found() {
         let graph = json!({"nodes": [
             {"type": "llm", "model": "{{ config.model }}"},
             {"type": "for_each", "body": {"type": "llm", "model": "openai/b", "base_url": "https://models.example"}},
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_the_cost_needs_all_prices() {
+    fn a_cost_limit_requires_all_prices() {
         let known = models::Prices::known().models.keys().next().unwrap().clone();
         let models = [known.as_str(), "practice/classify", "own/model", "{{ inputs.model }}"];
         let models: BTreeSet<PricedModel> = models.map(|model| (model.to_owned(), None)).into();

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_are_trained_that_nodes_read() {
+    fn only_prompts_that_nodes_read_are_trained() {
         let trained = |text: &str| json!({"text": text, "requires_grad": true});
         let one = plan(&[("a", "{{ config.prompts.style.text }}")]);
         let prompts = json!({"style": trained("Be {{ config.prompts.tone.text }}."), "tone": trained("kind"),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_says_what_a_rewrite_keeps() {
+    fn a_prompt_declares_the_parts_that_a_rewrite_keeps() {
         let prompt = json!({"text": "Keep: <b>this</b> and {{ inputs.x }}.", "requires_grad": true, "role": "sorts",
             "constraints": ["short"], "max_chars": 50, "demos_trainable": true,
             "frozen_spans": ["Keep:", {"start_marker": "<b>", "end_marker": "</b>"}, 7]});
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_keep_what_every_text_must_keep() {
+    fn choices_must_keep_the_required_parts() {
         let prompt = json!({"text": "Answer {{ inputs.x }}.", "requires_grad": true, "max_chars": 60,
             "choices": ["Answer {{ inputs.x }}.", "Say {{inputs.x}}.", "Say it.", "{{ inputs.x }} {% if %}"]});
         let mut prompt = read("a/b", prompt.as_object().unwrap()).unwrap();
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_are_the_nodes_that_name_a_trained_prompt() {
+    fn prompt_readers_are_the_nodes_that_name_it() {
         let plan =
             plan(&[("a", "{{ config.prompts.other.text }}"), ("b", "{{ config.prompts.style.text }}")]);
         let prompt = json!({"text": "x"});

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_or_read_is_replayed_and_nothing_else() {
+    fn only_external_results_are_replayed() {
         let steps = [
             step("think", 1, Some(json!("a model's answer"))),
             step("get", 1, None),

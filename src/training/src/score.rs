@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_scored_by_its_scoring_evaluators_alone() {
+    fn only_scoring_evaluators_count_for_the_score_of_a_case() {
         let evaluators = evaluators();
         for (aggregate, score) in
             [(Aggregate::WeightedMean, 0.875), (Aggregate::Min, 0.5), (Aggregate::Product, 0.5)]
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_skipped_does_not_count() {
+    fn skipped_evaluators_do_not_count() {
         let evaluators = evaluators();
         let mut some = verdicts([0.0, 1.0, 1.0, 1.0]);
         some[0].skip = true;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn means_count_the_weights_of_cases() {
+    fn means_are_weighted_by_case() {
         let evaluators = evaluators();
         let (one, other) = (verdicts([1.0, 1.0, 1.0, 0.2]), verdicts([0.0, 0.0, 1.0, 0.2]));
         let case = |weight, verdicts| Judged { weight, verdicts };

@@ -163,7 +163,7 @@ mod tests {
     const HELD_OUT: SplitSettings = SplitSettings { shares: false, validation: None, test: None };
 
     #[test]
-    fn the_request_of_the_interface_uses_all_cases_for_both() {
+    fn the_interface_request_uses_all_cases_for_training_and_validation() {
         let splits = plain(30, SHARED);
         assert_eq!((splits.train.len(), &splits.train), (30, &splits.val));
         assert_eq!((splits.test.len(), splits.test_estimate, splits.overfit_risk), (0, None, false));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn others_hold_cases_out_if_there_are_enough() {
+    fn other_requests_hold_cases_out_if_there_are_enough() {
         let splits = plain(50, HELD_OUT);
         assert_eq!((splits.train.len(), splits.val.len(), splits.overfit_risk), (30, 20, false));
         assert!(splits.train.iter().all(|place| !splits.val.contains(place)));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn many_groups_are_divided_alike_whatever_their_order() {
+    fn the_order_of_groups_does_not_change_their_division() {
         let groups = cases(40, |place| json!({"group": format!("g{}", place % 8)}));
         for seed in 0..20 {
             let splits = split(&groups, HELD_OUT, &Counter::new(seed));
@@ -225,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cases_say_has_precedence() {
-        let said = cases(6, |place| match place {
+    fn splits_named_by_cases_have_precedence() {
+        let cases_with_splits = cases(6, |place| match place {
             0 | 1 => json!({"split": "val"}),
             2 => json!({"split": "test"}),
             _ => json!({}),
         });
         let splits = split(
-            &said,
+            &cases_with_splits,
             SplitSettings { test: Some(0.5), validation: Some(0.5), ..HELD_OUT },
             &Counter::new(1),
         );
@@ -241,15 +241,15 @@ mod tests {
     }
 
     #[test]
-    fn cases_for_the_test_alone_are_for_everything() {
-        let said = cases(2, |_| json!({"split": "test"}));
-        let splits = split(&said, HELD_OUT, &Counter::new(1));
+    fn test_cases_are_used_for_everything_if_there_are_no_others() {
+        let cases_with_splits = cases(2, |_| json!({"split": "test"}));
+        let splits = split(&cases_with_splits, HELD_OUT, &Counter::new(1));
         assert_eq!((&splits.train, &splits.val, &splits.test), (&vec![0, 1], &vec![0, 1], &vec![0, 1]));
         assert!(splits.overfit_risk);
     }
 
     #[test]
-    fn one_case_is_for_everything() {
+    fn a_single_case_is_used_for_everything() {
         let splits = plain(1, SplitSettings { validation: Some(0.9), ..SHARED });
         assert_eq!((splits.train, splits.val), (vec![0], vec![0]));
     }

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_read_as_they_were_stored() {
+    fn stored_results_are_read_back() {
         let failed = |code, node: Option<&str>| {
             CaseError::Failed(RunError {
                 code,
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_as_they_were_stored() {
+    fn stored_answers_are_read_back() {
         let usage = Some(Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() });
         let answer = Reply::Answer(ModelAnswer { text: "yes".into(), usage, ..ModelAnswer::default() });
         let vectors =

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_the_wire() {
+    fn state_names_equal_the_wire_names() {
         assert_eq!(AppRunState::ALL.map(AppRunState::as_str), AppRunState::NAMES);
         for state in AppRunState::ALL {
             assert_eq!(AppRunState::from_name(state.as_str()), Some(state));

@@ -49,7 +49,7 @@ audit_actions! {
     MemberRemoved, "member.removed", "A member was removed.";
     ServiceTokenCreated, "service_token.created", "A service token was created.";
     ServiceTokenRotated, "service_token.rotated", "A service token got a new secret.";
-    ServiceTokenRevoked, "service_token.revoked", "A service token was revoked, by hand or with its cause.";
+    ServiceTokenRevoked, "service_token.revoked", "A service token was revoked, by hand or because its creator lost the rights.";
     ServiceTokenSecretEnded, "service_token.secret_ended", "A rotated secret of a service token ended before its time.";
     CredentialCreated, "credential.created", "A credential was stored in the vault.";
     CredentialChanged, "credential.changed", "The provider or description of a credential was changed.";
@@ -64,7 +64,7 @@ audit_actions! {
     WorkflowLiveVersionSet, "workflow.live_version_set", "A version of a workflow was made live.";
     WorkflowRolloutSet, "workflow.rollout_set", "The gate or the canary of a workflow was set or removed.";
     WorkflowCanaryRolledBack, "workflow.canary_rolled_back", "The service ended a canary that was worse than the live version.";
-    WorkflowCanaryPromoted, "workflow.canary_promoted", "A canary became live, by itself or by a publisher.";
+    WorkflowCanaryPromoted, "workflow.canary_promoted", "A canary became live, automatically or by a publisher.";
     WorkflowArchived, "workflow.archived", "A workflow was archived.";
     WorkflowRestored, "workflow.restored", "An archived workflow was restored.";
     TriggerCronSet, "trigger.cron_set", "A workflow's schedule was created or changed.";
@@ -73,12 +73,12 @@ audit_actions! {
     TriggerWebhookRemoved, "trigger.webhook_removed", "A workflow's webhook was removed.";
     AppCreated, "app.created", "An app was created.";
     AppUpdated, "app.updated", "An app was renamed.";
-    AppAccessChanged, "app.access_changed", "Who can open an app was changed.";
+    AppAccessChanged, "app.access_changed", "The access to an app was changed.";
     AppDeleted, "app.deleted", "An app was deleted, by hand or with its workspace.";
     AppDeployed, "app.deployed", "A bundle was uploaded and became a deployment of an app.";
-    AppDeploymentDeleted, "app.deployment_deleted", "A deployment of an app that no release had was deleted; the reason is its id.";
+    AppDeploymentDeleted, "app.deployment_deleted", "An unpublished deployment of an app was deleted; the reason is its id.";
     AppDeployRefused, "app.deploy_refused", "A bundle for an app was refused; the reason is the first code.";
-    AppPermissionsAcknowledged, "app.permissions_acknowledged", "What a deployment of an app may do was acknowledged; the reason is the revision.";
+    AppPermissionsAcknowledged, "app.permissions_acknowledged", "The permissions of an app deployment were acknowledged; the reason is the revision.";
     AppPublished, "app.published", "A deployment of an app was published; the reason is the release.";
     AppRolledBack, "app.rolled_back", "An earlier release of an app was published again; the reason is the new release.";
     AppBindingSet, "app.binding_set", "A binding of an app was created or replaced.";

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_a_graph_can_say() {
+    fn valid_names_can_be_referenced_in_a_graph() {
         for good in ["stripe", "Stripe key 2", "a.b_c-d", "A", &"x".repeat(64)] {
             assert!(is_credential_name(good), "{good}");
         }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn null_takes_away_and_absent_stays() {
+    fn null_removes_a_field_and_an_absent_one_stays() {
         let read = |value| serde_json::from_value::<UpdateCredential>(value).unwrap();
         assert_eq!(read(json!({"provider": null})).provider, Some(None));
         assert_eq!(read(json!({})).provider, None);

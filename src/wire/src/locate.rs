@@ -169,7 +169,7 @@ mod tests {
 }"#;
 
     #[test]
-    fn each_place_has_its_line() {
+    fn each_pointer_has_its_line() {
         let lines = [
             ("", 1),
             ("/format", 2),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_at_what_is_around_it() {
+    fn a_missing_member_is_located_at_its_parent() {
         let lines =
             [("/nodes/1/retry", 5), ("/nodes/7", 3), ("/nodes/x", 3), ("/edges/0/from", 12), ("/output", 1)];
         for (pointer, line) in lines {

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_names_are_found_and_far_ones_are_not() {
+    fn only_near_names_are_found() {
         let known = ["require_login", "name", "description", "threads.create"];
         for (name, expected) in [
             ("requireLogin", Some("require_login")),
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_costs_little() {
+    fn long_names_are_compared_cheaply() {
         assert_eq!(nearest(&"x".repeat(1 << 20), ["name"]), None);
     }
 }

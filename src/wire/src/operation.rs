@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_has_parameters() {
+    fn path_parameters_are_listed() {
         let one = get("/api/workflows/{ref}/versions/{number}", "read_version", "");
         assert_eq!(one.parameters().collect::<Vec<_>>(), ["ref", "number"]);
         assert_eq!(one.pattern(), "/api/workflows/*/versions/*");

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_scope_is_found_by_its_text_and_has_a_bit_of_its_own() {
+    fn every_scope_is_found_by_its_text_and_has_a_unique_bit() {
         let mut seen = 0;
         for scope in Scope::ALL {
             assert_eq!(Scope::parse(scope.as_str()), Some(*scope));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_say_what_is_missing_in_the_order_of_the_table() {
+    fn missing_scopes_are_listed_in_table_order() {
         let some = ScopeSet::of_texts(&["workflows:execute", "workflows:read", "no:such"]);
         assert_eq!(some.texts(), ["workflows:read", "workflows:execute"]);
         assert_eq!(

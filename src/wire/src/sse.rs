@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_cut_exactly() {
+    fn frames_are_split_exactly() {
         assert_eq!(split_after(&frame(), 3, 2), frame());
         assert_eq!(split_after(&frame(), 3, 4), "id: s.5\ndata: {\"n\":5}\n\n");
         assert_eq!(split_after(&frame(), 3, 5), "");

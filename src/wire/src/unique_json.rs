@@ -94,19 +94,19 @@ mod tests {
     }
 
     #[test]
-    fn repeated_members_are_refused_at_any_depth() {
+    fn repeated_members_are_rejected_at_any_depth() {
         assert_eq!(read(r#"{"a": {"b": 1}, "b": [{"a": 2}]}"#), Ok(json!({"a": {"b": 1}, "b": [{"a": 2}]})));
         for text in
             [r#"{"a": 1, "a": 1}"#, r#"{"x": [0, {"a": 1, "b": 2, "a": 3}]}"#, r#"{"a": 1, "\u0061": 2}"#]
         {
-            let told = read(text).unwrap_err();
-            assert!(told.starts_with("the member `a` is repeated"), "{text}: {told}");
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with("the member `a` is repeated"), "{text}: {error}");
         }
         assert!(read("{\"a\": 1} x").is_err());
     }
 
     #[test]
-    fn values_are_those_that_serde_reads() {
+    fn values_equal_those_read_by_serde() {
         for text in [
             "null",
             "true",

@@ -394,7 +394,7 @@ pub enum StopStatus {
     Stopping,
     /// The turn was stopped.
     Stopped,
-    /// The turn had ended by itself.
+    /// The turn had already ended.
     Completed,
     /// The turn had failed.
     Failed,

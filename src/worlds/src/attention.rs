@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chances_are_those_of_the_statements() {
+    fn chances_follow_the_precision_of_statements() {
         let world = World::draw(Family::One, 2);
         let draw = Draw::new(0, "test");
         let chance = |text: &str| Attention::of(&world, 0, text, &[]).chance(0);

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_all_that_a_training_needs() {
+    fn a_request_contains_every_training_field() {
         let world = World::draw(Family::Demo, 3);
         let options =
             RequestOptions { settings: json!({"name": "gepa", "epochs": 2}), ..RequestOptions::default() };

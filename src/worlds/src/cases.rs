@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_requires_what_its_words_trigger() {
+    fn a_case_requires_the_actions_of_its_triggers() {
         for family in Family::ALL {
             let world = World::draw(family, 7);
             let cases = world.cases();

@@ -28,7 +28,7 @@ impl Asked {
         };
         let messages: Vec<(String, String)> = body.get("messages")?.as_array()?.iter().map(message).collect();
         let seed = body.get("seed").and_then(Value::as_u64).unwrap_or_default();
-        Some(Self { model, messages, seed }).filter(|asked| !asked.messages.is_empty())
+        Some(Self { model, messages, seed }).filter(|request| !request.messages.is_empty())
     }
 
     pub(super) fn messages(&self) -> Vec<(&str, &str)> {
@@ -73,14 +73,14 @@ pub(super) fn tokens(bytes: usize) -> usize {
 }
 
 /// The response body: a `chat.completion` with `usage`. Its id is a function of request and text.
-pub(super) fn written(asked: &Asked, text: &str) -> Value {
-    let (input, output) = (tokens(asked.bytes()), tokens(text.len()));
-    let draw = Draw::new(asked.seed, "completion").of(&asked.model).of(text);
+pub(super) fn written(request: &Asked, text: &str) -> Value {
+    let (input, output) = (tokens(request.bytes()), tokens(text.len()));
+    let draw = Draw::new(request.seed, "completion").of(&request.model).of(text);
     json!({
         "id": format!("chatcmpl-{}", draw.hex()),
         "object": "chat.completion",
         "created": 0,
-        "model": asked.model,
+        "model": request.model,
         "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output},
     })
@@ -126,7 +126,7 @@ pub fn stream_events(completion: &Value) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn asked() -> Asked {
+    fn request() -> Asked {
         let body = json!({"model": "one-1/task", "seed": 7, "stream": true, "messages": [
             {"role": "system", "content": "s"}, {"role": "user", "content": "u1"}, {"role": "assistant", "content": "a1"},
             {"role": "user", "content": [{"type": "text", "text": "u2"}]}]});
@@ -134,11 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_read_with_its_demos() {
-        let asked = asked();
-        assert_eq!((asked.model.as_str(), asked.seed), ("one-1/task", 7));
-        assert_eq!((asked.last("user"), asked.last("system"), asked.last("tool")), ("u2", "s", ""));
-        assert_eq!(asked.demos(), [Demo { user: "u1".into(), assistant: "a1".into() }]);
+    fn a_request_is_parsed_with_its_demos() {
+        let request = request();
+        assert_eq!((request.model.as_str(), request.seed), ("one-1/task", 7));
+        assert_eq!((request.last("user"), request.last("system"), request.last("tool")), ("u2", "s", ""));
+        assert_eq!(request.demos(), [Demo { user: "u1".into(), assistant: "a1".into() }]);
         assert_eq!(Asked::read(&json!({"model": "m", "messages": []})), None);
         assert_eq!(Asked::read(&json!({"messages": [{"role": "user", "content": "x"}]})), None);
     }
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_stream_has_the_same_text_and_usage() {
         let text = "é kezami, tozabi".repeat(9);
-        let body = written(&asked(), &text);
+        let body = written(&request(), &text);
         let events = stream_events(&body);
         let chunks: Vec<Value> = events
             .iter()

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_read() {
+    fn a_request_is_parsed() {
         let user = "<prompt name=\"p\">\nAnswer {{ inputs.desk }}.\nBe kind.\n</prompt>\n\nGuidance: be brief\n\nKeep every placeholder \
             ({{ … }} and [[ … ]]) exactly as it is. The new prompt may have 2000 characters.\n\n<keep>\nBe kind.\n</keep>\n\n\
             Input: a b\nExpected: [\"x\"]\nGot: \"y\\nz\"\nFeedback: Missing “x”.\n\nInput: c\nExpected: x\nGot: x\n\n\
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn six_records_are_seen() {
+    fn at_most_six_records_are_used() {
         let record = "Input: a\nExpected: x\nGot: y\nFeedback: no\n\n".repeat(9);
         let user = format!("<prompt name=\"p\">\nx\n</prompt>\n\n{record}<new_prompt>");
         assert_eq!(read(&[("user", &user)]).unwrap().failing.len(), 6);

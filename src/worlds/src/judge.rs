@@ -77,7 +77,7 @@ mod tests {
     use super::super::rates::Rates;
     use super::*;
 
-    fn judged(world: &World, user: &str, seed: u64) -> Value {
+    fn verdict(world: &World, user: &str, seed: u64) -> Value {
         serde_json::from_str(&world.judge(&[("system", "You judge."), ("user", user)], seed)).unwrap()
     }
 
@@ -87,7 +87,7 @@ mod tests {
         let case = world.cases().into_iter().find(|case| case.expected.len() == 2).unwrap();
         let (first, all) = (&case.expected[0], case.expected.join(", "));
         let with = |answer: &str| {
-            judged(
+            verdict(
                 &world,
                 &format!("Input: {}\n\nExpected: {}\n\nAnswer: {answer}", case.message, case.expected_output),
                 1,
@@ -95,7 +95,7 @@ mod tests {
         };
         assert_eq!((with(&all)["score"].as_f64(), with(first)["score"].as_f64()), (Some(1.0), Some(0.5)));
         assert!(with(first)["feedback"].as_str().unwrap().contains(&case.expected[1]));
-        let without = judged(&world, &format!("Input: {}\n\nAnswer: {first}", case.message), 1);
+        let without = verdict(&world, &format!("Input: {}\n\nAnswer: {first}", case.message), 1);
         assert_eq!(without["score"], 0.5);
     }
 
@@ -107,8 +107,8 @@ mod tests {
             "Input: {}\n\nExpected: {}\n\nAnswer: {}",
             case.message, case.expected_output, case.expected[0]
         );
-        let slips = (0..1_000).filter(|seed| judged(&world, &user, *seed)["score"] != 0.5).count();
+        let slips = (0..1_000).filter(|seed| verdict(&world, &user, *seed)["score"] != 0.5).count();
         assert!((60..140).contains(&slips), "{slips}");
-        assert_eq!(judged(&world, &user, 7), judged(&world, &user, 7));
+        assert_eq!(verdict(&world, &user, 7), verdict(&world, &user, 7));
     }
 }

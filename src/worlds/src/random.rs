@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_draw_depends_on_seed_purpose_and_place() {
+    fn a_draw_depends_on_seed_purpose_and_index() {
         let draw = Draw::new(7, "a").at(1).of("x");
         assert_eq!(draw, Draw::new(7, "a").at(1).of("x"));
         for other in [
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shuffle_keeps_each_entry() {
+    fn a_shuffle_preserves_each_entry() {
         let mut list: Vec<usize> = (0..50).collect();
         Draw::new(1, "test").shuffle(&mut list);
         assert_ne!(list, (0..50).collect::<Vec<_>>());

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_that_the_reflector_writes_are_understood() {
+    fn sentences_of_the_reflector_are_understood() {
         let world = world();
         for (at, rule) in world.rules.iter().enumerate() {
             for draw in (0..8).map(|at| Draw::new(at, "test")) {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_desk_is_named_by_its_placeholder_or_its_name() {
+    fn a_desk_is_identified_by_its_placeholder_or_name() {
         assert!(read("For {{inputs.desk}}.").names("desk-kozu"));
         assert!(read("For desk-kozu.").names("desk-kozu"));
         assert!(!read("For desk-kozu.").names("desk-lazu") && !read("For the desk.").names("desk-kozu"));

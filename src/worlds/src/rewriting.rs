@@ -275,25 +275,25 @@ mod tests {
     fn forgetting_and_vagueness_have_their_rates() {
         let rates = Rates { loses_placeholder: 0.0, notices: 1.0, ..Rates::default() };
         let world = World::draw(Family::One, 2).with_rates(rates);
-        let mut kept = 0;
+        let mut remaining = 0;
         let mut vague = 0;
         let mut request = request(&world, "answer", records(&world)[..1].to_vec());
         request.text = world.oracle_prompts()["answer"].clone();
         let shown = world.cases()[0].rules.clone();
         for at in 0..2_000 {
             let reading = Reading::of(&world, 0, &rewrite(&world, &request, Draw::new(at, "test")));
-            kept += (0..world.rules.len())
+            remaining += (0..world.rules.len())
                 .filter(|at| !shown.contains(at) && reading.rules[*at] == Statement::Precise)
                 .count();
             vague += shown.iter().filter(|at| reading.rules[**at] == Statement::Vague).count();
         }
         let rate = |count: usize, each: usize| float(count) / (float(each) * 2_000.0);
-        assert!((rate(kept, world.rules.len() - shown.len()) - 0.9).abs() < 0.02);
+        assert!((rate(remaining, world.rules.len() - shown.len()) - 0.9).abs() < 0.02);
         assert!((rate(vague, shown.len()) - 0.25).abs() < 0.03);
     }
 
     #[test]
-    fn requirements_of_the_format_are_learnt_one_after_the_other() {
+    fn format_requirements_are_learnt_one_at_a_time() {
         let world = quiet(Family::Format);
         let case = &world.cases()[0];
         let record = |got: &str| Record {
@@ -317,13 +317,13 @@ mod tests {
     #[test]
     fn critiques_name_a_rule_or_another_step() {
         let world = quiet(Family::Pair);
-        let said: BTreeSet<String> = records(&world)
+        let critiques: BTreeSet<String> = records(&world)
             .into_iter()
             .map(|record| criticize(&world, &request(&world, "first", vec![record]), Draw::new(1, "test")))
             .collect();
-        assert!(said.contains(super::super::phrases::OTHER_CAUSE));
-        assert!(world.rules.iter().any(|rule| rule.prompt == 0 && said.contains(&critique(rule))));
-        assert!(world.rules.iter().all(|rule| rule.prompt == 0 || !said.contains(&critique(rule))));
+        assert!(critiques.contains(super::super::phrases::OTHER_CAUSE));
+        assert!(world.rules.iter().any(|rule| rule.prompt == 0 && critiques.contains(&critique(rule))));
+        assert!(world.rules.iter().all(|rule| rule.prompt == 0 || !critiques.contains(&critique(rule))));
     }
 
     #[test]

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_are_those_of_the_evaluators() {
+    fn scores_match_the_evaluators() {
         let world = |family| World::draw(family, 1);
         let case = |family| world(family).cases().into_iter().find(|case| case.rules.len() == 2).unwrap();
         let one = case(Family::One);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_that_are_absent_are_those_of_the_seed() {
+    fn absent_prompts_default_to_the_seed() {
         let world = World::draw(Family::Quad, 2);
         assert_eq!(world.true_score_with(&BTreeMap::new(), &without_demos()), world.seed_score());
     }

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_answered_by_the_world_that_its_model_names() {
+    fn the_model_name_selects_the_world_of_a_request() {
         let simulator = Simulator::default();
         let world = World::draw(Family::NullOpt, 4);
         let case = &world.cases()[0];
@@ -244,9 +244,9 @@ mod tests {
         /// The same from a model with another name; the id depends on it.
         fn with_model(mut self, model: &str) -> Self {
             self.body["model"] = json!(model);
-            let asked = Asked { model: model.to_owned(), messages: Vec::new(), seed: 5 };
+            let request = Asked { model: model.to_owned(), messages: Vec::new(), seed: 5 };
             self.body["id"] =
-                written(&asked, self.body["choices"][0]["message"]["content"].as_str().unwrap())["id"]
+                written(&request, self.body["choices"][0]["message"]["content"].as_str().unwrap())["id"]
                     .clone();
             self
         }

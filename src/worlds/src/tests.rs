@@ -163,7 +163,7 @@ fn no_proposal_improves_a_null_world() {
 }
 
 #[test]
-fn instructions_do_not_teach_what_demos_teach() {
+fn instructions_do_not_teach_the_rules_of_demos() {
     let search = Greedy::new(Family::Demo, 1).after(40);
     assert!(search.score <= search.world.seed_score() + 1e-9);
     let (seed, oracle) = (search.world.seed_score(), search.world.oracle_score());

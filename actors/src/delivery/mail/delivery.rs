@@ -63,7 +63,7 @@ impl Failure {
     /// The mail server did not accept the mail in time.
     pub(crate) fn too_slow() -> Self {
         Self {
-            reason: "the mail server takes too long".to_owned(),
+            reason: "the mail server did not respond in time".to_owned(),
             permanent: false,
             is_of_server: true,
             may_have_it: true,
@@ -146,12 +146,12 @@ impl Delivery {
     pub(super) async fn send(&self, id: Uuid, recipient: &str, letter: &Letter) -> Result<(), Failure> {
         match &*self.0 {
             Kind::Nowhere => {
-                tracing::info!(%id, "SERVICE_SMTP_URL is not set, so a mail is dropped");
+                tracing::info!(%id, "mail dropped: SERVICE_SMTP_URL is not set");
                 Ok(())
             }
             Kind::Log => {
                 tracing::warn!(
-                    "SERVICE_SMTP_URL is not set, so this mail is only here: {recipient} {}",
+                    "mail logged instead of sent, because SERVICE_SMTP_URL is not set: {recipient} {}",
                     letter.in_short()
                 );
                 Ok(())
@@ -213,11 +213,11 @@ fn written(id: Uuid, from: Mailbox, mail: &Mail) -> Result<Message, Failure> {
         }
         None => message.singlepart(plain),
     };
-    message.map_err(|_| Failure::permanent("the mail cannot be put together"))
+    message.map_err(|_| Failure::permanent("the mail cannot be built"))
 }
 
 fn address(text: &str) -> Result<Address, Failure> {
-    text.parse().map_err(|_| Failure::permanent("an address is none that mail is sent to"))
+    text.parse().map_err(|_| Failure::permanent("a recipient address is not valid"))
 }
 
 fn message(id: Uuid, from: Mailbox, recipient: &str, letter: &Letter) -> Result<Message, Failure> {
@@ -237,7 +237,7 @@ fn message(id: Uuid, from: Mailbox, recipient: &str, letter: &Letter) -> Result<
         .to(Mailbox::new(None, to))
         .subject(letter.subject())
         .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(body))
-        .map_err(|_| Failure::permanent("the mail cannot be put together"))
+        .map_err(|_| Failure::permanent("the mail cannot be built"))
 }
 
 /// Reports only the reply's number, because its text may contain the address.
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_goes_over_tls_unless_somebody_says_otherwise() {
+    fn a_password_requires_tls_except_on_loopback_or_when_configured() {
         let query = |url: &str| with_tls(Url::parse(url).unwrap()).query().unwrap_or_default().to_owned();
         for (url, expected) in [
             ("smtp://user:password@mail.example.org:587", "tls=required"),

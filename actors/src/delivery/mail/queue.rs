@@ -50,7 +50,7 @@ impl Queue for Letters {
     async fn send(&self, mail: OutgoingMail) -> Result<(), StoreError> {
         let (id, attempts) = (mail.id, mail.attempts);
         if self.clock.now() >= mail.expires_at {
-            kernel::warn_once_a_minute!("mail.expired", %id, attempts, "deleted a mail that could not be sent in time");
+            kernel::warn_once_a_minute!("mail.expired", %id, attempts, "mail expired; deleted");
             return self.store.delete_mail(id).await;
         }
         if !self.may_sign_in(&mail.recipient).await? {
@@ -59,7 +59,7 @@ impl Queue for Letters {
         let letter = match Letter::open(&self.settings.ring, id, &mail.content) {
             Ok(letter) => letter,
             Err(error) => {
-                tracing::error!(%id, %error, "a mail cannot be opened and is not sent");
+                tracing::error!(%id, %error, "failed to open a mail; deleted");
                 return self.store.delete_mail(id).await;
             }
         };
@@ -67,11 +67,11 @@ impl Queue for Letters {
         let sent = kernel::timeout(&*self.clock, PATIENCE, sending).await;
         match sent.unwrap_or_else(|| Err(Failure::too_slow())) {
             Ok(()) => {
-                tracing::info!(%id, attempts, "a mail was sent");
+                tracing::info!(%id, attempts, "mail sent");
                 self.store.delete_mail(id).await
             }
             Err(Failure { reason, permanent: true, .. }) => {
-                kernel::warn_once_a_minute!("mail.refused", %id, reason, "the mail server refused a mail permanently");
+                kernel::warn_once_a_minute!("mail.refused", %id, reason, "mail rejected permanently; deleted");
                 self.store.delete_mail(id).await
             }
             Err(Failure { reason, .. }) => {

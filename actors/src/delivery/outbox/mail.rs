@@ -43,7 +43,7 @@ impl Progress {
             return Ok(());
         }
         let message = format!(
-            "{} of {} recipients have it, but not {}",
+            "{} of {} recipients received it, but not {}",
             self.have.len(),
             all.len(),
             without.join(", ")
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_outcome_names_everybody_who_does_not_have_it() {
+    fn the_outcome_names_recipients_without_the_mail() {
         let all = BTreeSet::from(["a", "b", "c", "d"]);
         let mut progress = Progress::default();
         progress.have.insert("a".to_owned());
@@ -148,13 +148,13 @@ mod tests {
         let waits = progress.outcome(&all, &BTreeMap::from([("c", "450".to_owned())])).unwrap_err();
         assert_eq!(
             (waits.message.as_str(), waits.permanent),
-            ("1 of 4 recipients have it, but not b (550), c (450), d (not tried yet)", false)
+            ("1 of 4 recipients received it, but not b (550), c (450), d (not tried yet)", false)
         );
         progress.have.extend(["c".to_owned(), "d".to_owned()]);
-        let over = progress.outcome(&all, &BTreeMap::new()).unwrap_err();
+        let last_outcome = progress.outcome(&all, &BTreeMap::new()).unwrap_err();
         assert_eq!(
-            (over.message.as_str(), over.permanent),
-            ("3 of 4 recipients have it, but not b (550)", true)
+            (last_outcome.message.as_str(), last_outcome.permanent),
+            ("3 of 4 recipients received it, but not b (550)", true)
         );
         progress.refused.clear();
         progress.have.insert("b".to_owned());

@@ -70,7 +70,7 @@ impl Queue for Requests {
         };
         let undelivered = match sent {
             Ok(status) => {
-                tracing::info!(%id, attempts, status, "what a step has left was taken");
+                tracing::info!(%id, attempts, status, "outbox delivery succeeded");
                 return self.store.note_delivery(id, None, None).await;
             }
             Err(undelivered) => undelivered,
@@ -80,7 +80,7 @@ impl Queue for Requests {
         let next = now + pause(attempts, LONGEST_PAUSE).max(asked.unwrap_or_default().min(LONGEST_PAUSE));
         let over = undelivered.permanent || next > created_at + PATIENCE;
         // The receiver's reply may quote user input; the row has it.
-        tracing::warn!(%id, attempts, over, "what a step has left was not taken");
+        tracing::warn!(%id, attempts, over, "outbox delivery failed");
         let next = (!over).then_some(next);
         self.store.note_delivery(id, next, Some(&undelivered.message)).await
     }

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_state_of_the_own_widget_counts() {
+    fn the_last_state_of_the_actions_widget_counts() {
         let states =
             vec![sent("k", Some(card("b"))), sent("other", Some(card("x"))), sent("k", Some(card("c")))];
         assert_eq!(ended(states), (Some(card("c")), 2));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_attempt_takes_its_state_back() {
+    fn a_failed_attempt_restores_the_previous_state() {
         let mut events = events();
         for item in [sent("k", Some(card("b"))), sent("other", Some(card("x"))), sent("k", Some(card("c")))] {
             events.item(item, None);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_did_not_succeed_changes_nothing() {
+    fn an_unsuccessful_run_changes_nothing() {
         let mut events = events();
         events.item(sent("k", Some(card("b"))), None);
         events.failed(true);

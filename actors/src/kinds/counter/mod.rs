@@ -25,7 +25,7 @@ pub(super) struct Counter;
 
 /// Number of questions that a run has asked, and the events not yet written.
 pub(crate) struct Counts {
-    asked: usize,
+    questions: usize,
     events: Vec<Value>,
 }
 
@@ -53,8 +53,8 @@ impl Kind for Counter {
         ports: &RunPorts,
     ) -> Result<(u64, usize), StoreError> {
         let rows = ports.store.frames_after(run.stream, 0, 1_000).await?;
-        let asked = rows.iter().map(|row| sse::data(&row.frames).count()).sum();
-        Ok((rows.last().map_or(0, |row| row.last_seq), asked))
+        let questions = rows.iter().map(|row| sse::data(&row.frames).count()).sum();
+        Ok((rows.last().map_or(0, |row| row.last_seq), questions))
     }
 
     async fn input(
@@ -67,12 +67,12 @@ impl Kind for Counter {
         Ok(Some((input((run.id, run.workflow), run.inputs.clone(), version), ())))
     }
 
-    fn events(&self, _run: &Run<Self>, told: usize, _ports: &RunPorts) -> Counts {
-        Counts { asked: told, events: Vec::new() }
+    fn events(&self, _run: &Run<Self>, questions: usize, _ports: &RunPorts) -> Counts {
+        Counts { questions, events: Vec::new() }
     }
 
     fn ended(events: &mut Counts, outcome: Outcome) -> End {
-        events.events.push(json!({"type": "counted", "questions": events.asked}));
+        events.events.push(json!({"type": "counted", "questions": events.questions}));
         match outcome {
             Outcome::Succeeded(completed) => succeeded(&completed),
             Outcome::Failed(error) => ended_with(RunState::Failed, &error),
@@ -96,8 +96,8 @@ impl Kind for Counter {
 impl EventWriter for Counts {
     fn records(&mut self, row: &StepRecord) {
         if matches!(row.outcome, StepOutcome::Started) && row.question.is_some() {
-            self.asked += 1;
-            self.events.push(json!({"type": "asked", "node": row.node, "number": self.asked}));
+            self.questions += 1;
+            self.events.push(json!({"type": "asked", "node": row.node, "number": self.questions}));
         }
     }
 

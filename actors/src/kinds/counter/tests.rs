@@ -15,7 +15,7 @@ async fn start(instance: &Instance) -> Uuid {
     let token = starts.admit::<RunIds>(instance.workspace(), None).await.unwrap();
     let ids = RunIds { run: token.run() };
     let Claimed::Start(ids, claim) = starts.claim(None, ids, token).await.unwrap() else {
-        panic!("without a key nothing is started before");
+        panic!("no earlier start without a key");
     };
     let rows = rows(instance.workspace(), &instance.version, ids.run, &starts.ports);
     starts
@@ -26,10 +26,10 @@ async fn start(instance: &Instance) -> Uuid {
 }
 
 async fn until_asked(house: &House, number: usize) {
-    let asked = format!(
+    let query = format!(
         "SELECT (SELECT count(*) = {number} FROM run_questions) AND (SELECT count(*) = 1 FROM run_queue)"
     );
-    until_sql("it asks and is parked", &house.database, &asked).await;
+    until_sql("it asks and is parked", &house.database, &query).await;
 }
 
 async fn answer(instance: &Instance, run: Uuid) {
@@ -56,7 +56,7 @@ async fn events(house: &House, run: Uuid) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_kind_is_parked_killed_resumed_and_stopped_like_every_other() {
+async fn a_new_run_kind_is_parked_killed_resumed_and_stopped_like_every_other() {
     let house = House::with(&json!({
         "format": "graph/1",
         "nodes": [{"name": "first", "type": "wait_for_input"}, {"name": "second", "type": "wait_for_input"}],
@@ -74,17 +74,17 @@ async fn a_new_kind_is_parked_killed_resumed_and_stopped_like_every_other() {
     until_asked(&house, 3).await;
     answer(&again, run).await;
     until_ended(&house).await;
-    let asked = |node, number| json!({"type": "asked", "node": node, "number": number});
+    let asked_event = |node, number| json!({"type": "asked", "node": node, "number": number});
     let counted = |questions| json!({"type": "counted", "questions": questions});
-    assert_eq!(events(&house, run).await, [asked("first", 1), asked("second", 2), counted(2)]);
-    assert_eq!(events(&house, stopped).await, [asked("first", 1), counted(1)]);
+    assert_eq!(events(&house, run).await, [asked_event("first", 1), asked_event("second", 2), counted(2)]);
+    assert_eq!(events(&house, stopped).await, [asked_event("first", 1), counted(1)]);
     let status = async |run| again.store.run(run).await.unwrap().unwrap().status;
     assert_eq!((status(run).await, status(stopped).await), (RunState::Succeeded, RunState::Cancelled));
 }
 
 /// Simulates an older build that meets a run of a newer kind.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_of_a_kind_that_this_build_lacks_is_left_to_a_newer_one() {
+async fn a_run_of_an_unknown_kind_is_left_to_a_newer_build() {
     let house = House::with(&json!({
         "format": "graph/1",
         "nodes": [{"name": "first", "type": "wait_for_input"}],

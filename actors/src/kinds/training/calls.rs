@@ -106,7 +106,7 @@ pub(super) struct OfWorkflow {
 impl EarlierCalls for OfWorkflow {
     async fn find(&self, key: &CallKey) -> Option<RecordedCall> {
         let read = || self.store.earlier_call(self.workflow, self.run, &key.0);
-        self.writer.ask("an answer of an earlier run", read).await.and_then(recorded)
+        self.writer.ask("a recorded answer of an earlier run", read).await.and_then(recorded)
     }
 }
 
@@ -123,7 +123,7 @@ impl Sink {
         let id = match self.ids.uuid() {
             Ok(id) => id,
             Err(error) => {
-                tracing::error!(run = %self.run, %error, "a call of a model is not recorded");
+                tracing::error!(run = %self.run, %error, "failed to record a model call");
                 return None;
             }
         };

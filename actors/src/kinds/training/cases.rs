@@ -129,7 +129,7 @@ impl ActorLab<'_> {
         let failing =
             judged.filter_map(|(evaluator, verdict)| Some((&evaluator.id, verdict.error.as_ref()?)));
         for (id, error) in failing {
-            let mut message = format!("the evaluator '{id}' fails, and gives such cases 0: {error}");
+            let mut message = format!("the evaluator '{id}' fails; these cases score 0: {error}");
             message.truncate(message.floor_char_boundary(LONGEST_REASON));
             self.warn("evaluator_failing", &message).await?;
         }

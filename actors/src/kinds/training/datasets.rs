@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_knows_the_run_that_it_is_a_copy_of() {
+    fn a_copied_case_keeps_the_id_of_its_run() {
         let run = "0198c2f4-0000-7c88-9d21-3f4a5b6c7d8e";
         let list = json!([
             {"inputs": {}, "metadata": {"run_id": run}}, {"inputs": {}, "metadata": {"run_id": "x"}}, {"inputs": {}}
@@ -145,17 +145,20 @@ mod tests {
     }
 
     #[test]
-    fn problems_have_their_places() {
-        let told = |content| {
+    fn dataset_problems_have_pointers() {
+        let problems_of = |content| {
             let problems = ReadDataset::read(content, "/cases").unwrap_err();
             problems
                 .into_iter()
                 .map(|problem| format!("{} {}", problem.pointer, problem.code))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(told(DatasetContent::List(json!([{"inputs": {}}, 7]))), ["/cases/1 type"]);
-        assert_eq!(told(DatasetContent::List(json!([{"inputs": {}}, {}]))), ["/cases/1/inputs required"]);
-        assert_eq!(told(DatasetContent::Lines("{\n".into())), ["/lines/1 json"]);
-        assert_eq!(told(DatasetContent::Csv("a,b\n1\n".into())).len(), 1);
+        assert_eq!(problems_of(DatasetContent::List(json!([{"inputs": {}}, 7]))), ["/cases/1 type"]);
+        assert_eq!(
+            problems_of(DatasetContent::List(json!([{"inputs": {}}, {}]))),
+            ["/cases/1/inputs required"]
+        );
+        assert_eq!(problems_of(DatasetContent::Lines("{\n".into())), ["/lines/1 json"]);
+        assert_eq!(problems_of(DatasetContent::Csv("a,b\n1\n".into())).len(), 1);
     }
 }

@@ -199,7 +199,7 @@ impl<'a> ActorLab<'a> {
     }
 
     fn unreadable(&self) -> Stop {
-        tracing::error!(run = %self.session.run, "a stored result of a case cannot be read");
+        tracing::error!(run = %self.session.run, "failed to read a stored case result");
         Stop::Lost
     }
 
@@ -218,7 +218,7 @@ impl<'a> ActorLab<'a> {
             Some(known) if known == mark => Ok(()),
             Some(_) => {
                 let message =
-                    "the search has taken another path than before the interruption; start the run again";
+                    "the search has diverged from its path before the interruption; start the run again";
                 *self.failed.lock() =
                     Some(RunError { message: message.to_owned(), ..whole(ErrorCode::Internal) });
                 Err(Stop::Lost)

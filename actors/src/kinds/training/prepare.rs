@@ -45,7 +45,7 @@ pub struct Wanted {
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// Problems in the request; nothing was stored and no model was called.
-    #[error("the request is wrong")]
+    #[error("the request is not valid")]
     Invalid(Vec<FieldError>),
     /// The database did not answer.
     #[error(transparent)]

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_is_estimated_by_the_cases_of_this_life() {
+    fn remaining_time_is_estimated_from_cases_since_the_last_start() {
         let before = State { active_ms: 5_000, ..State::default() };
         let mut progress = Progress::new(10, 30, &before, Duration::from_secs(100));
         for score in [0.5, 1.0] {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_may_use_twice_what_the_dearest_has() {
+    fn a_case_may_use_twice_as_much_as_the_most_expensive_case() {
         let mut progress = Progress::new(0, 0, &State::default(), Duration::ZERO);
         assert_eq!(progress.dearest(3).calls, 3);
         progress.used(&Amount { calls: 2, input_tokens: 10, ..Amount::default() });

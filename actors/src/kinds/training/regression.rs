@@ -130,7 +130,7 @@ impl Trainings {
         let resolution = resolve(references(&graph), &versions, &mut problems).await?;
         if let Some(problem) = problems.into_iter().next() {
             return Err(NotACase::Unfit(format!(
-                "a workflow of its graph is not there: {}",
+                "a workflow of its graph was not found: {}",
                 problem.message
             )));
         }

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workspaces_take_turns_and_their_oldest_run_is_first() {
+    fn slots_rotate_between_workspaces_and_start_with_their_oldest_run() {
         let slots = Slots::new(1);
         let [one, two] = [1, 2].map(Uuid::from_u128);
         let run = |number: u128| Uuid::from_u128(100 + number);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_waits_no_more_takes_no_place() {
+    fn a_cancelled_wait_takes_no_slot() {
         let slots = Slots::new(1);
         let workspace = Uuid::from_u128(1);
         let held = slots.take(workspace, Uuid::from_u128(1)).now_or_never().unwrap();

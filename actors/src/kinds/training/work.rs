@@ -110,7 +110,7 @@ impl Work<TrainingEvents> for TrainingWork {
                     match session(&of, start, &endpoints, (&ports, &writer)).await {
                         Ok(session) => carry_out(session, marks, halt).await,
                         Err(error) => {
-                            kernel::warn_once_a_minute!("training.not_executed", run = %id, %error, "a training cannot be executed");
+                            kernel::warn_once_a_minute!("training.not_executed", run = %id, %error, "failed to execute a training");
                             Ended::Failed(whole(error.code))
                         }
                     }
@@ -127,7 +127,7 @@ impl Work<TrainingEvents> for TrainingWork {
             ChildExit::Done(Ended::Lost(error)) => Ran::Lost(error),
             ChildExit::Done(Ended::Failed(error)) => Ran::Failed(error),
             ChildExit::Panicked(text) => {
-                kernel::warn_once_a_minute!("training.panicked", run = %id, panic = text, "a training panicked");
+                kernel::warn_once_a_minute!("training.panicked", run = %id, panic = text, "training panicked");
                 Ran::Failed(whole(ErrorCode::Internal))
             }
             ChildExit::TimedOut | ChildExit::Cut => Ran::Lost(WriteError::Closed),
@@ -154,7 +154,7 @@ async fn session(
     endpoints: &Endpoints,
     (ports, writer): (&RunPorts, &RunWriter<TrainingEvents>),
 ) -> Result<Session, Unreadable> {
-    let stored = writer.ask("what is stored of a training", || Stored::read(&start.training, ports)).await?;
+    let stored = writer.ask("the stored training", || Stored::read(&start.training, ports)).await?;
     Session::new(of, (start, stored), endpoints, (ports, writer))
 }
 

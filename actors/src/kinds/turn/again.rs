@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_of_it_is_read_again() {
+    fn stored_options_are_read_back() {
         let again = Again { item: ItemKey([1; 24]), asked: ItemKey([2; 24]), started: false };
         let options = json!({"again": again.options()}).to_string();
         assert_eq!(Again::stored(Some(&options), false), Some(again));

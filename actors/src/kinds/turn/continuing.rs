@@ -128,14 +128,14 @@ mod tests {
 
     use super::*;
 
-    fn said(text: &str) -> Value {
+    fn message(text: &str) -> Value {
         json!({"role": "user", "content": text})
     }
 
     #[test]
     fn a_thread_that_several_runs_have_read_is_stored_once() {
         let (one, two, three) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
-        let thread: Vec<Value> = ["a", "b", "c", "d"].map(said).into();
+        let thread: Vec<Value> = ["a", "b", "c", "d"].map(message).into();
         let first = lives(None, one, Some(thread[..2].to_vec()));
         let before = Continued { lives: first, first_step: 3, ..Continued::default() };
         let both = lives(Some(&before), two, Some(thread.clone()));
@@ -147,21 +147,21 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_steps_of_its_own_is_left_out_and_what_is_new_in_the_middle_is_kept() {
+    fn runs_without_steps_are_left_out_and_inserted_messages_are_kept() {
         let (one, two, three) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
-        let first = lives(None, one, Some(vec![said("a"), said("b")]));
+        let first = lives(None, one, Some(vec![message("a"), message("b")]));
         let before = Continued { lives: first, first_step: 2, ..Continued::default() };
-        let skipped = lives(Some(&before), two, Some(vec![said("a"), said("b"), said("c")]));
+        let skipped = lives(Some(&before), two, Some(vec![message("a"), message("b"), message("c")]));
         let before = Continued { lives: skipped, first_step: 2, ..Continued::default() };
-        let last = lives(Some(&before), three, Some(vec![said("a"), said("new"), said("b")]));
+        let last = lives(Some(&before), three, Some(vec![message("a"), message("new"), message("b")]));
         assert_eq!(last.iter().map(|life| (life.run, life.kept)).collect::<Vec<_>>(), [(one, 0), (three, 1)]);
-        assert_eq!(last_read(&last), [said("a"), said("new"), said("b")]);
+        assert_eq!(last_read(&last), [message("a"), message("new"), message("b")]);
     }
 
     #[test]
-    fn a_life_of_an_older_build_has_its_whole_thread() {
-        let old = json!({"step": 1, "run": Uuid::nil(), "messages": [said("a")]});
+    fn a_life_of_an_older_build_stores_its_whole_thread() {
+        let old = json!({"step": 1, "run": Uuid::nil(), "messages": [message("a")]});
         let old: TurnLife = serde_json::from_value(old).unwrap();
-        assert_eq!(last_read(&[old]), [said("a")]);
+        assert_eq!(last_read(&[old]), [message("a")]);
     }
 }

@@ -280,7 +280,7 @@ impl ChatEvents {
     fn id(&self) -> Option<ItemKey> {
         let id = self.ids.item();
         if id.is_err() {
-            tracing::error!("no random bytes for an item's id");
+            tracing::error!("failed to generate an item id");
         }
         id.ok()
     }

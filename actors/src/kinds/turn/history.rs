@@ -213,13 +213,13 @@ mod tests {
     }
 
     #[test]
-    fn an_item_whose_message_is_unknown_stays_where_it_is() {
+    fn an_item_with_an_unknown_message_keeps_its_position() {
         assert_eq!(paired_numbers(&[(1, None), (2, Some(9)), (3, None), (4, Some(9))]), [1, 2, 3, 4]);
         assert_eq!(paired_numbers(&[(2, Some(1)), (3, None)]), [2, 3]);
     }
 
     #[test]
-    fn a_resumed_turn_reads_what_was_said_while_it_was_parked() {
+    fn a_resumed_turn_reads_messages_sent_while_it_was_parked() {
         let (user, answer) = ("user_message", "assistant_message");
         let items = vec![item(user, 1, 1), item(user, 2, 5), item(answer, 3, 6), item(user, 4, 20)];
         let own = items[0].id().to_owned();
@@ -231,13 +231,13 @@ mod tests {
         assert_eq!(
             roles(Some(at(10))),
             ["user", "assistant", "user"],
-            "its own is last, the fourth is queued"
+            "its run is last, the fourth is queued"
         );
         assert_eq!(roles(None), ["assistant", "user"]);
     }
 
     #[test]
-    fn a_turn_that_continues_reads_what_was_sent_before_and_the_answer_last() {
+    fn a_continued_turn_reads_earlier_messages_and_the_answer_last() {
         let call = json!({"type": "client_tool_call", "status": "completed", "call_id": "call_1", "name": "place",
                           "arguments": {"a": 1}, "output": {"b": null}, "id": "tc_3", "thread_id": "t", "created_at": "x"});
         let call: ThreadItem = serde_json::from_value(call).unwrap();

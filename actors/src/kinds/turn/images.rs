@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_images_that_the_thread_keeps_get_an_address() {
+    fn only_images_stored_in_the_thread_get_a_url() {
         let kept = AttachmentId(uuid::Uuid::from_u128(7)).to_string();
         for (id, url, expected) in
             [(kept.as_str(), "", "new"), ("img_00", "https://e.org/a", "https://e.org/a")]

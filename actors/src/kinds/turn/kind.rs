@@ -255,7 +255,7 @@ fn take_out(run: &TurnOf, writer: &RunWriter<ChatEvents>, ports: &RunPorts, cut:
                 cut.items.into_iter().for_each(|item_id| events.event(ChatEvent::ItemRemoved { item_id }));
             });
         }
-        Err(error) => tracing::error!(%error, "failed to take out what came before a retry"),
+        Err(error) => tracing::error!(%error, "failed to remove items before a retry"),
     }
 }
 
@@ -276,7 +276,7 @@ async fn take_over(
         return Ok(Resumed { continued, ..Resumed::default() });
     };
     let mut left: Left = serde_json::from_str(&taken.sent)
-        .map_err(|error| StoreError::Corrupt(format!("what turn {} has sent: {error}", taken.run)))?;
+        .map_err(|error| StoreError::Corrupt(format!("the output of turn {}: {error}", taken.run)))?;
     if run.first_start().is_none() {
         // Readers already know other turns' changes from those turns' streams.
         left.sent.remember(store.items_of_run(thread, taken.run, &left.sent.ids()).await?);

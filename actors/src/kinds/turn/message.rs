@@ -261,12 +261,12 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
-    fn message(dialect: Dialect, told: Option<&str>) -> Message {
+    fn message(dialect: Dialect, sent: Option<&str>) -> Message {
         let (id, thread) = (ItemKey([1; 24]), ThreadId(Uuid::nil()));
-        match told {
-            Some(told) => {
-                let told = OutputText { text: told.into(), annotations: Vec::new() };
-                Message::begun(id, thread, "t".into(), dialect, told)
+        match sent {
+            Some(sent) => {
+                let sent = OutputText { text: sent.into(), annotations: Vec::new() };
+                Message::begun(id, thread, "t".into(), dialect, sent)
             }
             None => Message::new(id, thread, "t".into(), dialect),
         }
@@ -298,8 +298,8 @@ mod tests {
                 events.extend(message.tell());
             }
             assert_eq!(shown(&events, ""), "Hello é");
-            let begun = events.iter().filter(|e| matches!(e, ChatEvent::ItemAdded { .. })).count();
-            assert_eq!(begun, 1);
+            let started_items = events.iter().filter(|e| matches!(e, ChatEvent::ItemAdded { .. })).count();
+            assert_eq!(started_items, 1);
             events.extend(message.finish(None));
             assert_eq!(shown(&events, ""), "Hello é");
             assert!(matches!(events.last(), Some(ChatEvent::ItemDone { .. })));
@@ -307,14 +307,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_never_begun_is_complete_with_its_done() {
+    fn a_message_without_a_start_is_complete_with_its_done_event() {
         let mut message = message(Dialect::Interface, None);
         assert!(message.tell().is_empty());
         assert_eq!(message.finish(None).len(), 1);
     }
 
     #[test]
-    fn an_equal_prefix_is_not_told_twice() {
+    fn an_equal_prefix_is_not_sent_twice() {
         for dialect in [Dialect::Interface, Dialect::Chatkit] {
             let mut message = message(dialect, Some("Hello w"));
             message.append("Hello");
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_departs_is_replaced_or_settled_at_the_end() {
+    fn a_differing_text_is_replaced_at_once_or_settled_at_the_end() {
         let mut chatkit = message(Dialect::Chatkit, Some("Hello w"));
         chatkit.append("Hi there");
         let mut events = chatkit.tell();
@@ -338,13 +338,13 @@ mod tests {
 
         let mut interface = message(Dialect::Interface, Some("Hello w"));
         interface.append("Hi there");
-        assert!(interface.tell().is_empty(), "pieces would be appended to what departed");
+        assert!(interface.tell().is_empty(), "pieces would be appended to a different text");
         interface.append("!");
         assert_eq!(shown(&interface.finish(None), "Hello w"), "Hi there!");
     }
 
     #[test]
-    fn what_was_taken_back_and_is_said_again_is_not_told_twice() {
+    fn rewound_text_that_is_appended_again_is_not_sent_twice() {
         for dialect in [Dialect::Interface, Dialect::Chatkit] {
             let mut message = message(dialect, None);
             message.append("Hi, Hello w");
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_keeps_what_readers_were_told() {
+    fn a_stop_keeps_the_text_that_readers_received() {
         let mut message = message(Dialect::Interface, Some("Hello w"));
         message.append("Hel");
         message.keep_what_was_told();

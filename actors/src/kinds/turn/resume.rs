@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_told_message_goes_on_under_its_id() {
+    fn a_partly_sent_message_continues_under_its_id() {
         let thread = ThreadId(Uuid::nil());
         for dialect in [Dialect::Interface, Dialect::Chatkit] {
             let mut message = Message::new(ItemKey([3; 24]), thread, "t".into(), dialect);
@@ -126,18 +126,18 @@ mod tests {
             let first = message.tell();
             message.append("two");
             let second = message.tell();
-            let told = u64::try_from(first.len()).unwrap();
-            let rows = [stored(&first, 1), stored(&second, told + 1)];
+            let first_count = u64::try_from(first.len()).unwrap();
+            let rows = [stored(&first, 1), stored(&second, first_count + 1)];
             let resumed = fold(Resumed::default(), &rows, thread, dialect);
-            assert_eq!(resumed.last_seq, told + u64::try_from(second.len()).unwrap());
-            let told = OutputText { text: "one two".into(), annotations: Vec::new() };
-            let expected = Message::begun(ItemKey([3; 24]), thread, "t".into(), dialect, told);
+            assert_eq!(resumed.last_seq, first_count + u64::try_from(second.len()).unwrap());
+            let text = OutputText { text: "one two".into(), annotations: Vec::new() };
+            let expected = Message::begun(ItemKey([3; 24]), thread, "t".into(), dialect, text);
             assert_eq!(resumed.message, Some(expected));
         }
     }
 
     #[test]
-    fn nothing_stored_means_from_the_start() {
+    fn without_stored_frames_a_turn_starts_from_the_beginning() {
         let resumed = fold(Resumed::default(), &[], ThreadId(Uuid::nil()), Dialect::Interface);
         assert_eq!(resumed, Resumed::default());
     }

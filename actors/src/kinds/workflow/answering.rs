@@ -42,7 +42,7 @@ impl Runs {
             Answered::With(writer) if writer == self.ports.writer => self.ports.wakeups.answered(run),
             Answered::With(writer) => {
                 if let Err(error) = self.ports.store.signal(writer, run).await {
-                    tracing::warn!(%run, %error, "another instance was not told of an answer");
+                    tracing::warn!(%run, %error, "failed to notify another instance of an answer");
                 }
             }
             Answered::TooLate => {}

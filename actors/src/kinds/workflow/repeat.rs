@@ -17,10 +17,10 @@ pub enum RepeatError {
     #[error("the run cannot be repeated")]
     Never,
     /// The request does not fit the run.
-    #[error("what was asked for does not fit the run")]
+    #[error("the options do not match the run")]
     Invalid(Vec<FieldError>),
     /// The inputs do not fit the version.
-    #[error("the inputs do not fit the version")]
+    #[error("the inputs do not match the version's schema")]
     Inputs(Vec<FieldError>),
     /// The new run was not started.
     #[error(transparent)]

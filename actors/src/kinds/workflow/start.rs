@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copied_steps_know_the_run_that_has_executed_them() {
+    fn copied_steps_keep_the_run_that_executed_them() {
         let [zero, one, two] = [0, 1, 2].map(Uuid::from_u128);
         let once = Origin::new(zero, None, 3, Map::new());
         assert_eq!(once.lives(), [(1, zero)]);

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_counts_until_it_is_released() {
+    fn reserved_amounts_count_until_they_are_released() {
         let sums = Sums::default();
         let limits = limits(Some(100), Some(150));
         assert_eq!(sums.reserve(ONE, &limits, &tokens(60)), Ok(()));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_in_money_stops_no_call_of_a_model_without_a_price() {
+    fn a_cost_limit_does_not_stop_models_without_a_price() {
         let sums = Sums::default();
         let limits = Limit::all(&ChatLimits { usd_per_day: Some(1.0), ..ChatLimits::default() });
         let priced = |dollars| Spending { dollars, ..tokens(1) };
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_reached_by_what_was_used_and_not_by_what_is_reserved() {
+    fn a_limit_is_reached_by_used_amounts_not_by_reserved_ones() {
         let sums = Sums::default();
         let limits = limits(Some(100), None);
         let key = limits[0].key(ONE.0, ONE.1);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_without_a_limit_are_not_kept() {
+    fn accounts_without_a_limit_are_not_tracked() {
         let sums = Sums::default();
         assert_eq!(sums.reserve(ONE, &[], &tokens(60)), Ok(()));
         sums.release(ONE, &tokens(60), &tokens(60));

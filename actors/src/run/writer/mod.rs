@@ -316,7 +316,7 @@ impl<T: EventWriter> RunWriter<T> {
             match query().await {
                 Ok(found) => return found,
                 Err(error) => {
-                    tracing::warn!(%error, what, "failed to look up; retrying");
+                    tracing::warn!(%error, what, "lookup failed; retrying");
                     failures = failures.saturating_add(1);
                     clock.sleep(backoff(LOOKUP_PAUSE, failures, LOOKUP_PAUSE_MAX)).await;
                 }

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_the_first_page() {
+    fn other_targets_lead_to_the_first_page() {
         let too_long = format!("/{}", "a".repeat(LONGEST));
         for bad in [
             "",
@@ -87,7 +87,7 @@ mod tests {
 
         /// A browser stays on the app's host for any input.
         #[test]
-        fn a_browser_stays_on_the_host(given in r#"[/\\.:@?#%a-z\x00-\x20_]{0,40}"#) {
+        fn a_browser_stays_on_the_app_host(given in r#"[/\\.:@?#%a-z\x00-\x20_]{0,40}"#) {
             let base = Url::parse("https://notes.apps.example.org/__service/auth/callback").unwrap();
             let there = base.join(return_to(Some(&given))).unwrap();
             prop_assert_eq!(there.origin(), base.origin());

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_central_host_reads_what_the_app_sends_and_sees_no_verifier() {
+    fn the_central_host_reads_the_app_request_without_a_verifier() {
         let start = SignInStart::fresh(&SeededRandom::new(1)).unwrap();
         let back = "https://notes.apps.example.org:8443/__service/auth/callback";
         for base in ["https://desk.example.org/below", "https://desk.example.org/below/"] {

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_types_of_access_tokens_are_taken_in_any_case() {
+    fn access_token_types_are_case_insensitive() {
         for typ in
             ["", r#","typ":"JWT""#, r#","typ":"jwt""#, r#","typ":"AT+JWT""#, r#","typ":"application/at+jwt""#]
         {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_access_token_is_no_identity_token() {
+    fn an_access_token_is_not_an_identity_token() {
         let identity = |header: &str| Header::read(header.as_bytes(), Purpose::Identity).is_ok();
         assert!(identity(r#"{"alg":"RS256"}"#) && identity(r#"{"alg":"RS256","typ":"jwt"}"#));
         for typ in ["at+jwt", "application/at+jwt", "logout+jwt", "secevent+jwt", "chat+jwt", ""] {
@@ -127,21 +127,21 @@ mod tests {
     }
 
     #[test]
-    fn a_type_of_its_own_is_compared_letter_by_letter() {
-        let own = |header: &str| Header::read(header.as_bytes(), Purpose::Own("chat+jwt")).is_ok();
-        assert!(own(r#"{"alg":"HS256","typ":"chat+jwt"}"#));
+    fn a_private_token_type_is_compared_exactly() {
+        let is_chat_token = |header: &str| Header::read(header.as_bytes(), Purpose::Own("chat+jwt")).is_ok();
+        assert!(is_chat_token(r#"{"alg":"HS256","typ":"chat+jwt"}"#));
         for other in [
             r#"{"alg":"HS256"}"#,
             r#"{"alg":"HS256","typ":"JWT"}"#,
             r#"{"alg":"HS256","typ":"Chat+JWT"}"#,
             r#"{"alg":"HS256","typ":["chat+jwt"]}"#,
         ] {
-            assert!(!own(other), "{other}");
+            assert!(!is_chat_token(other), "{other}");
         }
     }
 
     #[test]
-    fn an_unknown_algorithm_is_told_apart_from_a_header_that_is_none() {
+    fn an_unknown_algorithm_differs_from_a_malformed_header() {
         for alg in
             ["none", "None", "NONE", "", "hs256", "HS384", "RS384", "PS256", "ES256", "EdDSA", "HS256 "]
         {

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_none() {
+    fn invalid_dates_are_none() {
         for value in [
             json!(LAST + 1),
             json!(-LAST - 1),

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn names_given_twice_are_refused_at_every_level_and_in_every_spelling() {
+    fn duplicate_names_are_rejected_at_every_level_and_in_every_spelling() {
         for text in [
             r#"{"a":1,"a":1}"#,
             r#"{"a":1,"\u0061":2}"#,
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_one_object_is_refused() {
+    fn anything_but_one_object_is_rejected() {
         for text in
             ["", "null", "[]", "\"a\"", "1", "{", "{}{}", "{} x", "{\"a\":NaN}", "{\"a\":1e400}", "{a:1}"]
         {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_mean_something_to_the_library_mean_nothing_here() {
+    fn special_names_of_the_library_have_no_meaning() {
         let object = object(br#"{"$serde_json::private::RawValue":"{\"alg\":\"HS256\"}"}"#).unwrap();
         assert!(!object.contains_key("alg"));
     }

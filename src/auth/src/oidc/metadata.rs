@@ -159,21 +159,21 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_at_the_end_is_not_doubled() {
+    fn a_trailing_slash_is_not_doubled() {
         for issuer in ["https://id.example/a", "https://id.example/a/"] {
             assert_eq!(Metadata::address(issuer), "https://id.example/a/.well-known/openid-configuration");
         }
     }
 
     #[test]
-    fn what_is_left_unsaid_is_as_the_standard_has_it() {
+    fn missing_members_have_the_standard_defaults() {
         let read = read(json!({})).unwrap();
         assert_eq!((read.client_auth, read.sends_issuer), (ClientAuth::Basic, false));
         assert_eq!(read.authorization_endpoint.as_str(), "https://id.example/authorize?a=b");
     }
 
     #[test]
-    fn what_is_said_counts() {
+    fn declared_methods_are_used() {
         let auth = |methods: Value| {
             read(json!({"token_endpoint_auth_methods_supported": methods})).map(|read| read.client_auth)
         };
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn another_issuer_is_refused_letter_by_letter() {
+    fn the_issuer_must_match_exactly() {
         for issuer in ["https://id.example/", "https://ID.example", "https://evil.example", ""] {
             assert_eq!(read(json!({"issuer": issuer})), Err(BadMetadata::OtherIssuer), "{issuer}");
         }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_is_over_https_or_stays_on_this_machine() {
+    fn every_endpoint_uses_https_or_loopback() {
         assert_eq!(read(json!({})).unwrap().userinfo_endpoint, None);
         for name in ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"] {
             let with = |value: Value| {

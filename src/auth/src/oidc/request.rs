@@ -111,13 +111,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_browser_takes_what_the_provider_needs_and_no_verifier() {
-        let asked = Asked::fresh(&SeededRandom::new(1)).unwrap();
+    fn the_browser_url_has_the_provider_parameters_but_no_verifier() {
+        let sign_in = Asked::fresh(&SeededRandom::new(1)).unwrap();
         let metadata = Metadata::parse(
             br#"{"issuer":"i","authorization_endpoint":"https://id.example/a?tenant=1","token_endpoint":"https://t.example","jwks_uri":"https://k.example"}"#,
             "i",
         );
-        let address = asked.address(&metadata.unwrap(), "c&d", "https://desk.example/back");
+        let address = sign_in.address(&metadata.unwrap(), "c&d", "https://desk.example/back");
         let query: HashMap<_, _> = address.query_pairs().into_owned().collect();
         let expected = [
             ("tenant", "1"),
@@ -125,20 +125,22 @@ mod tests {
             ("client_id", "c&d"),
             ("redirect_uri", "https://desk.example/back"),
             ("scope", "openid email profile"),
-            ("state", asked.state.expose()),
-            ("nonce", asked.kept.nonce.expose_secret()),
-            ("code_challenge", &challenge(asked.kept.verifier())),
+            ("state", sign_in.state.expose()),
+            ("nonce", sign_in.kept.nonce.expose_secret()),
+            ("code_challenge", &challenge(sign_in.kept.verifier())),
             ("code_challenge_method", "S256"),
         ];
         assert_eq!(query, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
-        assert!(!address.as_str().contains(asked.kept.verifier()));
+        assert!(!address.as_str().contains(sign_in.kept.verifier()));
         assert!(
-            asked.kept.is_nonce(&query["nonce"]) && !asked.kept.is_nonce("") && !asked.kept.is_nonce("x")
+            sign_in.kept.is_nonce(&query["nonce"])
+                && !sign_in.kept.is_nonce("")
+                && !sign_in.kept.is_nonce("x")
         );
     }
 
     #[test]
-    fn what_is_kept_opens_only_in_its_row() {
+    fn a_stored_verifier_opens_only_in_its_row() {
         let (ring, random) = (KeyRing::new("oidc", [("oidc", &[7; 32])]).unwrap(), SeededRandom::new(1));
         let Asked { state, kept } = Asked::fresh(&random).unwrap();
         let sealed = kept.seal(&ring, &state.digest(), &random).unwrap();

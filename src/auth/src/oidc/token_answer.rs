@@ -81,14 +81,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn id_and_secret_are_encoded_before_they_are_joined() {
+    fn client_id_and_secret_are_encoded_before_they_are_joined() {
         let basic = basic_credentials("desk:1", &"a b%ü:".into());
         let plain = STANDARD.decode(basic.expose_secret()).unwrap();
         assert_eq!(plain, b"desk%3A1:a+b%25%C3%BC%3A");
     }
 
     #[test]
-    fn of_an_error_only_what_is_known_is_repeated() {
+    fn only_known_error_codes_are_repeated() {
         assert_eq!(known_error("access_denied"), "access_denied");
         assert_eq!(known_error("<script>\n"), "another error");
         assert_eq!(error_of(br#"{"error":"invalid_grant","error_description":"<b>"}"#), "invalid_grant");
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_one_identity_token() {
+    fn a_token_response_has_one_identity_token() {
         let read = |text: &str| {
             let tokens = Tokens::parse(text.as_bytes())?;
             let text = |token: &Secret| token.expose_secret().to_owned();

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_good_until_its_last_moment() {
+    fn a_challenge_is_valid_until_it_expires() {
         assert_eq!(fresh().try_code(at(599), true), Verdict::Accepted);
         assert_eq!(fresh().try_code(at(600), true), Verdict::Over);
         assert_eq!(Challenge { used: true, ..fresh() }.try_code(at(1), true), Verdict::Over);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn code_and_link_stand_alone_on_their_lines() {
+    fn code_and_link_have_separate_lines() {
         let text = letter(Some("https://desk.example.org/api/auth/magic/x")).text();
         assert!(text.lines().any(|line| line == "012345"));
         assert!(text.lines().any(|line| line == "https://desk.example.org/api/auth/magic/x"));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invitation_says_where_to_and_holds_no_secret() {
+    fn an_invitation_has_the_login_url_and_no_secret() {
         let login = "https://desk.example.org/login".to_owned();
         let letter = Letter::invitation("desk.example.org", "Support", Role::Editor, Some(login.clone()));
         assert_eq!(letter.subject(), "Invitation to \"Support\" on desk.example.org");

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_becomes_a_link_and_a_link_nothing() {
+    fn limits_replace_a_code_by_a_link_and_a_link_by_nothing() {
         let full = Sent { codes: 30, ..Sent::default() };
         assert_eq!(Sent { codes: 29, ..full }.allows(), MailContent::Code);
         assert_eq!(full.allows(), MailContent::Link);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn one_customer_is_one_client() {
+    fn client_keys_are_v4_addresses_or_v6_networks() {
         let key = |text: &str| client_key(text.parse().unwrap());
         assert_eq!(key("192.0.2.1"), "192.0.2.1");
         assert_eq!(key("::ffff:192.0.2.1"), "192.0.2.1");

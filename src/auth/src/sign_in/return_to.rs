@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_paths_of_ours_are_local() {
+    fn only_service_paths_are_local() {
         for good in ["/", "/chat/0193", "/login?return_to=%2F", "/a//b", "/a?x=http://b", "/%E2%82%AC#x"] {
             assert!(is_local(good), "{good}");
         }

@@ -135,9 +135,9 @@ mod tests {
     use super::*;
 
     /// Returns the given numbers.
-    struct Told(Mutex<Vec<u32>>);
+    struct FixedNumbers(Mutex<Vec<u32>>);
 
-    impl Random for Told {
+    impl Random for FixedNumbers {
         fn fill(&self, into: &mut [u8]) -> Result<(), RandomError> {
             let next = self.0.lock().pop().ok_or(RandomError)?;
             into.copy_from_slice(&next.to_be_bytes());
@@ -146,10 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn every_code_is_as_likely() {
+    fn codes_are_uniformly_distributed() {
         let draw = |numbers: &[u32]| {
-            let told = Told(Mutex::new(numbers.iter().rev().copied().collect()));
-            Code::fresh(&told).map(|code| code.expose().to_owned()).ok()
+            let fixed = FixedNumbers(Mutex::new(numbers.iter().rev().copied().collect()));
+            Code::fresh(&fixed).map(|code| code.expose().to_owned()).ok()
         };
         assert_eq!(draw(&[0]).as_deref(), Some("000000"));
         assert_eq!(draw(&[4_293_999_999]).as_deref(), Some("999999"));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_long_and_their_own() {
+    fn tokens_are_long_and_unique() {
         let random = SeededRandom::new(1);
         let tokens: BTreeSet<String> =
             (0..100).map(|_| Token::fresh(&random).unwrap().expose().to_owned()).collect();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_of_one_challenge() {
+    fn a_code_is_bound_to_its_challenge() {
         let (key, id, other) = (CodeKey::new(&[7; 32]), Uuid::from_u128(1), Uuid::from_u128(2));
         let code = Code::read("123 456").unwrap();
         let mac = key.mac(id, &code);

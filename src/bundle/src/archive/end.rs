@@ -84,7 +84,7 @@ fn after(record: &[u8], rest: &[u8]) -> &'static str {
         };
     }
     if rest.iter().all(|byte| *byte == 0) {
-        return "There are zeros after the archive, as `bsdtar` writes them to a pipe: let it write to a file.";
+        return "There are zeros after the archive, as `bsdtar` writes them to a pipe: write the archive to a file.";
     }
     "There is data after the archive, or the archive has a comment."
 }

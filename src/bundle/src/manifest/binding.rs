@@ -84,7 +84,7 @@ pub(super) fn schema(
     }
     reader.patterns = reader.patterns.saturating_add(schema::patterns(value));
     if reader.patterns > MAX_PATTERNS {
-        let detail = format!("brings the manifest to more than {MAX_PATTERNS} patterns.");
+        let detail = format!("raises the manifest above {MAX_PATTERNS} patterns.");
         reader.wrong(Code::SchemaInvalid, &pointer, detail);
         return None;
     }
@@ -96,10 +96,8 @@ pub(super) fn schema(
         }
     }
     if reader.pattern_bytes > MAX_PATTERN_BYTES {
-        let detail = format!(
-            "brings the compiled patterns of the manifest to more than {} MiB.",
-            MAX_PATTERN_BYTES >> 20
-        );
+        let detail =
+            format!("raises the compiled patterns of the manifest above {} MiB.", MAX_PATTERN_BYTES >> 20);
         reader.wrong(Code::SchemaInvalid, &pointer, detail);
         return None;
     }

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_browsers_do() {
+    fn urls_are_parsed_as_in_browsers() {
         for address in [
             "javascript:alert(1)",
             " \u{1}JavaScript:x",
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_found_in_other_texts() {
+    fn urls_are_found_in_other_texts() {
         assert_eq!(
             of_set("a.png 1x, b.png 2x").filter(|part| part.contains("png")).collect::<Vec<_>>(),
             ["a.png", "b.png"]
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_style_sheet_runs_scripts_by_addresses() {
+    fn script_urls_in_a_style_sheet_are_found() {
         for style in [
             "a{b:URL( 'javascript:x' )}",
             "a{b:url(x)} c{d:url(java\tscript:y)}",
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_style_sheet_names_what_it_imports() {
+    fn imports_of_a_style_sheet_are_found() {
         let style = "@import url(https://a.example/a.css); @IMPORT 'b.css' screen;\n@import\turl( \"//c\" ) layer;\
                      @import\"d\"; @media print{} a@import @import x; @import url(e";
         assert_eq!(
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_style_names_what_it_loads() {
+    fn urls_in_a_style_are_found() {
         let style = "a{background:url(https://a.example/a.png)} @import url(x.css); b{src:URL( 'b.woff' )}\n@IMPORT\turl('y');\
                      c{background:url(data:,x),url(\"//c\")} d{e:durl(f)} ä@url(g) url(";
         assert_eq!(
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_stays_in_the_app() {
+    fn a_base_url_stays_in_the_app() {
         assert!(["/", "/sub/", "./", "./a/"].iter().all(|base| is_base(base)));
         assert!(
             !["", "//a.example/", "/\\a", "https://a.example/", "a/", "../", ".", "/\t/a"]

@@ -16,7 +16,7 @@ pub(crate) struct Audit {
     /// Only this action, such as `service_token.created` or `auth.failed`.
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
-    /// Only what this actor did: the id of a service token or of a user, or the subject of a JWT.
+    /// Only actions of this actor: the id of a service token or of a user, or the subject of a JWT.
     #[arg(long, value_name = "ID")]
     actor: Option<String>,
     /// Only rows with this outcome.
@@ -31,9 +31,9 @@ pub(crate) struct Audit {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Outcome {
-    /// It was done.
+    /// Successful actions.
     Success,
-    /// It was denied.
+    /// Denied actions.
     Denied,
 }
 

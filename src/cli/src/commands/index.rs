@@ -9,7 +9,7 @@ use crate::parts;
 use crate::table;
 use crate::terminal::harmless;
 
-/// What can be done with search indexes. Their documents come and go by workflows.
+/// Manage search indexes. Workflows add and remove their documents.
 #[derive(Debug, Subcommand)]
 pub(crate) enum IndexCommand {
     /// List the search indexes of the workspace by name.

@@ -16,7 +16,7 @@ pub(crate) fn list(json: bool) -> Result<(), Failure> {
     if json {
         return say(pretty(&CATALOGUE.iter().map(NodeType::record).collect::<Vec<_>>())?);
     }
-    let mut text = row("TYPE", "GROUP", "WHAT IT DOES");
+    let mut text = row("TYPE", "GROUP", "SUMMARY");
     for kind in CATALOGUE {
         text.push_str(&row(kind.name, kind.group, kind.summary));
     }

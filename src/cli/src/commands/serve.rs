@@ -37,7 +37,7 @@ pub(crate) async fn serve_until_told(running: Running, signals: &mut Signals) ->
     };
     let notice = if failed.is_none() { running.notice() } else { Duration::ZERO };
     if watch_stop(notice).is_err() {
-        tracing::warn!("nothing limits the duration of this stop");
+        tracing::warn!("failed to start the watchdog; the stop has no time limit");
     }
     if !notice.is_zero() {
         tracing::info!(seconds = notice.as_secs(), "draining");

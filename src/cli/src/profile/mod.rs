@@ -204,28 +204,28 @@ mod tests {
     const TWO: &str =
         "[default]\napi_url = \"http://a\"\n\n[staging]\napi_url = \"http://b\"\nservice_token = \"t\"\n";
 
-    fn wrong(text: &str, name: Option<&str>) -> String {
-        let (line, wrong) = choose(text, name).unwrap_err();
-        format!("{line}: {wrong}")
+    fn choose_error(text: &str, name: Option<&str>) -> String {
+        let (line, message) = choose(text, name).unwrap_err();
+        format!("{line}: {message}")
     }
 
     #[test]
-    fn a_profile_is_a_table_and_default_is_taken_unless_one_is_named() {
+    fn a_profile_is_a_table_and_default_is_used_unless_one_is_named() {
         let one = choose(TWO, None).unwrap();
         assert_eq!((one.api_url.as_deref(), one.service_token.is_none()), (Some("http://a"), true));
         let other = choose(TWO, Some("staging")).unwrap();
         assert_eq!(other.service_token.unwrap().expose_secret(), "t");
         assert!(choose("", None).unwrap().api_url.is_none());
         assert_eq!(
-            wrong(TWO, Some("live")),
+            choose_error(TWO, Some("live")),
             ": profile `live` not found; existing profiles: `default`, `staging`"
         );
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line_and_without_any_value() {
-        let told = wrong("[a]\nservice_token = canary\n", None);
-        assert!(told.starts_with(", line 2: this is not TOML: "), "{told}");
+    fn profile_errors_have_the_line_but_no_value() {
+        let error = choose_error("[a]\nservice_token = canary\n", None);
+        assert!(error.starts_with(", line 2: this is not TOML: "), "{error}");
         let bad = [
             ("api_url = \"canary\"", ", line 1: `api_url` must be in a table, such as [default]"),
             (
@@ -236,17 +236,17 @@ mod tests {
             ("[a]\napi_url = \"\"", ", line 2: `api_url` of [a] must be a non-empty string"),
         ];
         for (text, expected) in bad {
-            assert_eq!(wrong(text, None), expected);
+            assert_eq!(choose_error(text, None), expected);
         }
         for text in
             ["[a]\nx = \"canary", "[canary", "a = [canary]\nb = canary", "[a]\nservice_token = 'canary\n"]
         {
-            assert!(!wrong(text, None).contains("canary"), "{}", wrong(text, None));
+            assert!(!choose_error(text, None).contains("canary"), "{}", choose_error(text, None));
         }
     }
 
     #[test]
-    fn a_sign_in_is_there_as_a_whole_or_not() {
+    fn a_partial_sign_in_is_rejected() {
         let all = "[a]\napi_url = \"http://a\"\naccess_token = \"canary\"\nrefresh_token = \"canary\"\n\
                    access_expires = \"2026-11-22T06:05:00Z\"\n";
         let read = choose(all, Some("a")).unwrap();
@@ -255,20 +255,22 @@ mod tests {
         let without =
             |part: &str| all.lines().filter(|line| !line.starts_with(part)).collect::<Vec<_>>().join("\n");
         for part in ["access_token", "refresh_token", "access_expires"] {
-            assert!(wrong(&without(part), None).starts_with(", line 1: [a] has an incomplete sign-in; "));
+            assert!(
+                choose_error(&without(part), None).starts_with(", line 1: [a] has an incomplete sign-in; ")
+            );
         }
-        assert!(wrong(&without("api_url"), None).contains("without its `api_url`"));
+        assert!(choose_error(&without("api_url"), None).contains("without its `api_url`"));
         let both = format!("{all}service_token = \"canary\"\n");
         assert_eq!(
-            wrong(&both, None),
+            choose_error(&both, None),
             ", line 1: [a] has a sign-in and a `service_token`; remove one of them"
         );
         let odd = all.replace("2026", "canary");
-        assert_eq!(wrong(&odd, None), ", line 5: `access_expires` of [a] must be a time");
+        assert_eq!(choose_error(&odd, None), ", line 5: `access_expires` of [a] must be a time");
     }
 
     #[test]
-    fn the_file_is_in_the_users_folder_for_settings() {
+    fn the_profile_file_is_in_the_users_config_folder() {
         let path = |config: &str, home: &str| path(Some(config.into()), Some(home.into()));
         assert_eq!(path("/c", "/h").unwrap(), Path::new("/c/callboard/config.toml"));
         assert_eq!(path("c", "/h").unwrap(), Path::new("/h/.config/callboard/config.toml"));

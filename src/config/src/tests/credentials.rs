@@ -4,7 +4,7 @@ use super::{bad, good, refuses};
 use crate::Algorithm;
 
 #[test]
-fn key_sets_and_algorithms() {
+fn key_sets_and_algorithms_are_validated() {
     let set = r#"{"keys":[{"kty":"RSA","n":"x","e":"AQAB"}]}"#;
     let other = r#"{"keys":[{"kty":"RSA","n":"y","e":"AQAB"}]}"#;
     let both = [("SERVICE_AUTH_JWKS", set), ("SERVICE_AUTH_JWKS_STATIC", set)];
@@ -35,7 +35,7 @@ fn credentials_are_named_in_order() {
 }
 
 #[test]
-fn the_bootstrap_token() {
+fn the_bootstrap_token_is_validated() {
     let expires = |text: &str| {
         good(&[("SERVICE_AUTH_BOOTSTRAP_TOKEN_EXPIRES_AT", text)])
             .auth
@@ -74,7 +74,7 @@ fn the_bootstrap_token() {
 }
 
 #[test]
-fn vault_keys() {
+fn vault_keys_are_validated() {
     let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     let json = |active: &str, key: &str| {
         format!(r#"{{"active":"{active}","keys":{{"2026":"{key}","old":"{key}"}}}}"#)

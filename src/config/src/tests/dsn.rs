@@ -10,7 +10,7 @@ fn shown(dsn: &str) -> String {
 }
 
 #[test]
-fn all_but_the_password_is_shown() {
+fn a_shown_dsn_masks_only_the_password() {
     for (dsn, expected) in [
         (
             "postgres://callboard:hunter2@db.example:5433/callboard",
@@ -40,7 +40,7 @@ fn all_but_the_password_is_shown() {
 }
 
 #[test]
-fn what_no_connection_can_be_tried_with_is_refused_in_words_of_ours() {
+fn an_unusable_dsn_is_rejected_with_a_clear_error() {
     for (dsn, expected) in [
         (
             "postgres://u:hun@ter2@db/x",
@@ -77,7 +77,7 @@ fn what_no_connection_can_be_tried_with_is_refused_in_words_of_ours() {
 }
 
 #[test]
-fn every_form_that_works_is_accepted() {
+fn every_valid_dsn_form_is_accepted() {
     for dsn in [
         "postgres://u:p%40ss@db.example/x",
         "postgres://%2Frun%2Fpostgresql/x",

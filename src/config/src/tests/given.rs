@@ -8,32 +8,32 @@ use super::{bad, good, source};
 use crate::{Config, Origin, Source, warnings};
 
 #[test]
-fn the_environment_wins_over_the_file_and_origins_are_remembered() {
-    let mut given = source(&[("SERVICE_PORT", "1"), ("SERVICE_LOG", "")]);
-    given.add_env_text(
+fn the_environment_overrides_the_file_and_origins_are_recorded() {
+    let mut input = source(&[("SERVICE_PORT", "1"), ("SERVICE_LOG", "")]);
+    input.add_env_text(
         "SERVICE_PORT=2\nSERVICE_HOST=::1\nSERVICE_LOG=debug\nexport SERVICE_LOG_FORMAT='json'\n# no\n",
     );
-    assert_eq!(given.origin("SERVICE_PORT"), Origin::Environment);
-    assert_eq!(given.origin("SERVICE_HOST"), Origin::EnvFile);
+    assert_eq!(input.origin("SERVICE_PORT"), Origin::Environment);
+    assert_eq!(input.origin("SERVICE_HOST"), Origin::EnvFile);
     assert_eq!(
-        given.origin("SERVICE_LOG"),
+        input.origin("SERVICE_LOG"),
         Origin::Default,
         "empty in the environment unsets the file's value"
     );
-    assert_eq!(given.origin("SERVICE_DATA_DIR"), Origin::Default);
-    let config = Config::load(&given).unwrap();
+    assert_eq!(input.origin("SERVICE_DATA_DIR"), Origin::Default);
+    let config = Config::load(&input).unwrap();
     assert_eq!((config.http.port, config.http.host.as_str()), (1, "::1"));
     assert_eq!(config.log.filter, "info");
     assert_eq!(config.log.format, crate::LogFormat::Json);
 }
 
 #[test]
-fn a_bad_line_is_named_by_its_number_and_never_repeated() {
-    let mut given = source(&[]);
-    given.add_env_text(
+fn an_invalid_line_is_named_by_number_and_never_repeated() {
+    let mut input = source(&[]);
+    input.add_env_text(
         "\u{feff}SERVICE_PORT=1\n\nSERVICE_AUTH_JWT_SECRET=two words of canary\nSERVICE_HOST=nowhere!\n",
     );
-    let problems = Config::load(&given).unwrap_err();
+    let problems = Config::load(&input).unwrap_err();
     let text = problems.to_string();
     assert!(text.contains(".env: line 3 cannot be parsed; "), "{text}");
     assert!(text.contains("SERVICE_HOST (.env file): \"nowhere!\""), "{text}");
@@ -43,9 +43,9 @@ fn a_bad_line_is_named_by_its_number_and_never_repeated() {
 #[test]
 fn a_dollar_that_would_be_dropped_is_a_problem_and_its_value_is_not_repeated() {
     for value in ["pa$sword", "\"pa$sword\"", "pa${sword}", "password$", "$$", "\"a\nb$c\""] {
-        let mut given = source(&[]);
-        given.add_env_text(&format!("# it's a comment\nSERVICE_AUTH_JWT_SECRET={value}\n"));
-        let text = Config::load(&given).unwrap_err().to_string();
+        let mut input = source(&[]);
+        input.add_env_text(&format!("# it's a comment\nSERVICE_AUTH_JWT_SECRET={value}\n"));
+        let text = Config::load(&input).unwrap_err().to_string();
         assert!(text.contains(".env: the value of SERVICE_AUTH_JWT_SECRET on line "), "{value}: {text}");
         assert!(text.contains("with single quotes") && !text.contains("sword"), "{value}: {text}");
     }
@@ -60,31 +60,31 @@ fn dollars_in_single_quotes_escaped_ones_and_names_with_a_value_are_kept() {
         (format!("\"${{OTHER}}{secret}\" # costs $5"), format!("x{secret}")),
         (format!("\"$OTHER {secret}\""), format!("x {secret}")),
     ] {
-        let mut given = source(&[]);
-        given.add_env_text(&format!("OTHER=x\nSERVICE_AUTH_JWT_SECRET={value}\nUNRELATED=$nothing\n"));
-        assert_eq!(given.get("SERVICE_AUTH_JWT_SECRET"), Some(read.as_str()), "{value}");
-        Config::load(&given).unwrap();
+        let mut input = source(&[]);
+        input.add_env_text(&format!("OTHER=x\nSERVICE_AUTH_JWT_SECRET={value}\nUNRELATED=$nothing\n"));
+        assert_eq!(input.get("SERVICE_AUTH_JWT_SECRET"), Some(read.as_str()), "{value}");
+        Config::load(&input).unwrap();
     }
 }
 
 #[test]
-fn json_whose_quotes_the_file_dropped_gets_the_advice_to_quote() {
-    let mut given = source(&[]);
-    given.add_env_text("SERVICE_CORS_ALLOW_ORIGINS=[\"https://a.example\"]\n");
-    assert!(Config::load(&given).unwrap_err().to_string().contains("within single quotes"));
-    let mut given = source(&[]);
-    given.add_env_text("SERVICE_CORS_ALLOW_ORIGINS='[\"https://a.example\"]'\n");
-    Config::load(&given).unwrap();
+fn json_with_dropped_quotes_gets_advice_to_quote_it() {
+    let mut input = source(&[]);
+    input.add_env_text("SERVICE_CORS_ALLOW_ORIGINS=[\"https://a.example\"]\n");
+    assert!(Config::load(&input).unwrap_err().to_string().contains("within single quotes"));
+    let mut input = source(&[]);
+    input.add_env_text("SERVICE_CORS_ALLOW_ORIGINS='[\"https://a.example\"]'\n");
+    Config::load(&input).unwrap();
 }
 
 #[test]
-fn a_value_that_is_not_utf8_is_a_problem_only_for_our_names() {
-    let mut given = source(&[]);
+fn a_value_that_is_not_utf8_is_a_problem_only_for_known_variables() {
+    let mut input = source(&[]);
     let broken = || OsString::from_vec(vec![b'a', 0xff]);
-    given.add_environment(
+    input.add_environment(
         [(OsString::from("SERVICE_LOG"), broken()), (OsString::from("OTHER"), broken())].into_iter(),
     );
-    let problems = Config::load(&given).unwrap_err().0;
+    let problems = Config::load(&input).unwrap_err().0;
     assert_eq!(problems.len(), 1);
     assert_eq!(problems[0].variable, "SERVICE_LOG");
 }
@@ -149,7 +149,7 @@ fn a_dozen_bad_values_are_a_dozen_problems_one_line_each() {
 
 #[test]
 fn unknown_short_and_pending_variables_are_warned_about() {
-    let given = source(&[
+    let input = source(&[
         ("SERVICE_PROT", "8000"),
         ("SERVICE_CHAT_RATELIMIT_IP", "1"),
         ("SERVICE_EMPTY", ""),
@@ -159,7 +159,7 @@ fn unknown_short_and_pending_variables_are_warned_about() {
         ("SERVICE_NATS_URL", "nats://127.0.0.1:4222"),
         ("SERVICE_PORT", "1"),
     ]);
-    let warnings = warnings(&given, &Config::load(&given).unwrap());
+    let warnings = warnings(&input, &Config::load(&input).unwrap());
     assert_eq!(
         warnings,
         [
@@ -175,11 +175,11 @@ fn unknown_short_and_pending_variables_are_warned_about() {
 
 #[test]
 fn the_file_may_be_missing_but_not_unreadable() {
-    let mut given = source(&[]);
-    given.add_file(Path::new("no-such-file"));
-    Config::load(&given).unwrap();
+    let mut input = source(&[]);
+    input.add_file(Path::new("no-such-file"));
+    Config::load(&input).unwrap();
     // The tests run in the package's folder, where this is a folder.
-    given.add_file(Path::new("src"));
-    let text = Config::load(&given).unwrap_err().to_string();
+    input.add_file(Path::new("src"));
+    let text = Config::load(&input).unwrap_err().to_string();
     assert!(text.starts_with(".env: cannot be read ("), "{text}");
 }

@@ -7,7 +7,7 @@ use super::{bad, good, refuses};
 use crate::{Algorithm, AllowOrigins, AuthMode, Dialect, DisconnectGrace, Integrity, LogFormat, Signup};
 
 #[test]
-fn defaults() {
+fn defaults_apply_without_variables() {
     let config = good(&[]);
     assert_eq!((config.http.host.as_str(), config.http.port), ("127.0.0.1", 8000));
     assert!(config.http.workers >= 1 && config.http.is_loopback() && !config.http.allow_insecure);
@@ -40,7 +40,7 @@ fn defaults() {
 }
 
 #[test]
-fn hosts_and_ports() {
+fn hosts_and_ports_are_validated() {
     for (given, host, loopback) in [
         ("0.0.0.0", "0.0.0.0", false),
         ("[::1]", "::1", true),
@@ -64,7 +64,7 @@ fn hosts_and_ports() {
 }
 
 #[test]
-fn booleans_and_words() {
+fn booleans_and_keywords_are_validated() {
     for (given, expected) in [("true", true), ("1", true), ("false", false), ("0", false)] {
         assert_eq!(good(&[("SERVICE_ALLOW_INSECURE", given)]).http.allow_insecure, expected);
     }
@@ -86,7 +86,7 @@ fn booleans_and_words() {
 }
 
 #[test]
-fn public_base_url() {
+fn the_public_base_url_is_validated() {
     for (given, expected) in [
         ("https://Service.Example.com/", "https://service.example.com"),
         ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
@@ -166,7 +166,7 @@ fn origins_are_exact() {
 }
 
 #[test]
-fn networks_hosts_and_domains() {
+fn networks_hosts_and_domains_are_validated() {
     let proxies =
         good(&[("SERVICE_TRUSTED_PROXIES", r#"["10.1.2.3/8", "::1", "192.0.2.7"]"#)]).http.trusted_proxies;
     let texts: Vec<String> = proxies.iter().map(ToString::to_string).collect();
@@ -189,7 +189,7 @@ fn networks_hosts_and_domains() {
 }
 
 #[test]
-fn database() {
+fn database_settings_are_validated() {
     let writers = |pool: &str| good(&[("SERVICE_DATABASE_POOL", pool)]).database.writers;
     assert_eq!((writers("2"), writers("7"), writers("8"), writers("500")), (1, 1, 2, 125));
     let config = good(&[("SERVICE_DATABASE_POOL", "4"), ("SERVICE_DATABASE_WRITERS", "3")]);
@@ -230,7 +230,7 @@ fn processes_for_code_are_bounded() {
 }
 
 #[test]
-fn numbers_and_times_out_of_range_are_refused() {
+fn numbers_and_times_out_of_range_are_rejected() {
     assert_eq!(good(&[("CHAT_TOKEN_TTL_SECONDS", "3600")]).chat.token_ttl, Duration::from_secs(3600));
     refuses("CHAT_TOKEN_TTL_SECONDS", &["29", "3601", "300s", "300.5"]);
     let grace = |text: &str| {
@@ -274,7 +274,7 @@ fn numbers_and_times_out_of_range_are_refused() {
 }
 
 #[test]
-fn mail_and_sign_in() {
+fn mail_and_sign_in_settings_are_validated() {
     let mail =
         good(&[("SERVICE_SMTP_URL", "smtps://mail:465"), ("SERVICE_MAIL_FROM", "Callboard <a@Example.com>")])
             .mail;
@@ -317,7 +317,7 @@ fn mail_and_sign_in() {
 }
 
 #[test]
-fn pairs_go_together_and_addresses_have_schemes() {
+fn paired_settings_are_required_together_and_urls_have_schemes() {
     let tls = good(&[("SERVICE_TLS_CERT", "/c.pem"), ("SERVICE_TLS_KEY", "/k.pem")]).http.tls.unwrap();
     assert_eq!(tls.key, std::path::Path::new("/k.pem"));
     assert_eq!(bad(&[("SERVICE_TLS_KEY", "/k.pem")])[0].variable, "SERVICE_TLS_CERT");
@@ -335,7 +335,7 @@ fn pairs_go_together_and_addresses_have_schemes() {
 }
 
 #[test]
-fn log_filters() {
+fn log_filters_are_validated() {
     let filter = |text: &str| good(&[("SERVICE_LOG", text)]).log.filter;
     assert_eq!(filter("WARN"), "WARN");
     assert_eq!(filter(" info , store::batch=debug,"), "info,store::batch=debug");

@@ -25,14 +25,14 @@ fn all_secrets() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn every_secret_is_covered_here() {
+fn every_secret_variable_has_a_test_value() {
     let covered: Vec<&str> = all_secrets().iter().map(|(name, _)| *name).collect();
     let known: Vec<&str> = variables().iter().filter(|v| v.secret).map(|v| v.name.as_str()).collect();
     assert_eq!(covered, known);
 }
 
 #[test]
-fn good_secrets_are_in_no_text() {
+fn valid_secrets_appear_in_no_text() {
     let secrets = all_secrets();
     let mut pairs: Vec<(&str, &str)> = secrets.iter().map(|(name, value)| (*name, value.as_str())).collect();
     pairs.extend([("SERVICE_OIDC_ISSUER", "https://id.example"), ("SERVICE_OIDC_CLIENT_ID", "callboard")]);
@@ -59,7 +59,7 @@ fn good_secrets_are_in_no_text() {
 }
 
 #[test]
-fn bad_secrets_are_in_no_problem() {
+fn invalid_secrets_appear_in_no_problem() {
     let deep = format!(r#"{{"active":"{CANARY}","keys":{{"{CANARY}longer-than-twenty-letters":"x"}}}}"#);
     let short = format!(r#"{{"active":"a","keys":{{"a":"{CANARY}"}}}}"#);
     let extra = format!(r#"{{"active":"a","keys":{{"a":"{KEY}"}},"{CANARY}":1}}"#);

@@ -5,9 +5,9 @@ use crate::{Config, Look, Origin, render, table, table_of_problems};
 
 #[test]
 fn rows_carry_value_default_and_origin() {
-    let given = source(&[("SERVICE_PORT", "9000"), ("SERVICE_DATABASE_POOL", "40")]);
-    let config = Config::load(&given).unwrap();
-    let rows = table(&given, &config);
+    let input = source(&[("SERVICE_PORT", "9000"), ("SERVICE_DATABASE_POOL", "40")]);
+    let config = Config::load(&input).unwrap();
+    let rows = table(&input, &config);
     let row = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
     assert_eq!(row("SERVICE_PORT").value.as_deref(), Some("9000"));
     assert_eq!(row("SERVICE_PORT").default, Some("8000"));
@@ -24,12 +24,12 @@ fn rows_carry_value_default_and_origin() {
 #[test]
 fn the_text_is_grouped_aligned_and_narrow() {
     let long = format!("[{}]", ["\"https://a-rather-long-name.example.com\""; 9].join(", "));
-    let given = source(&[
+    let input = source(&[
         ("SERVICE_CORS_ALLOW_ORIGINS", &long),
         ("SERVICE_DATA_DIR", &format!("/{}", "§".repeat(200))),
         ("SERVICE_PORT", "9000"),
     ]);
-    let rows = table(&given, &Config::load(&given).unwrap());
+    let rows = table(&input, &Config::load(&input).unwrap());
     let text = render(&rows, Look::Plain);
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     assert!(text.starts_with("Listening and HTTP\n\n  SERVICE_HOST "), "{text}");
@@ -54,10 +54,10 @@ fn the_text_is_grouped_aligned_and_narrow() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_used_is_shown_with_what_is_wrong() {
-    let given =
+fn an_invalid_configuration_is_shown_with_its_problems() {
+    let input =
         source(&[("SERVICE_PORT", "eighty"), ("SERVICE_HOST", "::1"), ("SERVICE_TLS_CERT", "/c.pem")]);
-    let rows = table_of_problems(&given, &Config::load(&given).unwrap_err());
+    let rows = table_of_problems(&input, &Config::load(&input).unwrap_err());
     let row = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
     assert_eq!(row("SERVICE_PORT").value.as_deref(), Some("\"eighty\""));
     assert_eq!(row("SERVICE_HOST").value.as_deref(), Some("::1"));

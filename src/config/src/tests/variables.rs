@@ -7,7 +7,7 @@ use crate::variables::{TEXT, groups};
 use crate::{Config, Source, variables};
 
 #[test]
-fn the_file_parses_and_every_name_is_there_once() {
+fn the_variables_file_parses_and_has_every_name_once() {
     toml::from_str::<toml::Table>(TEXT).unwrap();
     let names: BTreeSet<&str> = variables().iter().map(|variable| variable.name.as_str()).collect();
     assert_eq!(names.len(), variables().len());
@@ -15,7 +15,7 @@ fn the_file_parses_and_every_name_is_there_once() {
 }
 
 #[test]
-fn what_is_read_is_what_is_described() {
+fn described_variables_equal_the_variables_read() {
     let source = Source::default();
     let mut reader = Reader::new(&source);
     let _ = Config::read(&mut reader);
@@ -53,7 +53,7 @@ fn writing_out_every_default_changes_nothing() {
 }
 
 #[test]
-fn what_counts_in_this_stage() {
+fn active_variables_match_the_list() {
     let counts: BTreeSet<&str> = variables()
         .iter()
         .filter(|variable| variable.pending.is_none())

@@ -177,13 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_known() {
+    fn listed_filters_and_tests_are_known() {
         assert!(FILTERS.into_iter().all(|name| filter(name).is_none()));
         assert!(TESTS.into_iter().all(|name| test(name).is_none()));
     }
 
     #[test]
-    fn unknown_calls_are_found_with_what_was_meant() {
+    fn unknown_calls_are_found_with_suggestions() {
         assert_eq!(codes("{{ inputs.a | uper }}"), ["unknown_filter did you mean 'upper'?"]);
         assert_eq!(codes("a {% if x is defnied %}b{% endif %}"), ["unknown_test did you mean 'defined'?"]);
         assert_eq!(codes("{{ x is not nonee }}"), ["unknown_test did you mean 'none'?"]);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_known_calls_are_left_alone() {
+    fn plain_text_and_known_calls_are_accepted() {
         for text in [
             "a | b, x is y, z.foo()",
             "{{ 'a | b is c.foo()' }}",

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_in_plain_text_are_found_and_others_are_not() {
+    fn only_secrets_in_plain_text_are_found() {
         let nodes = json!({"nodes": [
             {"type": "postgres_query", "dsn": "postgres://app:hunter2@db.example/x"},
             {"type": "postgres_query", "dsn": "host=db user=app password=hunter2"},

@@ -56,7 +56,7 @@ mod tests {
     use crate::graph::parse::read_graph;
 
     #[test]
-    fn unknown_providers_are_found_wherever_they_are() {
+    fn unknown_providers_are_found_in_nested_nodes_too() {
         let ask = |model: &str| json!({"type": "llm", "model": model, "user": "x"});
         let mut first = ask("opnai/gpt");
         first["name"] = json!("a");

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_secrets_of_a_graph_are_found_where_they_count() {
+    fn secrets_of_a_graph_are_found_only_in_effective_fields() {
         let graph = json!({"nodes": [
             {"name": "a", "type": "http_request", "url": "https://x.test/[[one]]", "headers": {"A/b": "Bearer [[two]]"},
              "json": {"deep": [{"x": "[[three]]"}]}, "description": "[[none]]", "method": "[[none]]"},

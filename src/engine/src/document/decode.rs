@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_read_as_they_are_meant() {
+    fn bytes_are_decoded_in_their_charset() {
         let text =
             |bytes: &[u8], charset| decode(bytes, Format::Text, charset).map_err(|error| error.message);
         let html = |bytes: &[u8]| decode(bytes, Format::Html, None).map_err(|error| error.message);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_takes_too_long_is_left() {
+    fn parsing_stops_at_the_deadline() {
         let parts = std::cell::Cell::new(0);
         let page = "<a b>".repeat(10_000);
         let late = || parts.replace(parts.get() + 1) == 5;
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_what_somebody_reads() {
+    fn only_the_visible_text_of_a_page_is_read() {
         let page = "<!doctype html><html><head><title>No</title><style>p{}</style><body><h1>A  title</h1>\n<p>One &amp; two<br>\
                     three &eacute;<b>bo</b>ld</p><script>if (a </b) '<p>no'</script><ul><li>x<li>y</ul><!-- no --><pre>a\n  b</pre>\
                     <table><tr><td>1<td>2</table><textarea><p>t</textarea><noscript>no</noscript>end";
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_page_takes_no_stack() {
+    fn deep_nesting_uses_no_stack() {
         let deep = format!("{}x{}", "<div><b>".repeat(30_000), "</div>".repeat(10));
         assert_eq!(text(&deep), "x");
     }

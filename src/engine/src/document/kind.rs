@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_format_is_found_by_its_mark_its_type_and_its_name() {
+    fn a_format_is_detected_by_magic_bytes_media_type_and_name() {
         let docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
         for (bytes, kind, path, format) in [
             (&b"%PDF-1.7"[..], None, "/", Some(Format::Pdf)),

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_idle_while_all_who_are_left_wait() {
+    fn a_run_is_idle_while_all_remaining_tasks_wait() {
         let activity = Activity::default();
         let until = || activity.idle().map(|idle| idle.until);
         assert_eq!(until(), None, "nothing waits");
@@ -198,15 +198,15 @@ mod tests {
         let lent = activity.lent();
         let (one, two) = (activity.busy(), activity.busy());
         let waits = activity.waits(Some(at(9)));
-        assert_eq!(until(), None, "another is at work");
+        assert_eq!(until(), None, "another task is working");
         let asks = activity.waits(None);
         assert_eq!(until(), Some(Some(at(9))));
         let bound = activity.bound(at(5));
         assert_eq!(until(), Some(Some(at(5))), "a limit comes first");
         drop((bound, waits));
-        assert_eq!(until(), None, "it goes on");
+        assert_eq!(until(), None, "it continues");
         drop(one);
-        assert_eq!(until(), Some(None), "only somebody is waited for");
+        assert_eq!(until(), Some(None), "only a question is open");
         drop((asks, two, lent));
         assert_eq!(until(), None, "it is the main path's turn");
         drop(main);

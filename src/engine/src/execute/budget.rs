@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_goes_over_a_limit_ends_the_run_with_the_first_reason() {
+    async fn an_exceeded_limit_ends_the_run_with_the_first_reason() {
         let budget = Budget::new(&[]);
         budget.steps.store(MAX_STEPS - 1, Ordering::Relaxed);
         assert!(budget.step("a").is_ok());
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_node_without_a_permit_does_nothing_once_its_run_has_failed() {
+    async fn a_node_without_a_permit_does_nothing_after_its_run_has_failed() {
         let budget = Budget::new(&[]);
         let halt = CancellationToken::new();
         let all = budget.working.acquire_many(u32::try_from(MAX_WORKING).unwrap()).await.unwrap();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_earlier_lives_have_stored_counts() {
+    fn steps_stored_by_earlier_lives_count() {
         let step = RecordedStep {
             node: "a".to_owned(),
             visit: 1,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_given_back() {
+    fn a_dropped_input_share_is_returned() {
         let budget = Budget::new(&[]);
         let half = usize::try_from(MAX_INPUTS / 2).unwrap();
         let first = budget.input("a", half).ok();
@@ -257,6 +257,6 @@ mod tests {
         drop(first);
         let third = budget.input("c", half).ok();
         assert!(third.is_some());
-        assert!(budget.input("d", half).is_err(), "with the second and the third it is too much");
+        assert!(budget.input("d", half).is_err(), "the second and the third exceed the limit");
     }
 }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_asked_what_follows_its_instructions_and_demos() {
+    fn example_inputs_follow_the_instructions_and_demos() {
         let message = |role: &str, content: &str| json!({"role": role, "content": content});
         let (system, user) = (message("system", "s"), message("user", "u"));
         let of = |messages: &[Value], demos| inputs_of(&json!({"messages": messages}), demos);

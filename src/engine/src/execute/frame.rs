@@ -59,7 +59,7 @@ impl Env<'_> {
             match self.ports.credentials.those_there(&names).await {
                 Ok(secrets) => return secrets.iter().for_each(|secret| self.redactor.learn(secret)),
                 Err(error) => {
-                    tracing::warn!(cause = error.message, "a run does not go on without its secrets")
+                    tracing::warn!(cause = error.message, "run paused: its secrets are unavailable; retrying")
                 }
             }
             self.ports.clock.sleep(AGAIN).await;

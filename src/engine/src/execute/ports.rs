@@ -127,7 +127,7 @@ pub enum StepOutcome {
 
 /// The journal could not store a row; the run cannot continue here.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the journal did not take a row: {0}")]
+#[error("failed to store a journal row: {0}")]
 pub struct JournalError(pub String);
 
 /// The destination of rows.

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_that_reports_nothing_is_estimated() {
+    fn unreported_usage_is_estimated() {
         let expected = Spending { input_tokens: 100, ..Spending::default() };
         let used = Spending::used("openai/other", None, &expected, 40);
         assert_eq!((used.calls, used.tokens()), (1, 110));

@@ -111,26 +111,26 @@ pub(crate) enum OnUnknown {
 /// JSON Schema of these members, without name and type.
 pub(crate) fn schema() -> Value {
     json!({
-        "description": {"type": "string", "description": "For people."},
+        "description": {"type": "string", "description": "Description for people."},
         "timeout_seconds": {"type": "number", "minimum": MIN_TIMEOUT, "maximum": MAX_TIMEOUT,
                             "description": "Time limit of one attempt."},
-        "retry": {"type": "object", "description": "When to retry a transient failure.", "properties": {
+        "retry": {"type": "object", "description": "Retries of a transient failure.", "properties": {
             "max_attempts": {"type": "integer", "minimum": 1, "maximum": MAX_ATTEMPTS, "default": 3},
             "initial_delay_seconds": {"type": "number", "minimum": 0, "maximum": MAX_DELAY, "default": 0.5},
             "backoff": {"type": "number", "minimum": 1, "maximum": 10, "default": 2},
             "max_delay_seconds": {"type": "number", "minimum": 0, "maximum": MAX_DELAY, "default": 30},
             "jitter": {"type": "boolean", "default": true}}, "additionalProperties": false},
-        "on_error": {"description": "What happens to the run after the node's last attempt failed.", "default": "fail",
+        "on_error": {"description": "Effect of a failed last attempt on the run.", "default": "fail",
                      "oneOf": [{"enum": ["fail", "continue"]},
                                {"type": "object", "required": ["to"], "properties": {"to": {"type": "string"}},
                                 "additionalProperties": false}]},
         "on_unknown": {"enum": ["retry", "fail", "ask"],
-                       "description": "How to handle an attempt whose outcome is unknown after a crash."},
+                       "description": "Handling of an attempt with an unknown outcome after a crash."},
         "idempotent": {"type": "boolean", "default": false,
                        "description": "Declares that the node can safely be repeated: `on_unknown` is then `retry`."},
         "cache_seconds": {"type": "number", "minimum": 1, "maximum": MAX_CACHE,
-                          "description": "How long to reuse the result for the same input; pure nodes only."},
-        "state": {"type": "object", "description": "Channels and what to write to them; strings are templates."},
+                          "description": "Seconds to reuse the result for the same input; pure nodes only."},
+        "state": {"type": "object", "description": "Channels and the values to write to them; strings are templates."},
     })
 }
 
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_to_their_limit() {
+    fn retry_delays_grow_to_their_limit() {
         let retry = Retry { max_delay: Duration::from_secs(3), ..Retry::times(9) };
         let waits: Vec<f64> = (1..=5).map(|attempt| retry.pause(attempt).as_secs_f64()).collect();
         assert_eq!(waits, [0.5, 1.0, 2.0, 3.0, 3.0]);

@@ -216,16 +216,19 @@ mod tests {
 
     #[test]
     fn a_graph_that_is_far_too_large_has_one_problem() {
-        let told = |document: Value| -> Vec<String> {
+        let problems_of = |document: Value| -> Vec<String> {
             let problems = parse(&document).unwrap_err().into_iter();
             problems.map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
         };
         let many = |count: usize| vec![json!({}); count];
         assert_eq!(
-            told(json!({"format": FORMAT, "nodes": many(MOST_ENTRIES + 1), "edges": []})),
+            problems_of(json!({"format": FORMAT, "nodes": many(MOST_ENTRIES + 1), "edges": []})),
             ["/nodes too_many"]
         );
-        assert_eq!(told(json!({"nodes": [{"tools": many(MOST_VALUES)}], "edges": []})), [" too_large"]);
+        assert_eq!(
+            problems_of(json!({"nodes": [{"tools": many(MOST_VALUES)}], "edges": []})),
+            [" too_large"]
+        );
         assert!(values(&json!([many(1_000), many(1_000)]), 10) < 1_100, "it stops soon");
     }
 }

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_is_found_or_the_near_one_is_named() {
+    fn an_unknown_type_names_the_nearest_one() {
         assert_eq!(find("reply").map(|kind| kind.name), Ok("reply"));
         for (name, near) in
             [("replay", Some("reply")), ("LLM", Some("llm")), ("subworkflow", Some("sub_workflow"))]
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_is_a_node_of_its_schema_and_checks() {
+    fn every_example_matches_its_schema_and_passes_the_check() {
         for kind in CATALOGUE {
             let record = kind.record();
             let schema = jsonschema::validator_for(&record.schema).unwrap();

@@ -148,7 +148,7 @@ impl Node for Code {
         };
         let outcome = call.sandbox().call(wanted).await.map_err(fault)?;
         if !outcome.logs.is_empty() {
-            tracing::debug!(node = call.path(), printed = outcome.logs, "code has printed");
+            tracing::debug!(node = call.path(), printed = outcome.logs, "code output");
         }
         Ok(outcome.value)
     }

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_told_in_words() {
+    fn fields_are_described_in_words() {
         assert_eq!(
             lines(find("llm").unwrap().fields()),
             [

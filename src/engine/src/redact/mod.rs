@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_masked_and_nothing_else() {
+    fn only_secrets_are_masked_in_every_form() {
         let secret = "s3cr%t/\"key\" +ö?<&>'\\\n=";
         let redactor = redactor(&[secret]);
         let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
@@ -265,17 +265,17 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_found_wherever_it_begins() {
+    fn base64_is_found_at_any_offset() {
         let redactor = redactor(&["the-secret-of-it"]);
         for before in ["", "u", "us", "user:", "user1:", "user12:"] {
-            for behind in ["", "x", "xy", "xyz", ":more of it"] {
+            for after in ["", "x", "xy", "xyz", ":more of it"] {
                 for engine in [&STANDARD, &URL_SAFE, &STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
-                    let encoded = engine.encode(format!("{before}the-secret-of-it{behind}"));
+                    let encoded = engine.encode(format!("{before}the-secret-of-it{after}"));
                     let masked = redactor.text(format!("Basic {encoded}"));
-                    assert!(masked.contains(MASK), "{before} {behind}: {masked}");
+                    assert!(masked.contains(MASK), "{before} {after}: {masked}");
                     // The remaining characters do not reveal the secret.
                     let left = masked.replace("Basic ", "").replace(MASK, "");
-                    assert!(left.len() <= encoded.len() - 20, "{before} {behind}: {left}");
+                    assert!(left.len() <= encoded.len() - 20, "{before} {after}: {left}");
                 }
             }
         }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_takes_too_long_to_look_through_is_masked_as_a_whole() {
+    fn a_text_that_takes_too_long_to_search_is_masked_as_a_whole() {
         let secret = format!("{}b", "a".repeat(5_000));
         let redactor = redactor(&[&secret]);
         assert_eq!(redactor.text("a".repeat(200_000)), MASK);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn many_secrets_are_found_in_one_look() {
+    fn many_secrets_are_found_in_one_pass() {
         let secrets: Vec<String> = (0..50).map(|n| format!("secret-number-{n:03}")).collect();
         let redactor = redactor(&secrets.iter().map(String::as_str).collect::<Vec<_>>());
         let masked = redactor.text(secrets.join(" and "));
@@ -320,7 +320,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn no_secret_gets_through(secret in "\\PC{4,24}", before in "\\PC{0,8}", behind in "\\PC{0,8}") {
+        fn no_secret_gets_through(secret in "\\PC{4,24}", before in "\\PC{0,8}", after in "\\PC{0,8}") {
             let redactor = redactor(&[&secret]);
             let encoded = [
                 secret.clone(),
@@ -330,10 +330,10 @@ mod tests {
                 hex::encode(&secret),
             ];
             for form in encoded {
-                let masked = redactor.text(format!("{before} {form} {behind}"));
+                let masked = redactor.text(format!("{before} {form} {after}"));
                 prop_assert!(masked.contains(MASK), "{masked}");
                 // The mask or the surrounding text may equal a short secret.
-                if !format!("{before} {MASK} {behind}").contains(&form) {
+                if !format!("{before} {MASK} {after}").contains(&form) {
                     prop_assert!(!masked.contains(&form), "{masked}");
                 }
             }

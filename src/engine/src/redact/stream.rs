@@ -107,28 +107,28 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Said(Mutex<Vec<String>>);
+    struct Collected(Mutex<Vec<String>>);
 
     #[async_trait]
-    impl Pieces for Said {
+    impl Pieces for Collected {
         async fn piece(&self, text: &str) {
             self.0.lock().push(text.to_owned());
         }
     }
 
-    async fn said(secrets: &[&str], pieces: &[&str]) -> Vec<String> {
-        let (redactor, said) = (Redactor::default(), Said::default());
+    async fn masked_pieces(secrets: &[&str], pieces: &[&str]) -> Vec<String> {
+        let (redactor, collected) = (Redactor::default(), Collected::default());
         secrets.iter().for_each(|secret| redactor.learn(&Secret::from((*secret).to_owned())));
-        let masked = Masked::new(&said, &redactor);
+        let masked = Masked::new(&collected, &redactor);
         for piece in pieces {
             masked.piece(piece).await;
         }
         masked.finish().await;
-        said.0.into_inner()
+        collected.0.into_inner()
     }
 
     #[tokio::test]
-    async fn a_secret_is_masked_however_it_is_cut() {
+    async fn a_secret_is_masked_across_any_pieces() {
         for secret in ["sk-canary-0123456789", "a secret of words", "ö\"&\u{1F600}x-y"] {
             let forms = [
                 secret.to_owned(),
@@ -143,55 +143,56 @@ mod tests {
                     let pieces: Vec<String> =
                         letters.chunks(size).map(|piece| piece.iter().collect()).collect();
                     let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-                    let said = said(&[secret], &pieces).await.concat();
-                    assert_eq!(said, text.replace(&form, "[redacted]"), "{form} in pieces of {size}");
+                    let masked = masked_pieces(&[secret], &pieces).await.concat();
+                    assert_eq!(masked, text.replace(&form, "[redacted]"), "{form} in pieces of {size}");
                 }
             }
         }
     }
 
     #[tokio::test]
-    async fn words_come_as_soon_as_they_are_whole() {
+    async fn words_are_sent_when_they_are_complete() {
         assert_eq!(
-            said(&["sk-canary-0123456789"], &["One ", "two", " three", "."]).await,
+            masked_pieces(&["sk-canary-0123456789"], &["One ", "two", " three", "."]).await,
             ["One ", "two ", "three."]
         );
-        assert_eq!(said(&[], &["One", " tw", "o"]).await, ["One", " tw", "o"]);
+        assert_eq!(masked_pieces(&[], &["One", " tw", "o"]).await, ["One", " tw", "o"]);
         assert_eq!(
-            said(&["sk-canary-0123456789"], &["早上", "好，sk", "-x"]).await,
+            masked_pieces(&["sk-canary-0123456789"], &["早上", "好，sk", "-x"]).await,
             ["早上", "好，", "sk-x"]
         );
         // Secrets with white space are held back only where they may have begun.
         let spaced = ["sk-canary-0123456789", "two words of one secret"];
         assert_eq!(
-            said(&spaced, &["One ", "tw", "o wo", "nders ", "and two words of", " many"]).await,
+            masked_pieces(&spaced, &["One ", "tw", "o wo", "nders ", "and two words of", " many"]).await,
             ["One ", "two wonders ", "and ", "two words of ", "many"]
         );
         assert_eq!(
-            said(&spaced, &["It is two+words%20o", "f one %7", "3ecret. "]).await,
+            masked_pieces(&spaced, &["It is two+words%20o", "f one %7", "3ecret. "]).await,
             ["It is ", "[redacted]. "]
         );
         // An endless word is not held forever.
         let long = "x".repeat(4_000);
-        let said = said(&["sk-canary-0123456789"], &[&long, "y"]).await;
+        let masked = masked_pieces(&["sk-canary-0123456789"], &[&long, "y"]).await;
         assert!(
-            said.len() >= 2 && said[0].len() > 3_500 && said.concat() == format!("{long}y"),
+            masked.len() >= 2 && masked[0].len() > 3_500 && masked.concat() == format!("{long}y"),
             "{}",
-            said.len()
+            masked.len()
         );
     }
 
     #[tokio::test]
-    async fn secrets_without_an_end_are_no_reason_to_hold_all() {
+    async fn endless_secrets_do_not_hold_back_all_text() {
         let secret = "sk-canary-0123456789";
         let pieces = vec![secret; 2_000];
-        let said_of = said(&[secret], &pieces).await;
-        assert_eq!(said_of, ["[redacted]"]);
+        let masked = masked_pieces(&[secret], &pieces).await;
+        assert_eq!(masked, ["[redacted]"]);
         // A text that takes too long to search is not held forever either.
         let (hard, long) = (format!("{}b", "a".repeat(5_000)), "a".repeat(200_000));
         let pieces: Vec<&str> =
             long.as_bytes().chunks(997).map(|piece| std::str::from_utf8(piece).unwrap()).collect();
-        let told = said(&[&hard], &[&pieces[..], &[hard.as_str()], &pieces[..]].concat()).await.concat();
-        assert!(!told.contains(&hard), "{}", told.len());
+        let masked =
+            masked_pieces(&[&hard], &[&pieces[..], &[hard.as_str()], &pieces[..]].concat()).await.concat();
+        assert!(!masked.contains(&hard), "{}", masked.len());
     }
 }

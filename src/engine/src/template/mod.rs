@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_templates_fail_with_one_line() {
+    fn invalid_templates_have_one_line_errors() {
         for bad in ["{{ missing }}", "{{ inputs.missing }}", "x{{ missing }}", "{{ 1 + }}", "{% for %}"] {
             let error = text(bad).unwrap_err();
             assert!(!error.message.contains('\n'), "{bad}: {error}");
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_defined_is_named() {
+    fn undefined_names_are_named_in_the_error() {
         for (template, named) in [
             ("{{ missing }}", "'missing' is not defined"),
             ("{{ inputs.missing }}", "'inputs.missing' is not defined; 'inputs' has 'list', 'n', 'text'"),
@@ -431,11 +431,11 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_judged_by_truth() {
+    fn conditions_are_evaluated_by_truthiness() {
         assert!(holds("inputs.n == 3", &scope()).unwrap());
         assert!(!holds("inputs.n > 3", &scope()).unwrap());
         assert!(holds("inputs.missing == 1", &scope()).is_err());
-        assert!(holds("inputs.missing", &scope()).is_err(), "a misspelt name is no way to else");
+        assert!(holds("inputs.missing", &scope()).is_err(), "a misspelt name does not select else");
         assert!(!holds("inputs.missing is defined", &scope()).unwrap());
     }
 }

@@ -199,18 +199,18 @@ mod tests {
     use super::*;
     use crate::ToolCall;
 
-    fn asked(messages: Vec<Message>) -> ModelRequest {
+    fn request_with(messages: Vec<Message>) -> ModelRequest {
         ModelRequest { model: "claude-sonnet-4-5".into(), messages, ..ModelRequest::default() }
     }
 
     #[test]
-    fn turns_alternate_and_the_system_prompt_stands_apart() {
+    fn turns_alternate_and_the_system_prompt_is_separate() {
         let call = ToolCall { id: "t1".into(), name: "add".into(), arguments: json!({"a": 1}) };
         let tool = |id: &str, text: &str| Message {
             tool_call_id: Some(id.into()),
             ..Message::text(Role::Tool, text)
         };
-        let (body, _) = write(&asked(vec![
+        let (body, _) = write(&request_with(vec![
             Message::text(Role::System, "Be short."),
             Message::text(Role::User, "hi"),
             Message::text(Role::User, " "),
@@ -235,27 +235,27 @@ mod tests {
             (&body["tools"][0]["name"], &body["tool_choice"]),
             (&json!("add"), &json!({"type": "none"}))
         );
-        let (alone, _) = write(&asked(vec![Message::text(Role::System, "Say hi.")]));
+        let (alone, _) = write(&request_with(vec![Message::text(Role::System, "Say hi.")]));
         assert_eq!((&alone["tools"], &alone["tool_choice"]), (&Value::Null, &Value::Null));
         assert_eq!((&alone["system"], &alone["messages"][0]["role"]), (&Value::Null, &json!("user")));
     }
 
     #[test]
-    fn what_was_carried_goes_back_as_it_came() {
+    fn carried_content_is_returned_unchanged() {
         let carried =
             json!([{"type": "thinking", "thinking": "…", "signature": "s"}, {"type": "text", "text": "hi"}]);
-        let said = Message { carry: Some(carried.clone()), ..Message::text(Role::Assistant, "hi") };
-        let (body, _) = write(&asked(vec![Message::text(Role::User, "hi"), said]));
+        let message = Message { carry: Some(carried.clone()), ..Message::text(Role::Assistant, "hi") };
+        let (body, _) = write(&request_with(vec![Message::text(Role::User, "hi"), message]));
         assert_eq!(body["messages"][1]["content"], carried);
     }
 
     #[test]
-    fn a_schema_is_held_by_the_endpoint_or_by_a_tool() {
+    fn a_schema_is_enforced_by_the_endpoint_or_by_a_tool() {
         let closed =
             json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": false});
         let open = json!({"properties": {"a": {"type": "number", "minimum": 1}}});
         let with = |schema: &Value, model: &str, tools: Vec<Tool>| {
-            let request = asked(vec![Message::text(Role::User, "hi")]);
+            let request = request_with(vec![Message::text(Role::User, "hi")]);
             write(&ModelRequest {
                 model: model.into(),
                 response_schema: Some(schema.clone()),

@@ -150,7 +150,7 @@ mod tests {
     use crate::ToolCall;
 
     #[test]
-    fn everything_has_its_place() {
+    fn every_request_field_is_mapped() {
         let call = |id: &str| ToolCall { id: id.into(), name: "add".into(), arguments: json!({"a": 1}) };
         let answered = |id: &str, text: &str| Message {
             tool_call_id: Some(id.into()),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_alone_are_a_turn() {
+    fn system_instructions_alone_become_a_turn() {
         let messages = vec![Message::text(Role::System, "Say hi.")];
         let body = write(&ModelRequest { messages, ..ModelRequest::default() });
         assert_eq!(body, json!({"contents": [{"role": "user", "parts": [{"text": "Say hi."}]}]}));

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_its_place() {
+    fn every_request_field_is_mapped() {
         let calls = vec![ToolCall { id: "c1".into(), name: "add".into(), arguments: json!({"a": 1}) }];
         let request = ModelRequest {
             model: "o3-mini".into(),
@@ -163,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_a_number_that_everybody_can_read() {
+    fn a_seed_stays_within_the_portable_integer_range() {
         for (seed, sent) in [(0, 0_u64), (MOST_SEED, MOST_SEED), (u64::MAX, MOST_SEED), (MOST_SEED + 3, 2)] {
             assert_eq!(write(&ModelRequest { seed: Some(seed), ..ModelRequest::default() })["seed"], sent);
         }
     }
 
     #[test]
-    fn a_schema_is_held_strictly_where_it_can_be() {
+    fn a_schema_is_strict_if_possible() {
         let closed = json!({"type": "object", "additionalProperties": false, "required": ["a"],
                             "properties": {"a": {"type": "string"}}});
         assert!(is_strict(&closed));

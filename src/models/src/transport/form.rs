@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_stay_as_they_are_between_their_boundaries() {
+    fn contents_are_unchanged_between_boundaries() {
         let file = FormFile {
             field: "file",
             file_name: "audio.webm",
@@ -66,7 +66,7 @@ mod tests {
         };
         let form = Form::new(&[("model", "m\"\r\n")], &file);
         let boundary = form.content_type.strip_prefix("multipart/form-data; boundary=").unwrap().to_owned();
-        assert!(boundary.len() <= 70, "RFC 2046 allows no longer one");
+        assert!(boundary.len() <= 70, "RFC 2046 limits the length");
         let expected = [
             format!("--{boundary}\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\"\r\n\r\n")
                 .as_bytes(),

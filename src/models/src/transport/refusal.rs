@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_is_found_and_made_one_short_line() {
+    fn the_error_message_is_extracted_as_one_short_line() {
         for (body, expected) in [
             (r#"{"error": {"message": "no such model"}}"#, "no such model"),
             (r#"{"error": "gone"}"#, "gone"),

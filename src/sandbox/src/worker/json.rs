@@ -102,13 +102,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn json_values_round_trip() {
         let all = json!({"a": [null, true, -1, 1.5, u64::MAX, i64::MIN, "text"], "b": {"c": {}}});
         assert_eq!(value(object(all.clone())), Ok(all));
     }
 
     #[test]
-    fn what_is_not_json_is_named() {
+    fn non_json_values_are_named() {
         assert!(value(Object::Float(f64::NAN)).is_err_and(|error| error.contains("NaN")));
         assert!(value(Object::Set(vec![])).is_err_and(|error| error.contains("sorted")));
         assert!(value(Object::List(vec![Object::Bytes(vec![])])).is_err());

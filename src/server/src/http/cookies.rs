@@ -40,7 +40,7 @@ mod tests {
 
     use super::*;
 
-    fn with(lines: &[&[u8]]) -> HttpRequest {
+    fn request_with_cookies(lines: &[&[u8]]) -> HttpRequest {
         let mut request = TestRequest::default();
         for line in lines {
             request = request.append_header((COOKIE, HeaderValue::from_bytes(line).unwrap()));
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_cookie_is_found_by_the_exact_bytes_of_its_name() {
-        let found = |line: &[u8]| only(&with(&[line]), "__Host-a").map(str::to_owned);
+        let found = |line: &[u8]| only(&request_with_cookies(&[line]), "__Host-a").map(str::to_owned);
         for line in ["__Host-a=1", "b=2; __Host-a=1", "\t __Host-a=1 ;b", ";;=;__Host-a=1"] {
             assert_eq!(found(line.as_bytes()).as_deref(), Some("1"), "{line}");
         }
@@ -73,8 +73,8 @@ mod tests {
     }
 
     #[test]
-    fn two_of_a_name_are_none_on_whatever_lines() {
-        let twice = with(&[b"a=1; b=2", b"a=3"]);
+    fn duplicate_cookies_are_ignored_across_header_lines() {
+        let twice = request_with_cookies(&[b"a=1; b=2", b"a=3"]);
         assert_eq!((only(&twice, "a"), only(&twice, "b"), first(&twice, "a")), (None, Some("2"), Some("1")));
     }
 }

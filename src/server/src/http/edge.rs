@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_links_secret_is_not_logged() {
+    fn the_secret_of_a_link_is_not_logged() {
         for path in
             ["/api/auth/magic/abc", "/API/Auth/Magic/abc", "//api/auth//magic/abc", "/api/auth/magic/"]
         {

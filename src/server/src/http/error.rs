@@ -162,14 +162,14 @@ impl ApiError {
             // Any visitor of such a workflow can cause these, so they are not the service's own failures.
             match self.code {
                 ErrorCode::WorkspaceFull | ErrorCode::AppStorageFull | ErrorCode::CollectionFull => {
-                    tracing::info!(code, cause, "rejected what would be stored: a storage limit is reached")
+                    tracing::info!(code, cause, "write rejected: storage limit reached")
                 }
                 ErrorCode::ChatActionFailed
                 | ErrorCode::ChatActionTimeout
                 | ErrorCode::ChatTranscriptionFailed => {
-                    tracing::info!(code, cause, "an action or a transcription failed")
+                    tracing::info!(code, cause, "action or transcription failed")
                 }
-                _ => kernel::warn_once_a_minute!(code, cause, "answered with a server error"),
+                _ => kernel::warn_once_a_minute!(code, cause, "request failed with a server error"),
             }
         }
         body

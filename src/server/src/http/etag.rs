@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_read_as_rfc_9110_has_it() {
+    fn an_etag_list_is_parsed_by_rfc_9110() {
         for (list, found) in [
             ("\"a\"", &["\"a\""][..]),
             (" \"a\" , W/\"b\",, \"\"", &["\"a\"", "W/\"b\"", "\"\""]),

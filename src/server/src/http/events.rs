@@ -166,7 +166,7 @@ pub(super) fn body(
                 Some(Ok(Readout::End)) => None,
                 Some(Err(error)) => {
                     // The client resumes after the last event it received.
-                    tracing::warn!(%error, stream = %reader.stream(), "a stream was interrupted");
+                    tracing::warn!(%error, stream = %reader.stream(), "stream interrupted");
                     Some((Err(error), None))
                 }
                 None => Some((Ok(Bytes::from_static(RECONNECT.as_bytes())), None)),

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_noted() {
+    fn every_problem_is_reported() {
         let body = json!({"name": 1, "on": "yes", "more": [], "tags": ["a", 2, null], "nme": 1, "a/b~c": 2});
         let mut fields = Fields::of(body.as_object().unwrap());
         assert_eq!(fields.text("name"), None);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_more_than_enough() {
+    fn the_number_and_length_of_problems_are_limited() {
         let many: Map<String, Value> = (0..1000).map(|n| (format!("k{n}"), json!(1))).collect();
         assert_eq!(Fields::of(&many).finish().len(), MOST_PROBLEMS + 1);
         let body = json!({"tags": vec![1; 1000]});
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_as_good_as_absent() {
+    fn null_equals_absent() {
         let body = json!({"name": null, "tags": null});
         let mut fields = Fields::of(body.as_object().unwrap());
         assert!(fields.text("name").is_none() && fields.texts("tags").is_none());
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_nothing() {
+    fn members_are_rejected_if_none_is_allowed() {
         assert_eq!(nothing(&Map::new()), Ok(()));
         let body = json!({"reason": "x"});
         let problems = nothing(body.as_object().unwrap()).unwrap_err();

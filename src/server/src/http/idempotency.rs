@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_the_previous_version_decides_where_it_means_one_request() {
+    fn the_scope_text_of_the_previous_version_is_used_if_unambiguous() {
         let plain = scopes("/api/workflows", "jwt:auth0|7", Some("team"), Some(&["a", "b"]));
         assert_eq!(plain.first, "POST /api/workflows|jwt:auth0|7|in team|of a b");
         let array = r#"["POST","/api/workflows","jwt:auth0|7","team",["a","b"]]"#;

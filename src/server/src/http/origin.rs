@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_one_readable_host() {
+    fn a_request_has_exactly_one_valid_host() {
         let http = Version::HTTP_11;
         assert!(verdict(http, "/", &["localhost:8000"]));
         assert!(verdict(http, "http://LOCALHOST/", &["localhost"]));
@@ -196,7 +196,7 @@ mod tests {
         for hosts in refused {
             assert!(!verdict(http, "/", hosts), "{hosts:?}");
         }
-        assert!(!verdict(http, "http://evil.test/", &["localhost"]), "the target says otherwise");
+        assert!(!verdict(http, "http://evil.test/", &["localhost"]), "the target differs");
         assert!(!verdict(http, "http://user@localhost/", &["localhost"]));
         assert!(verdict(Version::HTTP_10, "/", &[]));
         assert!(!verdict(Version::HTTP_10, "/", &["a/b"]));

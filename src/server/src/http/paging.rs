@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_part_by_part() {
+    fn a_list_is_read_page_by_page() {
         let all: Vec<i32> = (1..=5).rev().collect();
         let (mut seen, mut query) = (Vec::new(), "limit=2".to_owned());
         loop {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn only_cursors_of_the_same_list_are_taken() {
+    fn only_cursors_of_the_same_list_are_accepted() {
         assert_eq!(part("").0.limit, DEFAULT);
         assert_eq!(part("cursor=").1, [""; 0]);
         let of_another = hex::encode("letters:3");

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_seen() {
+    fn a_misspelled_path_gets_a_suggestion() {
         for (path, meant) in [
             ("/api/workflows/", "/api/workflows"),
             ("//api/chat", "/api/chat"),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_something_else_gets_no_guess() {
+    fn other_paths_get_no_suggestion() {
         let long = format!("/api/workflows/{}/publsh", "x".repeat(300));
         for path in
             ["/", "", "/api", "/favicon.ico", "/api/workflows/x/unpublish", "/api/users", "/chat/x", &long]
@@ -101,7 +101,7 @@ mod tests {
             assert_eq!(near(path), None, "{path}");
         }
         for path in PATHS.iter() {
-            assert_eq!(near(path), None, "{path} is there");
+            assert_eq!(near(path), None, "{path} exists");
         }
     }
 }

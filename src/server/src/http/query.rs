@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_is_read() {
+    fn a_valid_query_is_parsed() {
         let mut params = Params::parse("include_archived=true&limit=007&cursor=a%20b+c");
         assert!(params.flag("include_archived"));
         assert_eq!(params.whole("limit", 1..=200), Some(7));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_noted() {
+    fn every_problem_is_reported() {
         assert_eq!(
             problems("include_archived=maybe&limit=201&include_archive=true&x=1&x=2&a%2Fb"),
             [

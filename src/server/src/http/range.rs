@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_read_as_rfc_9110_has_it() {
+    fn a_range_is_parsed_by_rfc_9110() {
         let huge = format!("bytes=0-{}", "9".repeat(40));
         for (range, part) in [
             ("bytes=0-0", Part::Bytes(0..1)),

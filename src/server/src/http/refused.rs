@@ -75,7 +75,7 @@ impl Refusal {
 /// 400, 408 and 431 `bad_request`: the host is unknown, and app visitors receive no other code.
 pub(super) fn check(request: &ServiceRequest) -> ApiResult<()> {
     let Some(why) = why(request.request()) else { return Ok(()) };
-    tracing::debug!(?why, "a request cannot be read");
+    tracing::debug!(?why, "unreadable request rejected");
     let (status, message) = match why {
         Unreadable::Malformed => (
             StatusCode::BAD_REQUEST,

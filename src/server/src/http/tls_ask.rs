@@ -96,9 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn so_many_answers_are_given_in_a_second() {
-        let (asked, second) = (AnswerRate::default(), Duration::from_secs(9));
-        let admitted = |now| (0..30).filter(|_| asked.admits(now)).count();
+    fn answers_are_limited_per_second() {
+        let (rate, second) = (AnswerRate::default(), Duration::from_secs(9));
+        let admitted = |now| (0..30).filter(|_| rate.admits(now)).count();
         assert_eq!(admitted(second), 20);
         assert_eq!(admitted(second + SECOND / 2), 0);
         assert_eq!(admitted(second + SECOND), 20);

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_reads_nothing_is_disconnected_while_tls_still_has_bytes_for_it() {
+    async fn a_client_that_reads_nothing_is_disconnected_with_pending_tls_bytes() {
         let (mut connection, _client) = tls_pair().await;
         // Until both the socket and the TLS buffer are full.
         let bytes = vec![0; 64 << 20];

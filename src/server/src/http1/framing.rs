@@ -255,7 +255,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_everybody_reads_alike_passes() {
+    fn unambiguous_requests_pass() {
         for bytes in GOOD {
             assert_eq!(refused(bytes), None, "{}", bytes.escape_ascii());
             assert!(!refused_slowly(bytes), "{}", bytes.escape_ascii());
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_lf_is_refused_where_a_line_ends() {
+    fn a_bare_lf_is_rejected_as_a_line_end() {
         let chunked: &[u8] = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
         let bad: [Vec<u8>; 9] = [
             b"GET / HTTP/1.1\nHost: a\r\n\r\n".to_vec(),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_are_not_well_formed_are_refused() {
+    fn malformed_chunks_are_rejected() {
         let chunked: &[u8] = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
         let bad: [&[u8]; 11] = [
             b"\r\n",
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_and_lines_are_whole_parts() {
+    fn heads_and_chunk_lines_are_complete_parts() {
         let mut framing = Framing::default();
         let head: &[u8] = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
         assert_eq!(framing.next(&head[..4]), Ok(Part::Begun(4)));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_chunks_have_limits_each_and_together() {
+    fn chunk_lines_are_limited_each_and_in_total() {
         let body = |lines: &[usize]| {
             let mut bytes = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
             for line in lines {
@@ -346,7 +346,7 @@ mod tests {
         }
         assert_eq!(refused(&body(&[900; 17])), None);
         assert!(refused(&body(&[900; 20])).is_some(), "many of them");
-        assert_eq!(refused(&body(&[0; 100_000])), None, "many small chunks are no attack");
+        assert_eq!(refused(&body(&[0; 100_000])), None, "many small chunks are accepted");
         let trailer = format!(
             "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n{}",
             "X: y\r\n".repeat(10_000)
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_frame_are_read_whole() {
+    fn framing_headers_are_limited_and_validated() {
         let padded = format!("POST / HTTP/1.1\r\nContent-Length:{}4\r\n\r\n", " ".repeat(300));
         assert!(refused(padded.as_bytes()).is_some());
         let long = format!("GET / HTTP/1.1\r\nX-Long: {}\r\n\r\n", "y".repeat(100_000));
@@ -368,7 +368,7 @@ mod tests {
     proptest! {
         /// The result does not depend on how a connection is split into pieces.
         #[test]
-        fn pieces_do_not_matter(
+        fn framing_does_not_depend_on_the_split(
             which in 0..GOOD.len(), cuts in prop::collection::vec(1_usize..40, 0..20), noise in any::<bool>(), at in 0_usize..200
         ) {
             let mut bytes = GOOD[which].to_vec();

@@ -312,7 +312,7 @@ mod tests {
         b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\n{}\r\n0\r\nX: y\r\n\r\n";
 
     #[test]
-    fn a_head_waits_for_the_response_before_it() {
+    fn a_head_waits_for_the_previous_response() {
         let (mut inbound, mut context) =
             (Inbound::new(config()), Context::from_waker(std::task::Waker::noop()));
         let mut stream = Pieces([GET.repeat(5_000)].into());
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deadline_of_a_head_begins_after_the_response_before_it() {
+    fn the_deadline_of_a_head_begins_after_the_previous_response() {
         let mut stream = Pieces([GET.to_vec(), GET[..9].to_vec()].into());
         let (mut inbound, mut context) =
             (Inbound::new(config()), Context::from_waker(std::task::Waker::noop()));
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_ours_takes_the_place_of_one_that_cannot_be_read() {
+    fn an_unreadable_request_is_replaced_by_an_internal_one() {
         let large = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(MAX_HEAD));
         for bad in
             [b"nonsense\r\n\r\n".as_slice(), b"GET / HTTP/1.1\n", b"GET / HTTP/1.1\r\n\r\n", large.as_bytes()]
@@ -394,7 +394,7 @@ mod tests {
     proptest! {
         /// The library accepts everything passed to it, and gets the same bytes however the input is split.
         #[test]
-        fn what_passes_can_be_read(
+        fn passed_bytes_are_readable_by_the_library(
             order in prop::collection::vec(0..3_usize, 1..4),
             noise in prop::collection::vec((0..250_usize, any::<bool>(), prop::sample::select(b"\r\n\0 :;0aZ,\x7f\xff".as_slice())), 0..3),
             cuts in prop::collection::vec(1..60_usize, 0..20),

@@ -90,7 +90,7 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
                 let _ = stream.set_nodelay(true);
                 let peer = stream.peer_addr().ok();
                 let socket = Socket::accept(stream, tls.as_ref()).await;
-                let socket = socket.map_err(|error| tracing::debug!(%error, "refused a connection"))?;
+                let socket = socket.map_err(|error| tracing::debug!(%error, "connection refused"))?;
                 Ok((Connection::new(socket, config, admission), Protocol::Http1, peer))
             }
         })
@@ -104,8 +104,8 @@ pub(crate) fn serve(app: &App, listener: TcpListener, options: &Options) -> io::
 fn note(error: &DispatchError, unparsable: &AtomicU64) {
     if let DispatchError::Parse(error) = error {
         let total = unparsable.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        tracing::debug!(%error, total, "rejected a malformed request");
+        tracing::debug!(%error, total, "malformed request rejected");
     } else {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "connection broke");
     }
 }

@@ -131,12 +131,12 @@ mod tests {
         sent.more(second(0));
         let silent = Acknowledgements { pending: true, last: second(0) - Duration::from_secs(60) };
         assert!(sent.is_due(second(5)) && !sent.is_lost(second(5), silent));
-        assert!(!sent.is_due(second(5)), "not so often");
+        assert!(!sent.is_due(second(5)), "not before the interval");
         assert!(sent.is_due(second(10)) && sent.is_lost(second(10), silent));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_acknowledgement_begins_a_new_wait() {
+    async fn an_acknowledgement_restarts_the_wait() {
         let mut sent = Sent::default();
         sent.more(second(0));
         let known = Acknowledgements { pending: true, last: second(8) };
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_closed_window_and_a_long_silence_lose_nothing() {
+    async fn a_closed_window_or_a_long_silence_keeps_the_client() {
         let mut sent = Sent::default();
         sent.more(second(0));
         // All sent bytes are acknowledged; the rest waits for the window.

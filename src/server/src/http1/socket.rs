@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_request_without_tls_is_answered_with_the_headers_of_every_host() {
+    async fn a_request_without_tls_gets_the_common_headers() {
         let key = rcgen::KeyPair::generate().unwrap();
         let certificate = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let folder = tempfile::TempDir::new().unwrap();

@@ -110,7 +110,7 @@ impl Current {
             Err(error) => {
                 let problem = Some(error.to_string());
                 if state.problem != problem {
-                    tracing::error!(%error, "the changed TLS certificate cannot be used; the earlier one stays");
+                    tracing::error!(%error, "failed to load the changed TLS certificate; keeping the previous one");
                     state.problem = problem;
                 }
             }

@@ -31,7 +31,7 @@ fn in_use(tls: &Tls) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn changed_files_are_loaded_within_a_minute_and_those_that_cannot_be_used_change_nothing() {
+async fn changed_files_are_loaded_within_a_minute_if_usable() {
     let folder = TempDir::new().unwrap();
     let path = folder.path();
     let first = write(path, 0);
@@ -72,7 +72,7 @@ async fn changed_files_are_loaded_within_a_minute_and_those_that_cannot_be_used_
 }
 
 #[test]
-fn an_error_never_has_a_line_of_the_file() {
+fn errors_contain_no_line_of_the_file() {
     let folder = TempDir::new().unwrap();
     let path = folder.path();
     write(path, 0);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_says_which_keys_there_are() {
+    fn the_configuration_selects_the_key_source() {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let client = Client::operator(Arc::clone(&clock)).unwrap();
         let count = |url: Option<&str>, set: Option<serde_json::Value>| {
@@ -133,13 +133,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_body_of_a_good_answer_is_handed_over() {
+    async fn the_body_of_a_good_response_is_returned() {
         assert_eq!(fetched(ok(r#"{"keys":[]}"#)).await.unwrap(), br#"{"keys":[]}"#);
         assert!(fetched(ok(&" ".repeat(MOST_BYTES))).await.is_ok());
     }
 
     #[tokio::test]
-    async fn other_answers_are_failures() {
+    async fn other_responses_are_failures() {
         let elsewhere = provider(ok("{}").into(), false).await;
         let redirect = format!("HTTP/1.1 302 Found\r\nlocation: {elsewhere}\r\ncontent-length: 0\r\n\r\n");
         let endless = format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{}", " ".repeat(MOST_BYTES + 1));
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_drips_is_given_up() {
+    async fn a_slow_body_times_out() {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n".to_vec();
         let failed = fetch(provider(head, true).await, Duration::from_millis(200)).await;
         assert!(failed.is_err());
     }
 
     #[tokio::test]
-    async fn nobody_there_is_a_failure_that_names_no_path() {
+    async fn a_refused_connection_is_a_failure_without_the_path() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/secret-path", listener.local_addr().unwrap());
         drop(listener);

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_the_rules_goes_on_as_it_is_however_it_comes() {
+    fn valid_frames_pass_unchanged_however_they_are_split() {
         let mut bytes = Vec::new();
         for (first, length) in
             [(0x81, 5), (0x89, 0), (0x01, 70_000), (0x8a, 125), (0x00, 0), (0x80, 300), (0x88, 2)]
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_waits_for_its_place_and_pings_do_not() {
+    fn messages_wait_for_a_permit_and_pings_do_not() {
         let two = [frame(0x89, 1), frame(0x81, 5), frame(0x89, 1), frame(0x81, 5)].concat();
         let run = run(&two, 4, 1, 100);
         let expected = [frame(0x89, 1), frame(0x81, 5), frame(0x89, 1)].concat();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_refused_by_its_header_and_the_rest_is_not_kept() {
+    fn an_oversized_frame_is_rejected_by_its_header_and_not_buffered() {
         let mut huge = vec![0x82, 0xff];
         huge.extend(u64::MAX.to_be_bytes());
         huge.extend([0; 64]);
@@ -338,18 +338,18 @@ mod tests {
         for _ in 0..6 {
             many.extend(frame(0x00, 10));
         }
-        let kept = many[..56 + 5 * 16].to_vec();
+        let buffered = many[..56 + 5 * 16].to_vec();
         many.extend(frame(0x80, 1));
         many.extend(frame(0x88, 0));
         many.extend(frame(0x81, 1));
         let run = run(&many, 11, 1, 100);
-        assert!(run.passed == kept, "five of the six were within the limit");
-        assert_eq!(run.faults, [Heard::Fault(Fault::TooLarge)], "told once");
+        assert!(run.passed == buffered, "five of the six were within the limit");
+        assert_eq!(run.faults, [Heard::Fault(Fault::TooLarge)], "reported once");
         assert!(run.ended, "with the client's closing frame");
     }
 
     #[test]
-    fn frames_in_a_wrong_order_are_refused() {
+    fn frames_in_a_wrong_order_are_rejected() {
         for wrong in [
             frame(0x80, 1),
             [frame(0x01, 1), frame(0x81, 1)].concat(),

@@ -146,7 +146,7 @@ mod tests {
     use crate::testing::TestDatabase;
 
     /// The error from a commit with this setting while another session holds the lease's row.
-    async fn told(setting: &str) -> LaneError {
+    async fn commit_error(setting: &str) -> LaneError {
         let database = TestDatabase::create().await;
         let store = database.store().await;
         let lease = store.take_lease(Uuid::from_u128(1), Uuid::nil()).await.unwrap().0;
@@ -167,13 +167,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_commit_that_the_server_gave_up_may_be_sent_again() {
+    async fn a_commit_cancelled_by_the_server_may_be_repeated() {
         for setting in [
             "SET statement_timeout = '50ms'",
             "SET lock_timeout = '50ms'",
             "SET default_transaction_read_only = on",
         ] {
-            let error = told(setting).await;
+            let error = commit_error(setting).await;
             assert!(matches!(error, LaneError::Unavailable(_)), "{setting}: {error:?}");
         }
     }

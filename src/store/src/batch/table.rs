@@ -59,7 +59,7 @@ macro_rules! lane_table {
             rows: std::marker::PhantomData<&'a ()>,
         }
 
-        #[allow(dead_code, reason = "some tables have a statement of their own")]
+        #[allow(dead_code, reason = "some tables have a separate statement")]
         impl<'a> $name<'a> {
             /// The columns, in the order of [`Self::values`].
             pub(in crate::batch) const NAMES: &'static str =

@@ -191,7 +191,7 @@ impl WrittenBlob {
         if i32::try_from(moved) == Ok(self.number) {
             Ok(())
         } else {
-            Err(StoreError::Corrupt("chunks of an upload are gone".to_owned()))
+            Err(StoreError::Corrupt("chunks of an upload are missing".to_owned()))
         }
     }
 }

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_not_there_is_not_made() {
+    fn a_missing_folder_is_not_created() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("deep/data");
         let looked = look(&path).unwrap();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_start_would_refuse_is_refused_in_the_same_words() {
+    fn an_inspection_reports_the_same_errors_as_a_start() {
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().canonicalize().unwrap().join("file");
         std::fs::write(&file, "").unwrap();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_others_may_read_are_seen_and_broken_ones_refused() {
+    fn readable_key_files_are_reported_and_malformed_ones_rejected() {
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().join(VAULT_FILE);
         std::fs::write(&file, r#"{"active": "a", "keys": {"a": "x"}}"#).unwrap();

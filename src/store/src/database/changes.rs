@@ -201,7 +201,7 @@ impl Changes {
     /// Rolls back. If the rollback fails, the connection is closed, which has the same effect.
     pub async fn roll_back(mut self) {
         if let Err(error) = AnsiTransactionManager::rollback_transaction(&mut *self.connection).await {
-            tracing::debug!(%error, "a connection is closed with its transaction");
+            tracing::debug!(%error, "connection closed with its transaction");
         }
     }
 }

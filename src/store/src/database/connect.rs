@@ -303,7 +303,7 @@ mod tests {
     use tokio_postgres::config::SslMode;
 
     #[test]
-    fn a_lost_server_is_noticed_within_a_minute_unless_the_dsn_says_otherwise() {
+    fn a_lost_server_is_detected_within_a_minute_by_default() {
         let read = |dsn: &str| {
             let mut config = tokio_postgres::Config::from_str(dsn).unwrap();
             notice_a_lost_server(&mut config);

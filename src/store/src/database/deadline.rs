@@ -84,11 +84,11 @@ impl Deadline {
             tokio::select! {
                 ended = connection => {
                     if let Err(error) = ended {
-                        tracing::debug!(%error, "a database connection broke");
+                        tracing::debug!(%error, "database connection broke");
                     }
                 }
                 () = driven.passed() => {
-                    tracing::warn!("closed a database connection: no answer before the statement's deadline");
+                    tracing::warn!("database connection closed: statement deadline exceeded");
                 }
                 () = driven.inner.dropped.cancelled() => {}
             }

@@ -101,7 +101,7 @@ pub enum ForeignError {
     #[error("{0}")]
     TooLarge(String),
     /// Unknown whether the change is committed: the connection ended during the commit.
-    #[error("the connection ended while the change was to be made to stay: {0}")]
+    #[error("the connection ended during the commit: {0}")]
     Unknown(String),
 }
 
@@ -125,13 +125,15 @@ impl Foreign {
             Verify::Full
         };
         let host = match config.get_hosts() {
-            _ if !config.get_hostaddrs().is_empty() => return Err(refused("the dsn may not say hostaddr")),
+            _ if !config.get_hostaddrs().is_empty() => {
+                return Err(refused("the dsn must not contain hostaddr"));
+            }
             [Host::Tcp(host)] if !host.is_empty() => host.clone(),
             [Host::Unix(_)] => {
                 return Err(refused("the dsn names a Unix socket; only hosts of the network may be called"));
             }
             [] => return Err(refused("the dsn names no host")),
-            _ => return Err(refused("the dsn names several hosts; it has to be one")),
+            _ => return Err(refused("the dsn names several hosts; only one is allowed")),
         };
         let port = config.get_ports().first().copied().unwrap_or(5432);
         if config.get_application_name().is_none() {
@@ -171,8 +173,12 @@ impl Foreign {
     ) -> Result<ForeignRows, ForeignError> {
         let clock = kernel::SystemClock::new();
         let place = format!("{}:{}", self.host, self.port);
-        let slow =
-            || ForeignError::Unreachable(format!("{place} did not let us in within {} s", CONNECT.as_secs()));
+        let slow = || {
+            ForeignError::Unreachable(format!(
+                "{place} did not accept the login within {} s",
+                CONNECT.as_secs()
+            ))
+        };
         let allowance = Arc::new(AtomicUsize::new(TALK));
         let opening = self.open(addresses, &place, Arc::clone(&allowance));
         let (client, connection) =
@@ -225,7 +231,8 @@ impl Foreign {
         let tls = <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<Metered>>::make_tls_connect(
             &mut tls, &self.host,
         );
-        let tls = tls.map_err(|_| ForeignError::Address("the dsn's host is no name for TLS".to_owned()))?;
+        let tls =
+            tls.map_err(|_| ForeignError::Address("the dsn's host is not a valid name for TLS".to_owned()))?;
         let connected = self.config.connect_raw(Metered { stream, allowance }, tls).await;
         connected.map_err(|error| explain(&error, CONNECT, place))
     }
@@ -263,7 +270,7 @@ impl AsyncRead for Metered {
         let spend = |left: usize| left.checked_sub(read);
         match self.allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend) {
             Ok(_) => Poll::Ready(Ok(())),
-            Err(_) => Poll::Ready(Err(io::Error::other("the database says more than is read"))),
+            Err(_) => Poll::Ready(Err(io::Error::other("the database sent more than the limit"))),
         }
     }
 }
@@ -419,14 +426,14 @@ fn explain(error: &Error, time: Duration, place: &str) -> ForeignError {
             last = inner.to_string();
             cause = inner.source();
         }
-        if last.contains("says more than is read") {
+        if last.contains("sent more than the limit") {
             return ForeignError::TooLarge(last);
         }
         return ForeignError::Unreachable(format!("{place}: {last}"));
     };
     let (state, class) = (said.code(), said.code().code().get(..2).unwrap_or_default());
     let hint =
-        if *state == SqlState::READ_ONLY_SQL_TRANSACTION { "; \"mode\": \"write\" lets it" } else { "" };
+        if *state == SqlState::READ_ONLY_SQL_TRANSACTION { "; \"mode\": \"write\" allows it" } else { "" };
     let message: String =
         said.message().chars().filter(|letter| !letter.is_control()).take(MOST_SAID).collect();
     let message = format!("{message} ({}){hint}", state.code());

@@ -232,8 +232,8 @@ mod tests {
     }
 
     async fn backend(store: &Store) -> i32 {
-        let asked = diesel::sql_query("SELECT pg_backend_pid() AS pid");
-        asked.get_result::<Backend>(&mut *store.connection().await.unwrap()).await.unwrap().pid
+        let query = diesel::sql_query("SELECT pg_backend_pid() AS pid");
+        query.get_result::<Backend>(&mut *store.connection().await.unwrap()).await.unwrap().pid
     }
 
     async fn sleep(store: &Store) -> Result<usize, StoreError> {

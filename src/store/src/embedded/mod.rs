@@ -112,7 +112,7 @@ impl Embedded {
             // Succeeds only if the folder is empty.
             let _ = std::fs::remove_dir(&socket_dir);
         })?;
-        tracing::info!(pid = child.id(), binaries = %binaries.folder.display(), "PostgreSQL {} runs", binaries.major);
+        tracing::info!(pid = child.id(), binaries = %binaries.folder.display(), "PostgreSQL {} started", binaries.major);
         Ok(Self {
             dsn: dsn(&socket_dir, socket::PORT),
             cluster,
@@ -148,7 +148,7 @@ impl Embedded {
                 return Ok(true);
             }
             tracing::warn!(
-                "PostgreSQL did not stop in time, stopping it at once: it will recover at the next start"
+                "PostgreSQL did not stop in time; forcing an immediate stop, and it recovers at the next start"
             );
             self.send_and_wait(Signal::QUIT, IMMEDIATE)
         });

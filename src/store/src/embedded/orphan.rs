@@ -39,7 +39,7 @@ pub(super) fn settle(cluster: &Path) -> Result<Option<Orphan>, EmbeddedError> {
             Step::SendAway => {
                 tracing::warn!(
                     pid = file.pid.as_raw_pid(),
-                    "an earlier PostgreSQL has lost its socket, stopping it"
+                    "an earlier PostgreSQL has lost its socket; stopping it"
                 );
                 signal(file.pid, Signal::INT)?;
                 sent_away = true;

@@ -133,7 +133,7 @@ mod tests {
         "4227\n/data/postgres\n1795219200\n5432\n/tmp/callboard-101-abcdef01\n\n  5632  98304\nready   \n";
 
     #[test]
-    fn a_pid_file_is_read() {
+    fn a_pid_file_is_parsed() {
         let file = PidFile::parse(TEXT.to_owned()).unwrap();
         assert_eq!((file.pid.as_raw_pid(), file.port, file.is_ready()), (4227, 5432, true));
         assert_eq!(file.data_dir, Path::new("/data/postgres"));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_tells_whose_process_it_is() {
+    fn the_owner_of_a_process_is_read_from_its_command_line() {
         let cluster = Path::new("/data/postgres");
         let ours = b"/usr/lib/postgresql/15/bin/postgres\0-D\0/data/postgres\0-c\0port=5432\0";
         assert_eq!(by_command_line(ours, cluster), Holder::Ours);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unrelated_process_is_taken_out_of_the_file() {
+    fn an_unrelated_process_is_removed_from_the_pid_file() {
         let temp = tempfile::tempdir().unwrap();
         let ours = TEXT.replace("4227", &std::process::id().to_string());
         std::fs::write(path(temp.path()), &ours).unwrap();

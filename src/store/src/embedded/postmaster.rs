@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_log_is_begun_anew() {
+    fn a_large_log_is_truncated() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("postgres.log");
         std::fs::write(&path, "short").unwrap();

@@ -59,7 +59,7 @@ pub(super) fn exists(pid: Pid) -> bool {
 
 /// The first line of a program's output.
 pub(super) fn first_line(output: &[u8]) -> String {
-    String::from_utf8_lossy(output).trim().lines().next().unwrap_or("it said nothing").to_owned()
+    String::from_utf8_lossy(output).trim().lines().next().unwrap_or("no output").to_owned()
 }
 
 /// The last `lines` of a log.
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tail_of_a_log_begins_where_it_is_told() {
+    fn the_tail_of_a_log_starts_at_the_given_offset() {
         let temp = tempfile::tempdir().unwrap();
         let log = temp.path().join("log");
         std::fs::write(&log, "old\none\ntwo\nthree\n").unwrap();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_of_ours_reaches_a_program() {
+    fn child_processes_inherit_no_secrets() {
         let output = command(Path::new("/usr/bin/env"), &RunAs::Ourselves).output().unwrap();
         let names: Vec<String> = String::from_utf8(output.stdout)
             .unwrap()

@@ -57,7 +57,7 @@ fn make_private(folder: &Path, run_as: &RunAs) -> Result<(), EmbeddedError> {
     // folder.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::open(folder, flags, Mode::empty())
-        .map_err(|error| refuse(format!("it is no folder that we may open ({error})")))?;
+        .map_err(|error| refuse(format!("it is not a folder that this user may open ({error})")))?;
     let opened = File::from(opened);
     let metadata = opened.metadata().map_err(|error| refuse(error.to_string()))?;
     let ourselves = rustix::process::geteuid().as_raw();
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_runtime_folder_is_taken_when_it_is_ours_and_short_enough() {
+    fn the_runtime_folder_is_used_if_it_is_owned_and_short_enough() {
         let data = Path::new("/some/data");
         let temp = tempfile::tempdir().unwrap();
         let ours = choose(data, &RunAs::Ourselves, Some(temp.path().into()));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_made_private_and_a_foreign_one_refused() {
+    fn the_folder_is_created_private_and_a_foreign_one_is_rejected() {
         let temp = tempfile::tempdir().unwrap();
         let folder = temp.path().join("callboard-1");
         std::fs::create_dir(&folder).unwrap();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_answers_a_knock_where_nothing_is() {
+    fn a_knock_without_a_server_has_no_answer() {
         let temp = tempfile::tempdir().unwrap();
         assert_eq!(knock(temp.path(), PORT), Answer::Nobody);
     }

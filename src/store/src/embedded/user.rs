@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn postgres_comes_before_nobody() {
+    fn user_postgres_is_preferred_to_user_nobody() {
         let both =
             format!("{PASSWD}postgres:x:101:104:PostgreSQL administrator,,,:/var/lib/postgresql:/bin/bash");
         let expected = Account { name: "postgres".into(), uid: 101, gid: 104 };
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_of_a_cluster_goes_on_with_it_unless_unknown_or_root() {
+    fn the_owner_of_a_cluster_is_kept_unless_unknown_or_root() {
         assert_eq!(chosen(PASSWD, Some(1000)).as_deref(), Some("alice"));
         assert_eq!(chosen(PASSWD, Some(999)).as_deref(), Some("nobody"));
         assert_eq!(chosen(PASSWD, Some(0)).as_deref(), Some("nobody"));

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_row_stands_and_falls_with_its_change_and_never_changes() {
+    async fn an_audit_row_is_committed_with_its_change_and_is_immutable() {
         let database = TestDatabase::create().await;
         let store = database.store().await;
         let mut changes = store.begin().await.unwrap();

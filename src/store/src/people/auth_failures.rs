@@ -159,14 +159,14 @@ mod tests {
     use crate::testing::TestDatabase;
 
     #[tokio::test]
-    async fn exactly_as_many_are_borne_as_the_limit_says_and_the_window_slides() {
+    async fn failures_are_allowed_up_to_the_limit_in_a_sliding_window() {
         let database = TestDatabase::create().await;
         // PostgreSQL stores times in microseconds.
         let clock = ManualClock::new(SystemClock::new().now().trunc_subsecs(6));
         let store = database.store_with(Arc::new(clock.clone())).await;
         let window = TimeDelta::seconds(60);
         let keys = [("address:192.0.2.1".to_owned(), 3), ("token:x".to_owned(), 100)];
-        let begun = store.now();
+        let start = store.now();
         let mut counted = 0;
         let fails = |_| {
             let (store, keys) = (store.clone(), keys.clone());
@@ -176,19 +176,19 @@ mod tests {
             match verdict {
                 FailureVerdict::Counted => counted += 1,
                 FailureVerdict::Limited { key, free_at } => {
-                    assert_eq!((key.as_str(), free_at), ("address:192.0.2.1", begun + window));
+                    assert_eq!((key.as_str(), free_at), ("address:192.0.2.1", start + window));
                 }
             }
         }
         assert_eq!(counted, 3);
         let blocked = store.blocked_keys(Some(3), Some(100), window).await.unwrap();
-        assert_eq!(blocked, [("address:192.0.2.1".to_owned(), begun + window)]);
+        assert_eq!(blocked, [("address:192.0.2.1".to_owned(), start + window)]);
         assert_eq!(store.blocked_keys(None, None, window).await.unwrap(), []);
         clock.advance(Duration::from_secs(59));
         let limited = store.record_failure(&keys, window, None).await.unwrap();
         assert!(
             matches!(limited, FailureVerdict::Limited { .. }),
-            "what was refused does not extend the window"
+            "rejected requests do not extend the window"
         );
         clock.advance(Duration::from_secs(1));
         assert_eq!(store.record_failure(&keys, window, None).await.unwrap(), FailureVerdict::Counted);

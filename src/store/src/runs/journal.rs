@@ -109,7 +109,8 @@ impl Store {
         let read = |row: Row| {
             let result = match row.result_blob {
                 Some(digest) => {
-                    let bytes = large.get(&digest).ok_or_else(|| corrupt(&row.node, "its result is gone"))?;
+                    let bytes =
+                        large.get(&digest).ok_or_else(|| corrupt(&row.node, "its result is missing"))?;
                     Some(String::from_utf8(bytes.clone()).map_err(|error| corrupt(&row.node, error))?)
                 }
                 None => row.result,

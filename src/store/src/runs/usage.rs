@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_counted_once() {
+    fn nested_usage_is_counted_once() {
         let nothing =
             RunUsage { calls: 0, input_tokens: Some(0), output_tokens: Some(0), cost_usd: Some(0.0) };
         assert_eq!(of(&[]), nothing);

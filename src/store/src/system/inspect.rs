@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_good_database_is_fit_and_its_clock_is_ours() {
+    async fn a_good_database_is_fit_and_has_the_same_clock() {
         let database = TestDatabase::create().await;
         let seen = look(database.dsn()).await;
         assert_eq!(
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_clock_that_is_off_and_migrations_of_another_version_are_seen() {
+    async fn a_wrong_clock_and_unknown_migrations_are_detected() {
         let database = TestDatabase::create().await;
         database
             .execute(
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_user_without_the_right_to_make_roles_is_seen_and_nothing_is_made() {
+    async fn a_user_without_create_role_is_detected_and_nothing_is_created() {
         let database = TestDatabase::create().await;
         let name = format!("plain_{}", database.dsn().rsplit('_').next().unwrap());
         let owned = format!(
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_start_refuses_is_refused_in_the_same_words() {
+    async fn an_inspection_reports_the_same_errors_as_a_start() {
         let closed = "host=127.0.0.1 port=1 user=u dbname=d".to_owned();
         let error = inspect(&closed.into(), &SystemClock::new()).await.unwrap_err().to_string();
         assert!(error.contains("nothing listens at 127.0.0.1:1; start PostgreSQL there"), "{error}");

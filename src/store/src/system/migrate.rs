@@ -109,7 +109,7 @@ mod tests {
     }
 
     /// Everything that migrations can leave, except diesel's own table.
-    async fn left(connection: &mut AsyncPgConnection) -> BTreeSet<String> {
+    async fn objects(connection: &mut AsyncPgConnection) -> BTreeSet<String> {
         use diesel_async::RunQueryDsl;
         let sql = "SELECT relkind::text || ' ' || relname AS name FROM pg_class
                    WHERE relnamespace = 'public'::regnamespace AND relname !~ '^__diesel'
@@ -127,21 +127,24 @@ mod tests {
         let connector = Connector::new(database.dsn(), Handle::current()).unwrap();
         let mut connection = connector.open(Session::Owner).await.unwrap();
         let before = compare(&mut connection).await.unwrap();
-        assert_eq!(left(&mut connection).await, BTreeSet::new(), "looking changes nothing");
+        assert_eq!(objects(&mut connection).await, BTreeSet::new(), "an inspection changes nothing");
         let (connection, applied) = up(connection).await.unwrap();
         assert!(applied > 0);
         assert_eq!(before, Compared { pending: applied, unknown: 0 });
         let (mut connection, none) = up(connection).await.unwrap();
         assert_eq!(none, 0);
         assert_eq!(compare(&mut connection).await.unwrap(), Compared { pending: 0, unknown: 0 });
-        let made = left(&mut connection).await;
-        assert!(made.contains("p stream_events") && made.contains("function refuse_change"), "{made:?}");
+        let created = objects(&mut connection).await;
+        assert!(
+            created.contains("p stream_events") && created.contains("function refuse_change"),
+            "{created:?}"
+        );
         // As in service: with partitions and rows.
         let today = chrono::NaiveDate::from_ymd_opt(2026, 1, 1).unwrap();
         crate::system::partitions::ensure(&mut connection, today).await.unwrap();
         let (mut connection, undone) = down(connection).await.unwrap();
-        assert_eq!((undone, left(&mut connection).await), (applied, BTreeSet::new()));
+        assert_eq!((undone, objects(&mut connection).await), (applied, BTreeSet::new()));
         let (mut connection, again) = up(connection).await.unwrap();
-        assert_eq!((again, left(&mut connection).await), (applied, made));
+        assert_eq!((again, objects(&mut connection).await), (applied, created));
     }
 }

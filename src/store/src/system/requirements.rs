@@ -41,7 +41,7 @@ pub(crate) async fn check(connection: &mut AsyncPgConnection) -> Result<(), Stor
     }
     if facts.read_only {
         return Err(StoreError::Unfit(format!(
-            "the database \"{database}\" is read-only, as that of a standby is; name the primary in SERVICE_POSTGRES_DSN"
+            "the database \"{database}\" is read-only, as on a standby; name the primary in SERVICE_POSTGRES_DSN"
         )));
     }
     // SQL_ASCII stores bytes unchanged; any other encoding would reject characters outside its set.
@@ -55,7 +55,7 @@ pub(crate) async fn check(connection: &mut AsyncPgConnection) -> Result<(), Stor
     if let Some(owner) = &facts.other_owner {
         return Err(StoreError::Unfit(format!(
             "the tables in the database \"{database}\" belong to the user \"{owner}\"; name that user in \
-             SERVICE_POSTGRES_DSN, or let \"{user_name}\" work as it (GRANT \"{owner}\" TO \"{user_name}\")"
+             SERVICE_POSTGRES_DSN, or let \"{user_name}\" use its role (GRANT \"{owner}\" TO \"{user_name}\")"
         )));
     }
     match facts.may_create {

@@ -20,8 +20,8 @@ pub(crate) async fn ensure(connection: &mut AsyncPgConnection) -> Result<Option<
     if let Err(error) = connection.batch_execute(&create()).await {
         tracing::warn!(
             %error,
-            "the database's user may not create roles, so the service works as that user; \
-             grant it CREATEROLE to have the narrower role {ROLE}"
+            "the database's user may not create roles, so the service uses that user; \
+             grant it CREATEROLE to use the restricted role {ROLE}"
         );
         return Ok(None);
     }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_works_as_a_role_that_cannot_change_what_is_append_only() {
+    async fn connections_use_a_role_that_cannot_change_append_only_tables() {
         let database = TestDatabase::create().await;
         let store = database.store().await;
         let mut pooled = store.connection().await.unwrap();

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_counts_what_is_reserved() {
+    fn each_limit_counts_reserved_amounts() {
         let limits = BudgetLimits { max_llm_calls: Some(3), max_tokens: Some(100), max_cost: Some(50) };
         let mut budget = Budget::new(limits, call(10, 5));
         assert_eq!(budget.reserve(&call(91, 0)), Err(Exhausted { limit: "max_tokens" }));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_kept_until_it_is_given_free() {
+    fn a_reserved_share_is_kept_until_it_is_released() {
         let limits = BudgetLimits { max_llm_calls: Some(20), ..BudgetLimits::default() };
         let mut budget = Budget::new(limits, Amount { calls: 17, ..Amount::default() });
         budget.keep(100);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_is_returned() {
+    fn unused_amounts_are_returned() {
         let mut budget =
             Budget::new(BudgetLimits { max_tokens: Some(100), ..BudgetLimits::default() }, Amount::default());
         assert!(!budget.covers(2, &call(51, 0)) && budget.covers(2, &call(50, 0)));

@@ -219,7 +219,7 @@ impl CallScope<'_> {
         }
         if self.calls.is_closed.load(Ordering::Relaxed) {
             self.exhausted.cancel();
-            return Err(NodeError::new(ErrorCode::NodeFailed, "the run sends nothing more"));
+            return Err(NodeError::new(ErrorCode::NodeFailed, "the run makes no further calls"));
         }
         let waits = self.waiting.begin(&*self.calls.clock);
         let earlier = self.calls.journal.take_earlier(&request.key).await;

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_halve_the_places_and_answers_add_to_them() {
+    fn rate_limits_halve_the_slots_and_answers_add_slots() {
         let mut pace = Pace::default();
         for _ in 0..FIRST {
             assert_eq!(pace.begin(second(1)), Admission::Now);
@@ -121,7 +121,7 @@ mod tests {
             let until = pace.paused_until;
             pace.refused(until, None, |pause| pause);
         }
-        assert_eq!(pace.limit, 1, "never none");
+        assert_eq!(pace.limit, 1, "never zero");
         for _ in 0..SUCCESSES * 100 {
             pace.answered();
         }
@@ -129,21 +129,21 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_that_refuses_after_the_time_it_names_is_asked_less_and_less() {
-        let (mut pace, mut now, mut asked) = (Pace::default(), Duration::ZERO, 0);
+    fn repeated_rate_limits_lengthen_the_pauses() {
+        let (mut pace, mut now, mut requests) = (Pace::default(), Duration::ZERO, 0);
         while now < second(600) {
-            asked += 1;
+            requests += 1;
             pace.refused(now, Some(second(1)), |pause| pause);
             now = pace.paused_until;
         }
-        assert_eq!(asked, 10, "not 600");
+        assert_eq!(requests, 10, "not 600");
         pace.answered();
         pace.refused(now, Some(second(1)), |pause| pause);
         assert_eq!(pace.paused_until, now + second(1), "after an answer its word counts again");
     }
 
     #[test]
-    fn a_pause_is_as_long_as_the_endpoint_says_or_doubles() {
+    fn a_pause_has_the_length_from_the_endpoint_or_doubles() {
         let mut pace = Pace::default();
         pace.refused(second(10), Some(second(7)), |pause| pause);
         assert_eq!(pace.begin(second(16)), Admission::At(second(17)));

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_price_of_the_request_is_that_of_a_model_at_an_endpoint() {
+    fn a_request_price_applies_to_a_model_at_an_endpoint() {
         let own = Price { input: 2.0, cached: None, output: 3.0, text_only: false };
         let mut prices = RunPrices::default();
         prices.add("openai/gpt-4.1-mini", Some("https://models.example/v1/"), own);

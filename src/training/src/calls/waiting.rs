@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_in_which_several_calls_wait_counts_once() {
+    fn overlapping_waits_count_once() {
         let (clock, waiting) = (ManualClock::new(DateTime::UNIX_EPOCH), Waiting::default());
         let second = || clock.advance(Duration::from_secs(1));
         second();

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cases_have_their_places_in_the_whole_list() {
+    fn cases_have_their_index_in_the_whole_list() {
         let mut problems = Vec::new();
         let list = json!([{"inputs": {"n": 1}}, {"id": "b", "inputs": {}}, {"inputs": {}}]);
         let cases = read_cases(&list, "/cases", None, &mut problems);

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use crate::dataset::{read_cases, read_csv};
 
-    fn found(cases: &[Case]) -> Vec<String> {
+    fn warning_lines(cases: &[Case]) -> Vec<String> {
         weaknesses(cases)
             .into_iter()
             .map(|warning| format!("{}: {}", warning.code, warning.message))
@@ -162,19 +162,19 @@ mod tests {
 
     #[test]
     fn a_good_dataset_has_no_weakness() {
-        assert_eq!(found(&read(good())), [""; 0]);
+        assert_eq!(warning_lines(&read(good())), [""; 0]);
         let mut same_inputs = good();
         same_inputs
             .push(json!({"inputs": {"n": 1}, "metadata": {"messages": [{"role": "user", "content": "x"}]}}));
-        assert_eq!(found(&read(same_inputs)), [""; 0], "other messages make another case");
+        assert_eq!(warning_lines(&read(same_inputs)), [""; 0], "other messages make another case");
     }
 
     #[test]
     fn few_cases_are_a_weakness() {
-        let told = found(&read(good().split_off(17)));
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].starts_with("few_cases: the dataset has 3 cases"), "{told:?}");
-        assert!(found(&read(good().split_off(12))).is_empty());
+        let warnings = warning_lines(&read(good().split_off(17)));
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].starts_with("few_cases: the dataset has 3 cases"), "{warnings:?}");
+        assert!(warning_lines(&read(good().split_off(12))).is_empty());
     }
 
     #[test]
@@ -182,12 +182,12 @@ mod tests {
         let mut cases = good();
         cases.push(json!({"id": "x", "inputs": {"n": 1}, "expected_output": 1}));
         assert_eq!(
-            found(&read(cases.clone())),
+            warning_lines(&read(cases.clone())),
             ["duplicate_cases: 1 case repeats the inputs of an earlier one: x"]
         );
         cases.push(json!({"id": "y", "inputs": {"n": 2}, "expected_output": "other"}));
         assert_eq!(
-            found(&read(cases)),
+            warning_lines(&read(cases)),
             [
                 "duplicate_cases: 2 cases repeat the inputs of an earlier one: x, y; 1 of these with another expected output"
             ]
@@ -199,7 +199,7 @@ mod tests {
         let mut cases = good();
         cases.extend([json!({"id": "a", "inputs": {}}), json!({"id": "b", "inputs": {"n": " ", "m": null}})]);
         cases.push(json!({"inputs": {"n": false}}));
-        assert_eq!(found(&read(cases)), ["empty_cases: 2 cases are without any input: a, b"]);
+        assert_eq!(warning_lines(&read(cases)), ["empty_cases: 2 cases are without any input: a, b"]);
     }
 
     #[test]
@@ -213,17 +213,18 @@ mod tests {
         ] {
             let rows: String = (0..9).map(|n| format!("m{n},train\n")).collect();
             let cases = read_csv(&format!("message,{column}\n{rows}"), &mut Vec::new());
-            let told = found(&cases);
-            assert_eq!(told.len(), 1, "{column}: {told:?}");
+            let warnings = warning_lines(&cases);
+            assert_eq!(warnings.len(), 1, "{column}: {warnings:?}");
             assert!(
-                told[0].starts_with(&format!("input_looks_like_column: '{column}' is an input of 9 cases")),
-                "{told:?}"
+                warnings[0]
+                    .starts_with(&format!("input_looks_like_column: '{column}' is an input of 9 cases")),
+                "{warnings:?}"
             );
-            assert!(told[0].ends_with(&format!("did you mean {meaning}?")), "{told:?}");
+            assert!(warnings[0].ends_with(&format!("did you mean {meaning}?")), "{warnings:?}");
         }
         // If the column also exists, the input is intended.
         let rows: String = (0..9).map(|n| format!("m{n},a,b\n")).collect();
         let cases = read_csv(&format!("message,expected,expected_output\n{rows}"), &mut Vec::new());
-        assert_eq!(found(&cases), [""; 0]);
+        assert_eq!(warning_lines(&cases), [""; 0]);
     }
 }

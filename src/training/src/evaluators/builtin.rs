@@ -135,7 +135,7 @@ pub const BUILTINS: &[BuiltinType] = &[
     },
     BuiltinType {
         name: "levenshtein",
-        summary: "One less the edit distance, in parts of the longer text; of the first 4,000 characters.",
+        summary: "One minus the edit distance relative to the longer text; of the first 4,000 characters.",
         config: MEASURE,
         read: Read::Pure(|config| Overlap::read(config, overlap::levenshtein)),
     },
@@ -183,7 +183,7 @@ pub const BUILTINS: &[BuiltinType] = &[
     },
     BuiltinType {
         name: "embedding_cosine",
-        summary: "Cosine of the vectors of the text and of the expected text.",
+        summary: "Cosine similarity of the text and the expected text, by their vectors.",
         config: "`model` (required, one that computes embeddings), `base_url`, `credential`, `expected` (the case's)",
         read: Read::Asking(Cosine::read),
     },

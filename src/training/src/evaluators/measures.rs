@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_count_once_whatever_returns_them() {
+    fn calls_reported_several_times_count_once() {
         let trace = [
             asks("outer/help[0]", &["find", "pay"]),
             done("outer/help[0].pay[1]"),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_inside_a_tool_are_not_calls_of_it() {
+    fn nodes_inside_a_tool_are_not_tool_calls() {
         let trace = [
             asks("help[0]", &["refund"]),
             done("help[0].refund[0]/check"),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_of_a_loop_and_agents_as_tools_have_calls_of_their_own() {
+    fn agents_in_loops_and_agents_as_tools_have_separate_calls() {
         let trace = [
             asks("each[0][0]", &["find"]),
             done("each[0][0].find[0]"),

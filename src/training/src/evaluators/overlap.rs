@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn measures_are_those_of_their_sources() {
+    fn measures_equal_their_published_definitions() {
         let (expected, got) = ("the cat sat on the mat", "the cat is on the mat");
         near(token_f1(expected, got), 10.0 / 12.0);
         near(rouge_l(expected, got), 10.0 / 12.0);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_texts_have_all_and_others_nothing() {
+    fn equal_texts_score_one_and_disjoint_texts_zero() {
         for measure in [token_f1, rouge_l, bleu, levenshtein, chrf] {
             near(measure("one two three four five", "one two three four five"), 1.0);
             near(measure("", ""), 1.0);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_end_in_time() {
+    fn long_texts_are_measured_in_time() {
         let long = "word ".repeat(200_000);
         for measure in [token_f1, rouge_l, bleu, levenshtein, chrf] {
             near(measure(&long, &long), 1.0);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_those_of_lists_and_of_lines() {
+    fn entries_are_list_members_or_lines() {
         let expected: BTreeSet<String> = ["red", "dark green"].map(str::to_owned).into();
         for value in [
             serde_json::json!(["Red", " dark green"]),

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_verdict_is_an_error() {
+    fn an_invalid_verdict_is_an_error() {
         for (returned, error) in [
             (json!("good"), "not a text"),
             (json!(null), "not null"),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_feedback_and_feedback_a_reason() {
+    fn reason_and_feedback_replace_each_other() {
         let of = |returned| normalized(&returned, 0.5).unwrap();
         let one = of(json!({"score": 1, "reason": "a"}));
         assert_eq!((one.reason.as_deref(), one.feedback.as_deref()), (Some("a"), Some("a")));

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_fixed_wherever_workflows_judge() {
+    fn versions_of_evaluator_workflows_are_pinned_at_any_depth() {
         let judge = |name: &str| json!({"id": "a", "entrypoint": name});
         let evaluators = [
             judge("workflow:strict"),

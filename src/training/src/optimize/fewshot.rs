@@ -64,7 +64,7 @@ pub(super) async fn step(search: &mut Search<'_>, base: &Candidate, minibatch: &
     let Some(demos) = drawn(search, base, None) else {
         let is_exhausted = search.board.has_all(base.number, &search.problem.splits.train);
         if is_exhausted && search.examples.of_cases.is_empty() {
-            let message = "no case for training passes with a node that a demo could be made of";
+            let message = "no training case passes with a node that could become a demo";
             search.publish(SearchEvent::Warning(Warning::new("no_demos", message))).await?;
         }
         search.examples.is_exhausted |= is_exhausted;

@@ -114,7 +114,8 @@ impl<'a> Search<'a> {
         let problem = self.problem;
         let val = &problem.splits.val;
         if problem.splits.overfit_risk && problem.optimizer.name != OptimizerName::None {
-            let message = "the same cases are for training and decide, so the scores may be too good";
+            let message =
+                "the same cases are used for training and for scoring, so the scores may be too high";
             self.publish(SearchEvent::Warning(Warning::new("overfit_risk", message))).await?;
         }
         calibrate(problem.cases, problem.evaluators, self.lab).await?;

@@ -99,33 +99,36 @@ fn normal(counter: &Counter, iteration: u64, index: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn seen(combination: &[usize], cases: usize, gain: f64) -> Observation {
+    fn observation(combination: &[usize], cases: usize, gain: f64) -> Observation {
         Observation { combination: combination.to_vec(), cases, gain }
     }
 
     #[test]
     fn gains_of_options_add_up() {
-        let observations =
-            [seen(&[1, 0], 4_000, 0.1), seen(&[0, 2], 4_000, -0.2), seen(&[1, 2], 4_000, -0.1)];
+        let observations = [
+            observation(&[1, 0], 4_000, 0.1),
+            observation(&[0, 2], 4_000, -0.2),
+            observation(&[1, 2], 4_000, -0.1),
+        ];
         let belief = Belief::after(&[2, 3], &observations);
         let near =
             |(mean, _): (f64, f64), expected: f64| assert!((mean - expected).abs() < 0.01, "{belief:?}");
         near(belief.options[0][1], 0.1);
         near(belief.options[1][2], -0.2);
-        assert_eq!(belief.options[1][1], (0.0, PRIOR), "nothing is known of it");
+        assert_eq!(belief.options[1][1], (0.0, PRIOR), "nothing is known about it");
         assert_eq!((belief.options[0][0], belief.options[1][0]), ((0.0, 0.0), (0.0, 0.0)));
         assert!(belief.options[0][1].1 < 0.01);
     }
 
     #[test]
-    fn few_cases_say_little() {
-        let gain = |cases| Belief::after(&[2], &[seen(&[1], cases, 0.4)]).options[0][1].0;
+    fn few_cases_change_the_belief_little() {
+        let gain = |cases| Belief::after(&[2], &[observation(&[1], cases, 0.4)]).options[0][1].0;
         assert!(gain(1) < 0.1 && gain(8) > gain(1) && gain(1_000) > 0.39);
     }
 
     #[test]
-    fn what_was_good_is_drawn_often_and_the_rest_sometimes() {
-        let observations = [seen(&[1], 8, 0.1), seen(&[2], 8, -0.3)];
+    fn good_options_are_drawn_often_and_others_sometimes() {
+        let observations = [observation(&[1], 8, 0.1), observation(&[2], 8, -0.3)];
         let belief = Belief::after(&[4], &observations);
         let mut drawn = [0; 4];
         for iteration in 0..1_000 {
@@ -134,7 +137,7 @@ mod tests {
             drawn[combination[0]] += 1;
         }
         assert!(drawn[1] > drawn[0] && drawn[1] > drawn[2], "{drawn:?}");
-        assert!(drawn[3] > 200, "what is not known may be the best: {drawn:?}");
+        assert!(drawn[3] > 200, "unknown options may be the best: {drawn:?}");
         assert!(drawn[2] > 0 && drawn[2] < 100, "{drawn:?}");
     }
 

@@ -173,8 +173,8 @@ mod tests {
             data.candidates[place].rationale = Some(format!("because of {place}"));
         }
         let report = Report::from(data);
-        let said: Vec<Option<&str>> = report.prompts.iter().map(|it| it.rationale.as_deref()).collect();
-        assert_eq!(said, [None, Some("because of 1")]);
+        let rationales: Vec<Option<&str>> = report.prompts.iter().map(|it| it.rationale.as_deref()).collect();
+        assert_eq!(rationales, [None, Some("because of 1")]);
         let text = super::super::text::text(&report);
         assert!(text.contains("Rationale: because of 1"), "{text}");
     }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_a_result_is_reported_with_what_its_record_has() {
+    fn a_run_without_a_result_is_reported_from_its_record() {
         let report = Report::from(samples::running());
         assert_eq!((report.outcome, report.stop_reason, report.seed_vs_best), (None, None, None));
         assert_eq!(report.usage.llm_calls, 100, "the record's usage");

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_names_what_was_used() {
+    fn usage_facts_list_cost_requests_and_tokens() {
         let mut report = Report::from(samples::improved());
         let facts = usage(&report);
         assert_eq!(value(&facts, "Cost"), "1.23 USD");

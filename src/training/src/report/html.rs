@@ -30,7 +30,7 @@ pub fn html(report: &Report) -> String {
         page_style(),
         escaped(&visible(&report.verdict))
     );
-    section(&mut page, "run", "Run", &list("What was trained, and how it ended", &facts::run(report)));
+    section(&mut page, "run", "Run", &list("Training and outcome", &facts::run(report)));
     if report.kind == TrainingKind::Training {
         section(&mut page, "scores", "Seed against best", &scores(report));
         section(&mut page, "curve", "Curve", &curve(report));
@@ -41,7 +41,7 @@ pub fn html(report: &Report) -> String {
         let svg = svg::inline_scores(&report.distribution, report.score, &curve_title(report));
         section(&mut page, "scores", "Scores", &format!("<figure>\n{svg}</figure>\n"));
     }
-    section(&mut page, "usage", "Usage", &list("What models have used", &facts::usage(report)));
+    section(&mut page, "usage", "Usage", &list("Model usage", &facts::usage(report)));
     section(&mut page, "warnings", "Warnings", &warnings(report));
     section(&mut page, "judges", "Judges", &judges(report));
     page.push_str("</main>\n</body>\n</html>\n");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_complete_in_itself() {
+    fn a_page_is_self_contained() {
         let page = html(&Report::from(samples::improved()));
         assert_sound(&page);
         assert_eq!(page.matches("<h1>").count(), 1);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_feed_stays_and_another_control_character_is_seen() {
+    fn a_line_feed_is_kept_and_other_control_characters_are_shown() {
         assert_eq!(visible_lines("a\n\n\tb\r\n"), "a\n\n␉b␍\n");
     }
 }

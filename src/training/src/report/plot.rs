@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn no_epoch_one_and_many_fit() {
+    fn any_number_of_epochs_fits() {
         assert_eq!(plot(&[], Some(0.5)), ["No epoch has ended."]);
         assert_eq!(plot(&points(1), None).iter().filter(|line| line.contains("epoch 1")).count(), 1);
         for count in [1, 2, 17, 50, 64, 65, 1_000] {

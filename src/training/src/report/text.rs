@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_of_a_gain_reads_well() {
+    fn a_report_of_a_gain_is_complete() {
         let report = text(&Report::from(samples::improved()));
         let expected = "\
 Training report
@@ -254,7 +254,7 @@ No judge was compared with verdicts of people.
     }
 
     #[test]
-    fn a_continued_line_is_not_taken_for_another() {
+    fn a_wrapped_line_is_marked_as_a_continuation() {
         let long = format!("{} end", "word ".repeat(20));
         let shown = diff_row(Row::Added(&long));
         let lines: Vec<&str> = shown.lines().collect();

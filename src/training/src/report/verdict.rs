@@ -157,7 +157,7 @@ fn unfinished(report: &Report) -> String {
     let state = match report.status {
         TrainingState::Queued => "The run is queued and has not started.",
         TrainingState::Paused => "The run is paused.",
-        TrainingState::Waiting => "The run is waiting and resumes by itself.",
+        TrainingState::Waiting => "The run is waiting and resumes automatically.",
         _ => "The run is in progress.",
     };
     let best = report.curve.last().map(|point| {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_is_told_with_its_interval_and_its_cases() {
+    fn a_gain_is_reported_with_its_interval_and_cases() {
         assert_eq!(
             verdict_of(improved()),
             "The returned prompts are better than the seed by .12 (95 % interval .04 to .20) on 24 cases."
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_that_is_less_certain_than_it_sounds_is_told_so() {
+    fn a_less_certain_gain_has_a_caveat() {
         let gain = |ci95, test, splits: Option<SplitRecord>, estimate: &str| {
             let mut seed_vs_best = compared(0.5, 0.1, ci95);
             seed_vs_best.test = test;
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn no_gain_is_no_success() {
+    fn a_result_without_a_gain_is_not_a_success() {
         let of = |seed_vs_best| verdict_of(ended("no_significant_gain", "epochs", seed_vs_best));
         let start = "No significant gain: the seed prompts are returned.";
         assert_eq!(of(None), start);
@@ -294,7 +294,9 @@ mod tests {
              decided at the end."
         );
         assert!(of(TrainingState::Paused).starts_with("The run is paused. The best"));
-        assert!(of(TrainingState::Waiting).starts_with("The run is waiting and resumes by itself. The best"));
+        assert!(
+            of(TrainingState::Waiting).starts_with("The run is waiting and resumes automatically. The best")
+        );
         let mut queued = running();
         queued.record.status = TrainingState::Queued;
         queued.epochs.clear();
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_tells_why() {
+    fn a_failed_run_has_its_reason() {
         let mut data = running();
         data.record.status = TrainingState::Failed;
         assert_eq!(verdict_of(data.clone()), "The run failed and returned no prompts.");
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_and_kinds_are_told_as_they_are() {
+    fn unknown_outcomes_and_kinds_are_shown_unchanged() {
         let odd = verdict_of(ended("a\u{1b}b", "epochs", None));
         assert_eq!(odd, "The run has ended with the outcome \"a␛b\".");
         let mut data = running();

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_character_can_be_seen() {
+    fn every_character_is_visible() {
         assert_eq!(visible("a\u{0}\u{1b}[31m\r\tb\u{7f}"), "a␀␛[31m␍␉b␡");
         assert_eq!(
             visible("\u{202e}\u{200b}\u{85}\u{2028}é日本👍"),
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(
             line(&format!("a{}b", " ".repeat(1_000)), 10),
             "a…",
-            "what was not read is not dropped silently"
+            "unread text is not dropped silently"
         );
         assert_eq!(line("", 10), "");
     }

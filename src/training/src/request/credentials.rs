@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_of_models_and_evaluators_are_found_wherever_they_are() {
+    fn credentials_of_models_and_evaluators_are_found_at_any_depth() {
         let judge = json!({"entrypoint": "builtin:llm_judge", "config": {"rubric": "x", "credential": "a"}});
         let service = json!({"entrypoint": "http:a", "config": {"url": "https://judge.example"}});
         let inside = |one: &Value| json!({"entrypoint": "builtin:all", "config": {"evaluators": [one]}});

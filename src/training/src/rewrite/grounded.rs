@@ -74,7 +74,7 @@ mod tests {
             tip: "Be exact.",
             examples: &examples,
         };
-        let asked = grounded(PROMPT, grounds, None).remove(1).content;
+        let request = grounded(PROMPT, grounds, None).remove(1).content;
         for part in [
             "<prompt name=\"tone\">\nAnswer.\n</prompt>",
             "What the prompt is for: sorts",
@@ -82,18 +82,18 @@ mod tests {
             "Tip: Be exact.",
             "<new_prompt>",
         ] {
-            assert!(asked.contains(part), "{part}: {asked}");
+            assert!(request.contains(part), "{part}: {request}");
         }
         let without = Grounds { summary: "", workflow: "", ..grounds };
-        let asked = grounded(PROMPT, without, None).remove(1).content;
-        assert!(!asked.contains("The cases") && !asked.contains("The workflow: "), "{asked}");
+        let request = grounded(PROMPT, without, None).remove(1).content;
+        assert!(!request.contains("The cases") && !request.contains("The workflow: "), "{request}");
     }
 
     #[test]
-    fn a_summary_is_asked_for_without_a_prompt() {
-        let asked =
+    fn a_summary_is_requested_without_a_prompt() {
+        let request =
             summarize(&[Example { input: "where?".into(), output: "shipping".into() }]).remove(1).content;
-        assert!(asked.starts_with("Example input: where?\nExample output: shipping\n\n"), "{asked}");
-        assert!(!asked.contains("<prompt") && !asked.contains("<new_prompt>"), "{asked}");
+        assert!(request.starts_with("Example input: where?\nExample output: shipping\n\n"), "{request}");
+        assert!(!request.contains("<prompt") && !request.contains("<new_prompt>"), "{request}");
     }
 }

@@ -155,7 +155,7 @@ mod tests {
     const NINE: &str = "The order number seven was sent on Monday morning.";
 
     #[test]
-    fn eight_words_in_a_row_are_a_leak_and_seven_are_none() {
+    fn eight_consecutive_words_are_a_leak_and_seven_are_not() {
         let guard = guard(&[case(&json!({"deep": {"list": [NINE]}}), "")], &[], "");
         let leak = guard.leak("Note: “the ORDER number seven, was sent on Monday” is an example.");
         assert_eq!(leak.as_deref(), Some("“the ORDER number seven, was sent on Monday”"));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_expected_output_says_is_a_leak_too() {
+    fn words_of_an_expected_output_are_a_leak_too() {
         let guard = guard(&[case(&json!({}), NINE)], &[], "");
         assert!(guard.leak(NINE).is_some());
     }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_inputs_for_training_say_is_memorised_unless_the_seed_says_it() {
+    fn training_inputs_are_memorised_unless_the_seed_contains_them() {
         let open = [case(&json!({"text": NINE}), "an expected output of more than eight words is no input")];
         let of = |seed: &str, text: &str| guard(&[], &open, seed).memorised(text);
         assert!(of("", &format!("For example: {NINE}")).is_some());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_training_or_the_seed_says_is_none() {
+    fn words_of_training_cases_or_the_seed_are_not_a_leak() {
         let held_out = [case(&json!({"text": NINE}), "")];
         assert_eq!(guard(&held_out, &[case(&json!({"other": NINE}), "")], "").leak(NINE), None);
         assert_eq!(guard(&held_out, &[], NINE).leak(NINE), None);

@@ -145,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn a_rationale_is_what_a_reply_says_beside_the_prompt() {
-        for (reply, said) in [
+    fn the_rationale_is_the_text_outside_the_prompt() {
+        for (reply, expected) in [
             (
                 "It lacks the price.\n<new_prompt>Be kind.</new_prompt>\nDone.",
                 Some("It lacks the price.\nDone."),
@@ -160,10 +160,10 @@ mod tests {
             ("Be kind.", None),
             ("I cannot do that.", None),
         ] {
-            assert_eq!(rationale(reply).as_deref(), said, "{reply:?}");
+            assert_eq!(rationale(reply).as_deref(), expected, "{reply:?}");
         }
         let long = format!("{}<new_prompt>x</new_prompt>", "é".repeat(5_000));
-        assert_eq!(rationale(&long).map(|said| said.chars().count()), Some(LONGEST_RATIONALE + 2));
+        assert_eq!(rationale(&long).map(|text| text.chars().count()), Some(LONGEST_RATIONALE + 2));
     }
 
     #[test]

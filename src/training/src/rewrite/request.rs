@@ -190,13 +190,13 @@ mod tests {
         Record { input: text("in"), expected: text("want"), got: text("got"), feedback, passed }
     }
 
-    fn asked(records: &[Record], rejected: &[RejectedEdit]) -> String {
+    fn request_text(records: &[Record], rejected: &[RejectedEdit]) -> String {
         request(PROMPT, records, rejected, Some("be brief")).remove(1).content
     }
 
     #[test]
     fn a_request_has_the_prompt_records_and_limits() {
-        let text = asked(&[record(1, false)], &[]);
+        let text = request_text(&[record(1, false)], &[]);
         for part in [
             "<prompt name=\"tone\">\nAnswer {{ inputs.name }}.\n</prompt>",
             "Input: in 1\nExpected: want 1\nGot: got 1\nFeedback: feedback 1",
@@ -216,13 +216,13 @@ mod tests {
         for span in &frozen {
             assert!(text.contains(&format!("exactly as it is:\n<keep>\n{span}\n</keep>")), "{text}");
         }
-        assert!(!asked(&[], &[]).contains("<keep>"));
+        assert!(!request_text(&[], &[]).contains("<keep>"));
     }
 
     #[test]
     fn failing_records_come_first_and_are_limited() {
         let records: Vec<Record> = (0..20).map(|number| record(number, number % 2 == 0)).collect();
-        let text = asked(&records, &[]);
+        let text = request_text(&records, &[]);
         let inputs: Vec<&str> = text.lines().filter(|line| line.starts_with("Input: ")).collect();
         assert_eq!(
             inputs,
@@ -245,18 +245,18 @@ mod tests {
             feedback: large("f"),
             passed: false,
         };
-        let text = asked(&vec![large; 6], &[]);
+        let text = request_text(&vec![large; 6], &[]);
         assert!(text.len() < RECORDS + 2_000, "{}", text.len());
         assert!(text.contains("Got: \"x\\ny\"") && text.contains(" …"));
     }
 
     #[test]
-    fn the_last_rejected_edits_are_told() {
+    fn a_request_contains_the_last_rejected_edits() {
         let edit = |number: usize| RejectedEdit {
             text: format!("edit {number}"),
             reason: "worse on 4 cases".into(),
         };
-        let text = asked(&[], &(0..5).map(edit).collect::<Vec<_>>());
+        let text = request_text(&[], &(0..5).map(edit).collect::<Vec<_>>());
         assert!(
             !text.contains("edit 1")
                 && text.contains("rejected (worse on 4 cases):\nedit 2")
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_cannot_be_used_is_shown_with_its_fault() {
+    fn an_unusable_answer_is_shown_with_its_fault() {
         let messages = request(PROMPT, &[], &[], None);
         let again = request_again(messages, "Sure!", Some(&RewriteFault::Unchanged));
         assert_eq!((again.len(), again[2].content.as_str()), (4, "Sure!"));

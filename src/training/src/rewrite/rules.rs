@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rewrite_keeps_what_it_must() {
+    fn a_rewrite_keeps_the_required_parts() {
         assert_eq!(fault("Greet {{inputs.name}} of [[ shop ]]. <rules>Never lie.</rules>"), None);
         assert_eq!(fault(&format!(" {SEED}\n")), Some(RewriteFault::Unchanged));
         let lost = |names: &[&str]| {
@@ -219,15 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_says_what_to_do() {
-        for (fault, told) in [
+    fn each_fault_has_advice() {
+        for (fault, advice) in [
             (RewriteFault::TagsLost(vec!["{{a}}".into()]), "{{a}}"),
             (RewriteFault::TagsAdded(vec!["{{b}}".into()]), "{{b}}"),
             (RewriteFault::TooLong { length: 9, max: 5 }, "5"),
             (RewriteFault::SpanChanged("x y".into()), "x y"),
             (RewriteFault::Leak("seven words".into()), "seven words"),
         ] {
-            assert!(fault.message().contains(told), "{fault:?}");
+            assert!(fault.message().contains(advice), "{fault:?}");
         }
     }
 }

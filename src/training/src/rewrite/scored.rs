@@ -73,16 +73,16 @@ mod tests {
     use super::super::request::PROMPT;
     use super::*;
 
-    fn asked(tried: &[ScoredText]) -> String {
+    fn request_text(tried: &[ScoredText]) -> String {
         let example = |input: &str, output: &str| Example { input: input.into(), output: output.into() };
         let examples = [example("where?", "shipping"), example("a\nb", "")];
         scored(PROMPT, tried, &examples, Some("be brief")).remove(1).content
     }
 
     #[test]
-    fn texts_are_told_with_their_scores_the_best_last() {
+    fn texts_are_listed_by_score_with_the_best_last() {
         let text = |text: &str, score| ScoredText { text: text.into(), score };
-        let asked = asked(&[text("Be kind.", 0.256), text("Be brief.", 0.5)]);
+        let request = request_text(&[text("Be kind.", 0.256), text("Be brief.", 0.5)]);
         for part in [
             "<prompt name=\"tone\">\nAnswer {{ inputs.name }}.\n</prompt>",
             "Guidance: be brief",
@@ -91,9 +91,9 @@ mod tests {
             "Example input: \"a\\nb\"\n\n",
             "<new_prompt>",
         ] {
-            assert!(asked.contains(part), "{part}: {asked}");
+            assert!(request.contains(part), "{part}: {request}");
         }
-        assert!(!asked.contains("\nInput:") && !asked.contains("Feedback:"), "there are no records: {asked}");
+        assert!(!request.contains("\nInput:") && !request.contains("Feedback:"), "no records: {request}");
     }
 
     #[test]
@@ -102,9 +102,9 @@ mod tests {
             text: format!("text {number} {}", "é".repeat(2_000)),
             score: f64::from(number) / 100.0,
         };
-        let asked = asked(&(0..20).map(text).collect::<Vec<_>>());
-        assert!(asked.len() < TEXTS + 2_000, "{}", asked.len());
-        assert!(asked.contains("text 19 ") && !asked.contains("text 0 "));
+        let request = request_text(&(0..20).map(text).collect::<Vec<_>>());
+        assert!(request.len() < TEXTS + 2_000, "{}", request.len());
+        assert!(request.contains("text 19 ") && !request.contains("text 0 "));
         assert!(!scored(PROMPT, &[], &[], None)[1].content.contains("tried"));
     }
 }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_inside_tags_are_kept_as_they_are() {
+    fn strings_inside_tags_are_kept_unchanged() {
         assert_eq!(found(r#"{{ "a }} \" b"  ~ x }} c }}"#), [r#"{{"a }} \" b"~x}}"#]);
         assert_ne!(tags("{{ 'a b' }}"), tags("{{ 'ab' }}"));
         assert_ne!(tags("{{ a or b }}"), tags("{{ aorb }}"));

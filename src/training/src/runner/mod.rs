@@ -104,7 +104,7 @@ impl CaseError {
     pub fn message(&self) -> String {
         match self {
             Self::Timeout => "the case took longer than case_timeout_seconds".to_owned(),
-            Self::AnswerMissing { key } => format!("metadata.answers has no '{key}', for which a node asks"),
+            Self::AnswerMissing { key } => format!("metadata.answers has no '{key}', which a node requests"),
             Self::Inputs { message } => message.clone(),
             Self::Exhausted => "the budget of the run is spent".to_owned(),
             Self::Failed(error) => error.message.clone(),

@@ -78,7 +78,7 @@ fn answers(inputs: &[StructuredInput]) -> Map<String, Value> {
 mod tests {
     use super::*;
 
-    fn asked() -> ItemBody {
+    fn pending_item() -> ItemBody {
         serde_json::from_value(json!({"type": "structured_input", "status": "pending", "inputs": [
             {"id": "one", "question": "One?", "type": "multiple_choice", "options": [{"value": "a"}, {"value": "b"}]},
             {"id": "many", "question": "Many?", "type": "multiple_choice", "multiple": true, "options": [{"value": "a"}]},
@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn value(given: Value) -> Value {
-        asked().answered(given).unwrap().unwrap().value
+        pending_item().answered(given).unwrap().unwrap().value
     }
 
     #[test]
@@ -107,11 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_answered_waits_for_nothing() {
-        let answered = asked().submitted(&InputSubmission::skipped()).unwrap().body;
-        assert!(asked().is_pending() && !answered.is_pending());
+    fn an_answered_item_is_not_open() {
+        let answered = pending_item().submitted(&InputSubmission::skipped()).unwrap().body;
+        assert!(pending_item().is_pending() && !answered.is_pending());
         assert_eq!(answered.submitted(&InputSubmission::skipped()), None);
-        assert_eq!(asked().returned(json!(1)), None, "it calls no tool");
+        assert_eq!(pending_item().returned(json!(1)), None, "it calls no tool");
         let call: ItemBody = serde_json::from_value(json!({
             "type": "client_tool_call", "status": "pending", "call_id": "c", "name": "n", "arguments": {}}))
         .unwrap();
@@ -121,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_of_a_submission_has_its_place() {
+    fn every_submission_problem_has_a_pointer() {
         let given = json!({"status": "done", "answers": {"a/b": {"values": "x", "skipped": 1}, "c": 1, "d": {"values": [1]}}});
-        let problems = asked().answered(given).unwrap_err();
+        let problems = pending_item().answered(given).unwrap_err();
         let places: Vec<&str> = problems.iter().map(|problem| problem.pointer.as_str()).collect();
         assert_eq!(
             places,
             ["/status", "/answers/a~1b/values", "/answers/a~1b/skipped", "/answers/c", "/answers/d/values/0"]
         );
-        assert!(asked().answered(json!("yes")).is_err());
+        assert!(pending_item().answered(json!("yes")).is_err());
     }
 }

@@ -49,13 +49,13 @@ pub fn title_of_message(content: &[UserMessageContent]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn made(parts: &[&str]) -> Option<String> {
+    fn title_of(parts: &[&str]) -> Option<String> {
         let text = |text: &&str| UserMessageContent::InputText { text: (*text).to_owned() };
         title_of_message(&parts.iter().map(text).collect::<Vec<_>>())
     }
 
     #[test]
-    fn the_first_line_that_says_something_is_the_title() {
+    fn the_first_line_with_text_is_the_title() {
         for (parts, title) in [
             (&["Where is my order?"][..], Some("Where is my order?")),
             (&["one\ntwo"], Some("one")),
@@ -66,7 +66,7 @@ mod tests {
             (&[" \n "], None),
             (&[], None),
         ] {
-            assert_eq!(made(parts).as_deref(), title, "{parts:?}");
+            assert_eq!(title_of(parts).as_deref(), title, "{parts:?}");
         }
         let tag = UserMessageContent::InputTag {
             id: "1".into(),
@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_between_two_words() {
+    fn a_long_title_is_cut_between_two_words() {
         let words = "word ".repeat(20);
-        assert_eq!(made(&[&words]).unwrap(), "word ".repeat(12).trim_end());
+        assert_eq!(title_of(&[&words]).unwrap(), "word ".repeat(12).trim_end());
         let exact = format!("{} tail", "x".repeat(60));
-        assert_eq!(made(&[&exact]).unwrap(), "x".repeat(60));
-        assert_eq!(made(&[&"é".repeat(60)]).unwrap(), "é".repeat(60));
-        assert_eq!(made(&[&"漢".repeat(90)]).unwrap(), "漢".repeat(60), "no words to cut between");
+        assert_eq!(title_of(&[&exact]).unwrap(), "x".repeat(60));
+        assert_eq!(title_of(&[&"é".repeat(60)]).unwrap(), "é".repeat(60));
+        assert_eq!(title_of(&[&"漢".repeat(90)]).unwrap(), "漢".repeat(60), "no words to cut between");
         let late = format!("a {}", "x".repeat(90));
-        assert_eq!(made(&[&late]).unwrap(), "a");
+        assert_eq!(title_of(&[&late]).unwrap(), "a");
     }
 }

@@ -19,7 +19,7 @@ mod tests {
     #[test]
     fn codes_are_distinct_dotted_and_found_again() {
         for code in ErrorCode::ALL {
-            assert_eq!(ErrorCode::from_code(code.as_str()), Some(*code), "{} stands twice", code.as_str());
+            assert_eq!(ErrorCode::from_code(code.as_str()), Some(*code), "{} occurs twice", code.as_str());
             let plain = |name: &str| {
                 !name.is_empty()
                     && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_may_help_where_waiting_changes_something() {
+    fn retryable_codes_are_those_that_time_can_resolve() {
         for code in ErrorCode::ALL {
             // The conflicts that resolve by themselves.
             let passes = matches!(code, ErrorCode::IdempotencyInProgress | ErrorCode::ChatTurnRunning);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interface_texts_are_verbatim() {
+    fn interface_texts_are_verbatim() {
         let text = |code: &str| ErrorCode::from_code(code).map(|c| (c.status(), c.message()));
         assert_eq!(text("chat.workflow_id_required"), Some((400, "workflow_id is required.")));
         assert_eq!(text("chat.workflow_id_invalid"), Some((400, "workflow_id must be a valid UUID.")));

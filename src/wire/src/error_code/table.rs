@@ -437,8 +437,8 @@ error_codes! {
         "Use the id from the header `X-Chat-Stream-Id` of the response that started the turn.";
     AttachmentNotFound, "attachment.not_found", 404, false,
         "Attachment not found.",
-        "No attachment has this id; it belongs to another caller or workflow; or it was deleted, as every attachment is that \
-         no message contains within 24 hours. A node `document_read` reads attachments of its own thread only.",
+        "No attachment has this id; it belongs to another caller or workflow; or it was deleted: an attachment that \
+         no message contains is deleted after 24 hours. A node `document_read` reads only attachments of the run's thread.",
         "Upload the file with `POST /api/chat/upload`, and use the id of the answer.";
     AttachmentNotUploaded, "attachment.not_uploaded", 409, false,
         "The attachment has no bytes yet.",
@@ -492,7 +492,7 @@ error_codes! {
         "Restore it with `POST /api/workflows/{ref}/restore`. An archived workflow can still be read.";
     WorkflowNoVersion, "workflow.no_version", 409, false,
         "The workflow has no live version.",
-        "A request without a version runs a workflow that has no version yet, or of which no version has passed its gate.",
+        "A request without a version runs a workflow that has no version yet, or none of whose versions has passed its gate.",
         "Save a version with `POST /api/workflows/{ref}/versions`; if a gate holds it back, read `gate` of the version.";
     VersionNotFound, "version.not_found", 404, false,
         "Version not found.",
@@ -537,7 +537,7 @@ error_codes! {
         "List the types with `GET /api/nodes` or `callboard node list`.";
     DiagramTooLarge, "diagram.too_large", 422, false,
         "The graph is too large to draw.",
-        "The request asks for a picture of a graph with more than 600 nodes and conditions, or with very many long edges.",
+        "The request is for a picture of a graph with more than 600 nodes and conditions, or with very many long edges.",
         "Use the Mermaid text, `diagram.mmd`, which has no limit, or split the workflow with `sub_workflow`.";
     GraphInvalid, "graph.invalid", 422, false,
         "The graph is not valid.",
@@ -653,7 +653,7 @@ error_codes! {
         "An `index_upsert` would have left more than 50,000 chunks in the index. Nothing of the document was changed.",
         "Delete documents with an empty list of chunks, make larger chunks, or use several indexes.";
     IndexDimensions, "index.dimensions", 200, false,
-        "The vector's length differs from that of the search index.",
+        "The vector's length differs from the length in the search index.",
         "An `index_upsert` or `index_search` received a vector of a different model from those in the index.",
         "Embed all texts and queries of an index with the same model and number of dimensions.";
     DocumentUnsupported, "document.unsupported", 200, false,
@@ -711,7 +711,7 @@ error_codes! {
         "Wait for its end, or cancel it.";
     RunContentErased, "run.content_erased", 409, false,
         "The content of the run was erased.",
-        "Its retention has ended, or the data of its visitor were erased: inputs, outputs and results of nodes are not there any more.",
+        "Its retention has ended, or the data of its visitor were erased: inputs, outputs and results of nodes no longer exist.",
         "Use a newer run.";
     RunInputsInvalid, "run.inputs_invalid", 422, false,
         "The inputs do not match the workflow's schema.",
@@ -825,7 +825,7 @@ error_codes! {
         "Omit `id` to create a record.";
     CollectionRecordConflict, "collection.version_conflict", 200, false,
         "The record has changed.",
-        "The `version` of a `collection_put` is not that of the record.",
+        "The `version` of a `collection_put` differs from the version of the record.",
         "Read the record again, for example with `on_error` that leads back to the `collection_get`.";
     CollectionRecordInvalid, "collection.record_invalid", 200, false,
         "The record is not valid.",
@@ -1028,12 +1028,12 @@ error_codes! {
         "The app has no release with this id.",
         "List them with `callboard app releases` or `GET /api/apps/{app}/releases`.";
     PermissionRevisionStale, "permission_revision_stale", 409, false,
-        "The deployment may do something else by now.",
-        "The acknowledged revision is not the one of the deployment: a workflow or a binding has changed since it was read.",
-        "Read the permissions again, and acknowledge what they are now.";
+        "The permissions of the deployment have changed.",
+        "The acknowledged revision differs from the deployment's current one: a workflow or a binding has changed since it was read.",
+        "Read the permissions again, and acknowledge the current revision.";
     PermissionAckRequired, "permission_ack_required", 409, false,
         "The permissions of the deployment are not acknowledged.",
-        "An administrator has not acknowledged what the deployment may do.",
+        "No administrator has acknowledged the current permissions of the deployment.",
         "Read its permissions with `callboard app permissions`, then acknowledge them.";
     DeploymentStale, "deployment_stale", 409, false,
         "The files of the deployment were deleted.",
@@ -1065,7 +1065,7 @@ error_codes! {
         "Send one of them.";
     LoginFailed, "login_failed", 400, false,
         "The sign-in failed.",
-        "A sign-in to an app came back with a state, an issuer or a code that is not good, or too late.",
+        "A sign-in to an app returned too late, or with a state, an issuer or a code that is not valid.",
         "Sign in again.";
     LoginRequired, "login_required", 401, false,
         "Sign in to use this app.",
@@ -1081,11 +1081,11 @@ error_codes! {
         "Send it from a page of the app.";
     WorkerRefused, "worker_refused", 403, false,
         "Workers are not available to apps.",
-        "A page of an app asked for the script of a worker.",
+        "A page of an app requested the script of a worker.",
         "Run the code in the page.";
     AppTlsRequired, "tls_required", 403, false,
         "Sign-in needs https.",
-        "A sign-in to an app was begun over plain http on a host that is not loopback.",
+        "A sign-in to an app was started over plain http on a host that is not loopback.",
         "Serve apps over https.";
     AppPathNotFound, "not_found", 404, false,
         "Not found.",
@@ -1101,7 +1101,7 @@ error_codes! {
         "Publish a release with another collection.";
     VersionConflict, "version_conflict", 412, false,
         "The record has changed.",
-        "The version in `If-Match` or `version` is not that of the record; `current_version` is.",
+        "The version in `If-Match` or `version` is outdated; `current_version` is the record's version.",
         "Read the record, apply the change again and send its version.";
     InputTooLarge, "input_too_large", 413, false,
         "The input is too large.",
@@ -1141,9 +1141,9 @@ error_codes! {
         "Wait for the seconds in `Retry-After`.";
     AppInternal, "internal", 500, true,
         "Something went wrong.",
-        "A defect or an unexpected condition behind a request to an app.",
-        "Give `request_id` to the operator; the log has the cause under this id: of each code one line a minute, and all \
-         at the level `debug`.";
+        "A defect or an unexpected condition in a request to an app.",
+        "Give `request_id` to the operator; the log has the cause under this id: one line per code and minute, and every \
+         line at the level `debug`.";
     LoginNotConfigured, "login_not_configured", 503, false,
         "Sign-in is not configured.",
         "Apps need the service's own address to sign members in.",
@@ -1188,6 +1188,6 @@ error_codes! {
         "Something went wrong on our side.",
         "A defect or an unexpected condition. Inside a stream the event has no message, and its \
          `code` is `stream.error`.",
-        "Give `request_id` to the operator; the log has the cause under this id: of each code one line a minute, and all \
-         at the level `debug`.";
+        "Give `request_id` to the operator; the log has the cause under this id: one line per code and minute, and every \
+         line at the level `debug`.";
 }

@@ -77,8 +77,8 @@ operations! {
     UPDATE = patch(
         "/api/apps/{app}",
         "update_app",
-        "Changes the name of an app, or who can open it; what is not given stays. `access` also needs `apps:publish`, and of members the \
-         role admin or owner.",
+        "Changes the name of an app or the access to it; absent members stay unchanged. `access` also needs `apps:publish`, and members \
+         need the role admin or owner for it.",
     )
     .needs(Scope::AppsWrite)
     .repeatable()

@@ -61,7 +61,7 @@ pub static PARTS: &[Part] = &[
     Part { name: "apps", about: "Hosted apps and their deployments.", operations: apps::ALL },
     Part {
         name: "releases",
-        about: "What deployments may do, and what visitors of an app receive.",
+        about: "Permissions of deployments, and releases of apps.",
         operations: releases::ALL,
     },
     Part { name: "triggers", about: "Schedules and webhooks.", operations: triggers::ALL },

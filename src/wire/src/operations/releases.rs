@@ -11,7 +11,7 @@ operations! {
     PERMISSIONS = get(
         "/api/apps/{app}/deployments/{deployment}/permissions",
         "read_deployment_permissions",
-        "Shows what a deployment may do if it is published now, and what differs from the active release.",
+        "Shows the permissions of a deployment if it is published now, and the differences from the active release.",
     )
     .needs(Scope::AppsRead)
     .answers(&[Answer::of(200, json!(PermissionsRecord, examples::PERMISSIONS))])
@@ -27,7 +27,7 @@ operations! {
     ACKNOWLEDGE = post(
         "/api/apps/{app}/deployments/{deployment}/acknowledge",
         "acknowledge_permissions",
-        "Acknowledges what a deployment may do, by the revision that was read. Of members it needs the role admin or owner. The first \
+        "Acknowledges the permissions of a deployment, by the revision that was read. Members need the role admin or owner. The first \
          acknowledgement of a revision counts.",
     )
     .needs(Scope::AppsPublish)
@@ -47,8 +47,8 @@ operations! {
     PUBLISH = post(
         "/api/apps/{app}/deployments/{deployment}/publish",
         "publish_deployment",
-        "Checks the workflows again, freezes everything that the deployment runs and stores in a release, and makes it what visitors \
-         receive. Of members it needs the role admin or owner.",
+        "Checks the workflows again, freezes everything that the deployment runs and stores in a release, and serves this release to \
+         visitors. Members need the role admin or owner.",
     )
     .needs(Scope::AppsPublish)
     .repeatable()
@@ -69,7 +69,7 @@ operations! {
     ROLL_BACK = post(
         "/api/apps/{app}/rollback",
         "roll_back_app",
-        "Repeats an earlier release as a new one, with all that it froze: nothing is checked again. Of members it needs the role admin or \
+        "Repeats an earlier release as a new one, with all that it froze: nothing is checked again. Members need the role admin or \
          owner.",
     )
     .needs(Scope::AppsPublish)

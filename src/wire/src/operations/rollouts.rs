@@ -16,7 +16,7 @@ operations! {
     PUT = put(
         "/api/workflows/{ref}/rollout",
         "put_rollout",
-        "Sets the gate and the canary; what is absent is removed.",
+        "Sets the gate and the canary; absent ones are removed.",
     )
     .needs(Scope::WorkflowsWrite)
     .repeatable()

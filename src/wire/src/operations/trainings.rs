@@ -18,11 +18,11 @@ operations! {
     START = post(
         "/api/workflows/{ref}/trainer/runs",
         "start_training",
-        "Starts a training or an evaluation; with a graph of its own, or if it names a credential, the caller also needs `workflows:write`.",
+        "Starts a training or an evaluation; if it has a `graph_config` or names a credential, the caller also needs `workflows:write`.",
     )
     .needs(Scope::WorkflowsExecute)
     .repeatable()
-    .query(&[filter("dry_run", "Only says what the run would do; starts nothing.", Values::Boolean)])
+    .query(&[filter("dry_run", "Returns the plan of the run; starts nothing.", Values::Boolean)])
     .body(json!(StartTraining, examples::START))
     .answers(&[
         Answer::of(202, json!(TrainingRecord, examples::RECORD)),
@@ -101,7 +101,7 @@ operations! {
     REPORT = get(
         "/api/workflows/{ref}/trainer/runs/{id}/report",
         "read_training_report",
-        "Reads the report of a run, of one that executes so far: whether anything got better, and what changed.",
+        "Reads the report of a run, also while it executes: whether anything improved, and what changed.",
     )
     .needs(Scope::WorkflowsRead)
     .query(&[filter(
@@ -128,7 +128,7 @@ operations! {
     RESCORE = post(
         "/api/workflows/{ref}/trainer/runs/{id}/rescore",
         "rescore_training",
-        "Judges the stored results of a run that has ended by other evaluators, as a new evaluation; calls no model.",
+        "Judges the stored results of a run that has ended with other evaluators, as a new evaluation; calls no model.",
     )
     .needs(Scope::WorkflowsExecute)
     .repeatable()

@@ -37,7 +37,7 @@ operations! {
     UPDATE = patch(
         "/api/workspaces/{id}",
         "update_workspace",
-        "Changes the display name or the settings of a workspace; what is not given stays. The slug stays. `training_calls`: with `drop`, \
+        "Changes the display name or the settings of a workspace; absent members stay unchanged. The slug stays. `training_calls`: with `drop`, \
          replies and messages of models and inputs of nodes are erased once their training has ended, also those of earlier trainings; \
          usage, outputs and scores stay. Default: `keep`.",
     )

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn dominated_programs_are_no_parents() {
+    fn dominated_programs_are_not_parents() {
         let programs = vec![
             program(["s", "s"], &[0.0, 0.0, 0.5], &[]),
             program(["x", "s"], &[1.0, 0.0, 0.5], &[0]),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_takes_what_each_program_has_changed() {
+    fn a_merge_takes_the_changed_prompts_of_each_program() {
         let programs = vec![
             program(["s", "s"], &[0.0, 0.0], &[]),
             program(["x", "s"], &[1.0, 0.0], &[0]),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_taken_out_of_its_reply() {
+    fn a_prompt_is_extracted_from_its_reply() {
         assert_eq!(extracted("Sure!\n<new_prompt>\na\nb\n</new_prompt> Done."), "a\nb");
         assert_eq!(extracted("Sure!\n```\na\n```\nDone."), "a");
         assert_eq!(extracted(" I cannot. "), "I cannot.");

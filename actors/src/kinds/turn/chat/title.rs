@@ -76,7 +76,7 @@ impl Chat {
             }
             self.ports.clock.sleep(PAUSE).await;
         }
-        tracing::info!(thread = %first.thread, "a title was not stored: the thread was not found");
+        tracing::info!(thread = %first.thread, "title not stored: thread not found");
         Ok(false)
     }
 

@@ -30,7 +30,7 @@ fn fresh(dialect: Dialect) -> ChatEvents {
 }
 
 /// Returns the pending events.
-fn told(writer: &mut ChatEvents) -> Vec<ChatEvent> {
+fn sent_events(writer: &mut ChatEvents) -> Vec<ChatEvent> {
     let mut frames = Frames::new("s".to_owned(), 1);
     writer.write(&mut frames, &mut Batch::default());
     let (text, ..) = frames.take();
@@ -46,7 +46,7 @@ fn done(events: &[ChatEvent]) -> Vec<String> {
 }
 
 #[test]
-fn a_new_message_completes_the_one_before_unless_that_is_empty() {
+fn a_new_message_completes_the_previous_one_unless_it_is_empty() {
     let mut writer = fresh(Dialect::Interface);
     writer.new_message();
     writer.text("a", "one");
@@ -54,7 +54,7 @@ fn a_new_message_completes_the_one_before_unless_that_is_empty() {
     writer.new_message();
     writer.text("b", "two");
     writer.complete();
-    assert_eq!(done(&told(&mut writer)), ["one", "two"]);
+    assert_eq!(done(&sent_events(&mut writer)), ["one", "two"]);
 }
 
 #[test]
@@ -77,25 +77,25 @@ fn a_resumed_turn_does_not_complete_a_message_twice() {
         let stored = store::StoredFrames { first_seq, last_seq, frames: text };
         let mut second = writer(dialect, fold(Resumed::default(), &[stored], THREAD, dialect));
         script(&mut second);
-        assert!(told(&mut second).is_empty(), "all of it was told");
+        assert!(sent_events(&mut second).is_empty(), "everything was sent");
         second.complete();
-        assert_eq!(done(&told(&mut second)), ["two"]);
+        assert_eq!(done(&sent_events(&mut second)), ["two"]);
     }
 }
 
 #[test]
-fn what_is_taken_back_and_never_said_again_is_removed() {
+fn undone_messages_without_a_replacement_are_removed() {
     let mut writer = fresh(Dialect::Interface);
     writer.text("a", "half");
-    assert_eq!(told(&mut writer).len(), 2);
+    assert_eq!(sent_events(&mut writer).len(), 2);
     writer.undo("a", &[Undone::Text(4)]);
     assert!(!writer.has_spoken());
     writer.complete();
-    assert!(matches!(told(&mut writer)[..], [ChatEvent::ItemRemoved { .. }]));
+    assert!(matches!(sent_events(&mut writer)[..], [ChatEvent::ItemRemoved { .. }]));
 }
 
 #[test]
-fn a_notice_stands_behind_what_was_said_before_it() {
+fn a_notice_follows_the_text_sent_before_it() {
     let mut writer = fresh(Dialect::Interface);
     writer.text("a", "said");
     writer.immediate(ImmediateEvent::Notice {
@@ -105,6 +105,6 @@ fn a_notice_stands_behind_what_was_said_before_it() {
     });
     writer.text("a", " more");
     let kinds: Vec<bool> =
-        told(&mut writer).iter().map(|event| matches!(event, ChatEvent::Notice { .. })).collect();
+        sent_events(&mut writer).iter().map(|event| matches!(event, ChatEvent::Notice { .. })).collect();
     assert_eq!(kinds, [false, false, true, false]);
 }

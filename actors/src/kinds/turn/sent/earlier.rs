@@ -143,7 +143,7 @@ mod tests {
 
     /// Each update to a large list is small, and there may be a hundred times as many as states.
     #[test]
-    fn many_states_of_an_open_item_are_kept_as_one() {
+    fn many_states_of_an_open_item_are_stored_as_one() {
         const MIB: usize = 1 << 20;
         let task = |title: &str| serde_json::from_value(json!({"type": "custom", "title": title})).unwrap();
         let list = |title: &str| {

@@ -10,7 +10,7 @@ use super::WAITING_TURNS;
 
 /// The maximum number of turns waits in the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("as many turns wait in this thread as may")]
+#[error("too many turns wait in this thread")]
 pub struct Busy;
 
 /// Slots in this process's threads. Cheap to clone.
@@ -91,14 +91,14 @@ mod tests {
     const THREAD: ThreadId = ThreadId(Uuid::nil());
 
     #[test]
-    fn a_thread_has_a_place_for_the_turn_that_runs_and_for_those_that_may_wait() {
+    fn a_thread_has_slots_for_the_running_turn_and_a_limited_queue() {
         let slots = Slots::default();
         let mut taken: Vec<Slot> = (0..=WAITING_TURNS).map(|_| slots.take(THREAD).unwrap()).collect();
         assert!(slots.take(THREAD).is_err());
         assert!(slots.take(ThreadId(Uuid::max())).is_ok(), "another thread");
         let old = slots.take_stored(THREAD);
         taken.pop();
-        assert!(slots.take(THREAD).is_err(), "one more than may wait has a place");
+        assert!(slots.take(THREAD).is_err(), "a turn above the limit has a slot");
         drop(old);
         assert!(slots.take(THREAD).is_ok());
         taken.clear();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_behind_those_that_are_being_stored_and_not_behind_those_that_are() {
+    fn a_turn_queues_after_unstored_turns_only() {
         let slots = Slots::default();
         let mut first = slots.take(THREAD).unwrap();
         let mut second = slots.take(THREAD).unwrap();
@@ -118,7 +118,7 @@ mod tests {
         assert!(!slots.take(THREAD).unwrap().is_behind_unstored());
         let unstored = slots.take(THREAD).unwrap();
         drop(unstored);
-        assert!(!slots.take(THREAD).unwrap().is_behind_unstored(), "it was given up");
+        assert!(!slots.take(THREAD).unwrap().is_behind_unstored(), "it was dropped");
         drop((first, second));
         assert!(slots.0.is_empty());
     }

@@ -124,7 +124,7 @@ mod tests {
     struct Model {
         state: State,
         accepted: BTreeSet<Uuid>,
-        begun: Vec<Uuid>,
+        started: Vec<Uuid>,
         running: Option<Uuid>,
         /// Turns being ended without having run.
         ending: BTreeSet<Uuid>,
@@ -149,16 +149,16 @@ mod tests {
                 match effect {
                     Effect::Start(turn) => {
                         prop_assert_eq!(self.running.replace(turn), None, "two at once");
-                        prop_assert!(!self.draining, "begun during a drain");
+                        prop_assert!(!self.draining, "started during a drain");
                         let first = self.waiting().next();
                         prop_assert_eq!(first, Some(turn), "not the first that waits");
-                        self.begun.push(turn);
+                        self.started.push(turn);
                     }
                     Effect::EndUnstarted(turn) => {
                         prop_assert_eq!(event, Event::Stop(turn));
                         prop_assert!(self.waiting().any(|waiting| waiting == turn));
                         self.ending.insert(turn);
-                        self.begun.push(turn);
+                        self.started.push(turn);
                     }
                     Effect::Stop(turn) => {
                         prop_assert_eq!((event, self.running), (Event::Stop(turn), Some(turn)));
@@ -171,14 +171,14 @@ mod tests {
                 }
             }
             if !self.draining && self.running.is_none() {
-                prop_assert_eq!(self.waiting().next(), None, "nothing runs though one waits");
+                prop_assert_eq!(self.waiting().next(), None, "nothing runs although a turn waits");
             }
             Ok(())
         }
 
-        /// Accepted turns that have neither started nor begun to end, in id order.
+        /// Accepted turns that have neither started nor started to end, in id order.
         fn waiting(&self) -> impl Iterator<Item = Uuid> {
-            self.accepted.iter().copied().filter(|turn| !self.begun.contains(turn))
+            self.accepted.iter().copied().filter(|turn| !self.started.contains(turn))
         }
 
         /// A turn that can end: the running one, or one being ended.
@@ -208,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_happens_no_two_turns_run_and_each_is_begun_and_ended_once(steps in steps()) {
+        fn turns_never_overlap_and_each_starts_and_ends_once(steps in steps()) {
             let mut model = Model::default();
             for step in steps {
                 match step {
@@ -227,22 +227,22 @@ mod tests {
             while let Some(turn) = model.can_end(0) {
                 model.step(Event::Ended(turn))?;
             }
-            let begun: BTreeSet<Uuid> = model.begun.iter().copied().collect();
-            prop_assert_eq!(begun.len(), model.begun.len(), "begun twice");
-            prop_assert_eq!(&begun, &model.ended);
+            let started: BTreeSet<Uuid> = model.started.iter().copied().collect();
+            prop_assert_eq!(started.len(), model.started.len(), "started twice");
+            prop_assert_eq!(&started, &model.ended);
             if !model.draining {
-                prop_assert_eq!(begun, model.accepted, "lost");
+                prop_assert_eq!(started, model.accepted, "lost");
             }
         }
     }
 
     #[test]
-    fn one_turn_runs_and_the_others_wait_in_the_order_of_their_ids() {
+    fn one_turn_runs_and_the_others_wait_in_id_order() {
         let mut state = State::default();
         assert_eq!(state.step(accepted(2)), [Effect::Start(id(2))]);
         assert_eq!(state.step(accepted(5)), []);
         assert_eq!(state.step(accepted(3)), []);
-        assert_eq!(state.step(accepted(3)), [], "told twice");
+        assert_eq!(state.step(accepted(3)), [], "sent twice");
         assert_eq!(state.step(Event::Ended(id(2))), [Effect::Start(id(3))]);
         assert_eq!(state.step(Event::Ended(id(3))), [Effect::Start(id(5))]);
         assert_eq!(state.step(Event::Ended(id(5))), [Effect::Idle]);

@@ -199,7 +199,7 @@ async fn fetch(
     match read {
         Ok(set) => Some(Arc::new(set)),
         Err(why) => {
-            tracing::warn!(error = %why, "the key set of {named} was not fetched");
+            tracing::warn!(error = %why, "failed to fetch the key set of {named}");
             None
         }
     }

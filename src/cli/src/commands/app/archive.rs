@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_of_too_many_files_is_not_walked_to_its_end() {
+    fn a_walk_stops_at_too_many_files() {
         let folder = tempfile::tempdir().unwrap();
         for number in 0..=MAX_FILES {
             File::create(folder.path().join(number.to_string())).unwrap();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_always_the_same_archive_and_is_accepted() {
+    fn a_folder_has_a_reproducible_and_valid_archive() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("assets")).unwrap();
         std::fs::write(folder.path().join("index.html"), "<p>Hi</p>").unwrap();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn each_link_and_special_file_of_a_folder_is_a_finding() {
+    fn links_and_special_files_are_findings() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("index.html"), "<p>Hi</p>").unwrap();

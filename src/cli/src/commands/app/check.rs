@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limits_of_the_configuration_are_those_of_the_check() {
+    fn the_check_uses_the_configured_limits() {
         use config::{Config, Source};
 
         let home = Source::from_pairs([("HOME", "/home/ada")]);

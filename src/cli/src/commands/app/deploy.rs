@@ -30,7 +30,7 @@ pub(crate) struct Deploy {
     /// Publish the deployment, too
     #[arg(long)]
     publish: bool,
-    /// Show what the deployment may do, ask, and acknowledge it
+    /// Show the permissions of the deployment, ask, and acknowledge them
     #[arg(long, requires = "publish")]
     acknowledge: bool,
     /// Do not ask
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_a_bar() {
+    fn progress_is_shown_as_a_bar() {
         assert_eq!(progress(0, 2048), format!("Uploading [{}] 0 % of 2.0 KiB", " ".repeat(30)));
         assert_eq!(
             progress(1024, 2048),

@@ -27,7 +27,7 @@ pub(crate) struct Collections {
     command: Option<CollectionCommand>,
 }
 
-/// What can be done with the collections of an app.
+/// Manage the collections of an app.
 #[derive(Debug, Subcommand)]
 enum CollectionCommand {
     /// Create a collection

@@ -10,7 +10,7 @@ use crate::parts;
 use crate::table::{self, second};
 use crate::terminal::harmless;
 
-/// Who can open an app.
+/// Access to an app.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Access {
     /// Every visitor.
@@ -36,7 +36,7 @@ pub(crate) struct Create {
     /// Display name (default: the alias)
     #[arg(long)]
     name: Option<String>,
-    /// Who can open the app (default: members)
+    /// Access to the app (default: members)
     #[arg(long, value_enum)]
     access: Option<Access>,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub(crate) struct Update {
     /// The new display name
     #[arg(long)]
     name: Option<String>,
-    /// Who can open the app; the change takes effect immediately
+    /// Access to the app; the change takes effect immediately
     #[arg(long, value_enum)]
     access: Option<Access>,
 }

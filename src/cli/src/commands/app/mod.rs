@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 use crate::options::{ClientOptions, InWorkspace, in_workspace, with_service_in};
 use crate::output::{Failure, Output};
 
-/// What can be done with hosted apps. An app is named by its alias or its id.
+/// Manage hosted apps. An app is identified by its alias or its id.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AppCommand {
     /// Check the bundle of an app and print every finding. Needs no service
@@ -25,13 +25,13 @@ pub(crate) enum AppCommand {
     List(manage::List),
     /// Show an app
     Show(manage::Show),
-    /// Change the name of an app, or who can open it
+    /// Change the name of an app, or the access to it
     Update(manage::Update),
     /// Upload a bundle as a new deployment
     Deploy(deploy::Deploy),
-    /// Show what a deployment may do, and what differs from the active release
+    /// Show the permissions of a deployment and the differences from the active release
     Permissions(releases::Permissions),
-    /// Acknowledge what a deployment may do
+    /// Acknowledge the permissions of a deployment
     Acknowledge(releases::Acknowledge),
     /// Publish a deployment
     Publish(releases::Publish),

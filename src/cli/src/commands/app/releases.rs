@@ -42,7 +42,7 @@ pub(crate) struct Publish {
     which: Which,
 }
 
-/// Which deployment.
+/// A deployment of an app.
 #[derive(Debug, Args)]
 struct Which {
     /// Id of the deployment (default: the newest one)

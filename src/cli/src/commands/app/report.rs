@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_has_its_place_its_code_and_what_to_change() {
+    fn a_finding_has_its_location_code_and_remedy() {
         let expected = "app.zip: refused, 2 findings\n\n\
             a.html:12  inline_event_handler\n  Wrong.\n  change: Move the script to a file and use `addEventListener`.\n\n\
             archive  index_missing\n  Wrong.\n  change: Archive the content of the build folder, not the folder itself.\n";
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_receive_the_same() {
+    fn json_output_has_the_same_findings() {
         let value = json(&refused());
         assert_eq!((&value["valid"], &value["code"]), (&json!(false), &json!("inline_event_handler")));
         assert_eq!(value["findings"][0]["line"], 12);

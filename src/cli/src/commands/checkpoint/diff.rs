@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_prompts_that_differ_are_named() {
+    fn only_changed_prompts_are_listed() {
         let of = |prompts: [(&'static str, &str); 3]| {
             BTreeMap::from(prompts.map(|(name, text)| (name, text.to_owned())))
         };

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     /// A diff as text: ` ` before kept lines, `-` before removed ones, `+` before added ones.
-    fn told(before: &str, after: &str) -> Vec<String> {
+    fn diff_lines(before: &str, after: &str) -> Vec<String> {
         let line = |line: &ComparedLine<'_>| match line {
             ComparedLine::Kept(line) => format!(" {line}"),
             ComparedLine::Removed(line) => format!("-{line}"),
@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn lines_are_kept_removed_and_added() {
-        assert_eq!(told("a\nb\nc", "a\nx\nc"), [" a", "-b", "+x", " c"]);
-        assert_eq!(told("a\nb", "a\nb"), [" a", " b"]);
-        assert_eq!(told("", "a\nb"), ["+a", "+b"]);
-        assert_eq!(told("a\nb", ""), ["-a", "-b"]);
-        assert_eq!(told("a\nb\nc\nd", "b\nx\nd\ne"), ["-a", " b", "-c", "+x", " d", "+e"]);
-        assert_eq!(told("a\na", "a\na\na"), [" a", " a", "+a"]);
+        assert_eq!(diff_lines("a\nb\nc", "a\nx\nc"), [" a", "-b", "+x", " c"]);
+        assert_eq!(diff_lines("a\nb", "a\nb"), [" a", " b"]);
+        assert_eq!(diff_lines("", "a\nb"), ["+a", "+b"]);
+        assert_eq!(diff_lines("a\nb", ""), ["-a", "-b"]);
+        assert_eq!(diff_lines("a\nb\nc\nd", "b\nx\nd\ne"), ["-a", " b", "-c", "+x", " d", "+e"]);
+        assert_eq!(diff_lines("a\na", "a\na\na"), [" a", " a", "+a"]);
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn large_texts_are_replaced_as_a_whole() {
         let text = |word: &str| (0..2_100).map(|number| format!("{word} {number}\n")).collect::<String>();
-        let compared = told(&format!("head\n{}tail", text("a")), &format!("head\n{}tail", text("b")));
+        let compared = diff_lines(&format!("head\n{}tail", text("a")), &format!("head\n{}tail", text("b")));
         assert_eq!(compared.len(), 2 + 2 * 2_100);
         assert!(compared[1..2_101].iter().all(|line| line.starts_with("-a")));
     }

@@ -15,7 +15,7 @@ pub(super) use record::{epoch_of, prompt_texts, score_of};
 use crate::options::{ClientOptions, in_workspace};
 use crate::output::{Failure, Output};
 
-/// What can be done with checkpoints. A checkpoint is named by its number within the workflow or by its id.
+/// Manage checkpoints. A checkpoint is identified by its number within the workflow or by its id.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointCommand {
     /// List the checkpoints of a workflow, newest first

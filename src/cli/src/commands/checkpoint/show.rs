@@ -64,7 +64,7 @@ mod tests {
     use crate::commands::checkpoint::record::example;
 
     #[test]
-    fn a_checkpoint_has_a_line_for_each_matter() {
+    fn a_checkpoint_has_a_line_for_each_field() {
         let lines: Vec<String> = lines(&example(7, json!({})))
             .into_iter()
             .map(|(name, value)| format!("{name}: {value}"))

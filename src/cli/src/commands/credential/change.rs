@@ -20,7 +20,7 @@ pub(crate) struct Create {
     /// Provider that the secret is for, such as stripe.
     #[arg(long)]
     provider: Option<String>,
-    /// For people.
+    /// Description of the credential.
     #[arg(long)]
     description: Option<String>,
     #[command(flatten)]

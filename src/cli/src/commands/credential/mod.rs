@@ -14,8 +14,8 @@ use crate::output::{Failure, Output};
 use crate::parts;
 use crate::terminal::harmless;
 
-/// What can be done with credentials. One is named by its name or its id. No secret is ever an argument: other users of
-/// a machine see those.
+/// Manage credentials. A credential is identified by its name or its id. Secrets are never arguments, because other users
+/// of the machine can see those.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CredentialCommand {
     /// List the credentials of the workspace, newest first, without their secrets.
@@ -28,7 +28,7 @@ pub(crate) enum CredentialCommand {
     Delete(change::Delete),
 }
 
-/// What can be done with the vault as a whole.
+/// Manage the vault as a whole.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VaultCommand {
     /// Encrypt all secrets with the active key of SERVICE_VAULT_KEYS, so that older keys can be removed.
@@ -52,7 +52,7 @@ pub(crate) fn run_vault(command: VaultCommand, outer: ClientOptions) -> (Output,
     }
 }
 
-/// Where a secret comes from.
+/// The source of a secret.
 #[derive(Debug, clap::Args)]
 pub(crate) struct From {
     /// Read the secret from this environment variable.

@@ -17,7 +17,7 @@ pub(crate) struct Add {
     /// Expected output: JSON, or else text (default: the run's output)
     #[arg(long, value_name = "OUTPUT")]
     expected: Option<String>,
-    /// What the case is for (default: drawn by the training)
+    /// Split of the case (default: drawn by the training)
     #[arg(long, value_name = "SPLIT", value_parser = ["train", "val", "test"])]
     split: Option<String>,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use crate::commands::trainings::DatasetFile;
 use crate::options::Session;
 use crate::output::{Failure, Output, complain, pretty, say};
 
-/// Which feedback becomes cases.
+/// The feedback that becomes cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Rating {
     Positive,
@@ -34,7 +34,7 @@ pub(crate) struct Import {
     /// Take the cases from feedback of visitors
     #[arg(long, value_enum, value_name = "RATING", conflicts_with = "from_runs")]
     from_feedback: Option<Rating>,
-    /// Take the cases from so many of the newest runs that have succeeded
+    /// Take the cases from this number of the newest succeeded runs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     from_runs: Option<u32>,
 }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_that_were_known_are_told() {
+    fn unchanged_cases_are_reported() {
         let line = |version: i32, is_new: bool, unchanged: usize| {
             let saved = json!({"id": "i", "workflow_id": "w", "name": "d", "version": version, "n_cases": 3,
                                "fingerprint": "f", "created_at": "t", "updated_at": "t", "skipped": 0,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_come_from_one_place() {
+    fn cases_have_exactly_one_source() {
         let origin = |arguments: &[&str]| serde_json::to_value(parse(arguments).unwrap().origin()).unwrap();
         assert_eq!(origin(&["a.csv"]), Value::Null);
         assert_eq!(origin(&["--from-feedback", "negative"]), json!({"feedback": {"kind": "negative"}}));

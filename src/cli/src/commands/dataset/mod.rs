@@ -15,7 +15,7 @@ use crate::output::{Failure, Output, say};
 use crate::table::second;
 use crate::terminal::harmless;
 
-/// What can be done with datasets. A dataset is named by its name within the workflow or by its id.
+/// Manage datasets. A dataset is identified by its name within the workflow or by its id.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DatasetCommand {
     /// List the datasets of a workflow, newest first

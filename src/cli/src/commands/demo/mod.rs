@@ -63,7 +63,7 @@ const EXAMPLES: [Example; 4] = [
     Example {
         handle: "callboard-demo-count",
         name: "Slow count",
-        description: "Says a number every half second: for cutting the connection, coming back, and stopping.",
+        description: "Says a number every half second: for testing lost connections, resuming and stopping.",
         graph: include_str!("../../../../../examples/slow-count.json"),
         model: None,
         prompts: &[("Count", "Count, please.")],

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_has_ten_signs() {
+    fn a_bar_has_ten_characters() {
         assert_eq!((bar(0.0), bar(1.0)), ("░".repeat(10), "█".repeat(10)));
         assert_eq!(bar(0.42), format!("{}{}", "█".repeat(4), "░".repeat(6)));
     }

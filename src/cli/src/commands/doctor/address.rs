@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_is_asked_where_it_answers() {
+    fn wildcard_addresses_are_reached_at_loopback() {
         assert_eq!(place("0.0.0.0", 80), "127.0.0.1:80");
         assert_eq!(place("::", 80), "[::1]:80");
         assert_eq!(place("fe80::1", 80), "[fe80::1]:80");
@@ -162,16 +162,16 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_for_the_public_name_and_the_port_is_the_local_one() {
-        let asked = |public: &str| under_its_name(&Host::parse(public).unwrap(), "127.0.0.1:8443", 8443);
-        assert_eq!(asked("chat.example.com"), "https://chat.example.com:8443");
-        assert_eq!(asked("127.0.0.1"), "https://127.0.0.1:8443");
+    fn the_https_url_has_the_public_name_and_the_local_port() {
+        let url = |public: &str| under_its_name(&Host::parse(public).unwrap(), "127.0.0.1:8443", 8443);
+        assert_eq!(url("chat.example.com"), "https://chat.example.com:8443");
+        assert_eq!(url("127.0.0.1"), "https://127.0.0.1:8443");
         // An address of another machine.
-        assert_eq!(asked("192.0.2.1"), "https://127.0.0.1:8443");
+        assert_eq!(url("192.0.2.1"), "https://127.0.0.1:8443");
     }
 
     #[tokio::test]
-    async fn the_local_place_is_asked_under_the_public_name() {
+    async fn the_local_address_is_requested_with_the_public_name() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let place = listener.local_addr().unwrap();
         let answering = tokio::spawn(async move {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_body_with_parts_is_ours_and_a_part_that_is_not_ready_is_a_problem() {
+    fn only_a_body_with_parts_is_callboard_and_unready_parts_are_problems() {
         for other in ["{}", "[]", r#"{"parts": {"a": 1}}"#] {
             assert_eq!(parts(&serde_json::from_str(other).unwrap()), None, "{other}");
         }

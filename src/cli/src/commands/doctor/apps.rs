@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_app_should_not_be_on_the_site_of_the_service() {
+    fn apps_on_the_site_of_the_service_cause_a_warning() {
         for (public, domain, level) in [
             ("desk.example.org", "apps.example.org", Level::Warning),
             ("example.org", "apps.example.org", Level::Warning),

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_counts_when_it_is_larger_than_what_asking_took() {
+    fn a_clock_difference_counts_only_beyond_the_round_trip_time() {
         let now: DateTime<Utc> = "2026-12-01T00:00:00Z".parse().unwrap();
         let ahead = |millis, took| {
             let (clock_ahead, round_trip) = (TimeDelta::milliseconds(millis), TimeDelta::milliseconds(took));

@@ -52,7 +52,7 @@ mod tests {
     use crate::commands::doctor::report::Level;
 
     #[test]
-    fn each_outcome_has_its_words() {
+    fn each_outcome_has_a_message() {
         let settings = Settings { workers: 2, memory: 128 << 20, program: None };
         let judged = |probe| judge(&settings, &probe);
         let well = judged(Ok([json!(42), json!(42)]));

@@ -126,8 +126,8 @@ fn row_security(fitness: &Fitness) -> Finding {
     }
     Finding::warning(
         ROW_SECURITY,
-        "it does not apply to the user that the service works as: the second wall between the records of apps and users is missing",
-        "let the service work as a user that is neither a superuser nor has BYPASSRLS (ALTER ROLE … NOSUPERUSER NOBYPASSRLS)",
+        "it does not apply to the user that the service uses: the second barrier between the records of apps and users is missing",
+        "let the service use a user that is neither a superuser nor has BYPASSRLS (ALTER ROLE … NOSUPERUSER NOBYPASSRLS)",
     )
 }
 
@@ -147,7 +147,7 @@ fn connections(seen: &Inspection, pool: usize) -> Finding {
     let wanted = i64::try_from(pool).unwrap_or(i64::MAX);
     let store::Connections { most, others } = seen.connections;
     let message = format!("the service uses up to {pool} of {most}; others use {others}");
-    let remedy = "raise the limit (max_connections, or that of the user or the database), or lower \
+    let remedy = "raise max_connections or the connection limit of the user or database, or lower \
                   SERVICE_DATABASE_POOL";
     if most < wanted {
         Finding::problem(CONNECTIONS, message, remedy)
@@ -187,7 +187,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_good_database_has_nothing_against_it_and_each_fault_is_its_own() {
+    fn a_good_database_has_no_finding_and_each_fault_a_separate_one() {
         assert_eq!(levels(seen()), []);
         assert_eq!(levels(Inspection { older_than: Some(14), ..seen() }), [(DATABASE, Level::Warning)]);
         assert_eq!(levels(Inspection { tls: None, ..seen() }), [(TLS, Level::Warning)]);

@@ -97,22 +97,22 @@ mod tests {
     use super::super::report::Level;
     use super::*;
 
-    fn looked(holder: Option<Option<u32>>) -> Looked {
+    fn inspected(holder: Option<Option<u32>>) -> Looked {
         Looked { path: "/data".into(), exists: true, holder, open_keys: None, free: LITTLE }
     }
 
     #[test]
-    fn space_runs_out_in_two_steps() {
+    fn low_disk_space_is_a_warning_and_then_a_problem() {
         let levels = [0, TOO_LITTLE, LITTLE].map(|free| space(free).level);
         assert_eq!(levels, [Level::Problem, Level::Warning, Level::Ok]);
     }
 
     #[test]
-    fn a_holder_that_does_not_answer_is_worth_a_warning() {
-        assert_eq!(folder(&looked(Some(Some(7))), true).level, Level::Ok);
-        let silent = folder(&looked(Some(Some(7))), false);
+    fn an_unresponsive_folder_holder_causes_a_warning() {
+        assert_eq!(folder(&inspected(Some(Some(7))), true).level, Level::Ok);
+        let silent = folder(&inspected(Some(Some(7))), false);
         assert_eq!(silent.level, Level::Warning);
         assert!(silent.message.contains("(process 7)"), "{}", silent.message);
-        assert_eq!(folder(&looked(None), false).level, Level::Ok);
+        assert_eq!(folder(&inspected(None), false).level, Level::Ok);
     }
 }

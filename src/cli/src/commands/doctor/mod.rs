@@ -30,7 +30,7 @@ use crate::output::{Failure, Output};
 use report::{Finding, Report};
 use web::Web;
 
-/// What is asked of the doctor.
+/// Options of the command.
 #[derive(clap::Args)]
 pub(crate) struct Asked {
     /// Read a stream through this address to check whether a proxy buffers it (default:

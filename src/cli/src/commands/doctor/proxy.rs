@@ -125,25 +125,25 @@ mod tests {
     use super::super::report::Level;
     use super::*;
 
-    fn judged(pieces: &[u64]) -> Finding {
+    fn finding_for(pieces: &[u64]) -> Finding {
         let pieces = pieces.iter().map(|millis| Duration::from_millis(*millis)).collect();
         let plain = Duration::from_millis(40);
         judge("http://x", &Ok(Measured { plain, pieces, compressed: false }))
     }
 
     #[test]
-    fn pieces_are_judged_by_when_they_come() {
-        assert_eq!(judged(&[50, 550, 1050, 1550, 2050]).level, Level::Ok);
-        let held = judged(&[2060, 2060, 2060, 2061, 2061]);
+    fn buffering_is_detected_by_the_arrival_times_of_pieces() {
+        assert_eq!(finding_for(&[50, 550, 1050, 1550, 2050]).level, Level::Ok);
+        let held = finding_for(&[2060, 2060, 2060, 2061, 2061]);
         assert_eq!(held.level, Level::Problem);
         assert!(
             held.message.contains("sent within 2000 ms arrived within 1 ms, after 2060 ms"),
             "{}",
             held.message
         );
-        assert_eq!(judged(&[550, 550, 1050, 1550, 2050]).level, Level::Warning);
-        assert_eq!(judged(&[550, 1050, 1550, 2050, 2550]).level, Level::Warning);
-        assert_eq!(judged(&[50, 550]).level, Level::Problem);
-        assert_eq!(judged(&[]).level, Level::Problem);
+        assert_eq!(finding_for(&[550, 550, 1050, 1550, 2050]).level, Level::Warning);
+        assert_eq!(finding_for(&[550, 1050, 1550, 2050, 2550]).level, Level::Warning);
+        assert_eq!(finding_for(&[50, 550]).level, Level::Problem);
+        assert_eq!(finding_for(&[]).level, Level::Problem);
     }
 }

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_each_with_the_remedy_below_and_a_summary() {
+    fn a_report_has_a_line_for_each_finding_with_its_remedy_and_a_summary() {
         let report = Report(vec![
             Finding::ok("configuration", "it can be read"),
             Finding::refusal("database", "nothing listens there; start it, or name another"),

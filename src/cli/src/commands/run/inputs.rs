@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_json_where_it_reads_so_and_the_last_of_a_key_counts() {
+    fn a_value_is_parsed_as_json_if_possible_and_the_last_one_wins() {
         let inputs = pairs(&["a=1", "b=x=y", "c={\"d\":[true]}", "e=", "f=\"7\"", "a=007"]).unwrap();
         let values = json!({"a": "007", "b": "x=y", "c": {"d": [true]}, "e": "", "f": "7"});
         assert_eq!(Value::Object(inputs.values), values);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_stays_one_where_the_graph_asks_for_it() {
+    fn inputs_declared_as_strings_stay_text() {
         let mut inputs = pairs(&["zip=8010", "count=3"]).unwrap();
         inputs.as_texts(
             &json!({"inputs": {"properties": {"zip": {"type": "string"}, "count": {"type": "integer"}}}}),

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use crate::options::{ClientOptions, with_service, with_service_in};
 use crate::output::{Failure, Output};
 
-/// What can be done with runs. A run is named by its id; chat turns are runs too.
+/// Manage runs. A run is identified by its id; chat turns are runs too.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
     /// List runs, newest first.

@@ -20,7 +20,7 @@ pub(crate) struct Change {
     /// The new status: a locked thread accepts answers only, a closed one nothing.
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(ThreadStatus::NAMES))]
     status: Option<String>,
-    /// Why it is locked or closed; the visitor reads it.
+    /// The reason for locking or closing it, shown to the visitor.
     #[arg(long, requires = "status")]
     reason: Option<String>,
     /// The new title.

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use crate::options::{ClientOptions, InWorkspace, in_workspace};
 use crate::output::{Failure, Output};
 
-/// What can be done with the threads of a chat. Members need the role admin or owner, tokens the scope workflows:write.
+/// Manage the threads of a chat. Members need the role admin or owner, tokens the scope workflows:write.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ThreadCommand {
     /// List the threads of a chat, newest first.

@@ -11,7 +11,7 @@ pub(super) use self::show::lines;
 use crate::options::{ClientOptions, with_session};
 use crate::output::{Failure, Output};
 
-/// What can be done with service tokens.
+/// Manage service tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Create a token. Only its secret goes to standard output; it is shown only once.

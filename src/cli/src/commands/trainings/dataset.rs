@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ending_of_the_name_says_the_form() {
+    fn the_file_extension_selects_the_format() {
         for (name, form) in [
             ("a.json", Some(DatasetForm::List)),
             ("a.b.JSONL", Some(DatasetForm::Lines)),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_has_the_same_cases() {
+    fn every_format_has_the_same_cases() {
         let expected = [
             json!({"id": "a", "inputs": {"message": "Hi"}, "expected_output": "Hello"}),
             json!({"id": "1", "inputs": {"message": "Bye"}, "metadata": {"split": "val"}}),
@@ -194,23 +194,23 @@ mod tests {
     }
 
     #[test]
-    fn problems_have_their_lines() {
-        let told = |form, text: &str| match parse(form, text) {
+    fn problems_have_line_numbers() {
+        let problems = |form, text: &str| match parse(form, text) {
             Err(Failure::Told(complaint)) => complaint.for_programs(),
             _ => String::new(),
         };
-        let lines = told(DatasetForm::Lines, "{\"inputs\": {}}\n{\"inputs\": 1}\n");
+        let lines = problems(DatasetForm::Lines, "{\"inputs\": {}}\n{\"inputs\": 1}\n");
         assert!(lines.contains(r#""file":"cases","line":2"#), "{lines}");
-        let list = told(DatasetForm::List, "{\"cases\": [\n{\"inputs\": {}},\n7]}");
+        let list = problems(DatasetForm::List, "{\"cases\": [\n{\"inputs\": {}},\n7]}");
         assert!(list.contains(r#""line":3"#), "{list}");
-        let csv = told(DatasetForm::Csv, "a,b\n1,2\n3\n");
+        let csv = problems(DatasetForm::Csv, "a,b\n1,2\n3\n");
         assert!(csv.contains(r#""line":3"#), "{csv}");
-        assert!(told(DatasetForm::Lines, "").contains("dataset_empty"));
-        assert!(told(DatasetForm::List, "{").contains("cases:1:"));
+        assert!(problems(DatasetForm::Lines, "").contains("dataset_empty"));
+        assert!(problems(DatasetForm::List, "{").contains("cases:1:"));
     }
 
     #[test]
-    fn a_case_of_a_request_has_its_line() {
+    fn a_case_in_a_request_has_its_line() {
         let line = |form, text: &str, pointer: &str| {
             parse(form, text).unwrap().place_of_case(pointer).map(|place| place.line)
         };

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_says_how_to_resume_unless_the_service_does() {
+    fn a_pause_line_shows_how_to_resume_unless_the_service_resumes_it() {
         let at = TrainingRef { workflow: "support".into(), run: "r1".into() };
         assert_eq!(paused_line("client", &at), "Paused. To resume: callboard train support --attach r1");
         assert!(!paused_line("shutdown", &at).contains("--attach"));

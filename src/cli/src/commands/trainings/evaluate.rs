@@ -33,7 +33,7 @@ pub(crate) struct Evaluate {
     /// Lowest score that is a success, from 0 to 1
     #[arg(long, value_name = "SCORE", value_parser = share)]
     threshold: Option<f64>,
-    /// How many times each case is executed (default: 1)
+    /// Number of executions of each case (default: 1)
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
     #[command(flatten)]
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_evaluation_has_its_limits_beside_the_cases() {
+    fn an_evaluation_contains_limits_and_cases() {
         let setup = TrainingSetup { budget_calls: Some(50), ..TrainingSetup::default() };
         let evaluate = Evaluate {
             workflow: "w".into(),

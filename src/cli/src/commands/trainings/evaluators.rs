@@ -95,17 +95,17 @@ fn free_id(name: &str, taken: &mut BTreeSet<String>) -> String {
 mod tests {
     use super::*;
 
-    fn given(arguments: &[&str]) -> Result<Value, Failure> {
+    fn parsed(arguments: &[&str]) -> Result<Value, Failure> {
         evaluators(&arguments.iter().map(|&text| text.to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn the_default_is_the_exact_match() {
-        assert_eq!(given(&[]).unwrap(), json!([{"id": "exact_match", "entrypoint": "builtin:exact_match"}]));
+        assert_eq!(parsed(&[]).unwrap(), json!([{"id": "exact_match", "entrypoint": "builtin:exact_match"}]));
     }
 
     #[test]
-    fn ids_are_given_or_made_of_entrypoints() {
+    fn ids_are_given_or_derived_from_entrypoints() {
         for (argument, id, entrypoint) in [
             ("builtin:contains", "contains", "builtin:contains"),
             ("polite=builtin:llm_judge", "polite", "builtin:llm_judge"),
@@ -113,14 +113,14 @@ mod tests {
             ("grading:a=b", "a=b", "grading:a=b"),
             (" builtin:rouge_l ", "rouge_l", "builtin:rouge_l"),
         ] {
-            assert_eq!(given(&[argument]).unwrap(), json!([{"id": id, "entrypoint": entrypoint}]));
+            assert_eq!(parsed(&[argument]).unwrap(), json!([{"id": id, "entrypoint": entrypoint}]));
         }
     }
 
     #[test]
-    fn duplicates_get_numbers_and_given_ids_stay() {
+    fn duplicate_ids_get_numbers_and_given_ids_stay() {
         let read =
-            given(&["builtin:contains", "builtin:contains", "contains_2=builtin:regex", "other:contains"])
+            parsed(&["builtin:contains", "builtin:contains", "contains_2=builtin:regex", "other:contains"])
                 .unwrap();
         let ids: Vec<&Value> = read.as_array().unwrap().iter().map(|one| &one["id"]).collect();
         assert_eq!(ids, ["contains", "contains_3", "contains_2", "contains_4"]);
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_object_is_an_evaluator_as_in_a_request() {
-        let read = given(&[r#"{"entrypoint": "builtin:regex", "config": {"pattern": "^a"}, "weight": 2}"#]);
+        let read = parsed(&[r#"{"entrypoint": "builtin:regex", "config": {"pattern": "^a"}, "weight": 2}"#]);
         let expected = json!([
             {"id": "regex", "entrypoint": "builtin:regex", "config": {"pattern": "^a"}, "weight": 2}
         ]);
@@ -148,7 +148,7 @@ mod tests {
             "{}",
             r#"{"id": 1, "entrypoint": "a:b"}"#,
         ] {
-            assert!(given(&[bad]).is_err(), "{bad}");
+            assert!(parsed(&[bad]).is_err(), "{bad}");
         }
     }
 }

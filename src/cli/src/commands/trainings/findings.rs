@@ -144,7 +144,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn changed_prompts_are_those_that_a_candidate_wrote() {
+    fn changed_prompts_are_the_prompts_written_by_a_candidate() {
         let events = [
             candidate(1, "tone", "Be short."),
             candidate(2, "answer", "New."),

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_has_a_line_for_each_matter() {
+    fn a_plan_has_a_line_for_each_field() {
         let plan: TrainingPlan = serde_json::from_value(json!({
             "kind": "training", "version": 3, "trainable_prompts": ["answer", "tone"],
             "estimate": {"cases": {"min": 12, "expected": 480, "max": null}, "llm_calls": {"min": 12, "expected": 900, "max": 1000},

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use crate::options::{ClientOptions, InWorkspace, Session, with_service_in};
 use crate::output::{Failure, Output, piece, pretty, say};
 
-/// How a report is written.
+/// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ReportFormat {
     /// Lines of 80 columns

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_located_in_the_file_that_they_are_from() {
+    fn problems_are_located_in_their_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
             let path = folder.path().join(name);
@@ -149,9 +149,9 @@ mod tests {
         assert_eq!(line(&files, "/training/optimizer/epochs"), Some(3));
         assert_eq!(line(&files, "/training/evaluators/0"), None);
 
-        let wanted = files.start(&setup).unwrap();
-        assert_eq!(wanted.runnable_config.unwrap(), json!({"prompts": {}}).as_object().unwrap().clone());
-        assert_eq!((wanted.inputs, wanted.graph_config.is_some()), (Some(json!({"a": 1})), true));
+        let request = files.start(&setup).unwrap();
+        assert_eq!(request.runnable_config.unwrap(), json!({"prompts": {}}).as_object().unwrap().clone());
+        assert_eq!((request.inputs, request.graph_config.is_some()), (Some(json!({"a": 1})), true));
         assert_eq!(files.base().unwrap().len(), 1);
         let mut cases = || match files.take_dataset() {
             Some(GivenDataset::Cases(cases)) => cases.len(),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dataset_is_a_file_or_a_stored_one() {
+    fn a_dataset_is_read_from_a_file_or_stored() {
         let of = |path: &str| RequestFiles::read(&TrainingSetup::default(), Some(Path::new(path)), None);
         let mut stored = of("refunds").unwrap();
         assert_eq!(stored.take_dataset(), Some(GivenDataset::Stored("refunds".into())));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_files_has_no_places() {
+    fn a_request_without_files_has_no_locations() {
         let files = RequestFiles::read(&TrainingSetup::default(), None, None).unwrap();
         for pointer in ["/graph_config/nodes", "/runnable_config", "/training/dataset", "/evaluation", ""] {
             assert_eq!(line(&files, pointer), None, "{pointer}");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_file_comes_from_standard_input() {
+    fn only_one_file_can_be_standard_input() {
         let stdin = || Some("-".into());
         let setup = TrainingSetup { graph: stdin(), config: stdin(), ..TrainingSetup::default() };
         assert!(RequestFiles::read(&setup, None, None).is_err());

@@ -183,8 +183,8 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_on_cases_that_were_trained_on_is_no_promise() {
-        let told = |train: Value, compared: Value| {
+    fn a_gain_measured_on_training_cases_has_a_caveat() {
+        let has_caveat = |train: Value, compared: Value| {
             let started = json!({"type": "training_started", "payload": {
                 "optimizer": {}, "splits": {"train": train, "val": [1, 2], "test": [], "test_estimate": null},
                 "dataset_fingerprint": "f", "trainable_prompts": ["answer"], "pins": {}, "version": 1, "estimate": {}
@@ -195,13 +195,13 @@ mod tests {
         };
         let mut untested = compared();
         untested["test"] = Value::Null;
-        assert!(told(json!([0, 1]), untested.clone()));
-        assert!(!told(json!([0, 3]), untested));
-        assert!(!told(json!([0, 1]), compared()), "the test has measured it");
+        assert!(has_caveat(json!([0, 1]), untested.clone()));
+        assert!(!has_caveat(json!([0, 3]), untested));
+        assert!(!has_caveat(json!([0, 1]), compared()), "the test has measured it");
     }
 
     #[test]
-    fn a_gain_is_told_with_its_interval() {
+    fn a_gain_is_shown_with_its_interval() {
         let line =
             |outcome, compared| headline(&findings(&[result(outcome, compared, "x")]).training.unwrap());
         assert_eq!(
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_improved_training_shows_prompts_and_the_command_that_uses_them() {
+    fn an_improved_training_shows_its_prompts_and_the_deploy_command() {
         let found = findings(&[
             candidate(1, "answer", "New.\n\nTwice."),
             checkpoint(7, "New.\n\nTwice."),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_gain_there_is_nothing_to_use() {
+    fn a_training_without_a_gain_shows_no_command() {
         let found = findings(&[checkpoint(7, "Old."), result("no_significant_gain", Value::Null, "Old.")]);
         let text = training_text(&found, found.training.as_ref().unwrap(), "support");
         assert_eq!(
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_better_checkpoint_of_another_run_is_named() {
+    fn a_better_checkpoint_of_another_run_is_reported() {
         let mut found = findings(&[checkpoint(7, "New."), result("improved", compared(), "New.")]);
         let mut outcome = found.training.take().unwrap();
         let summary = |id: &str, number, score| wire::CheckpointSummary {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_prompt_is_cut() {
+    fn a_long_prompt_is_truncated() {
         let text = indented(&"line\n".repeat(PROMPT_LINES + 2));
         assert_eq!(text.lines().count(), PROMPT_LINES + 1);
         assert!(text.ends_with("… (2 more lines)"));

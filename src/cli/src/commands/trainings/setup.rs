@@ -9,7 +9,7 @@ use super::dataset::GivenDataset;
 use super::evaluators::evaluators;
 use crate::output::Failure;
 
-/// What is executed and judged, and what that may cost.
+/// Evaluators, graph, inputs and budget of a training or an evaluation.
 #[derive(Debug, Default, Args)]
 pub(super) struct TrainingSetup {
     /// Evaluator: an entrypoint, ID=ENTRYPOINT or a JSON object; may be repeated (default: builtin:exact_match)
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_takes_precedence_and_other_members_stay() {
+    fn the_command_line_overrides_the_file_and_keeps_other_members() {
         let setup = TrainingSetup {
             evaluators: vec!["builtin:contains".into()],
             budget_calls: Some(500),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn without_options_the_file_stays_as_it_is() {
+    fn a_file_without_options_stays_unchanged() {
         let file = json!({"dataset": {"id": "d"}, "evaluators": [{"id": "x", "entrypoint": "a:b"}]});
         let mut read = object(file.clone());
         TrainingSetup::default().set_workload(&mut read, None).unwrap();

@@ -18,7 +18,7 @@ pub(crate) struct Cron {
     /// IANA time zone of the schedule.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     timezone: String,
-    /// How to handle times at which the service was down.
+    /// Handling of times at which the service was down.
     #[arg(long, value_enum, default_value_t = Missed::Skip)]
     missed: Missed,
     /// Start a run even if the previous one has not ended.

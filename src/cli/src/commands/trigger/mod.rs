@@ -11,7 +11,7 @@ use clap::Subcommand;
 use crate::options::{ClientOptions, in_workspace};
 use crate::output::{Failure, Output};
 
-/// What can be done with triggers. A workflow is named by its handle or id; it has one schedule and one webhook at most.
+/// Manage triggers. A workflow is identified by its handle or id; it has one schedule and one webhook at most.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TriggerCommand {
     /// List the schedules and webhooks of all workflows.

@@ -10,7 +10,7 @@ use crate::terminal::harmless;
 pub(crate) struct Remove {
     /// Handle or id of the workflow.
     workflow: String,
-    /// Which of its triggers.
+    /// The trigger to remove.
     #[arg(value_enum)]
     trigger: Trigger,
     #[command(flatten)]

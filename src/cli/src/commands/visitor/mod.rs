@@ -8,12 +8,12 @@ use clap::{Args, Subcommand};
 use crate::options::{ClientOptions, InWorkspace, with_service_in};
 use crate::output::{Failure, Output};
 
-/// What can be done with the data of a visitor. Members need the role admin or owner, tokens the scope workflows:write.
+/// Manage the data of a visitor. Members need the role admin or owner, tokens the scope workflows:write.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VisitorCommand {
     /// Export threads, items, feedback and files of a visitor as NDJSON.
     Export(export::Export),
-    /// Erase all of it.
+    /// Erase all data of a visitor.
     Erase(erase::Erase),
 }
 

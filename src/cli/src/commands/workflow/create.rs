@@ -9,12 +9,12 @@ use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// Shown to people.
+    /// Display name of the workflow.
     name: String,
     /// Name for commands and addresses: lowercase letters, digits and single hyphens (default: derived from the name).
     #[arg(long)]
     handle: Option<String>,
-    /// What it does.
+    /// Description of the workflow.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
     /// A tag for searches; may be given several times.

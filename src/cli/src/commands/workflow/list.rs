@@ -10,7 +10,7 @@ use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Archived ones too.
+    /// Include archived workflows.
     #[arg(long)]
     archived: bool,
     #[command(flatten)]

@@ -12,7 +12,7 @@ pub(crate) struct Live {
     workflow: String,
     /// Number of the version
     number: i32,
-    /// Also a version that has failed its gate
+    /// Allow a version that has failed its gate
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -24,7 +24,7 @@ use crate::options::{ClientOptions, in_workspace};
 use crate::output::{Failure, Output, complain, say};
 use crate::terminal::Paint;
 
-/// What can be done with workflows. A workflow is named by its handle or its id.
+/// Manage workflows. A workflow is identified by its handle or its id.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowCommand {
     /// Create a workflow without a version.

@@ -12,7 +12,7 @@ use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, pretty, say};
 use crate::terminal::harmless;
 
-/// What can be done with a rollout.
+/// Manage a rollout.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RolloutCommand {
     /// Show the live version, the gate and the canary

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_graph_needs_is_given() {
+    fn a_suggestion_contains_the_required_inputs() {
         let schema = json!({"inputs": {"required": ["message", "n", "kind", "list", "why", "at"], "properties": {
             "message": {"type": "string"}, "n": {"type": "integer", "minimum": 3}, "kind": {"enum": ["a b", "c"]},
             "list": {"type": ["array", "null"]}, "why": {"default": "it's $5"}, "other": {"type": "string"}}}});

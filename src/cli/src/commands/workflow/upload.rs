@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_handle_is_answered_with_a_good_one() {
+    fn a_bad_handle_gets_a_suggestion() {
         assert_eq!(handle_like("order-status-2"), None);
         for (bad, good) in
             [("Order Status", "order-status"), ("-a--b-", "a-b"), ("ä", "my-workflow"), ("x_y", "x-y")]

@@ -40,7 +40,7 @@ pub(crate) struct Rename {
 pub(crate) struct Set {
     /// Slug or id.
     workspace: String,
-    /// What becomes of the replies of models after the end of a training.
+    /// Retention of model replies after the end of a training.
     #[arg(long, value_enum)]
     training_calls: Replies,
     #[command(flatten)]
@@ -49,9 +49,9 @@ pub(crate) struct Set {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Replies {
-    /// They stay as long as the training.
+    /// Keep them as long as the training.
     Keep,
-    /// They are erased, also those of earlier trainings.
+    /// Erase them, also those of earlier trainings.
     Drop,
 }
 

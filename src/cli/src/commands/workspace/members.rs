@@ -53,7 +53,7 @@ pub(crate) struct Remove {
     pub(super) options: ClientOptions,
 }
 
-/// What somebody may do in a workspace; each may do what those before may.
+/// A role in a workspace; each includes the permissions of the roles before it.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Role {
     /// Reads.

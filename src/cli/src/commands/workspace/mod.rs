@@ -9,7 +9,7 @@ use clap::Subcommand;
 use crate::options::{ClientOptions, with_session};
 use crate::output::{Failure, Output};
 
-/// What can be done with workspaces. A workspace is named by its slug or its id, a member by mail address or id.
+/// Manage workspaces. A workspace is identified by its slug or its id, a member by email address or id.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspaceCommand {
     /// Create a workspace that you own.

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_in_the_unit_that_reads_best() {
+    fn sizes_have_the_most_readable_unit() {
         for (bytes, expected) in [
             (0, "0 bytes"),
             (1_023, "1023 bytes"),

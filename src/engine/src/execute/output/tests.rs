@@ -42,7 +42,7 @@ impl Output for Collected {
 }
 
 #[tokio::test]
-async fn a_slow_output_does_not_let_a_node_overtake_what_was_held_for_it() {
+async fn a_slow_output_keeps_held_text_before_live_text() {
     let sink = Collected::default();
     let output = StepOutput::new(&sink, 2);
     output.text(1, "b", "held for long, ").await;
@@ -51,7 +51,7 @@ async fn a_slow_output_does_not_let_a_node_overtake_what_was_held_for_it() {
 }
 
 #[tokio::test]
-async fn a_piece_whose_speaker_is_dropped_while_it_waits_is_taken_back_rightly() {
+async fn a_piece_of_a_dropped_node_is_undone_exactly() {
     let sink = Collected::default();
     let output = StepOutput::new(&sink, 2);
     output.text(0, "a", "kept ").await;
@@ -75,7 +75,7 @@ async fn a_piece_whose_speaker_is_dropped_while_it_waits_is_taken_back_rightly()
 }
 
 #[tokio::test]
-async fn the_order_of_the_file_wins_over_the_order_of_arrival() {
+async fn text_is_ordered_by_file_not_by_arrival() {
     let sink = Collected::default();
     let output = StepOutput::new(&sink, 3);
     output.text(2, "c", "c").await;
@@ -92,7 +92,7 @@ async fn the_order_of_the_file_wins_over_the_order_of_arrival() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_is_made_again_takes_its_text_back() {
+async fn a_repeated_attempt_undoes_its_text() {
     let sink = Collected::default();
     let output = StepOutput::new(&sink, 2);
     output.text(1, "b", "first").await;
@@ -109,7 +109,7 @@ async fn an_attempt_that_is_made_again_takes_its_text_back() {
 }
 
 #[tokio::test]
-async fn items_stand_in_order_and_are_taken_back_with_their_attempt() {
+async fn items_keep_their_order_and_are_undone_with_their_attempt() {
     let item = |key: &str| SentItem { key: Some(key.to_owned()), body: None, more: false };
     for held in [true, false] {
         let sink = Collected::default();
@@ -134,7 +134,7 @@ async fn items_stand_in_order_and_are_taken_back_with_their_attempt() {
 }
 
 #[tokio::test]
-async fn what_runs_inside_a_slot_keeps_its_own_order() {
+async fn nested_output_keeps_its_order_inside_a_slot() {
     let sink = Collected::default();
     let outer = StepOutput::new(&sink, 2);
     let slot = SlotOutput { output: &outer, slot: 1 };
@@ -201,7 +201,7 @@ impl Output for Exact {
 }
 
 #[tokio::test]
-async fn what_fails_inside_and_then_with_its_container_is_taken_back_once() {
+async fn output_that_fails_inside_and_with_its_container_is_undone_once() {
     let item = || SentItem { key: None, body: None, more: false };
     for ends_with_item in [true, false] {
         let sink = Exact::default();

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attempts_of_containers_do_not_make_another_key() {
+    fn container_attempts_do_not_change_the_key() {
         for (name, left) in [
             ("r-a/b-1", "r-a/b-1"),
             ("r-a~2/b-1", "r-a/b-1"),

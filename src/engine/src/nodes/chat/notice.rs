@@ -41,7 +41,7 @@ fn schema() -> Value {
     json!({"type": "object", "required": ["message"], "properties": {
         "message": {"type": "string", "description": "Markdown; a template."},
         "title": {"type": "string", "description": "A heading; a template."},
-        "level": {"enum": ["info", "warning", "danger"], "default": "info", "description": "How it is shown."}}})
+        "level": {"enum": ["info", "warning", "danger"], "default": "info", "description": "Level of the message."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {

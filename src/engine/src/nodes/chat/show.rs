@@ -84,13 +84,13 @@ fn list_schema() -> Value {
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["kind"], "properties": {
-        "kind": {"enum": KINDS, "description": "What to show; the field of the same name contains it."},
+        "kind": {"enum": KINDS, "description": "The kind of item to show; the field of the same name contains it."},
         "key": key::schema(),
         "more": key::more_schema(),
         "task": {"description": "A task of type `custom` (`title?`, `icon?`, `content?`), `web_search` (`title?`, `title_query?`, `queries`, `sources`), `thought` (`title?`, `content`), `file` (`title?`, `sources`, at most 100) or `image` (`title?`), each with `status_indicator?`; null removes the item. Templates inside, or a template of it."},
         "workflow": {"description": "`{type: custom or reasoning, tasks, summary?, expanded?}` with at most 100 tasks; null removes the item. Templates inside, or a template of it."},
         "image": {"description": "`{url}` (https), `{attachment}` (the id of an image in the thread), or `{base64}` (a PNG, JPEG, GIF or WebP of at most 5 MiB, which the thread keeps); absent while it is generated; null removes the item. Templates inside, or a template of it."},
-        "progress": {"type": "number", "minimum": 0, "maximum": 1, "description": "How far an image with `more` is; a number, or a template of one."}}})
+        "progress": {"type": "number", "minimum": 0, "maximum": 1, "description": "Progress of an image with `more`; a number, or a template of one."}}})
 }
 
 fn task_problems(task: &Value, base: &str) -> Vec<FieldError> {

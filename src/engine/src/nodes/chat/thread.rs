@@ -28,7 +28,7 @@ pub(crate) const TYPE: NodeType = NodeType {
     effect: Effect::Speaks,
     secrets: &[],
     schema,
-    result: "`{title, status, reason, image_domains}`, those that are set, filled",
+    result: "`{title, status, reason, image_domains}`: the members that are set, with their templates filled",
     members: &["title", "status", "reason", "image_domains"],
     example: || json!({"name": "done", "type": "thread", "status": "closed", "reason": "Your case is settled."}),
     build,
@@ -46,7 +46,7 @@ fn schema() -> Value {
         "status": {"enum": STATUSES, "description":
             "`active`: the thread accepts messages. `locked`: 409 `thread.locked`, until another status is set. `closed`: 409 `thread.closed`."},
         "reason": {"type": "string", "maxLength": 500,
-                   "description": "Why, for people; with `locked` or `closed`. A template."},
+                   "description": "The reason, for people; with `locked` or `closed`. A template."},
         "image_domains": {"type": ["array", "null"], "maxItems": 50,
                           "items": {"type": "string", "maxLength": 253, "pattern": HOST},
                           "description": "Hosts that images of widgets may come from, or null for any; templates inside, or a template of the list."}}})
@@ -69,7 +69,11 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let status = fields.word("status", &STATUSES, &mut check.problems);
     named.extend(status.map(|status| ("status".to_owned(), json!(status))));
     if named.contains_key("reason") && !matches!(status, Some("locked" | "closed")) {
-        let problem = FieldError::new(fields.at("reason"), "status", "goes with the status locked or closed");
+        let problem = FieldError::new(
+            fields.at("reason"),
+            "status",
+            "is allowed only with the status locked or closed",
+        );
         check.note(problem.suggest("\"status\": \"locked\""));
     }
     let hosts = fields.given("image_domains");

@@ -20,7 +20,7 @@ pub(crate) const TYPE: NodeType = NodeType {
     effect: Effect::Reads,
     secrets: &[],
     schema,
-    result: "`{record: {id, version, created_at, updated_at, data}}`; the record is null if there is none with this id.",
+    result: "`{record: {id, version, created_at, updated_at, data}}`; the record is null if no record has this id.",
     members: &["record"],
     example: || json!({"name": "read", "type": "collection_get", "collection": "favourites", "id": "{{ inputs.id }}"}),
     build,

@@ -19,7 +19,7 @@ use crate::template::{fill, has_holes};
 pub(crate) const TYPE: NodeType = NodeType {
     name: "collection_put",
     group: "data",
-    summary: "Stores a record in a collection: a new one, or in the place of a version of one; only in runs that a page of \
+    summary: "Creates a record in a collection, or replaces a version of one; only in runs that a page of \
               an app has started.",
     effect: Effect::Outbound,
     secrets: &[],

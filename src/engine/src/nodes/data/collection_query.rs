@@ -21,7 +21,7 @@ const ORDERS: [&str; 2] = ["created_at", "-created_at"];
 pub(crate) const TYPE: NodeType = NodeType {
     name: "collection_query",
     group: "data",
-    summary: "Reads records of a collection, by their age; only in runs that a page of an app has started.",
+    summary: "Reads records of a collection, in order of creation; only in runs that a page of an app has started.",
     effect: Effect::Reads,
     secrets: &[],
     schema,

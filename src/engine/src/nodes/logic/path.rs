@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_that_could_take_for_ever_are_refused() {
+    fn paths_with_unbounded_cost_are_rejected() {
         for good in [
             "$",
             "$..a..b",

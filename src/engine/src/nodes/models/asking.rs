@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sum_is_known_as_long_as_every_price_is() {
+    fn a_total_cost_is_known_while_every_price_is_known() {
         let used = |input_tokens| Some(Usage { input_tokens, ..Usage::default() });
         let mut spent = Spent::new();
         let nothing = json!({"calls": 0, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0});

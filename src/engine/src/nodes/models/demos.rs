@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_a_demo_is_left_out() {
+    fn invalid_demos_are_left_out() {
         let prompts = [
             json!({"text": "a"}),
             json!({"demos": "x"}),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_without_what_the_node_has_added() {
+    fn an_answer_excludes_members_added_by_the_node() {
         let usage = json!({"calls": 1});
         for (result, expected) in [
             (json!({"text": "yes", "usage": usage}), Some(json!("yes"))),

@@ -66,7 +66,7 @@ fn schema() -> Value {
                      "description": "Id of the message to reply to, only for a bot; a template."},
         "allowed_mentions": {"type": ["object", "string"], "default": {"parse": []},
                              "description": "Mentions that the text may contain (default: none); an object, or a template of one."},
-        "base_url": {"type": "string", "default": API, "description": "Where bots post."}},
+        "base_url": {"type": "string", "default": API, "description": "Base URL of the API for bots."}},
         "oneOf": [{"required": ["webhook_url"]}, {"required": ["token", "channel"]}]})
 }
 

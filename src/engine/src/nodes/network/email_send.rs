@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_one_address_and_nothing_else() {
+    fn a_recipient_is_exactly_one_address() {
         for good in ["ada@example.com", " ada.l+x@mail.example.co.uk ", "o'neil@x", "größe@exämple.de"] {
             assert_eq!(address("to", good).as_deref(), Ok(good.trim()), "{good}");
         }

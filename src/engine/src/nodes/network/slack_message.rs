@@ -52,7 +52,7 @@ fn schema() -> Value {
         "text": {"type": "string", "description": "The message; a template."},
         "blocks": {"type": ["array", "string"], "description": "Slack's blocks, or a template of them."},
         "thread_ts": {"type": "string", "description": "The message to reply to; a template."},
-        "base_url": {"type": "string", "default": API, "description": "Where bots post."}},
+        "base_url": {"type": "string", "default": API, "description": "Base URL of the API for bots."}},
         "oneOf": [{"required": ["webhook_url"]}, {"required": ["token", "channel"]}]})
 }
 

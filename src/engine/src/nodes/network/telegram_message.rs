@@ -59,7 +59,7 @@ fn schema() -> Value {
         "parse_mode": {"enum": MARKUPS, "description": "Markup of the text (default: plain)."},
         "silent": {"type": "boolean", "default": false, "description": "Whether to send it without a sound."},
         "reply_to": {"type": ["string", "integer"], "description": "Id of the message to reply to; a template."},
-        "base_url": {"type": "string", "default": API, "description": "Where bots post."}}})
+        "base_url": {"type": "string", "default": API, "description": "Base URL of the API for bots."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_shifted_by_calendar_and_by_clock() {
+    fn times_are_shifted_by_calendar_and_clock_units() {
         for (expression, expected) in [
             ("t | date_add(hours=1)", "2026-03-28T09:00:00Z"),
             ("t | date_add(seconds=-0, minutes=90)", "2026-03-28T09:30:00Z"),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_says_so() {
+    fn invalid_times_have_clear_errors() {
         for (expression, text) in [
             ("'soon' | date_format", "soon is not a time; use 2026-11-23T09:00:00Z"),
             ("'2026-02-30' | timestamp", "is not a time"),

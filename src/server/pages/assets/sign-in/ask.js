@@ -4,7 +4,7 @@ const BASE = new URL('../../', import.meta.url);
 
 const WORDS = {
   network: 'The service cannot be reached. Try again in a moment.',
-  'auth.code_invalid': 'This code is not valid: mistyped, older than 10 minutes, or replaced by a newer one. After five wrong ones you need another code.',
+  'auth.code_invalid': 'This code is not valid: mistyped, older than 10 minutes, or replaced by a newer one. After five wrong codes, request another one.',
   'auth.rate_limited': 'Too many attempts. Wait a minute and try again.',
   'auth.origin_mismatch': 'The service does not accept requests from this address.',
   'auth.tls_required': 'Signing in needs https.',

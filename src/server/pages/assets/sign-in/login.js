@@ -76,7 +76,7 @@ function begin() {
   element('again').addEventListener('click', () =>
     once(codeForm, async () => {
       await start(code);
-      if (problem.hidden) setText(element('told'), `Another code was sent to ${address.value.trim()}. The one before is worth nothing now.`);
+      if (problem.hidden) setText(element('told'), `Another code was sent to ${address.value.trim()}. The previous code is no longer valid.`);
     }),
   );
   element('other').addEventListener('click', () => {

@@ -61,7 +61,7 @@ export function state(status) {
 /** What a state means for the user, where it is not obvious. */
 export function stateHint(status, pauses) {
   if (status === 'queued') return 'It starts when one of the other trainings ends.';
-  if (status === 'waiting') return 'The model refuses calls at the moment. The run tries again by itself.';
+  if (status === 'waiting') return 'The model rejects calls at the moment. The run retries automatically.';
   if (status === 'paused' && pauses === 'rate_limited') return 'The model has refused all calls for a day. Resume it when it answers again.';
   if (status === 'paused') return 'Nothing is called until you resume it.';
   return '';
@@ -77,7 +77,7 @@ const STOPS = {
   max_seconds: 'The time limit was reached.',
   target_score: 'The target score was reached.',
   patience: 'The last epochs had no better prompts.',
-  train_saturated: 'The training cases left nothing to learn.',
+  train_saturated: 'The training cases show nothing more to improve.',
   no_headroom: '',
   cancelled: 'It was cancelled.',
 };
@@ -118,16 +118,16 @@ function join(...sentences) {
 
 const FAILURES = {
   network: 'The service cannot be reached. Try again in a moment.',
-  'auth.missing_token': 'You are not signed in any more.',
+  'auth.missing_token': 'You are no longer signed in.',
   'auth.missing_scope': 'You may not do this in this workspace.',
-  'auth.workspace_forbidden': 'You are not a member of this workspace any more.',
+  'auth.workspace_forbidden': 'You are no longer a member of this workspace.',
   'workflow.not_found': 'This workflow was removed.',
   'workflow.archived': 'This workflow is archived, so it gets no new versions.',
   'run.not_found': 'The training was not found in this workflow. It may have been deleted after its retention.',
   'run.not_active': 'It has ended already.',
-  'stream.not_found': 'The events of this run are not stored any more.',
-  'checkpoint.not_found': 'This checkpoint does not exist any more.',
-  'request.not_found': 'This version of the service does not have it.',
+  'stream.not_found': 'The events of this run are no longer stored.',
+  'checkpoint.not_found': 'This checkpoint no longer exists.',
+  'request.not_found': 'This version of the service does not support it.',
 };
 
 /**

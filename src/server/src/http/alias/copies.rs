@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_were_read_first_make_room() {
+    fn the_oldest_copies_are_evicted_first() {
         let mut copies = Copies::default();
         for second in 0..5 {
             copies.insert(&second.to_string(), copy(second, MAX_BYTES / 4));

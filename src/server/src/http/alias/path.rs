@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_ambiguous_is_refused() {
+    fn an_ambiguous_path_is_rejected() {
         for raw in [
             "/%", "/%2", "/%2g", "/%zz", "/a%2fb", "/a%2Fb", "/a%5cb", "/a\\b", "/a%00", "/%ff", "/%C3",
             "/%c0%af",
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_a_route_decodes_to_utf_8() {
+    fn a_route_path_decodes_to_utf_8() {
         for good in ["", "form", "%66orm", "a%2Fb", "%C3%A4"] {
             assert!(decoded(good, |_| false).is_some(), "{good}");
         }

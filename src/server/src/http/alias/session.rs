@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_answer_that_a_cache_keeps_brings_a_cookie() {
+    fn cacheable_responses_set_no_cookie() {
         for (path, public) in [
             ("/", false),
             ("/app.js", false),

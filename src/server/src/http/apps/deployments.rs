@@ -103,7 +103,7 @@ pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse>
         .await?;
     // Evicts the oldest deployment at once; after a failure, the next retention round does it.
     if let Err(error) = upload.caller.store().forget_old_deployments_of(upload.app.id).await {
-        tracing::warn!(app = %upload.app.id, %error, "files of old deployments are still stored");
+        tracing::warn!(app = %upload.app.id, %error, "failed to delete files of old deployments; retrying later");
     }
     Ok(made)
 }

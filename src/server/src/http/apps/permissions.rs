@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn each_member_that_differs_is_a_change() {
+    fn each_differing_member_is_a_change() {
         let (before, after) = two();
         let changes = changes(&before, &after).unwrap();
         let shown: Vec<String> = changes

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_noted() {
+    fn every_problem_is_reported() {
         assert_eq!(problems(create, json!({})), ["/alias required", "/name required"]);
         assert_eq!(problems(create, json!({"alias": "a", "name": "A", "access": "members"})), [""; 0]);
         let bad = json!({"alias": "A b", "name": "", "access": "all", "x": 1});

@@ -33,11 +33,11 @@ pub(super) async fn refresh(app: Anyone, request: HttpRequest, payload: Payload)
         }
         Refreshed::Reused(revoked) => {
             let (session, user) = (revoked.session, revoked.user);
-            tracing::warn!(%session, %user, "a refresh token was used twice; its sign-in was ended");
+            tracing::warn!(%session, %user, "refresh token reused; sign-in ended");
             Err(ApiError::new(ErrorCode::RefreshInvalid))
         }
         Refreshed::TooOften(Revoked { session, user }) => {
-            tracing::warn!(%session, %user, "a sign-in was refreshed too often and was ended");
+            tracing::warn!(%session, %user, "sign-in refreshed too often; ended");
             Err(ApiError::new(ErrorCode::RefreshInvalid))
         }
         Refreshed::Unknown => Err(showing.failed(&app, &request, ErrorCode::RefreshInvalid).await),

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_the_limit_says_and_then_part_by_part() {
+    fn a_burst_up_to_the_limit_passes_and_then_refills_gradually() {
         let (limit, clock) = limit(3);
         for _ in 0..3 {
             assert_eq!(wait(limit.check(&"a")), None);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_as_good_as_new_are_forgotten() {
+    fn fully_refilled_keys_are_dropped() {
         let clock = ManualClock::new(chrono::DateTime::UNIX_EPOCH);
         let ticks = Ticks(Arc::new(clock.clone()));
         let limit: Limit<u32> = Limit::new(
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_given_back() {
+    fn a_permit_is_released() {
         let given = [("SERVICE_DATA_DIR", "data"), ("SERVICE_CHAT_MAX_STREAMS", "2")];
         let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let config = config::Config::load(&config::Source::from_pairs(given)).unwrap().chat;
@@ -276,7 +276,7 @@ mod tests {
         let replaced = [&second, &third, &fourth].map(|place| place.replaced().is_cancelled());
         assert_eq!(replaced, [true, false, false]);
         drop(second);
-        assert!(limits.stream(Some("a"), None).is_err(), "its place is another one's by now");
+        assert!(limits.stream(Some("a"), None).is_err(), "its permit has a new owner");
         drop((third, fourth));
         assert!(limits.streams.lock().is_empty());
     }

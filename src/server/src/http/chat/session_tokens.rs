@@ -139,15 +139,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_kept_as_browsers_write_it() {
-        for (text, kept) in [
+    fn an_origin_is_normalized_to_the_form_of_browsers() {
+        for (text, expected) in [
             ("https://www.example.com", "https://www.example.com"),
             ("HTTPS://WWW.Example.com/", "https://www.example.com"),
             ("https://www.example.com:443", "https://www.example.com"),
             ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
             ("https://b\u{fc}cher.example", "https://xn--bcher-kva.example"),
         ] {
-            assert_eq!(normalised_origin(text).as_deref(), Some(kept), "{text}");
+            assert_eq!(normalised_origin(text).as_deref(), Some(expected), "{text}");
         }
         for text in [
             "null",

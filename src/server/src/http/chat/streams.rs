@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_thread_that_is_not_there_hides_its_stream() {
+    fn only_a_missing_thread_hides_its_stream() {
         let code = |code| hidden(ApiError::new(code)).code();
         assert_eq!(code(ErrorCode::ThreadNotFound), ErrorCode::StreamNotFound);
         assert_eq!(code(ErrorCode::DatabaseUnavailable), ErrorCode::DatabaseUnavailable);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told_and_no_secret() {
+    fn every_problem_is_reported_without_the_secret() {
         assert_eq!(problems(create, json!({})), ["/name required", "/secret required"]);
         assert_eq!(problems(create, json!({"name": "a", "secret": "x"})), [""; 0]);
         let bad = json!({"name": "2]", "secret": "", "provider": "", "description": 1, "x": 1});
@@ -116,8 +116,8 @@ mod tests {
         let long = json!({"name": "a", "secret": "s".repeat(LONGEST_SECRET + 1)});
         assert_eq!(problems(create, long), ["/secret length"]);
         let body = json!({"name": 1, "secret": ["canary"]});
-        let told = create(body.as_object().unwrap()).err().unwrap();
-        assert!(!format!("{told:?}").contains("canary"));
+        let found = create(body.as_object().unwrap()).err().unwrap();
+        assert!(!format!("{found:?}").contains("canary"));
         assert_eq!(problems(update, json!({})), [" required"]);
         assert_eq!(problems(update, json!({"secret": null})), ["/secret type"]);
         assert_eq!(

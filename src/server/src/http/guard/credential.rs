@@ -42,7 +42,7 @@ mod tests {
     use actix_web::http::header::HeaderValue;
 
     #[test]
-    fn only_one_bearer_header_holds_a_token() {
+    fn a_token_is_read_only_from_a_single_bearer_header() {
         let read_of = |values: &[&[u8]]| {
             let mut headers = HeaderMap::new();
             for value in values {
@@ -60,7 +60,7 @@ mod tests {
         for good in ["Bearer abc", "bearer abc", "BEARER  abc "] {
             assert_eq!(read_of(&[good.as_bytes()]), "Bearer(\"abc\")", "{good:?}");
         }
-        assert_eq!(read_of(&[b"Bearer a b"]), "Bearer(\"a b\")", "it is no good, and is judged as one token");
+        assert_eq!(read_of(&[b"Bearer a b"]), "Bearer(\"a b\")", "an invalid value is treated as one token");
         assert_eq!(read_of(&[b"Bearer \xff"]), "Unreadable");
         assert_eq!(read_of(&[b"Bearer a", b"Bearer a"]), "Unreadable");
     }

@@ -66,13 +66,17 @@ mod tests {
     }
 
     #[test]
-    fn the_first_place_that_holds_something_counts() {
+    fn the_first_source_with_a_credential_is_used() {
         assert_eq!(shown(Some("Bearer h"), "token=t", &["bearer.p"]), "h");
         assert_eq!(shown(None, "token=t", &["bearer.p"]), "t");
         assert_eq!(shown(None, "access_token=a&x=1", &["bearer.p"]), "a");
         assert_eq!(shown(None, "x=1", &["callboard, bearer.p"]), "p");
         assert_eq!(shown(None, "", &["callboard", "bearer.a.b.c"]), "a.b.c");
-        assert_eq!(shown(Some("Bearer "), "token=&access_token=a%2Bb", &[]), "a+b", "an empty one is none");
+        assert_eq!(
+            shown(Some("Bearer "), "token=&access_token=a%2Bb", &[]),
+            "a+b",
+            "an empty token is ignored"
+        );
         for nothing in ["", "token=", "token=&access_token=", "Token=t"] {
             assert_eq!(shown(None, nothing, &["callboard", "bearer.", "Bearer.x"]), "None", "{nothing}");
         }
@@ -80,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_differ_are_none() {
+    fn conflicting_credentials_are_unreadable() {
         for query in ["token=a&access_token=b", "token=a&token=b", "access_token=a&token=a&token=b"] {
             assert_eq!(shown(None, query, &[]), "Unreadable", "{query}");
             assert_eq!(shown(Some("Bearer a"), query, &[]), "Unreadable", "{query}");

@@ -56,7 +56,7 @@ impl Budget {
         let now = clock.monotonic();
         if now.saturating_sub(minute.since) >= MINUTE {
             if minute.dropped > 0 {
-                tracing::warn!(dropped = minute.dropped, "rejections were omitted from the audit trail");
+                tracing::warn!(dropped = minute.dropped, "rejections omitted from the audit trail");
             }
             *minute = Minute { since: now, rows: 0, dropped: 0 };
         }
@@ -136,7 +136,7 @@ impl Limiter {
         });
         match self.store.record_failure(&keys, self.limits.window(), entry.as_ref()).await {
             Ok(FailureVerdict::Counted) => {
-                tracing::info!(%address, code = code.as_str(), "a credential was rejected");
+                tracing::info!(%address, code = code.as_str(), "credential rejected");
                 ApiError::new(code)
             }
             Ok(FailureVerdict::Limited { key, free_at }) => {

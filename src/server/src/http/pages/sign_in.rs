@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sign_in_page_is_found_from_any_depth() {
+    fn the_sign_in_page_is_linked_from_any_path_depth() {
         assert_eq!(login_address("/chat/x"), "../login?return_to=%2Fchat%2Fx");
         assert_eq!(
             login_address("/workflows/x/training?run=a/b"),

@@ -42,17 +42,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_is_read() {
+    fn a_valid_request_is_parsed() {
         assert_eq!(read(&json!({})), Ok(CreateRun::default()));
         let body =
             json!({"inputs": {"a": 1}, "version": 2, "config": {}, "timeout_seconds": 0.5, "metadata": null});
-        let wanted = read(&body).unwrap();
-        assert_eq!((wanted.version, wanted.timeout_seconds), (Some(2), Some(0.5)));
-        assert_eq!((wanted.inputs, wanted.metadata), (Some(json!({"a": 1})), None));
+        let request = read(&body).unwrap();
+        assert_eq!((request.version, request.timeout_seconds), (Some(2), Some(0.5)));
+        assert_eq!((request.inputs, request.metadata), (Some(json!({"a": 1})), None));
     }
 
     #[test]
-    fn all_problems_come_at_once() {
+    fn all_problems_are_reported_at_once() {
         let body = json!({"inputs": [], "version": 0, "config": 1, "timeout_seconds": -1, "metadata": "x", "input": 1});
         let problems = read(&body).unwrap_err();
         let lines: Vec<String> =

@@ -96,7 +96,7 @@ mod tests {
 
     const RUN: &str = "01890000-0000-7000-8000-000000000001";
 
-    fn of(body: Value, kind: Option<TrainingKind>) -> Result<TrainingRequest, Vec<String>> {
+    fn parse(body: Value, kind: Option<TrainingKind>) -> Result<TrainingRequest, Vec<String>> {
         let mut members = body.as_object().unwrap().clone();
         let line = |problem: FieldError| format!("{} {}", problem.pointer, problem.code);
         read(&mut members, kind, &["type"]).map_err(|problems| problems.into_iter().map(line).collect())
@@ -105,15 +105,16 @@ mod tests {
     #[test]
     fn a_request_is_a_training_or_an_evaluation() {
         let read =
-            of(json!({"training": {"a": 1}, "graph_config": {}, "run_id": RUN, "type": 1}), None).unwrap();
+            parse(json!({"training": {"a": 1}, "graph_config": {}, "run_id": RUN, "type": 1}), None).unwrap();
         assert_eq!((read.kind, read.graph, read.asked), (TrainingKind::Training, None, json!({"a": 1})));
         assert_eq!(read.run, Some(Uuid::parse_str(RUN).unwrap()));
-        let read = of(json!({"evaluation": 7, "inputs": {"x": 1}}), Some(TrainingKind::Evaluation)).unwrap();
+        let read =
+            parse(json!({"evaluation": 7, "inputs": {"x": 1}}), Some(TrainingKind::Evaluation)).unwrap();
         assert_eq!((read.kind, read.inputs["x"].clone()), (TrainingKind::Evaluation, json!(1)));
     }
 
     #[test]
-    fn all_problems_come_at_once() {
+    fn all_problems_are_reported_at_once() {
         for (body, kind, expected) in [
             (json!({}), None, &["/training required"][..]),
             (json!({}), Some(TrainingKind::Evaluation), &["/evaluation required"]),
@@ -143,7 +144,7 @@ mod tests {
                 &["/run_id format", "/evaluation type"],
             ),
         ] {
-            assert_eq!(of(body.clone(), kind).unwrap_err(), expected, "{body}");
+            assert_eq!(parse(body.clone(), kind).unwrap_err(), expected, "{body}");
         }
     }
 }

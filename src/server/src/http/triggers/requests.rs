@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_usual() {
+    fn missing_members_have_defaults() {
         let (settings, next) = read(json!({"expression": " 0 9 * * * "})).ok().unwrap();
         assert_eq!((settings.expression.as_str(), settings.timezone.as_str()), ("0 9 * * *", "UTC"));
         assert!(!settings.overlap && settings.enabled && settings.missed == MissedFires::Skip);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told() {
+    fn every_problem_is_reported() {
         assert_eq!(problems(json!({})), ["/expression required"]);
         assert_eq!(
             problems(

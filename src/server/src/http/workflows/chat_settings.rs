@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_widget_takes_is_taken_as_it_is() {
+    fn settings_valid_for_the_widget_are_kept_unchanged() {
         let prompts = json!([{"label": "Hi", "prompt": "Say hi", "icon": "bolt"},
                              {"label": "Tag", "prompt": [{"type": "input_text", "text": "x"},
                                                          {"type": "input_tag", "id": "1", "text": "y", "data": {}}]}]);
@@ -274,18 +274,18 @@ mod tests {
         assert_eq!(problems(&chat), [""; 0]);
         let nothing = Map::new();
         let mut request = Fields::of(&nothing);
-        let wanted = read(&mut request, chat.as_object().unwrap());
-        assert_eq!(Value::Array(wanted.start_prompts.unwrap()), prompts);
-        assert_eq!(Value::Array(wanted.models.unwrap()), models);
+        let settings = read(&mut request, chat.as_object().unwrap());
+        assert_eq!(Value::Array(settings.start_prompts.unwrap()), prompts);
+        assert_eq!(Value::Array(settings.models.unwrap()), models);
     }
 
     #[test]
     fn null_restores_a_default() {
         let nothing = Map::new();
         let chat = json!({"start_prompts": null, "models": null, "busy": null, "uploads": null, "transcription": null, "title": null, "limits": null, "retention_days": null});
-        let wanted = read(&mut Fields::of(&nothing), chat.as_object().unwrap());
+        let settings = read(&mut Fields::of(&nothing), chat.as_object().unwrap());
         assert_eq!(
-            wanted,
+            settings,
             UpdateChatSettings {
                 start_prompts: Some(Vec::new()),
                 models: Some(Vec::new()),
@@ -299,18 +299,18 @@ mod tests {
         );
         let chat =
             json!({"transcription": {"model": "practice/transcribe", "language": "en"}, "uploads": false});
-        let wanted = read(&mut Fields::of(&nothing), chat.as_object().unwrap());
+        let defaults = read(&mut Fields::of(&nothing), chat.as_object().unwrap());
         let settings = TranscriptionSettings {
             binding: ModelBinding { model: "practice/transcribe".into(), ..ModelBinding::default() },
             language: Some("en".into()),
             ..TranscriptionSettings::default()
         };
-        assert_eq!((wanted.transcription, wanted.uploads), (Some(Some(settings)), Some(false)));
+        assert_eq!((defaults.transcription, defaults.uploads), (Some(Some(settings)), Some(false)));
         assert_eq!(read(&mut Fields::of(&nothing), &nothing), UpdateChatSettings::default());
     }
 
     #[test]
-    fn every_problem_has_its_place() {
+    fn every_problem_has_a_pointer() {
         let chat = json!({"start_prompts": ["Hi", {"label": "", "prompt": 1}, {"prompt": [{"type": "x"}, {"type": "input_text"}]}],
                           "models": [{"id": "a", "name": "A", "default": 1}], "prompts": []});
         assert_eq!(

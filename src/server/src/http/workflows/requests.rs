@@ -221,22 +221,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_is_read() {
+    fn valid_requests_are_parsed() {
         let body = json!({"name": " A name ", "handle": "a", "description": null, "tags": ["x"]});
-        let wanted = create_workflow(body.as_object().unwrap()).unwrap();
-        assert_eq!((wanted.name.as_str(), wanted.handle.as_deref()), ("A name", Some("a")));
-        assert_eq!((wanted.description, wanted.tags), (None, vec!["x".to_owned()]));
-        for (body, asked) in [(json!({}), None), (json!({"require_login": true}), Some(true))] {
-            assert_eq!(publish(body.as_object().unwrap()).unwrap().require_login, asked);
+        let workflow = create_workflow(body.as_object().unwrap()).unwrap();
+        assert_eq!((workflow.name.as_str(), workflow.handle.as_deref()), ("A name", Some("a")));
+        assert_eq!((workflow.description, workflow.tags), (None, vec!["x".to_owned()]));
+        for (body, expected) in [(json!({}), None), (json!({"require_login": true}), Some(true))] {
+            assert_eq!(publish(body.as_object().unwrap()).unwrap().require_login, expected);
         }
         let body = json!({"graph": null, "runnable_config": {"a": 1}});
-        let wanted = create_version(body.as_object().unwrap()).unwrap();
-        assert_eq!(wanted.graph, Value::Null);
-        assert!(wanted.runnable_config.is_some() && wanted.metadata.is_none());
+        let version = create_version(body.as_object().unwrap()).unwrap();
+        assert_eq!(version.graph, Value::Null);
+        assert!(version.runnable_config.is_some() && version.metadata.is_none());
     }
 
     #[test]
-    fn all_problems_come_at_once() {
+    fn all_problems_are_reported_at_once() {
         let body =
             json!({"name": "\0", "handle": "No", "description": 7, "tags": ["", 3], "nmae": 1, "id": 2});
         assert_eq!(
@@ -274,16 +274,16 @@ mod tests {
     }
 
     #[test]
-    fn a_change_says_only_what_it_says() {
+    fn an_update_contains_only_given_members() {
         let read = |body: Value| update_workflow(body.as_object().unwrap()).unwrap();
         assert_eq!(read(json!({})), UpdateWorkflow::default());
         let null = json!({"name": null, "handle": null, "tags": null, "chat": null});
         assert_eq!(read(null), UpdateWorkflow::default());
         assert_eq!(read(json!({"description": null})).description, Some(None));
         assert_eq!(read(json!({"description": "x"})).description, Some(Some("x".to_owned())));
-        let wanted = read(json!({"name": " A ", "tags": [], "chat": {"models": []}}));
-        assert_eq!((wanted.name.as_deref(), wanted.tags), (Some("A"), Some(vec![])));
-        let chat = wanted.chat.unwrap();
+        let update = read(json!({"name": " A ", "tags": [], "chat": {"models": []}}));
+        assert_eq!((update.name.as_deref(), update.tags), (Some("A"), Some(vec![])));
+        let chat = update.chat.unwrap();
         assert_eq!((chat.start_prompts, chat.models), (None, Some(vec![])));
         let body = json!({"name": "", "handle": "No", "description": 7, "tags": 1, "chat": [], "id": "x"});
         assert_eq!(
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_handle_gets_a_right_one() {
+    fn a_wrong_handle_gets_a_suggestion() {
         for (handle, near) in
             [("My Flow", Some("my-flow")), ("a_b", Some("a-b")), ("check", None), ("é", None)]
         {

@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    fn of(body: &Value) -> Result<PutRollout, Vec<String>> {
+    fn parse(body: &Value) -> Result<PutRollout, Vec<String>> {
         let lines = |problems: Vec<FieldError>| {
             problems.into_iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
         };
@@ -94,8 +94,8 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_is_read_with_its_defaults() {
-        let read = of(&json!({"gate": {"dataset": "d", "evaluators": [{"id": "a"}], "threshold": 0.5},
+    fn a_rollout_is_parsed_with_its_defaults() {
+        let read = parse(&json!({"gate": {"dataset": "d", "evaluators": [{"id": "a"}], "threshold": 0.5},
                               "canary": {"version": 2, "percent": 50}}));
         let read = read.unwrap();
         let gate = read.gate.unwrap();
@@ -104,15 +104,15 @@ mod tests {
             (0.02, 0.5, None, None)
         );
         assert_eq!(read.canary, Some(RolloutCanary { version: 2, percent: 50, promote_after_turns: None }));
-        assert_eq!(of(&json!({})), Ok(PutRollout::default()));
-        assert_eq!(of(&json!({"gate": null, "canary": null})), Ok(PutRollout::default()));
+        assert_eq!(parse(&json!({})), Ok(PutRollout::default()));
+        assert_eq!(parse(&json!({"gate": null, "canary": null})), Ok(PutRollout::default()));
     }
 
     #[test]
-    fn every_problem_is_named_at_its_place() {
+    fn every_problem_is_reported_with_its_pointer() {
         let body = json!({"x": 1, "gate": {"threshold": 2, "max_drop": "a", "y": 1, "max_cases": 0},
                           "canary": {"version": 0, "percent": 51, "promote_after_turns": 0, "z": 1}});
-        let mut problems = of(&body).unwrap_err();
+        let mut problems = parse(&body).unwrap_err();
         problems.sort();
         assert_eq!(
             problems,
@@ -130,6 +130,6 @@ mod tests {
                 "/x unknown_field",
             ]
         );
-        assert_eq!(of(&json!({"gate": 1, "canary": []})).unwrap_err(), ["/gate type", "/canary type"]);
+        assert_eq!(parse(&json!({"gate": 1, "canary": []})).unwrap_err(), ["/gate type", "/canary type"]);
     }
 }

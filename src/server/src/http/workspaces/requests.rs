@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told() {
+    fn every_problem_is_reported() {
         let object = |value: Value| value.as_object().unwrap().clone();
         let body = object(json!({"slug": "Support Team", "name": "", "id": 1}));
         assert_eq!(problems(create(&body)), ["/slug format", "/name length", "/id unknown_field"]);

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_fits_and_only_refusals_close() {
+    fn close_reasons_fit_a_frame_and_only_refusals_close() {
         for code in ErrorCode::ALL {
             assert!(code.as_str().len() <= 123);
         }

@@ -64,7 +64,7 @@ impl Conversation {
         let Self { socket, say, subscriptions, .. } = self;
         drop((say, subscriptions));
         if let Some(closing) = closing {
-            tracing::debug!(code = closing.code, reason = closing.reason, "a websocket is closed");
+            tracing::debug!(code = closing.code, reason = closing.reason, "websocket closed");
             socket.close(closing);
         }
     }

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_handshake_is_one() {
+    fn an_incomplete_handshake_is_rejected() {
         assert_eq!(check(&handshake().to_http_request()), Ok(()));
         for (name, value) in [
             ("Upgrade", "h2c"),

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_of_a_request_is_added_to_what_is_stored() {
+    fn the_request_id_is_added_to_a_stored_event() {
         assert_eq!(event(r#"{"seq":1}"#, None), r#"{"seq":1}"#);
         assert_eq!(event(r#"{"seq":1}"#, Some("a\"b")), r#"{"seq":1,"request_id":"a\"b"}"#);
     }

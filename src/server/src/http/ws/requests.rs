@@ -154,7 +154,7 @@ mod tests {
 
     const RUN: &str = "01890000-0000-7000-8000-000000000001";
 
-    fn of(text: &str) -> (Result<Request, String>, Option<String>) {
+    fn parse(text: &str) -> (Result<Request, String>, Option<String>) {
         let (request, id) = read(text.as_bytes());
         let line = |error: ApiError| {
             let detail = error.body().detail;
@@ -166,13 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_with_every_problem() {
+    fn messages_are_parsed_and_every_problem_is_reported() {
         let run = Uuid::parse_str(RUN).unwrap();
-        assert_eq!(of(r#"{"type":"ping","request_id":"a"}"#), (Ok(Request::Ping), Some("a".into())));
+        assert_eq!(parse(r#"{"type":"ping","request_id":"a"}"#), (Ok(Request::Ping), Some("a".into())));
         let subscribe = format!(r#"{{"type":"subscribe","run_id":"{RUN}","after_seq":7}}"#);
-        assert_eq!(of(&subscribe), (Ok(Request::Subscribe { run, after: 7 }), None));
+        assert_eq!(parse(&subscribe), (Ok(Request::Subscribe { run, after: 7 }), None));
         let unknown = r#"{"type":"cancel","run_id":"x","request_id":null}"#;
-        assert_eq!(of(unknown), (Ok(Request::Control { run: Uuid::nil(), wanted: Control::Cancel }), None));
+        assert_eq!(
+            parse(unknown),
+            (Ok(Request::Control { run: Uuid::nil(), wanted: Control::Cancel }), None)
+        );
         for (text, expected) in [
             ("", "request.invalid_json"),
             ("{", "request.invalid_json"),
@@ -189,30 +192,30 @@ mod tests {
             (r#"{"type":"ping","request_id":1}"#, "request.invalid /request_id type"),
             (r#"{"type":"ping","run_id":"x"}"#, "request.invalid /run_id unknown_field"),
         ] {
-            assert_eq!(of(text).0, Err(expected.into()), "{text}");
+            assert_eq!(parse(text).0, Err(expected.into()), "{text}");
         }
-        let wanted = |graph| Request::Run(Box::new(RunWanted { graph, inputs: None, config: None }));
-        assert_eq!(of(r#"{"type":"run_workflow","graph_config":{}}"#).0, Ok(wanted(None)));
+        let run_request = |graph| Request::Run(Box::new(RunWanted { graph, inputs: None, config: None }));
+        assert_eq!(parse(r#"{"type":"run_workflow","graph_config":{}}"#).0, Ok(run_request(None)));
         let graph = serde_json::json!({"format": "graph/1"});
         let text = r#"{"type":"run_workflow","graph_config":{"format":"graph/1"}}"#;
-        assert_eq!(of(text).0, Ok(wanted(Some(graph))));
+        assert_eq!(parse(text).0, Ok(run_request(Some(graph))));
         assert_eq!(
-            of(r#"{"type":"run_workflow","graph_config":1,"inputs":[],"config":"","version":1}"#).0,
+            parse(r#"{"type":"run_workflow","graph_config":1,"inputs":[],"config":"","version":1}"#).0,
             Err("request.invalid /graph_config type /inputs type /config type /version unknown_field".into())
         );
-        let (refused, id) = of(r#"{"type":"train_workflow","evaluation":{},"request_id":"r"}"#);
+        let (refused, id) = parse(r#"{"type":"train_workflow","evaluation":{},"request_id":"r"}"#);
         let expected = "request.invalid /training required /evaluation unknown_field";
         assert_eq!((refused, id.as_deref()), (Err(expected.into()), Some("r")));
-        let refused = of(r#"{"type":"evaluate_workflow","evaluation":{},"request_id":1}"#).0;
+        let refused = parse(r#"{"type":"evaluate_workflow","evaluation":{},"request_id":1}"#).0;
         assert_eq!(refused, Err("request.invalid /request_id type".into()));
-        let (read, _) = of(r#"{"type":"evaluate_workflow","evaluation":{"x":1},"request_id":"r"}"#);
-        assert!(matches!(read, Ok(Request::Train(wanted)) if wanted.kind() == TrainingKind::Evaluation));
-        for (kind, wanted) in [("pause", Control::Pause), ("resume", Control::Resume)] {
-            let (read, _) = of(&format!(r#"{{"type":"{kind}","run_id":"{RUN}"}}"#));
-            assert_eq!(read, Ok(Request::Control { run, wanted }));
+        let (read, _) = parse(r#"{"type":"evaluate_workflow","evaluation":{"x":1},"request_id":"r"}"#);
+        assert!(matches!(read, Ok(Request::Train(training)) if training.kind() == TrainingKind::Evaluation));
+        for (kind, control) in [("pause", Control::Pause), ("resume", Control::Resume)] {
+            let (read, _) = parse(&format!(r#"{{"type":"{kind}","run_id":"{RUN}"}}"#));
+            assert_eq!(read, Ok(Request::Control { run, wanted: control }));
         }
         let long = "x".repeat(MOST_ID + 1);
-        let (refused, id) = of(&format!(r#"{{"type":"ping","request_id":"{long}"}}"#));
+        let (refused, id) = parse(&format!(r#"{{"type":"ping","request_id":"{long}"}}"#));
         assert_eq!((refused, id), (Err("request.invalid /request_id length".into()), None));
     }
 }

@@ -37,13 +37,13 @@ pub enum Kept {
 #[derive(Debug, thiserror::Error)]
 pub enum NotKept {
     /// The session has used up its upload quota for today.
-    #[error("the session has uploaded as much as it may today")]
+    #[error("the session has reached its upload limit for today")]
     Quota,
     /// Other bytes were uploaded for the attachment.
     #[error("other bytes were uploaded for the attachment")]
     Other,
     /// The attachment was deleted in the meantime.
-    #[error("the attachment is gone")]
+    #[error("the attachment was deleted")]
     Gone,
     /// The database did not answer.
     #[error(transparent)]

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_read_where_the_header_says_so() {
+    fn json_is_read_in_columns_marked_by_the_header() {
         let text = "n,n2:json,expected_output:json,metadata.answers:json,metadata.weight:json\n\
                     1,1,\"{\"\"a\"\": [null]}\",\"{\"\"ok\"\": true}\",2\n";
         let metadata = json!({"answers": {"ok": true}, "weight": 2});
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_must_be_json_is_suggested() {
+    fn a_json_column_is_suggested() {
         let mut problems = Vec::new();
         read_csv("metadata.mocks,metadata.split\n{},dev\n", &mut problems);
         let suggested: Vec<Option<&str>> =

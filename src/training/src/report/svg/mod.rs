@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn no_epoch_one_and_fifty_are_drawn() {
+    fn zero_one_and_fifty_epochs_are_drawn() {
         let none = assert_sound(&[], None, None, "Scores");
         assert!(
             none.contains(">No epoch has ended.</text>") && !none.contains("class=\"best\" d=\"M68"),
@@ -240,7 +240,7 @@ mod tests {
         );
         assert!(
             !none.contains(">seed<") && !none.contains(">best candidate"),
-            "the legend names what is drawn"
+            "the legend names the drawn series"
         );
         let one = assert_sound(&points(1), Some(0.5), None, "Scores");
         assert!(one.contains("cx=\"320\"") && one.contains("d=\"M320 "), "{one}");

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn no_result_odd_numbers_and_a_hostile_title_are_drawn() {
+    fn empty_odd_and_hostile_inputs_are_drawn() {
         let none = scores_svg(&[], None, HOSTILE);
         assert!(none.contains(">No case was executed.</text>") && !none.contains('\u{202e}'), "{none}");
         let odd = scores_svg(&[u64::MAX, 1], Some(f64::NAN), "x");

@@ -112,13 +112,13 @@ fn bad_datasets_are_named() {
 }
 
 #[test]
-fn an_empty_dataset_is_named_beside_other_problems() {
+fn an_empty_dataset_is_reported_with_other_problems() {
     let body = body(&json!({"dataset": {"cases": []}, "max_cases": "all"}));
     assert_eq!(problems(read_evaluation, &body), ["/max_cases range", "/dataset/cases dataset_empty"]);
 }
 
 #[test]
-fn cases_are_in_the_request_or_stored() {
+fn cases_are_inline_or_in_a_stored_dataset() {
     let inline = evaluation(&json!({"max_cases": 1})).workload;
     let DatasetSource::Inline(cases) = inline.dataset else { panic!("{inline:?}") };
     assert_eq!((cases.len(), inline.max_cases), (1, Some(1)));

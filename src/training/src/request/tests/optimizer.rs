@@ -140,7 +140,7 @@ fn other_bad_members_of_an_optimizer_are_named() {
 }
 
 #[test]
-fn a_training_resumes_from_one_place() {
+fn a_training_resumes_from_exactly_one_source() {
     for (resume, expected) in [
         (json!({"run_id": "r"}), Resume::Run("r".into())),
         (json!({"checkpoint_id": "c", "run_id": null}), Resume::Checkpoint("c".into())),
@@ -206,7 +206,7 @@ fn a_model_is_used_as_fields_of_a_node() {
 }
 
 #[test]
-fn only_textgrad_without_a_validation_split_shares_its_cases() {
+fn only_textgrad_shares_cases_without_a_validation_split() {
     for (members, shares, validation, test) in [
         (json!({}), true, None, None),
         (json!({"test_split": 0.2}), true, None, Some(0.2)),

@@ -126,7 +126,7 @@ fn scripts() -> Vec<Vec<Act>> {
 /// After a kill at every point, and a second one at every later point, the thread is the same as without kills, and
 /// readers receive no item twice.
 #[test]
-fn a_run_that_is_killed_anywhere_sends_what_it_sends_without_a_kill() {
+fn a_kill_at_any_point_does_not_change_the_output() {
     for dialect in [Dialect::Interface, Dialect::Chatkit] {
         for script in scripts() {
             let mut expected = World::with("earlier", task("0"));
@@ -158,7 +158,7 @@ fn a_run_that_is_killed_anywhere_sends_what_it_sends_without_a_kill() {
 
 /// A run whose nodes act differently after the kill ends with the later output.
 #[test]
-fn a_run_that_does_something_else_after_a_kill_replaces_and_removes() {
+fn different_output_after_a_kill_replaces_and_removes_the_earlier_output() {
     let random = SeededRandom::new(7);
     let pick = |most: usize| {
         let mut byte = [0_u8];
@@ -225,7 +225,7 @@ fn an_attempt_with_another_key_sends_another_item() {
 }
 
 #[test]
-fn a_failed_run_keeps_what_readers_know() {
+fn a_failed_run_keeps_the_items_that_readers_received() {
     for dialect in [Dialect::Interface, Dialect::Chatkit] {
         let mut world = World::default();
         let mut writer = fresh(dialect);
@@ -245,7 +245,7 @@ fn a_failed_run_keeps_what_readers_know() {
 
 /// A stopped turn removes its open items, and a parked turn completes them.
 #[test]
-fn open_items_end_with_their_turn_and_before_it_waits() {
+fn open_items_end_when_their_turn_stops_or_parks() {
     for dialect in [Dialect::Interface, Dialect::Chatkit] {
         for is_resumed in [false, true] {
             let script = [
@@ -288,7 +288,7 @@ fn open_items_end_with_their_turn_and_before_it_waits() {
 
 /// Updates are small: readers do not receive a whole widget for each word.
 #[test]
-fn open_items_are_told_in_updates() {
+fn open_items_are_sent_as_updates() {
     let mut writer = fresh(Dialect::Chatkit);
     let mut world = World::default();
     let script = [
@@ -299,7 +299,7 @@ fn open_items_are_told_in_updates() {
     ];
     play(&mut world, &mut writer, &script, &|_| false);
     writer.settle();
-    let kinds: Vec<String> = told(&mut writer)
+    let kinds: Vec<String> = sent_events(&mut writer)
         .iter()
         .map(|event| {
             let event = serde_json::to_value(event).unwrap();
@@ -342,7 +342,7 @@ fn a_resumed_turn_repeats_no_update() {
         play(&mut world, &mut first, &script, &|_| true);
         let mut second = next_life(&world, dialect);
         play(&mut world, &mut second, &script, &|_| false);
-        let again = told(&mut second);
+        let again = sent_events(&mut second);
         assert!(again.is_empty(), "{again:?}");
         second.settle();
         world.commit(&mut second);
@@ -355,7 +355,7 @@ fn a_resumed_turn_repeats_no_update() {
 
 /// A failed attempt's annotations are removed, even at the end of text that stays.
 #[test]
-fn an_annotation_is_taken_back_with_its_text() {
+fn an_annotation_is_undone_with_its_text() {
     for dialect in [Dialect::Interface, Dialect::Chatkit] {
         let mut world = World::default();
         let mut writer = fresh(dialect);

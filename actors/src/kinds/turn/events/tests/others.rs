@@ -39,34 +39,34 @@ fn other_turn(key: &'static str, body: Option<ItemBody>) -> impl Fn(&mut World) 
 /// Changes and removals by other turns during a wait stay, even if the resumed turn changed the item before them, and
 /// whether it repeats, omits or takes back that change.
 #[test]
-fn what_another_turn_has_changed_meanwhile_stays() {
+fn changes_by_another_turn_during_a_wait_stay() {
     use Act::{Item, Text, Undo};
     let mine = || Item(Some("earlier"), Some(task("mine")));
     let own = || Item(Some("own"), Some(task("mine")));
-    let (theirs, said) = (|| Some(task("theirs")), || ItemBody::message("waits, and ends"));
+    let (theirs, message) = (|| Some(task("theirs")), || ItemBody::message("waits, and ends"));
     let after = |acts: &[Act]| [acts, &[Text("waits"), Text(", and ends")]].concat();
     let taken_back = |key| [Item(Some(key), Some(task("failed"))), Undo(vec![Undone::Item])];
     for dialect in [Dialect::Interface, Dialect::Chatkit] {
         for acts in [vec![mine()], vec![], [vec![mine()], taken_back("earlier").to_vec()].concat()] {
             let before = [mine(), Text("waits")];
             let changed = resumed_after(&before, other_turn("earlier", theirs()), &after(&acts), dialect);
-            assert_eq!(changed, [task("theirs"), said()], "{acts:?}");
+            assert_eq!(changed, [task("theirs"), message()], "{acts:?}");
             let removed = resumed_after(&before, other_turn("earlier", None), &after(&acts), dialect);
-            assert_eq!(removed, [said()], "{acts:?}");
+            assert_eq!(removed, [message()], "{acts:?}");
         }
         let before = [own(), Text("waits")];
         for acts in [vec![own()], [vec![own()], taken_back("own").to_vec()].concat()] {
             let changed = resumed_after(&before, other_turn("own", theirs()), &after(&acts), dialect);
-            assert_eq!(changed, [task("0"), task("theirs"), said()], "{acts:?}");
+            assert_eq!(changed, [task("0"), task("theirs"), message()], "{acts:?}");
             let removed = resumed_after(&before, other_turn("own", None), &after(&acts), dialect);
-            assert_eq!(removed, [task("0"), said()], "{acts:?}");
+            assert_eq!(removed, [task("0"), message()], "{acts:?}");
         }
         // A change by the turn after that is new.
         let acts = [vec![own()], after(&[]), vec![Item(Some("own"), Some(task("again")))]].concat();
         let changed = resumed_after(&before, other_turn("own", theirs()), &acts, dialect);
-        assert_eq!(changed, [task("0"), task("again"), said()]);
+        assert_eq!(changed, [task("0"), task("again"), message()]);
         let removed = resumed_after(&before, other_turn("own", None), &acts, dialect);
-        assert_eq!(removed, [task("0"), said(), task("again")], "another item");
+        assert_eq!(removed, [task("0"), message(), task("again")], "another item");
     }
 }
 
@@ -96,7 +96,7 @@ fn a_newer_item_of_another_turn_stays() {
 
 /// A failed attempt's output is in the stream, and is not produced again.
 #[test]
-fn a_retried_attempt_costs_a_resumed_turn_nothing() {
+fn a_resumed_turn_does_not_repeat_a_retried_attempt() {
     use Act::{Item, Text, Undo};
     let attempt = |text| Item(Some("k"), Some(task(text)));
     let rest = [Text("said"), Item(None, Some(task("c"))), attempt("d")];
@@ -108,12 +108,12 @@ fn a_retried_attempt_costs_a_resumed_turn_nothing() {
         let mut second = next_life(&world, dialect);
         play(&mut world, &mut second, &[&[attempt("b")], &rest[..]].concat(), &|_| false);
         second.settle();
-        assert!(told(&mut second).is_empty(), "readers know all of it");
+        assert!(sent_events(&mut second).is_empty(), "readers have received everything");
     }
 }
 
 #[test]
-fn a_change_that_was_taken_back_is_no_answer() {
+fn an_undone_change_does_not_count_as_an_answer() {
     use Act::{Item, Undo};
     let mut world = World::with("earlier", task("0"));
     let mut writer = fresh(Dialect::Interface);

@@ -103,7 +103,7 @@ impl World {
                 self.before.remove(&id);
                 continue;
             };
-            let place = &mut self.rows.get_mut(&id).expect("an item that is there").1;
+            let place = &mut self.rows.get_mut(&id).expect("an existing item").1;
             let old = std::mem::replace(place, item(&content));
             if row.id.0 == [0; 24] {
                 self.before.entry(id).or_insert(old);

@@ -23,7 +23,7 @@ fn image(url: Option<&str>, progress: Option<f64>) -> ItemBody {
 }
 
 /// Returns the update names, and the reader's state after them.
-fn told(known: &ItemBody, next: &ItemBody) -> (Vec<String>, ItemBody) {
+fn updates_between(known: &ItemBody, next: &ItemBody) -> (Vec<String>, ItemBody) {
     let updates = between(known, next);
     let mut body = known.clone();
     for update in &updates {
@@ -39,7 +39,7 @@ fn card(children: Value) -> ItemBody {
 }
 
 #[test]
-fn the_smallest_update_of_a_widget_is_told() {
+fn the_smallest_update_of_a_widget_is_sent() {
     let row = |text: Value| json!({"type": "Row", "id": "row", "children": [text, {"type": "Divider"}]});
     let text = |value: &str| json!({"type": "Text", "id": "t", "value": value});
     let streaming = |value: &str| json!({"type": "Markdown", "id": "t", "value": value, "streaming": true});
@@ -85,7 +85,7 @@ fn the_smallest_update_of_a_widget_is_told() {
             "widget.root.updated",
         ),
     ] {
-        let (names, body) = told(&known, &next);
+        let (names, body) = updates_between(&known, &next);
         assert_eq!(names, [expected], "{known:?} {next:?}");
         assert_eq!(body, next);
     }
@@ -94,18 +94,18 @@ fn the_smallest_update_of_a_widget_is_told() {
 }
 
 #[test]
-fn tasks_are_added_and_changed_and_the_rest_comes_with_the_complete_list() {
-    let (names, body) = told(&list(&["a", "b"], None), &list(&["a", "c", "d", "e"], None));
+fn tasks_are_updated_and_other_changes_come_with_the_complete_list() {
+    let (names, body) = updates_between(&list(&["a", "b"], None), &list(&["a", "c", "d", "e"], None));
     assert_eq!(names, ["workflow.task.updated", "workflow.task.added", "workflow.task.added"]);
     assert_eq!(body, list(&["a", "c", "d", "e"], None));
     assert!(between(&list(&["a", "b"], None), &list(&["c"], None)).is_empty());
-    let (names, body) = told(&list(&["a"], None), &list(&["a", "b"], Some("s")));
+    let (names, body) = updates_between(&list(&["a"], None), &list(&["a", "b"], Some("s")));
     assert_eq!((names.len(), body), (1, list(&["a", "b"], None)));
 }
 
 #[test]
-fn an_image_is_told_with_its_progress() {
-    let (names, body) = told(&image(None, Some(0.1)), &image(Some("https://e.org/1"), Some(0.5)));
+fn an_image_is_sent_with_its_progress() {
+    let (names, body) = updates_between(&image(None, Some(0.1)), &image(Some("https://e.org/1"), Some(0.5)));
     assert_eq!((names.len(), body), (1, image(Some("https://e.org/1"), Some(0.5))));
     assert_eq!(between(&image(Some("u"), Some(0.5)), &image(Some("u"), Some(0.6))).len(), 1);
     // No update can remove the progress.

@@ -19,7 +19,7 @@ use follow::Follower;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A line is a run: when it was accepted, its state, the beginning of its handle, its visitor, binding and id. \
+    after_help = "Each line is a run: time of acceptance, state, beginning of the handle, visitor, binding and id. \
                         With --follow a run has another line when its state changes.\n\n\
                         Examples:\n  callboard app logs menu --state failed,timed_out\n  \
                         callboard app logs menu --follow --binding ask --output json"
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_run() {
+    fn each_run_is_a_line() {
         let mut run = AppRunRecord {
             id: "0198c310-2b40-7e11-8a52-6d5c4b3a2918".into(),
             handle_prefix: "run_q3VtZ0pX".into(),

@@ -35,7 +35,7 @@ async fn serve(stream: TcpStream) -> io::Result<()> {
         let answer: &[u8] = match verb.split_whitespace().next() {
             Some("EHLO") => b"250-simulated\r\n250 8BITMIME\r\n",
             Some("DATA") => {
-                write.write_all(b"354 go on\r\n").await?;
+                write.write_all(b"354 send the mail\r\n").await?;
                 let mut mail = String::new();
                 while let Some(line) = lines.next_line().await?.filter(|line| line != ".") {
                     if mail.len() < SHOWN {

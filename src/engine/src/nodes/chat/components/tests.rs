@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn of(widget: Value) -> Vec<String> {
+fn problems_of(widget: Value) -> Vec<String> {
     problems(&widget, "/widget")
         .iter()
         .map(|problem| format!("{} {}", problem.pointer, problem.code))
@@ -56,26 +56,26 @@ fn invalid_components_are_reported() {
             vec![],
         ),
     ] {
-        assert_eq!(of(widget.clone()), problems, "{widget}");
+        assert_eq!(problems_of(widget.clone()), problems, "{widget}");
     }
 }
 
 #[test]
 fn a_widget_has_limits() {
-    assert!(of(nested(32)).is_empty());
-    assert_eq!(of(nested(33)).len(), 1);
+    assert!(problems_of(nested(32)).is_empty());
+    assert_eq!(problems_of(nested(33)).len(), 1);
     let many =
         |count: usize| json!({"type": "Card", "children": vec![json!({"type": "Divider"}); count - 1]});
-    assert!(of(many(2_000)).is_empty());
-    assert_eq!(of(many(2_001)), ["/widget/children/1999 length"]);
+    assert!(problems_of(many(2_000)).is_empty());
+    assert_eq!(problems_of(many(2_001)), ["/widget/children/1999 length"]);
     let long = |bytes: usize| json!({"type": "Card", "value": "x".repeat(bytes)});
     let around = long(0).to_string().len();
-    assert!(of(long((256 << 10) - around)).is_empty());
-    assert_eq!(of(long((256 << 10) - around + 1)), ["/widget length"]);
+    assert!(problems_of(long((256 << 10) - around)).is_empty());
+    assert_eq!(problems_of(long((256 << 10) - around + 1)), ["/widget length"]);
 }
 
 #[test]
-fn members_that_are_not_set_are_not_sent() {
+fn unset_members_are_not_sent() {
     let widget = json!({"type": "Card", "id": null, "children": [
         {"type": "Text", "value": "x", "streaming": false, "color": null},
         {"type": "Button", "onClickAction": {"type": "a", "payload": {"none": null}}}], "confirm": {"label": null}});

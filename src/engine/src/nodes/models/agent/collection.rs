@@ -35,7 +35,7 @@ pub(super) fn schema() -> Value {
     json!({"type": "object", "required": ["type", "collection", "verbs"], "additionalProperties": false, "properties": {
         "type": {"const": "collection"}, "collection": collection::schema(),
         "verbs": {"type": "array", "minItems": 1, "uniqueItems": true, "items": {"enum": VERBS},
-                  "description": "What the model may do with its records."}}})
+                  "description": "Operations that the model may use on its records."}}})
 }
 
 /// Reads a tool of type `collection`.

@@ -59,7 +59,7 @@ async function fill(api, run, row, details, body) {
     const filter = { candidate: row.candidate_id ?? null, case: row.case_index, trace: true, limit: 50 };
     const { data } = await api.cases(run, filter);
     const found = data.find(({ sample }) => sample === row.sample);
-    body.replaceChildren(...(found ? parts(found) : [h('p', {}, 'The service does not have this result any more.')]));
+    body.replaceChildren(...(found ? parts(found) : [h('p', {}, 'This result is no longer stored.')]));
   } catch (failure) {
     delete details.dataset.read;
     body.replaceChildren(h('p', { class: 'bad-text' }, words.plain(failure), ' Close and open it to try again.'));

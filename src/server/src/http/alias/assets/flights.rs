@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_wait_for_a_read_have_its_outcome() {
+    async fn concurrent_callers_share_the_outcome_of_a_read() {
         for fails in [true, false] {
             let (reads, ends) = (Reads::default(), Semaphore::new(0));
             let all = join_all((0..8).map(|_| reads.read(&ends, fails)));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_read_whose_caller_is_gone_is_made_by_the_next_one() {
+    async fn a_waiting_caller_takes_over_an_abandoned_read() {
         let (reads, ends) = (Reads::default(), Semaphore::new(0));
         let mut first = Box::pin(reads.read(&ends, false));
         let mut second = Box::pin(reads.read(&ends, false));

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_names_the_version_that_it_is_for() {
+    fn a_change_requires_the_current_version() {
         assert_eq!(code(&[], None, 7), Some("version_required"));
         for good in [&["\"v7\""][..], &["*"], &["\"v6\", \"v7\""], &["\"x\"", "\"v7\""]] {
             assert_eq!(code(good, None, 7), None, "{good:?}");

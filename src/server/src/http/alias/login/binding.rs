@@ -72,18 +72,18 @@ mod tests {
         [n; 32]
     }
 
-    fn with(cookies: &str) -> HttpRequest {
+    fn request_with_cookies(cookies: &str) -> HttpRequest {
         TestRequest::default().insert_header(("cookie", cookies)).to_http_request()
     }
 
     /// A request with cookies for `count` sign-ins.
     fn started(count: u8) -> HttpRequest {
         let tagged = (0..count).map(|n| format!("{}=of {n}", tagged(&digest(n))));
-        with(&tagged.chain([format!("{NAME}=of the latest")]).collect::<Vec<_>>().join("; "))
+        request_with_cookies(&tagged.chain([format!("{NAME}=of the latest")]).collect::<Vec<_>>().join("; "))
     }
 
     #[test]
-    fn the_oldest_sign_ins_make_room_for_a_new_one() {
+    fn the_oldest_sign_ins_are_evicted_for_a_new_one() {
         let dropped =
             |count| make_room(&started(count)).iter().map(|cookie| cookie.name().to_owned()).collect();
         let (four, five, seven): (Vec<_>, Vec<_>, Vec<_>) = (dropped(4), dropped(5), dropped(7));
@@ -94,12 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_in_is_found_by_its_state_or_is_the_latest() {
+    fn a_sign_in_is_selected_by_its_state_or_is_the_latest() {
         let of = |request: &HttpRequest, n| secret(request, &digest(n));
         assert_eq!(of(&started(2), 1).as_deref(), Some("of 1"));
         assert_eq!(of(&started(2), 2).as_deref(), Some("of the latest"));
-        assert_eq!(of(&with(""), 1), None);
-        assert_eq!(of(&with(&format!("{NAME}=a; {NAME}=b")), 1), None);
+        assert_eq!(of(&request_with_cookies(""), 1), None);
+        assert_eq!(of(&request_with_cookies(&format!("{NAME}=a; {NAME}=b")), 1), None);
         let names = new_cookies(&digest(1), "x").map(|cookie| cookie.name().to_owned());
         assert_eq!(names, [NAME.to_owned(), tagged(&digest(1))]);
         assert_eq!(no_cookies_of(&digest(1)).map(|cookie| cookie.name().to_owned()), names);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn other_cookies_are_left_alone() {
-        let request = with(
+        let request = request_with_cookies(
             "__Host-svc_login_x=1; __Host-svc_login_0123456789abcdeg=1; __Host-svc_app=1; __Host-svc_logins=1",
         );
         assert!(no_cookies(&request).is_empty());

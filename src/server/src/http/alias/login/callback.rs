@@ -42,7 +42,7 @@ impl CallbackParameters {
 async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResponse> {
     let base = super::central_base(visitor, request)?;
     let failed = |why: &'static str| {
-        tracing::info!(why, "rejected a sign-in to an app");
+        tracing::info!(why, "app sign-in rejected");
         AliasError::from(ErrorCode::LoginFailed)
     };
     let given =
@@ -50,7 +50,8 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
     let (state, code) = (Token::digest_of(&given.state), Token::digest_of(&given.code));
     let app = visitor.served.id;
     let used = use_state(visitor, request, &state, &code).await?;
-    let used = used.ok_or_else(|| failed("the state is not one of this browser, used or too old"))?;
+    let used =
+        used.ok_or_else(|| failed("the state belongs to another browser, was already used, or is too old"))?;
     // Codes from another issuer are not presented (RFC 9207).
     if given.issuer != base {
         return Err(failed("the response is from another issuer"));
@@ -69,7 +70,7 @@ async fn come_back(visitor: &Visitor, request: &HttpRequest) -> AliasResult<Http
     match visitor.store().redeem_app_code(&shown, session::digest(request).as_deref()).await? {
         RedeemedCode::Opened(_) => {}
         RedeemedCode::Replayed => return Err(replayed(visitor)),
-        RedeemedCode::Refused => return Err(failed("the code is not good")),
+        RedeemedCode::Refused => return Err(failed("the code is not valid")),
     }
     let mut answer = HttpResponse::SeeOther();
     answer.insert_header((LOCATION, used.return_to));
@@ -104,6 +105,6 @@ async fn use_state(
 ///
 /// Source: RFC 6749, section 4.1.2, and RFC 9700.
 fn replayed(visitor: &Visitor) -> AliasError {
-    tracing::warn!(alias = visitor.served.alias, "a code was used twice; its session has ended");
+    tracing::warn!(alias = visitor.served.alias, "authorization code reused; session ended");
     ErrorCode::LoginFailed.into()
 }

@@ -37,7 +37,7 @@ pub(super) fn page(error: &ApiError) -> HttpResponse {
 fn text(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::LoginFailed => {
-            "You came back too late, a second time, in another browser, or with unexpected parameters."
+            "You returned too late, a second time, in another browser, or with unexpected parameters."
         }
         ErrorCode::AppTlsRequired => {
             "Your browser cannot keep you signed in over plain http. Use the https address of this app."
@@ -48,7 +48,7 @@ fn text(code: ErrorCode) -> &'static str {
         ErrorCode::AppRateLimited => {
             "Too many sign-ins were started from your network. Try again in ten minutes."
         }
-        ErrorCode::AppOriginMismatch => "Another site asked for the sign-in. Open the page of the app.",
+        ErrorCode::AppOriginMismatch => "Another site started the sign-in. Open the page of the app.",
         _ => "The service is not available. Try again in a moment.",
     }
 }

@@ -43,7 +43,7 @@ async fn leave(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResp
     };
     let stored = visitor.store().change(async |changes| changes.start_app_sign_in(new).await).await?;
     if !stored {
-        tracing::info!(client, "rejected a sign-in to an app: rate limit reached");
+        tracing::info!(client, "app sign-in rejected: rate limit reached");
         let limited = ApiError::new(ErrorCode::AppRateLimited);
         return Err(limited.retry_after(SIGN_IN_LIFE.num_seconds()).into());
     }

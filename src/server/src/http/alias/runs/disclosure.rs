@@ -168,13 +168,13 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_is_no_object_shows_nothing() {
+    fn only_object_outputs_are_shown() {
         let run = run(RunState::Succeeded, Some(json!("text")), None);
         assert_eq!(json_of(&run, &binding(&["a"], true, 100))["output"], json!({}));
     }
 
     #[test]
-    fn what_is_shown_has_a_size() {
+    fn the_shown_output_is_limited_in_size() {
         let run = run(RunState::Succeeded, Some(json!({"a": "xx", "large": "x".repeat(1_000)})), None);
         assert_eq!(json_of(&run, &binding(&["a"], true, 10))["state"], "succeeded");
         let refused = json_of(&run, &binding(&["a"], true, 9));

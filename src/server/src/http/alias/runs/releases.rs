@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_bounded_by_its_bytes() {
+    fn the_cache_is_bounded_by_bytes() {
         let cache = FrozenBindings::default().0;
         for release in 0..100 {
             cache.insert(Uuid::from_u128(release), Bindings { by_name: Arc::default(), bytes: 1 << 20 });

@@ -157,7 +157,7 @@ fn body(states: States) -> impl Stream<Item = io::Result<Bytes>> {
             Ok(Next::End) => return None,
             // The client resumes after the last state it received.
             Err(error) => {
-                tracing::warn!(%error, "a stream of states was interrupted");
+                tracing::warn!(%error, "run state stream interrupted");
                 (Err(io::Error::other(error.to_string())), None)
             }
         })
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_has_so_many_streams_at_once() {
+    fn concurrent_streams_of_a_reader_are_limited() {
         let open = OpenStates::default();
         let first = open.permit("a".into(), 2);
         let second = open.permit("a".into(), 2);

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_named_by_what_leads_into_it() {
+    fn a_pointer_into_a_node_resolves_to_its_name() {
         let graph = json!({"nodes": [{"name": "a"}, {"name": "ask", "headers": {"x": 1}}]});
         assert_eq!(node_at(&graph, "/nodes/1/headers/x"), "ask");
         assert_eq!(node_at(&graph, "/nodes/0"), "a");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn types_that_can_act_outside_are_outbound_whatever_their_fields_are() {
+    fn node_types_with_external_effects_are_outbound_with_any_fields() {
         let graph = json!({"nodes": [
             {"name": "say", "type": "template", "template": "x"},
             {"name": "get", "type": "http_request", "url": "https://example.org"},

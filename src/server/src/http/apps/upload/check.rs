@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_of_a_bundle_is_in_the_table_with_the_same_texts() {
+    fn every_bundle_code_has_the_same_texts_in_the_error_table() {
         for code in Code::ALL {
             let known = ErrorCode::from_code(code.as_str()).unwrap();
             assert_eq!((known.message(), known.help()), (code.message(), code.help()), "{}", code.as_str());

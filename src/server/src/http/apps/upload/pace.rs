@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_must_reach_the_rate_after_ten_seconds_and_end_after_ten_minutes() {
+    async fn an_upload_must_reach_the_rate_in_ten_seconds_and_end_in_ten_minutes() {
         let second = Duration::from_secs(1);
         for slow in [1, 31 << 10] {
             assert!((9..=10).contains(&accepted(slow, second).await), "{slow} bytes a second");

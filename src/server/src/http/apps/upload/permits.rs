@@ -84,6 +84,6 @@ mod tests {
         let third = permits.acquire(three, &clock).await.unwrap();
         drop((second, third));
         assert!(permits.acquire(one, &clock).await.is_some());
-        assert_eq!(permits.workspaces.lock().len(), 1, "what has no permit is forgotten");
+        assert_eq!(permits.workspaces.lock().len(), 1, "entries without a permit are dropped");
     }
 }

@@ -144,15 +144,15 @@ async fn refuse(
 ) -> Failure {
     let (code, text) = match why {
         Refused::NotKnown(NotKnown::Unavailable(why)) => {
-            tracing::warn!(why, "OpenID sign-in is unavailable");
+            tracing::warn!(why, "OpenID sign-in unavailable");
             return Failure { return_to, ..ErrorCode::OidcUnavailable.into() };
         }
         Refused::SaidNo(error) => {
-            tracing::info!(error, "the OpenID provider rejected a sign-in");
+            tracing::info!(error, "sign-in rejected by the OpenID provider");
             (ErrorCode::OidcFailed, Some(SAID_NO))
         }
         Refused::NotKnown(why) => {
-            tracing::warn!(%why, "a sign-in with the OpenID provider was rejected");
+            tracing::warn!(%why, "OpenID sign-in rejected");
             let unverified = matches!(why, NotKnown::Unverified(_));
             (if unverified { ErrorCode::OidcUnverified } else { ErrorCode::OidcFailed }, None)
         }

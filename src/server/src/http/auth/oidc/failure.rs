@@ -65,7 +65,7 @@ fn text(code: ErrorCode) -> &'static str {
         }
         ErrorCode::AuthRateLimited => "Too many attempts. Wait a minute and start again.",
         ErrorCode::OidcFailed => {
-            "You came back from the provider too late, a second time, or with unexpected parameters. Start again."
+            "You returned from the provider too late, a second time, or with unexpected parameters. Start again."
         }
         _ => "The service is not available. Try again in a moment.",
     }

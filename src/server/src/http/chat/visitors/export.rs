@@ -55,8 +55,8 @@ pub(in crate::http) fn export(
         let _held = held;
         match export.write(&visitors).await {
             Ok(()) | Err(ExportError::Disconnected) => {}
-            Err(error @ ExportError::Erased) => tracing::info!(%error, "an export was aborted"),
-            Err(error) => tracing::warn!(%error, "an export was aborted"),
+            Err(error @ ExportError::Erased) => tracing::info!(%error, "export aborted"),
+            Err(error) => tracing::warn!(%error, "export aborted"),
         }
     });
     // Without its last chunk, clients see that the body is incomplete.
