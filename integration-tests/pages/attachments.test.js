@@ -8,7 +8,7 @@ const file = (name, size = 1000) => ({ name, size });
 const attachment = (id, name = `${id}.txt`) => ({ id, name, mime_type: 'text/plain', type: 'file', preview_url: null });
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Uploads whose requests a test ends itself. */
+/** Uploads whose requests the test completes. */
 function uploading() {
   const sent = [];
   const discarded = [];
@@ -30,7 +30,7 @@ function uploading() {
   return { uploads, sent, discarded, states, finish, fail };
 }
 
-test('two files are uploaded at once, the others wait', async () => {
+test('at most two files are uploaded at the same time', async () => {
   const { uploads, sent, states, finish } = uploading();
   assert.equal(uploads.add(['a', 'b', 'c', 'd'].map((name) => file(name))), 0);
   assert.deepEqual(states(), ['a uploading', 'b uploading', 'c waiting', 'd waiting']);
@@ -48,7 +48,7 @@ test('two files are uploaded at once, the others wait', async () => {
   assert.deepEqual(uploads.list, []);
 });
 
-test('a file that failed blocks the message until it is retried or removed', async () => {
+test('a failed upload blocks the message until it is retried or removed', async () => {
   const { uploads, sent, states, finish, fail } = uploading();
   uploads.add([file('a'), file('b')]);
   await fail(0, { code: 'attachment.too_large', status: 413, message: 'Too large.' });
@@ -80,7 +80,7 @@ test('removing a file cancels its upload or deletes the attachment', async () =>
   assert.deepEqual(states(), ['c uploading'], 'a cancelled upload is not shown as failed');
 });
 
-test('an upload that was complete when it was removed is deleted', async () => {
+test('an attachment is deleted if its upload completes after its removal', async () => {
   const discarded = [];
   let resolve;
   const send = () => new Promise((done) => (resolve = done));
@@ -101,7 +101,7 @@ test('a message has at most ten files', async () => {
   assert.equal(uploads.add([file('x')]), 0);
 });
 
-test('an answer that is not an attachment is a failure', async () => {
+test('a response without an attachment fails the upload', async () => {
   const { uploads, sent } = uploading();
   uploads.add([file('a')]);
   sent[0].resolve(null);
@@ -119,7 +119,7 @@ test('invalid attachments of items are skipped', () => {
   for (const list of [undefined, null, 'x', {}]) assert.deepEqual(attachmentsOf(list), []);
 });
 
-test('types and sizes are words', () => {
+test('types and sizes are formatted for display', () => {
   assert.equal(typeName('application/pdf', 'a'), 'PDF');
   assert.equal(typeName('text/plain; charset=utf-8', 'a.log'), 'Text');
   assert.equal(typeName('image/webp', 'a'), 'Image');
@@ -131,7 +131,7 @@ test('types and sizes are words', () => {
   ]);
 });
 
-test('a paste of text with its picture stays a paste of text', () => {
+test('pasted text is not attached as a picture', () => {
   const files = [file('image.png')];
   assert.deepEqual(pastedFiles({ types: ['Files'], files }), files);
   assert.deepEqual(pastedFiles({ types: ['text/html', 'Files'], files }), files, 'an image of a web page');
@@ -140,7 +140,7 @@ test('a paste of text with its picture stays a paste of text', () => {
   assert.deepEqual(pastedFiles({ types: ['text/plain'], files: [] }), []);
 });
 
-test('folders are left out of a drop', () => {
+test('dropped folders are skipped and counted', () => {
   const item = (name, isDirectory) => ({ kind: 'file', webkitGetAsEntry: () => ({ isDirectory }), getAsFile: () => file(name) });
   const files = [file('a'), file('folder')];
   const dropped = droppedFiles({ items: [item('a', false), item('folder', true), { kind: 'string' }], files });
@@ -148,7 +148,7 @@ test('folders are left out of a drop', () => {
   assert.deepEqual(droppedFiles({ items: undefined, files }), { files, folders: 0 });
 });
 
-test('a failed upload says why', () => {
+test('a failed upload shows its reason', () => {
   assert.equal(problemOf({ code: 'attachment.too_large', message: 'The limit is 5 MiB.' }), 'The limit is 5 MiB.');
   assert.equal(problemOf({ code: 'http.413', message: '' }), 'The file is too large.');
   assert.equal(problemOf({ code: 'network', message: 'network' }), 'The service cannot be reached.');
@@ -160,7 +160,7 @@ test('a failed upload says why', () => {
   assert.equal(limited(40_000), 'Too many uploads. Try again in 12 hours.');
 });
 
-test('each state of an upload is said and shown', async () => {
+test('each upload state is shown and announced', async () => {
   const { uploads, sent, finish, fail } = uploading();
   const said = [];
   let before = uploads.list;

@@ -5,7 +5,7 @@ import { chartOf } from '../../src/server/pages/assets/chat/widget/chart.js';
 const data = [{ x: 'a', n: 10, m: 5 }, { x: 'b', n: '20', m: null }, { x: 'c', n: 40, m: -5 }];
 const chart = (series, more = {}) => chartOf({ data, series, xAxis: 'x', ...more });
 
-test('bars stand on zero, side by side', () => {
+test('bars start at zero and do not overlap', () => {
   const { bars, ticks, series, categories } = chart([{ type: 'bar', dataKey: 'n', label: 'N' }, { type: 'bar', dataKey: 'm' }]);
   assert.deepEqual(categories, ['a', 'b', 'c']);
   assert.deepEqual(series.map(({ label, values }) => [label, values]), [['N', [10, 20, 40]], ['m', [5, null, -5]]]);
@@ -24,14 +24,14 @@ test('the scale has round numbers and contains all values', () => {
   assert.deepEqual(chart([{ type: 'line', dataKey: 'none' }]).ticks.map(({ value }) => value).at(-1), 0);
 });
 
-test('a stack begins where the one below ends', () => {
+test('a stacked bar starts at the end of the one below it', () => {
   const rows = [{ x: 'a', p: 10, q: 30 }];
   const { bars } = chartOf({ data: rows, xAxis: 'x', series: ['p', 'q'].map((dataKey) => ({ type: 'bar', dataKey, stack: 's' })) });
   assert.deepEqual(bars.map(({ y, height }) => [y, height]), [[75, 25], [0, 75]]);
   assert.equal(bars[0].x, bars[1].x);
 });
 
-test('a line is interrupted where a value is missing', () => {
+test('a missing value interrupts a line', () => {
   const rows = [1, 2, null, 3, 4].map((n, at) => ({ x: at, n }));
   for (const [curveType, path] of [['linear', /^M10 75L30 50M70 25L90 0$/], ['step', /^M10 75H20V50H30M70 25H80V0H90$/], [undefined, /^M10 75C.* 30 50M70 25C.* 90 0$/]]) {
     const { lines } = chartOf({ data: rows, xAxis: 'x', series: [{ type: 'area', dataKey: 'n', curveType }] });
@@ -41,18 +41,18 @@ test('a line is interrupted where a value is missing', () => {
   }
 });
 
-test('a smooth line does not go beyond its points', () => {
+test('a smooth line does not overshoot its points', () => {
   const rows = [0, 100, 100, 0, 50].map((n, at) => ({ x: at, n }));
   const [{ line }] = chartOf({ data: rows, xAxis: 'x', series: [{ type: 'line', dataKey: 'n' }] }).lines;
   const numbers = line.match(/-?\d+(\.\d+)?/g).map(Number);
   assert.ok(numbers.every((number) => number >= 0 && number <= 100), line);
 });
 
-test('labels of the x axis', () => {
+test('x axis labels replace category values', () => {
   assert.deepEqual(chart([{ type: 'bar', dataKey: 'n' }], { xAxis: { dataKey: 'x', labels: { a: 'Alpha' } } }).categories, ['Alpha', 'b', 'c']);
 });
 
-test('what cannot be drawn is left out', () => {
+test('invalid values are left out, and data is limited', () => {
   for (const props of [{}, { data: [], series: [{ type: 'bar' }] }, { data, series: [] }, { data: 'x', series: 'y' }, { data, series: [{ type: 'pie' }, null] }]) {
     assert.equal(chartOf(props), null);
   }

@@ -9,7 +9,7 @@ let script = [];
 let server;
 let own;
 
-/** The module asks below its own address, which is a file here. */
+/** Redirects requests to the test server: the module sends them below its own URL, which is a file URL here. */
 before(async () => {
   server = createServer(async (request, response) => {
     let body = '';
@@ -52,7 +52,7 @@ const collect = async (iterable) => {
   return all;
 };
 
-test('a run is started under a key, and names are parts of the path', async () => {
+test('a run start sends an idempotency key, and names are encoded in the path', async () => {
   script = [json(202, { handle: 'run_1', state: 'queued' }), json(200, { handle: 'a/b', state: 'running' })];
   assert.deepEqual(await start('a/b', { x: 1 }), { handle: 'run_1', state: 'queued' });
   await run('a/b');
@@ -63,7 +63,7 @@ test('a run is started under a key, and names are parts of the path', async () =
   assert.equal(asked[1].url, '/__service/runs/a%2Fb');
 });
 
-test('an error has the code, the problems and the time to wait', async () => {
+test('an error has the code, the validation errors and the retry delay', async () => {
   const detail = { code: 'input_invalid', message: 'No.', errors: [{ pointer: '/x', code: 'type', message: 'm' }] };
   script = [json(422, { detail }), json(429, { detail: { code: 'rate_limited', message: 'Later.' } }, { 'Retry-After': '7' })];
   const invalid = await start('ask', {}).catch((error) => error);
@@ -73,13 +73,13 @@ test('an error has the code, the problems and the time to wait', async () => {
   assert.deepEqual([limited.code, limited.retryAfter, limited.message], ['rate_limited', 7, 'Later.']);
 });
 
-test('an answer that is not JSON is an error of the same kind', async () => {
+test('a response without JSON is a service error', async () => {
   script = [(response) => { response.writeHead(502); response.end('<html>'); }];
   const error = await config().catch((problem) => problem);
   assert.deepEqual([error.code, error.status], ['internal', 502]);
 });
 
-test('a call is sent again under its key, its states are continued, and it returns the output', async () => {
+test('a call retries with its key, resumes its states and returns the output', async () => {
   const seen = [];
   script = [
     cut,
@@ -98,7 +98,7 @@ test('a call is sent again under its key, its states are continued, and it retur
   assert.equal(script.length, 0);
 });
 
-test('a call whose run fails says so', async () => {
+test('a call rejects with the error of its failed run', async () => {
   script = [
     json(202, { handle: 'run_1', state: 'running' }),
     stream(event(3, 'timed_out')),
@@ -108,13 +108,13 @@ test('a call whose run fails says so', async () => {
   assert.deepEqual([error.code, error.status], ['timed_out', 0]);
 });
 
-test('a request that cannot succeed is sent once', async () => {
+test('a permanent error is not retried', async () => {
   script = [json(403, { detail: { code: 'origin_mismatch', message: 'No.' } })];
   assert.equal((await call('ask', {}).catch((error) => error)).code, 'origin_mismatch');
   assert.equal(asked.length, 1);
 });
 
-test('network errors end a call after five retries', async () => {
+test('a call fails after five retries on network errors', async () => {
   script = Array.from({ length: 6 }, () => cut);
   const real = Math.random;
   Math.random = () => 0;
@@ -124,7 +124,7 @@ test('network errors end a call after five retries', async () => {
   assert.equal(asked.length, 6);
 });
 
-test('states end without a connection after the end, and with the signal', async () => {
+test('states end on an empty response and on abort', async () => {
   script = [(response) => { response.writeHead(204); response.end(); }];
   assert.deepEqual(await collect(states('run_1')), []);
   const leaving = new AbortController();
@@ -139,7 +139,7 @@ test('states end without a connection after the end, and with the signal', async
   assert.deepEqual(seen, ['running']);
 });
 
-test('an event that arrives in pieces is one event', async () => {
+test('an event in two chunks is read as one event', async () => {
   script = [(response) => {
     const [first, second] = ['id: 3\ndata: {"sta', 'te": "succeeded"}\n\n'];
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
@@ -149,7 +149,7 @@ test('an event that arrives in pieces is one event', async () => {
   assert.deepEqual(await collect(states('run_1')), ['succeeded']);
 });
 
-test('records carry their versions', async () => {
+test('record changes send the expected version', async () => {
   const rec = { id: 'r1', version: 2, data: {} };
   script = [json(200, { items: [], next_cursor: null }), json(201, rec), json(200, rec), json(200, rec), (response) => {
     response.writeHead(204);

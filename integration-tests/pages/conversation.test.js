@@ -20,7 +20,7 @@ const delta = (id, text, index = 0) => update(id, { type: 'assistant_message.con
 const play = (state, ...events) => events.reduce(apply, state);
 const shown = ({ items }) => items.map((item) => `${item.role}(${item.status}): ${textOf(item)}`);
 
-test('a turn in the interface dialect', () => {
+test('a turn is shown from the interface dialect', () => {
   let state = say(empty(), 'k', 'Hi');
   assert.deepEqual(shown(state), ['user(sending): Hi']);
   state = play(state, { type: 'thread.created', thread: THREAD }, { type: 'thread.item.done', item: user('u', 'Hi') });
@@ -33,7 +33,7 @@ test('a turn in the interface dialect', () => {
   assert.equal(state.phase, 'idle');
 });
 
-test('a turn in the chatkit dialect, with two parts and a text that departs', () => {
+test('a turn is shown from the chatkit dialect, with two parts and a replaced text', () => {
   const part = (index, text, type) => update('a', { type: `assistant_message.content_part.${type}`, content_index: index, content: { type: 'output_text', text } });
   let state = play(empty(), { type: 'thread.item.added', item: reply('a') }, part(0, '', 'added'), delta('a', 'One '), delta('a', 'two', 1));
   assert.deepEqual(shown(state), ['assistant(streaming): One two']);
@@ -41,7 +41,7 @@ test('a turn in the chatkit dialect, with two parts and a text that departs', ()
   assert.deepEqual(shown(state), ['assistant(streaming): Other end.']);
 });
 
-test('a stream that is read from its beginning again shows nothing twice', () => {
+test('a replayed stream shows no item twice', () => {
   const events = [
     { type: 'thread.item.done', item: user('u', 'Hi') },
     { type: 'thread.item.added', item: reply('v') },
@@ -55,13 +55,13 @@ test('a stream that is read from its beginning again shows nothing twice', () =>
   }
 });
 
-test('what a turn says that was parked stands before later messages', () => {
+test('a reply of a parked turn is placed before later messages', () => {
   const state = play(empty(), { type: 'thread.item.done', item: user('m1', 'Hi') }, { type: 'thread.item.done', item: user('m3', 'More') });
   const late = play(state, { type: 'thread.item.done', item: reply('m2', 'It is') });
   assert.deepEqual(shown(late), ['user(done): Hi', 'assistant(done): It is', 'user(done): More']);
 });
 
-test('what is not known changes nothing', () => {
+test('unknown events change nothing', () => {
   const state = say(empty(), 'k', 'Hi');
   for (const event of [{ type: 'client_effect', name: 'x' }, { type: 'stream_options' }, { type: 'constructor' }, { type: '__proto__' }, {}, piece('nobody', 'x')]) {
     assert.deepEqual(play(state, event).items, state.items, JSON.stringify(event));
@@ -69,7 +69,7 @@ test('what is not known changes nothing', () => {
   assert.equal(play(state, { type: 'thread.item.done', item: { type: 'widget', id: 'w' } }).items.length, 1);
 });
 
-test('progress, notices and failures', () => {
+test('progress, notices and failures are part of the state', () => {
   let state = play(say(empty(), 'k', 'Hi'), { type: 'progress_update', text: 'Looking' });
   assert.equal(state.progress, 'Looking');
   state = play(state, { type: 'notice', level: 'info', message: 'a' }, { type: 'notice', level: 'info', message: 'a' });
@@ -82,7 +82,7 @@ test('progress, notices and failures', () => {
   assert.equal(play(state, { type: 'error', code: 'stream.error', allow_retry: false }).failure.retry, null);
 });
 
-test('a reply that ended early says so, live and when it is read again', () => {
+test('an incomplete reply has the same status live and after a reload', () => {
   for (const [reason, status] of [['stopped', 'stopped'], ['abandoned', 'abandoned'], ['failed', 'broken'], ['later', 'broken']]) {
     const item = { ...reply('a', 'Half'), status: 'incomplete', reason };
     const live = over(play(say(empty(), 'k', 'Hi'), { type: 'thread.item.added', item: reply('a') }, { type: 'thread.item.done', item }));
@@ -91,13 +91,13 @@ test('a reply that ended early says so, live and when it is read again', () => {
   }
 });
 
-test('a message that was not taken stays, until it is sent again', () => {
+test('a rejected message stays until it is sent again', () => {
   const refused = refuse(say(empty(), 'k', 'Hi'), { code: 'network', retry: 'send' });
   assert.deepEqual(shown(refused), ['user(unsent): Hi']);
   assert.deepEqual(shown(withoutUnsent(refused)), []);
 });
 
-test('a thread that was read again keeps what stands on the page', () => {
+test('reading a thread again keeps the older, unsent and notice items on the page', () => {
   const pages = withThread(empty(), THREAD, [user('u1', '1'), reply('a1', 'one'), user('u2', '2')], 'u1');
   assert.equal(pages.before, 'u1');
   const earlier = withEarlier(pages, [user('u0', '0'), reply('a0', 'zero'), user('u1', '1')], null);
@@ -110,7 +110,7 @@ test('a thread that was read again keeps what stands on the page', () => {
   assert.deepEqual(upTo(earlier, 'u1').items.map(({ id }) => id), ['u0', 'a0', 'u1']);
 });
 
-test('tasks stand in their place, and a later state replaces them', () => {
+test('tasks are placed by time, and a later state replaces them', () => {
   const list = (id, tasks, summary) => ({ type: 'workflow', id, thread_id: 'thr_1', created_at: AT, workflow: { type: 'custom', tasks, summary } });
   const named = (title, state) => ({ type: 'custom', title, status_indicator: state });
   let state = play(
@@ -133,13 +133,13 @@ test('tasks stand in their place, and a later state replaces them', () => {
   assert.deepEqual(state.items.map(({ id }) => id), ['msg_1', 'tsk_2b', 'msg_3'], 'what is not known is not shown');
 });
 
-test('a complete reply that is replaced stays complete', () => {
+test('a replaced complete reply stays complete', () => {
   let state = play(empty(), { type: 'thread.item.done', item: reply('msg_1', 'One') });
   state = over(play(state, { type: 'thread.item.replaced', item: reply('msg_1', 'Two') }));
   assert.deepEqual(shown(state), ['assistant(done): Two']);
 });
 
-test('a locked thread says why, and a closed one for good', () => {
+test('a locked thread has a reason, and a closed one is locked for good', () => {
   const updated = (status) => ({ type: 'thread.updated', thread: { ...THREAD, status } });
   assert.equal(lockOf(empty()), null);
   assert.equal(lockOf(play(empty(), { type: 'thread.created', thread: THREAD })), null);
@@ -150,7 +150,7 @@ test('a locked thread says why, and a closed one for good', () => {
   assert.equal(lockOf(play(locked, updated({ type: 'active' }))), null);
 });
 
-test('items of every kind are open until they are done', () => {
+test('every kind of item is open until it is done', () => {
   const item = (type, id, more) => ({ type, id, thread_id: 'thr_1', created_at: AT, ...more });
   const text = (value, streaming) => ({ type: 'Card', children: [{ type: 'Text', id: 't', value, streaming }] });
   let state = play(
@@ -205,13 +205,13 @@ test('the sources of a reply are listed once, and only web pages are linked', ()
   ]);
 });
 
-test('a thread says which hosts images may come from', () => {
+test('a thread limits the hosts of images', () => {
   const domains = (more) => play(empty(), { type: 'thread.created', thread: { ...THREAD, ...more } }).thread.domains;
   assert.equal(domains({}), null);
   assert.deepEqual(domains({ allowed_image_domains: ['e.org'] }), ['e.org']);
 });
 
-test('the attachments of a message are shown at once, and replaced by those of the service', () => {
+test('attachments of a message are shown at once, and then replaced by the stored ones', () => {
   const sent = { id: 'atc_1', name: 'a.png', mime_type: 'image/png', type: 'image', preview_url: 'https://e.org/old' };
   const stored = { ...sent, preview_url: 'https://e.org/new', thread_id: 'thr_1' };
   const { thread_id: _, ...shownAs } = stored;
@@ -239,7 +239,7 @@ test('a question and its answers are one item, live and when the thread is read'
   for (const { items } of [live, read]) assert.deepEqual(items.map(({ key, questions }) => [key, questions.status]), [['m1', 'answered']]);
 });
 
-test('a client tool call is pending while it is the last item that is stored', () => {
+test('a client tool call is pending while it is the last stored item', () => {
   let state = play(empty(), { type: 'thread.item.done', item: call('m1') }, { type: 'notice', level: 'info', message: 'x' });
   assert.equal(pendingCall(state).id, 'm1');
   state = refuse(say(state, 'k', 'Hi'), { code: 'x' });
@@ -250,7 +250,7 @@ test('a client tool call is pending while it is the last item that is stored', (
   assert.deepEqual([lastStored(state).id, pendingCall(state), pendingCall(empty())], ['m2', null, null]);
 });
 
-test('an item that changes without a turn leaves the phase as it is', () => {
+test('an item change outside a turn keeps the phase', () => {
   const widget = (value) => ({ type: 'widget', id: 'm1', widget: { type: 'Card', value } });
   const state = { ...play(empty(), { type: 'thread.item.done', item: widget(1) }), phase: 'parked' };
   const next = withItem(state, widget(2));

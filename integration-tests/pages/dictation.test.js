@@ -5,7 +5,7 @@ import { clock, MAX_LENGTH, recordedType, Recorder, recordingProblem, toBase64 }
 
 const settled = () => new Promise((resolve) => setTimeout(resolve, 5));
 
-/** A recorder of a browser, and what happened to its microphone. */
+/** A fake browser recorder that tracks its microphone. */
 function dictating({ open, transcribe = async () => ' Hello there ' } = {}) {
   const heard = { states: [], texts: [], errors: [], asked: [], stopped: 0, recorders: [] };
   class FakeRecorder extends EventTarget {
@@ -41,7 +41,7 @@ function dictating({ open, transcribe = async () => ' Hello there ' } = {}) {
   return { recorder, heard };
 }
 
-test('a recording becomes text and gives the microphone back', async () => {
+test('a recording is transcribed and the microphone released', async () => {
   const { recorder, heard } = dictating();
   await recorder.start();
   assert.equal(recorder.state, 'recording');
@@ -67,7 +67,7 @@ test('a cancelled recording is not sent', async () => {
   recorder.cancel();
 });
 
-test('a microphone that is allowed after the recording was cancelled is given back', async () => {
+test('a microphone granted after the recording was cancelled is released', async () => {
   let allow;
   const { recorder, heard } = dictating({ open: (stream) => new Promise((resolve) => (allow = () => resolve(stream))) });
   const started = recorder.start();
@@ -77,7 +77,7 @@ test('a microphone that is allowed after the recording was cancelled is given ba
   assert.deepEqual([recorder.state, heard.stopped, heard.recorders.length], ['idle', 1, 0]);
 });
 
-test('a refused microphone is an error that is explained', async () => {
+test('a denied microphone is an error with an explanation', async () => {
   const { recorder, heard } = dictating({ open: () => Promise.reject(new DOMException('no', 'NotAllowedError')) });
   await recorder.start();
   assert.deepEqual([recorder.state, heard.errors], ['idle', ['NotAllowedError']]);
@@ -120,7 +120,7 @@ test('a transcription can be cancelled', async () => {
   assert.deepEqual([aborted, recorder.state, heard.errors], [true, 'idle', []]);
 });
 
-test('a recorder that stops by itself is transcribed', async () => {
+test('a recording that the browser stops is transcribed', async () => {
   const { recorder, heard } = dictating();
   await recorder.start();
   heard.recorders[0].stop();
@@ -141,7 +141,7 @@ test('a recording ends after its maximum length', async (context) => {
   assert.deepEqual(heard.texts, ['Hello there']);
 });
 
-test('base64, types and the clock', () => {
+test('base64, media types and the clock are correct', () => {
   const bytes = Uint8Array.from({ length: 100_000 }, (_, at) => at % 256);
   assert.equal(toBase64(bytes), Buffer.from(bytes).toString('base64'));
   assert.equal(toBase64(new Uint8Array()), '');

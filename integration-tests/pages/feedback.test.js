@@ -24,7 +24,7 @@ test('a choice is shown at once and stored once', async () => {
   assert.deepEqual(whats(), ['thr_1 msg_1 positive']);
 });
 
-test('the last choice counts, and is sent after the one before', async () => {
+test('the last choice wins, and is sent after the previous one', async () => {
   const { feedback, sent, whats } = giving();
   feedback.give('thr_1', 'msg_1', 'positive');
   feedback.give('thr_1', 'msg_1', 'negative');
@@ -41,7 +41,7 @@ test('the last choice counts, and is sent after the one before', async () => {
   assert.equal(sent.length, 3);
 });
 
-test('a choice that was not stored is taken back', async () => {
+test('a choice is reset if it was not stored', async () => {
   const { feedback, sent, errors } = giving();
   feedback.give('thr_1', 'msg_1', 'positive');
   sent[0].resolve({});

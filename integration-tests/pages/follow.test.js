@@ -8,7 +8,7 @@ const frame = (n, data) => `id: s.${n}\ndata: ${JSON.stringify(data)}\n\n`;
 const piece = (n) => frame(n, { type: 'thread.item.updated', n });
 const done = (n) => frame(n, { type: 'thread.item.done', item: { type: 'assistant_message' } });
 
-/** A server that answers each connection as it is told to: `[status, body, how it ends]`. */
+/** A server that sends the next of `answers` on each connection: `[status, body, end]`. */
 async function served(answers, use) {
   const asked = [];
   const server = createServer((request, response) => {
@@ -47,13 +47,13 @@ async function served(answers, use) {
   }
 }
 
-test('a stream that ends is over', () =>
+test('a complete stream is read once', () =>
   served([[200, piece(1) + done(2)]], async ({ read, heard, asked }) => {
     assert.equal(await read, true);
     assert.deepEqual([heard, asked], [[1, 'done'], [null]]);
   }));
 
-test('a broken connection is taken up behind the last event, and nothing is told twice', () =>
+test('a broken connection resumes after the last event, and no event is repeated', () =>
   served(
     [
       [200, piece(1) + piece(2), 'cut'],
@@ -69,19 +69,19 @@ test('a broken connection is taken up behind the last event, and nothing is told
     },
   ));
 
-test('a clean end in the middle is no end', () =>
+test('a stream that closes before the turn ends is resumed', () =>
   served([[200, piece(1)], [200, `${done(2)}: reconnect\n\n`], [204, '']], async ({ read, heard, asked }) => {
     assert.equal(await read, true);
     assert.deepEqual([heard, asked], [[1, 'done'], [null, 's.1', 's.2']]);
   }));
 
-test('nothing to read is said', () =>
+test('an empty response returns false', () =>
   served([[204, '']], async ({ read, heard }) => {
     assert.equal(await read, false);
     assert.deepEqual(heard, []);
   }));
 
-test('a refusal ends it, and so does giving up', async () => {
+test('a rejection and an abort end the stream', async () => {
   await served([[403, 'x']], async ({ read }) => {
     await assert.rejects(read, (error) => error instanceof ApiError && error.status === 403);
   });
@@ -99,7 +99,7 @@ test('a refusal ends it, and so does giving up', async () => {
   });
 });
 
-test('giving up is giving up, also where a refusal comes at the same moment', async () => {
+test('an abort takes precedence over a simultaneous rejection', async () => {
   const abort = new AbortController();
   const open = async () => {
     abort.abort();
@@ -110,7 +110,7 @@ test('giving up is giving up, also where a refusal comes at the same moment', as
 });
 
 for (const type of ['structured_input', 'client_tool_call']) {
-  test(`a stream that ends with a pending ${type} is over`, () =>
+  test(`a stream with a pending ${type} at its end is complete`, () =>
     served([[200, piece(1) + frame(2, { type: 'thread.item.done', item: { type, status: 'pending' } })]], async ({ read, asked }) => {
       assert.equal(await read, true);
       assert.deepEqual(asked, [null]);

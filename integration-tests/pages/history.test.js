@@ -6,7 +6,7 @@ import { matching } from '../../src/server/pages/assets/chat/search.js';
 const THREADS = [{ title: 'Über Äpfel und Birnen' }, { title: 'Orders of March' }, {}, { title: 'Apples' }];
 const found = (text) => matching(THREADS, text).map((thread) => THREADS.indexOf(thread));
 
-test('a search finds titles that contain every word, whatever case and accents', () => {
+test('a search finds titles that contain every word, and ignores case and accents', () => {
   assert.deepEqual(found(' APFEL uber '), [0]);
   assert.deepEqual(found('ap'), [0, 3]);
   assert.deepEqual(found('march orders'), [1]);
@@ -18,7 +18,7 @@ test('an empty search finds everything', () => {
   assert.equal(matching(THREADS, '  '), THREADS);
 });
 
-test('an export has the items of all pages, in order', async () => {
+test('an export contains the items from all pages, in order', async () => {
   const asked = [];
   const pages = [{ data: [{ id: 'a' }, { id: 'b' }], has_more: true, after: 'b' }, { data: [], has_more: true, after: 'c' }, { data: [{ id: 'd' }], has_more: false }];
   const api = {

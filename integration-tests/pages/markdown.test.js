@@ -85,12 +85,12 @@ for (const [text, expected] of BLOCKS) {
   test(`blocks: ${JSON.stringify(text)}`, () => assert.deepEqual(blocks(text).map(shape), expected));
 }
 
-test('tasks', () => {
+test('task items are checked or unchecked', () => {
   const [list] = blocks('- [x] done\n- [ ] open\n- [y] neither');
   assert.deepEqual(list.items.map(({ checked }) => checked), [true, false, null]);
 });
 
-test('an address leads only where a page may lead', () => {
+test('only safe addresses become links', () => {
   assert.equal(safeAddress('https://e.org'), 'https://e.org/');
   assert.equal(safeAddress('mailto:a@e.org'), 'mailto:a@e.org');
   for (const bad of ['javascript:alert(1)', ' javascript:alert(1)', 'java\nscript:alert(1)', 'vbscript:x', 'data:text/html,x', 'file:///etc/passwd', 'blob:https://e.org/x', '//e.org', 'x', '']) {
@@ -98,7 +98,7 @@ test('an address leads only where a page may lead', () => {
   }
 });
 
-/** Every text of the parsed form: nothing that was written is lost. */
+/** The letters of all parsed texts, to check that no text is lost. */
 function letters(text) {
   const of = (block) => {
     switch (block.type) {
@@ -115,7 +115,7 @@ function letters(text) {
   return blocks(text).map(of).join('').replace(/[^a-z]/g, '');
 }
 
-test('random texts are read without an error, end, and keep their letters', () => {
+test('random texts are parsed without errors and keep their letters', () => {
   const pieces = ['*', '**', '_', '`', '```\n', '~~', '[', ']', '](https://e.org)', '!', '<', '>', '> ', '- ', '1. ', '# ', '|', '\n', '\n\n', '    ', ' ', 'a', 'bc', '\\', '\t', ':-:', '---'];
   let seed = 1;
   const random = (below) => {
@@ -125,14 +125,14 @@ test('random texts are read without an error, end, and keep their letters', () =
   for (let round = 0; round < 3000; round += 1) {
     const text = Array.from({ length: random(40) }, () => pieces[random(pieces.length)]).join('');
     for (const block of blocks(text)) if (block.text) inline(block.text);
-    // The language of code and cells beyond the table's head are not shown.
+    // Code languages and cells beyond the table head are not shown.
     if (!text.includes('`') && !text.includes('|')) assert.equal(letters(text), text.replaceAll('https://e.org', 'httpseorg').replace(/[^a-z]/g, ''), JSON.stringify(text));
   }
 });
 
-test('a very long text of any shape is read', () => {
+test('very long texts of any shape are parsed in linear time', () => {
   const shapes = ['*a ', '*', '**a', '*a*b', '[', '[a](', '[a](b "', '>', '> - ', '- ', '- a\n\n', '1. a\n   ', '<', '_a_ ', 'http://', ')', 'a\n', '|', '|-', '`', '` ', '~~a', '\\'];
-  // What takes time with the square of the length takes minutes here, and the test is ended.
+  // Quadratic time takes minutes here and exceeds the test timeout.
   for (const shape of shapes) {
     for (const text of [shape.repeat(150_000), `https://e.org/${shape.repeat(150_000)}`, `${'`'.repeat(9)}${shape.repeat(150_000)}`]) {
       for (const block of blocks(text)) if (block.text) inline(block.text);

@@ -37,7 +37,7 @@ test('an answered item has its values; skipped and empty answers have none', () 
   assert.deepEqual(list.map(({ answer }) => answer), [['M'], null, null]);
 });
 
-test('a hostile item is a list without questions', () => {
+test('an invalid item has no questions', () => {
   assert.deepEqual(questionsOf({ status: 'odd', inputs: null }), { status: 'pending', list: [] });
   const { list } = questionsOf({ inputs: [null, 3, { id: 4 }, { id: 'x', question: {}, type: 'multiple_choice', options: ['a', null, { value: 5 }] }] });
   assert.deepEqual(list.map(({ id, text, options }) => [id, text, options]), [['x', 'Question', []]]);
@@ -53,7 +53,7 @@ test('values are in the order of the options, with another answer at the end', (
   assert.deepEqual(valuesOf(NOTE), []);
 });
 
-test('a question that is left empty is skipped', () => {
+test('an empty question is skipped', () => {
   assert.deepEqual(submission(LIST, { size: entry(['M']), note: entry([], '  ') }), {
     status: 'answered',
     answers: { size: { values: ['M'], skipped: false }, extras: { values: [], skipped: true }, note: { values: [], skipped: true } },
@@ -66,7 +66,7 @@ test('a form without any answer is not sent, and all questions may be skipped', 
   assert.deepEqual(skippedAll(LIST), { status: 'skipped', answers });
 });
 
-test('ids that are names of an object’s own members are ids', () => {
+test('ids may be names of object members', () => {
   const [odd] = questionsOf({ inputs: [{ id: 'constructor', question: 'Who?', type: 'freeform' }] }).list;
   assert.equal(submission([odd], {}), null);
   assert.deepEqual(submission([odd], { constructor: entry([], 'me') }).answers.constructor, { values: ['me'], skipped: false });
@@ -89,7 +89,7 @@ test('drafts are kept by item until they are removed', () => {
   assert.deepEqual(drafts.read('msg_3'), {});
 });
 
-test('an answer for a person is JSON where the schema asks for something other than a text', () => {
+test('an answer is parsed as JSON unless the schema requires a string', () => {
   assert.equal(valueOf('42', null), '42');
   assert.equal(valueOf('42', { type: 'string' }), '42');
   assert.equal(valueOf('42', { type: 'number' }), 42);

@@ -5,7 +5,7 @@ import { Session } from '../../src/server/pages/assets/chat/session.js';
 
 const FILES = [{ id: 'atc_1', name: 'plan.pdf', mime_type: 'application/pdf', type: 'file', preview_url: null }];
 
-/** A session whose messages are refused. */
+/** A session whose messages are rejected. */
 function refused() {
   const sent = [];
   const api = {
@@ -25,7 +25,7 @@ test('a message is sent with the ids of its attachments', async () => {
   assert.equal(session.state.items[0].status, 'unsent');
 });
 
-test('a message may be attachments alone, and keeps them when it is sent again', async () => {
+test('a message may consist of attachments only, and keeps them when it is sent again', async () => {
   const { session, sent } = refused();
   await session.say('', FILES);
   await session.again();
@@ -34,7 +34,7 @@ test('a message may be attachments alone, and keeps them when it is sent again',
   assert.deepEqual(session.state.items.map(({ attachments }) => attachments), [FILES]);
 });
 
-test('a message without attachments names none', async () => {
+test('a message without attachments sends no attachment ids', async () => {
   const { session, sent } = refused();
   await session.say('Hi');
   assert.deepEqual(sent[0].input.attachments, []);

@@ -6,7 +6,7 @@ import { ask, onward } from '../../src/server/pages/assets/sign-in/ask.js';
 const BASE = new URL('../../src/server/pages/', import.meta.url);
 const below = (url) => url.href.startsWith(BASE.href);
 
-test('a path leads to a place of the service, below where it stands', () => {
+test('a return path is resolved below the base of the service', () => {
   assert.equal(onward('/chat/x?y=1#z').href, new URL('chat/x?y=1#z', BASE).href);
   for (const nowhere of [undefined, null, '', '//evil.example', 'https://evil.example/', 'javascript:alert(1)', 'chat']) {
     assert.equal(onward(nowhere).href, BASE.href, String(nowhere));
@@ -15,7 +15,7 @@ test('a path leads to a place of the service, below where it stands', () => {
   assert.ok(below(onward('/\t/x')));
 });
 
-test('what went wrong is said in plain words', async (t) => {
+test('errors have plain texts', async (t) => {
   const answers = (status, body) => t.mock.method(globalThis, 'fetch', async () => new Response(body, { status }));
   const detail = (code, more) => JSON.stringify({ detail: { code, message: 'M', ...more } });
   const text = async () => (await ask('x', {})).text;

@@ -10,7 +10,7 @@ const READ = [
   { comment: 'reconnect' },
 ];
 
-test('a body reads the same wherever it is cut', () => {
+test('a body is decoded equally for any chunks', () => {
   const bytes = new TextEncoder().encode(BODY);
   for (let cut = 0; cut <= bytes.length; cut += 1) {
     const decoder = new SseDecoder();
@@ -21,14 +21,14 @@ test('a body reads the same wherever it is cut', () => {
   assert.deepEqual([...bytes].flatMap((byte) => decoder.push(Uint8Array.of(byte))), READ);
 });
 
-test('what cannot be read is left out, and an unfinished frame is none', () => {
+test('invalid frames and unfinished frames are skipped', () => {
   const decoder = new SseDecoder();
   const read = (text) => decoder.push(new TextEncoder().encode(text));
   assert.deepEqual(read('data: {"type":\n\ndata: 7\n\ndata: null\n\nevent: x\nid: s.9\n\ndata: {"type":"ok"}\n'), []);
   assert.deepEqual(read('\n'), [{ frame: { id: null, data: { type: 'ok' } } }]);
 });
 
-test('the number of an event', () => {
+test('an event id contains the sequence number', () => {
   assert.equal(sequence('0198c2f0-6b1e.12'), 12);
   for (const wrong of [null, '', '12', 'a.b', 'a.-1', 'a.1.5x', 'a.99999999999999999999']) {
     assert.ok(sequence(wrong) <= 1, wrong);

@@ -7,13 +7,13 @@ import { Tokens, endOf, subjectOf } from '../../src/server/pages/assets/chat/tok
 
 const NOW = 1_000_000_000_000;
 
-/** A token that ends so many seconds after NOW. */
+/** A token that expires the given seconds after NOW. */
 function token(seconds, name = 'a') {
   const claims = Buffer.from(JSON.stringify({ exp: NOW / 1000 + seconds, sub: `${name}?>` })).toString('base64url');
   return `head.${claims}.signature`;
 }
 
-test('a token is used until thirty seconds before its end', async () => {
+test('a token is used until thirty seconds before its expiry', async () => {
   let now = NOW;
   const given = [token(300), token(600, 'b')];
   let asked = 0;
@@ -26,7 +26,7 @@ test('a token is used until thirty seconds before its end', async () => {
   assert.equal(asked, 2);
 });
 
-test('requests at the same time share one token', async () => {
+test('concurrent requests share one token', async () => {
   let asked = 0;
   const tokens = new Tokens(async () => token(300, `${asked++}`), () => NOW);
   const all = await Promise.all([tokens.token(), tokens.token(), tokens.token()]);
@@ -39,7 +39,7 @@ test('requests at the same time share one token', async () => {
   assert.equal(asked, 2);
 });
 
-test('a page that fails once is asked again', async () => {
+test('a failed token request is repeated', async () => {
   let asked = 0;
   const tokens = new Tokens(() => {
     asked += 1;
@@ -50,7 +50,7 @@ test('a page that fails once is asked again', async () => {
   assert.equal(await tokens.token(), token(300));
 });
 
-test('a page that does not answer is asked again after the limit', async () => {
+test('a token request that times out is repeated', async () => {
   let asked = 0;
   const get = () => {
     asked += 1;
@@ -63,7 +63,7 @@ test('a page that does not answer is asked again after the limit', async () => {
   assert.equal(asked, 2);
 });
 
-test('a token that does not say when it ends is asked for each time', async () => {
+test('a token without an expiry is requested each time', async () => {
   assert.equal(endOf('opaque', 5), 5);
   assert.equal(endOf('a.b.c', 5), 5);
   assert.equal(endOf(token(1), 5), NOW + 1000);
@@ -73,7 +73,7 @@ test('a token that does not say when it ends is asked for each time', async () =
   assert.equal(await tokens.token(), 'opaque1');
 });
 
-test('what is not a token is an error, and not a visitor without one', async () => {
+test('an invalid token is an error, and does not become an anonymous visitor', async () => {
   for (const nothing of [undefined, null, '', 5, {}]) await assert.rejects(new Tokens(() => nothing, () => NOW).token());
   assert.equal(subjectOf(token(1, 'ada')), 'ada?>');
   assert.equal(subjectOf('opaque'), '');

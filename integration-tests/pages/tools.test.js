@@ -6,7 +6,7 @@ import { ToolRunner, callOf, shownJson } from '../../src/server/pages/assets/cha
 const STORED = { type: 'client_tool_call', id: 'tc_1', status: 'pending', call_id: 'call_1', name: 'locate', arguments: { near: ['x'] } };
 const ABOUT = { thread: 'thr_1', id: 'tc_1', call: callOf(STORED) };
 
-/** A runner with a handler; `sent` are the results, each of which is answered with the next of `errors`. */
+/** A runner with a handler; `sent` has the results, and each send returns the next of `errors`. */
 function runner(handler, errors = []) {
   const sent = [];
   const states = [];
@@ -36,7 +36,7 @@ test('a delivered call runs once, with a copy of its arguments', async () => {
   assert.deepEqual(ABOUT.call.params, { near: ['x'] });
 });
 
-test('a delivered call whose handler fails, or is missing, has an error as its output', async () => {
+test('a delivered call returns an error if its handler fails or is missing', async () => {
   const failed = runner(() => Promise.reject(new Error('No signal.')));
   await failed.runner.delivered(ABOUT);
   assert.deepEqual(failed.sent.map(({ result }) => result), [{ error: 'No signal.' }]);
@@ -51,7 +51,7 @@ test('a delivered call whose handler fails, or is missing, has an error as its o
   assert.match(odd.sent[0].result.error, /circular/i);
 });
 
-test('a call that the page found pending sends no error of its handler', async () => {
+test('a handler error is not sent for a call that the page found pending', async () => {
   const made = runner(() => {
     throw new Error('No signal.');
   });
@@ -68,7 +68,7 @@ test('a handler without a result returns an empty object, and null stays null', 
   assert.deepEqual([empty.sent[0].result, none.sent[0].result], [{}, null]);
 });
 
-test('a result that could not be sent is sent again without a second run', async () => {
+test('an unsent result is sent again without a second run', async () => {
   let runs = 0;
   const made = runner(() => ({ run: (runs += 1) }), [new ApiError({ status: 0, code: 'network' })]);
   await made.runner.delivered(ABOUT);
@@ -79,7 +79,7 @@ test('a result that could not be sent is sent again without a second run', async
   assert.equal(made.runner.progressOf('tc_1').hasResult, false);
 });
 
-test('a skipped call ignores the result of its handler', async () => {
+test('the handler result of a skipped call is ignored', async () => {
   let finish;
   const made = runner(() => new Promise((resolve) => (finish = resolve)));
   const running = made.runner.delivered(ABOUT);
@@ -89,14 +89,14 @@ test('a skipped call ignores the result of its handler', async () => {
   assert.deepEqual(made.sent.map(({ result }) => result), [{ error: 'skipped' }]);
 });
 
-test('a call that could not be skipped can still run', async () => {
+test('a call can still run after a failed skip', async () => {
   const made = runner(() => ({ ok: true }), [new ApiError({ status: 0, code: 'network' })]);
   await made.runner.skip(ABOUT);
   await made.runner.run(ABOUT);
   assert.deepEqual(made.sent.map(({ result }) => result), [{ error: 'skipped' }, { ok: true }]);
 });
 
-test('values are shown as JSON, and long ones are cut', () => {
+test('values are shown as JSON, and long ones are truncated', () => {
   assert.equal(shownJson({ a: '<b>' }), '{\n  "a": "<b>"\n}');
   assert.equal(shownJson(undefined), '');
   assert.ok(shownJson('x'.repeat(100_000)).length < 30_000);

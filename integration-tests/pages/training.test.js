@@ -15,7 +15,7 @@ const result = (index, more = {}) => ({
 const candidate = (id) => ({ candidate_id: id, parents: [0], prompts_changed: [], decision: 'accepted', reason: '', n: 4, mean_diff: 0.1 });
 const checkpoint = (number, more = {}) => ({ id: `c${number}`, config_version: number, metadata: { run_id: 'r', candidate_id: 1, score: 0.5 }, ...more });
 
-test('a long run keeps the newest entries only', () => {
+test('a long run keeps only the newest entries', () => {
   const state = new RunState(record());
   for (let at = 0; at < 5000; at += 1) state.apply(result(at));
   assert.equal(state.results.length, KEPT_RESULTS);
@@ -27,7 +27,7 @@ test('a long run keeps the newest entries only', () => {
   assert.equal(state.warnings.length, KEPT_WARNINGS);
 });
 
-test('what was read from a list is not shown again when its event comes', () => {
+test('an event adds no entry that was read from a list', () => {
   const state = new RunState(record());
   state.addCandidates([candidate(1), candidate(2)]);
   state.apply({ type: 'training_candidate', payload: candidate(2) });
@@ -40,7 +40,7 @@ test('what was read from a list is not shown again when its event comes', () => 
   assert.deepEqual(state.epochs.map(({ epoch }) => epoch), [1, 2]);
 });
 
-test('events of earlier times do not set the progress back', () => {
+test('earlier events do not reset the progress', () => {
   const state = new RunState({ ...record(), progress: progress(7) });
   state.apply(result(5));
   assert.equal(state.progress.done, 7);
@@ -59,7 +59,7 @@ test('the record is read again after a change of state, and an unknown event cha
   assert.equal(new RunState(record('cancelled')).isOver, true);
 });
 
-test('the score of the seed is that of the final, else of its checkpoint, else of its cases', () => {
+test('the seed score comes from the result, else from its checkpoint, else from its cases', () => {
   const state = new RunState(record());
   assert.equal(state.seed, null);
   state.apply({ type: 'training_started', payload: { splits: { train: [0], val: [1, 2] } } });
@@ -77,7 +77,7 @@ test('the score of the seed is that of the final, else of its checkpoint, else o
   assert.deepEqual(state.seed, { score: 0.3, n: null });
 });
 
-test('the curve is inside its drawing, whatever the scores are', () => {
+test('the curve stays inside its drawing for any scores', () => {
   const room = { width: 300, height: 200, last: 3 };
   for (const scores of [[], [0], [1], [0, 1], [0.5, 0.5, 0.5], [0.98, 0.99]]) {
     const epochs = scores.map((score, at) => ({ epoch: at + 1, score }));
@@ -92,7 +92,7 @@ test('the curve is inside its drawing, whatever the scores are', () => {
   assert.ok(many.points[49].y < many.points[0].y, 'better is higher');
 });
 
-test('results, times and money are in plain words', () => {
+test('results, times and amounts have plain texts', () => {
   const found = { val: { seed: 0.5, best: 0.75 }, test: null, diff: 0.25, ci95: [0.1, 0.4], z: 3, n: 24 };
   const improved = words.outcome({ outcome: 'improved', stop_reason: 'epochs', seed_vs_best: found });
   assert.deepEqual(improved, {
@@ -113,7 +113,7 @@ test('results, times and money are in plain words', () => {
 
 const frame = (n, type) => `id: s.${n}\ndata: ${JSON.stringify({ type, n })}\n\n`;
 
-/** A server that answers each connection as it is told to: `[status, body, how it ends]`. */
+/** A server that sends the next of `answers` on each connection: `[status, body, end]`. */
 async function served(answers, use) {
   const asked = [];
   const server = createServer((request, response) => {
@@ -143,7 +143,7 @@ async function served(answers, use) {
   }
 }
 
-test('a run is followed over cuts, refusals and silence, each event once', async () => {
+test('each event is read once, across cuts, errors and silence', async () => {
   const answers = [
     [200, frame(1, 'run_started') + frame(2, 'training_progress'), 'cut'],
     [503, ''],
@@ -158,7 +158,7 @@ test('a run is followed over cuts, refusals and silence, each event once', async
   });
 });
 
-test('a run that was read to its end is not asked for again, and a refusal is told', async () => {
+test('a finished run is not requested again, and a rejection is reported', async () => {
   await served([[204, '']], async (follow, { asked }) => {
     await follow();
     assert.deepEqual(asked, [null]);

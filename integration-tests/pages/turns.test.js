@@ -38,8 +38,8 @@ function ended(id, ...events) {
 }
 
 /**
- * A session whose turns are answered with the next of `answers`, each a response, an error or a promise of them.
- * `stored` is what the service has.
+ * A session with one sent message. Each later request returns the next of `answers`: a response, an error, or a promise.
+ * `stored` has the items of the service.
  */
 async function begun(answers, { stored = [], running = [], items = [created, done(user('msg_1')), done(widget('msg_2')), done(reply('msg_3'))] } = {}) {
   const sent = [];
@@ -90,19 +90,19 @@ test('an action is a turn without a message, and replaces its widget', async () 
   assert.equal(session.state.phase, 'idle');
 });
 
-test('an action that is refused says why, and resolves', async () => {
+test('a rejected action sets the failure and resolves', async () => {
   const { session } = await begun([new ApiError({ status: 404, code: 'item.not_found' })]);
   assert.equal((await session.action(ACTION, { itemId: 'msg_9' })).code, 'item.not_found');
   assert.deepEqual([session.state.failure.code, session.state.failure.retry, session.state.phase], ['item.not_found', null, 'idle']);
 });
 
-test('an error in an action’s turn offers no other answer to the last message', async () => {
+test('an error in an action’s turn offers no retry of the last message', async () => {
   const { session } = await begun([ended('s2', options, { type: 'error', code: 'custom', error_code: 'chat.action_unhandled', allow_retry: true })]);
   await session.action(ACTION, { itemId: 'msg_2' });
   assert.deepEqual([session.state.failure.code, session.state.failure.retry], ['chat.action_unhandled', null]);
 });
 
-test('actions wait for the turn that is read, and run in order', async () => {
+test('actions wait for the current turn, and run in order', async () => {
   const first = stream('s2', [done(user('msg_4'))]);
   const { session, sent, store } = await begun([first.response, ended('s3', done(reply('msg_6'))), ended('s4', done(reply('msg_7')))]);
   session.say('More');
@@ -117,7 +117,7 @@ test('actions wait for the turn that is read, and run in order', async () => {
   assert.deepEqual(sent.slice(2).map(({ params }) => params.action.type), ['order.cancel', 'second']);
 });
 
-test('an action that waits when its conversation is left is reported', async () => {
+test('a waiting action is reported as dropped when the visitor leaves the conversation', async () => {
   const { session } = await begun([new Promise(() => {})]);
   session.say('More');
   const waiting = session.action(ACTION, { itemId: 'msg_2' });
@@ -126,7 +126,7 @@ test('an action that waits when its conversation is left is reported', async () 
   assert.equal((await session.action(ACTION, { itemId: 'msg_2' })).code, 'request.dropped');
 });
 
-test('an action whose turn parks is complete for its widget', async () => {
+test('an action is complete for its widget when its turn parks', async () => {
   const parked = stream('s2', [options, { type: 'progress_update', text: 'Waiting …', icon: 'clock' }]);
   const { session } = await begun([parked.response]);
   assert.equal(await session.action(ACTION, { itemId: 'msg_2' }), null);
@@ -134,7 +134,7 @@ test('an action whose turn parks is complete for its widget', async () => {
   session.end();
 });
 
-test('an action that does not stream replaces its item while a turn is read', async () => {
+test('an action that does not stream replaces its item during a turn', async () => {
   const first = stream('s2', [done(user('msg_4'))]);
   const { session, sent } = await begun([first.response, { updated_item: widget('msg_2', 'C') }, {}, new ApiError({ status: 502, code: 'chat.action_failed' })]);
   session.say('More');
@@ -151,7 +151,7 @@ test('an action that does not stream replaces its item while a turn is read', as
 
 const WITH_QUESTION = { items: [created, done(user('msg_1')), done(asked('msg_2'))] };
 
-test('a turn that ends with a question leaves the page free, and the answer continues it', async () => {
+test('a turn that ends with a question frees the page, and the answer continues it', async () => {
   const turn = stream('s2', [options, replaced(asked('msg_2', 'answered'))]);
   const { session, sent, store } = await begun([turn.response], WITH_QUESTION);
   assert.deepEqual([session.state.phase, item(session, 'msg_2').questions.status], ['idle', 'pending']);
@@ -166,7 +166,7 @@ test('a turn that ends with a question leaves the page free, and the answer cont
   assert.deepEqual([roles(session), session.state.phase], [['user', 'questions', 'assistant'], 'idle']);
 });
 
-test('a question that was answered elsewhere is read again, with the turn that continues it', async () => {
+test('a question answered elsewhere is read again, with the turn that continues it', async () => {
   const running = [ended('s9', options, replaced(asked('msg_2', 'answered')), done(reply('msg_3')))];
   const stored = [user('msg_1'), asked('msg_2', 'answered'), reply('msg_3')];
   const { session, sent } = await begun([new ApiError({ status: 409, code: 'item.not_pending', stream: 's9' })], { ...WITH_QUESTION, stored, running });
@@ -177,7 +177,7 @@ test('a question that was answered elsewhere is read again, with the turn that c
   assert.equal(session.state.failure, null, 'it is said at the question');
 });
 
-test('an answer that is refused is said at the question only', async () => {
+test('a rejected answer is shown only at the question', async () => {
   const { session } = await begun([new ApiError({ status: 422, code: 'chat.invalid_request', message: 'No.' })], WITH_QUESTION);
   assert.equal((await session.answer('msg_2', INPUT)).code, 'chat.invalid_request');
   assert.deepEqual([session.state.failure, session.state.phase], [null, 'idle']);
@@ -185,7 +185,7 @@ test('an answer that is refused is said at the question only', async () => {
 
 const WITH_CALL = { items: [created, done(user('msg_1')), done(call('tc_2'))] };
 
-test('a turn of this page that ends with a call delivers it, and its output continues the turn', async () => {
+test('a call at the end of this page’s turn is delivered, and its output continues the turn', async () => {
   const turn = stream('s2', [options]);
   const { session, sent, calls, store } = await begun([turn.response], WITH_CALL);
   assert.deepEqual(calls, ['tc_2']);
@@ -201,7 +201,7 @@ test('a turn of this page that ends with a call delivers it, and its output cont
   assert.deepEqual(calls, ['tc_2', 'tc_3'], 'the next one');
 });
 
-test('a call that was found pending, or comes in a turn that was joined, is not delivered', async () => {
+test('a call is not delivered if it was found pending or comes from a joined turn', async () => {
   const calls = [];
   const api = {
     running: async () => (calls.asked === undefined ? ((calls.asked = 1), ended('s5', done(user('msg_1')), done(call('tc_2')))) : null),
@@ -214,7 +214,7 @@ test('a call that was found pending, or comes in a turn that was joined, is not 
   assert.equal(calls.length, 0);
 });
 
-test('an effect is told once: in the turn that this page started, and not in one that was joined', async () => {
+test('an effect is reported only in a turn that this page started, not in a joined one', async () => {
   const effects = [];
   const effect = { type: 'client_effect', name: 'light', data: { on: true } };
   const of = (events) => {

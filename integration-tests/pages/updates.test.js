@@ -13,7 +13,7 @@ test('an annotation is inserted at its index, or at the end', () => {
   assert.deepEqual(item.content.map(({ annotations }) => annotations.map((one) => one.source.title)), [['a', 'b', 'c'], ['d']]);
 });
 
-test('a widget is replaced as a whole, or one component of it', () => {
+test('an update replaces a whole widget or one component', () => {
   const item = widget({ type: 'Row', children: [{ type: 'Text', id: 't', value: 'one' }, { type: 'Text', value: 'two' }] }, { type: 'Transition', children: { type: 'Text', id: 'u', value: 'three' } });
   const replaced = (id, value) => ({ type: 'widget.component.updated', component_id: id, component: { type: 'Title', id, value } });
   const next = apply(item, replaced('t', 'ONE'), replaced('u', 'THREE'));
@@ -25,7 +25,7 @@ test('a widget is replaced as a whole, or one component of it', () => {
   assert.equal(apply(item, replaced('root', 'x')).widget.type, 'Title', 'the root has an id as well');
 });
 
-test('text of a component grows until it is complete', () => {
+test('a component’s text grows until it is complete', () => {
   const item = widget({ type: 'Markdown', id: 'm', value: 'He', streaming: true });
   const open = apply(item, delta('m', 'll'), delta('m', 'o'));
   assert.deepEqual(open.widget.children[0], { type: 'Markdown', id: 'm', value: 'Hello', streaming: true });
@@ -39,12 +39,12 @@ test('tasks are appended, inserted and changed', () => {
   assert.deepEqual(next.workflow.tasks.map(({ title }) => title), ['A', 'b', 'c']);
 });
 
-test('an image has the last state', () => {
+test('an image update sets its image and progress', () => {
   const item = apply({ type: 'generated_image', id: 'i' }, { type: 'generated_image.updated', image: { id: 'x', url: '/x.png' }, progress: 0.5 });
   assert.deepEqual(item, { type: 'generated_image', id: 'i', image: { id: 'x', url: '/x.png' }, progress: 0.5 });
 });
 
-test('unknown updates, and those of other kinds or of unknown components, change nothing', () => {
+test('updates change nothing if they are unknown, or for other kinds or unknown components', () => {
   const items = [widget({ type: 'Text', id: 't', value: 'x' }), { type: 'task', task: {} }, { type: 'constructor' }];
   const updates = [
     { type: 'workflow.task.added', task_index: 0, task: {} },
@@ -63,7 +63,7 @@ test('unknown updates, and those of other kinds or of unknown components, change
   for (const index of [-1, 1.5, 1e9]) assert.equal(applyUpdate(message, { ...updates[1], content_index: index }), message);
 });
 
-test('a component that is too deep is not changed, and does not break the page', () => {
+test('a component that is nested too deeply is not changed', () => {
   let root = { type: 'Text', id: 'deep', value: 'x' };
   for (let depth = 0; depth < 20_000; depth += 1) root = { type: 'Box', children: [root] };
   const item = { type: 'widget', widget: root };

@@ -1,4 +1,4 @@
-// Everything that a visitor has: downloaded and erased.
+// Download and erasure of a visitor's data.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -34,7 +34,7 @@ test('form values change neither the payload nor a prototype', () => {
   assert.deepEqual(mergeForm({}, [[`${deep}a`, 1]]), {});
 });
 
-test('an action has its defaults, and is nothing without a type', () => {
+test('an action has defaults, and is invalid without a type', () => {
   assert.deepEqual(actionOf({ type: 'a' }), { type: 'a', payload: null, handler: 'server', loadingBehavior: 'auto', streaming: true });
   const config = { type: 'a', payload: { x: null }, handler: 'client', loadingBehavior: 'self', streaming: false };
   assert.deepEqual(actionOf(config), config);
@@ -44,7 +44,7 @@ test('an action has its defaults, and is nothing without a type', () => {
   assert.equal(pendingScope(actionOf(config), 'change'), 'self');
 });
 
-test('an image comes from https, from here, or is part of the widget', () => {
+test('images come from https, from this service, or from the widget itself', () => {
   const base = 'http://chat.example/x/chat/1';
   const of = (source, rules) => imageAddress(source, { base, ...rules });
   assert.equal(of('https://e.org/a.png'), 'https://e.org/a.png');
@@ -61,7 +61,7 @@ test('an image comes from https, from here, or is part of the widget', () => {
   assert.equal(of('/a.png', { domains: [] }), 'http://chat.example/a.png');
 });
 
-test('a colour is a known name or exactly a number', () => {
+test('a colour is a known name or a valid number', () => {
   assert.equal(color('secondary', 'text'), 'var(--w-text-secondary)');
   assert.equal(color('#0f766e', 'text'), '#0f766e');
   assert.equal(color('rgb(1, 2, 300)', 'text'), 'rgb(1 2 255 / 1)');
@@ -74,7 +74,7 @@ test('a colour is a known name or exactly a number', () => {
   for (const value of bad) assert.equal(color(value, 'text'), null, String(value));
 });
 
-test('lengths are numbers or exactly lengths, and clamped', () => {
+test('lengths are valid numbers or lengths, and clamped', () => {
   assert.deepEqual([size(12), size('12'), size('50%'), size('1.5rem'), size('auto'), size(1e9), size(-5), size('900%')], ['12px', '12px', '50%', '1.5rem', 'auto', '2000px', '0px', '100%']);
   assert.deepEqual([spacing(2), spacing('0.5rem'), spacing(1e9), spacing('999px'), spacing('99%')], ['8px', '0.5rem', '160px', '160px', '50%']);
   for (const bad of ['calc(1px)', 'var(--x)', '1px;color:red', '1px 2px', '100vw', NaN, Infinity, null, undefined, {}, [], true, '', 'inherit']) {
@@ -86,7 +86,7 @@ test('lengths are numbers or exactly lengths, and clamped', () => {
   assert.deepEqual(sides(undefined, spacing), {});
 });
 
-test('values of closed lists become classes, and others nothing', () => {
+test('values from closed lists become classes, and others are ignored', () => {
   const look = boxLook({ align: 'center', justify: 'between', wrap: 'wrap', direction: 'row', radius: '100%', gap: 3, border: 1, background: 'surface-secondary' });
   assert.deepEqual(look.classes, ['w-radius-full', 'w-direction-row', 'w-align-center', 'w-justify-between', 'w-wrap-wrap']);
   assert.equal(look.style.gap, '12px');
@@ -120,7 +120,7 @@ test('only known roots are widgets, and only components are children', () => {
   assert.deepEqual(children.map(({ type, children: inner }) => [type, inner.length]), [['Text', 0], ['Transition', 1]]);
 });
 
-test('a component keeps its key when others appear around it', () => {
+test('a component keeps its key when siblings are added', () => {
   const of = (...types) => keysOf(types.map((one) => (typeof one === 'string' ? { type: one, props: {} } : { type: one.type, props: one })));
   const name = { type: 'Input', name: 'mail' };
   const [input] = of(name);
@@ -130,7 +130,7 @@ test('a component keeps its key when others appear around it', () => {
   assert.notEqual(of({ ...name, key: '1' })[0], of({ ...name, key: '2' })[0], 'another key makes another field');
 });
 
-test('a field keeps what was entered until an action is complete', () => {
+test('a field keeps the entered value until an action is complete', () => {
   const actions = { completed: 0 };
   const field = new Entered(actions);
   assert.equal(field.takes('a'), true);

@@ -1,9 +1,9 @@
-// Makes elements. Text is only ever text here.
+// Creates DOM elements. Strings become text nodes, never HTML.
 
 /**
  * @param {string} tag
  * @param {Record<string, unknown>} [props] `class`, `on<event>`, `data-…`, `aria-…` and other attributes; a boolean
- * turns an attribute on or off, and null leaves it out
+ * turns an attribute on or off; null omits it
  * @param {...(Node | string | null)} children
  */
 export function h(tag, props = {}, ...children) {
@@ -16,7 +16,7 @@ export function h(tag, props = {}, ...children) {
   return element;
 }
 
-/** Sets an attribute, or takes it away: only where that changes something. */
+/** Sets or removes an attribute, if that changes it. */
 export function set(element, name, value) {
   if (value === null || value === undefined || value === false) element.removeAttribute(name);
   else {
@@ -25,7 +25,7 @@ export function set(element, name, value) {
   }
 }
 
-/** Sets a text, only where that changes something. */
+/** Sets the text of an element, if that changes it. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -52,7 +52,7 @@ const ICONS = {
   bad: 'M8 13.5V4M4.5 13.5h5l2.5 6.2a1.7 1.7 0 0 0 2.5-1.8l-.7-3.9h4.7a2 2 0 0 0 1.9-2.5l-1.6-6A2 2 0 0 0 16.9 4H4.5z',
 };
 
-/** A picture that says nothing a text does not say. */
+/** A decorative icon, hidden from screen readers. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, 'svg');
   for (const [key, value] of Object.entries({ viewBox: '0 0 24 24', class: 'icon', 'aria-hidden': 'true' })) {
@@ -64,7 +64,7 @@ export function icon(name) {
   return svg;
 }
 
-/** A button that is a picture; its name is its tooltip. */
+/** A button with only an icon; its label is also its tooltip. */
 export function iconButton(name, label, onclick, props = {}) {
   return h('button', { type: 'button', class: 'icon-button', 'aria-label': label, title: label, onclick, ...props }, icon(name));
 }

@@ -1,4 +1,4 @@
-// Fills the landing page with what this visitor may see.
+// Fills the landing page with the content that this visitor may see.
 
 import { h, set, setText } from './dom.js';
 
@@ -52,7 +52,7 @@ function card(workflow) {
   );
 }
 
-// Where the commands look for a service that nobody names.
+// The default service addresses of the CLI.
 const DEFAULT = ['http://localhost:8000', 'http://127.0.0.1:8000'];
 const service = BASE.href.replace(/\/$/, '');
 if (!DEFAULT.includes(service)) document.getElementById('first').prepend(`export SERVICE_API_URL=${service}\n`);

@@ -1,4 +1,4 @@
-// What the actions of widgets do: the only place that knows who handles them.
+// Dispatches widget actions to their handler: the service, or the page around the chat. No other module knows the handlers.
 
 import { lockOf } from './conversation.js';
 import { plain } from './words.js';
@@ -8,14 +8,14 @@ const EVENT = 'callboard-action';
 
 /**
  * @param {HTMLElement} element the chat
- * @param {() => import('./session.js').Session} session the current one
- * @param {(text: string) => void} tell says something to the visitor
+ * @param {() => import('./session.js').Session} session returns the current session
+ * @param {(text: string) => void} tell shows a text to the visitor
  * @returns {import('./view/widget/context.js').Ports}
  */
 export function widgetActions(element, session, tell) {
   const ask = async (action, itemId) => {
     const error = await session().action(action, { itemId });
-    // Other failures are part of the conversation, which is not shown any more in this case.
+    // The conversation shows all other failures; in this case it is no longer open.
     if (error?.code === 'request.dropped') tell(plain(error));
   };
   return {

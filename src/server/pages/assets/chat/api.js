@@ -1,16 +1,15 @@
-// What the page asks of the service. Paths begin where this file was loaded from, so that the service may stand below
-// a path of its own.
+// The chat API client. Paths are relative to the URL of this file, so the service may be mounted below a path prefix.
 
 import { postFile } from './attachments/transport.js';
 
 const BASE = new URL('../../', import.meta.url);
 
-/** The service did not do what was asked, or could not be reached. */
+/** A request that the service rejected, or that did not reach it. */
 export class ApiError extends Error {
   /**
    * @param {{status: number, code: string, message?: string, retryAfter?: number, requestId?: string | null, stream?: string | null}} what
-   * `status` is 0 when there was no answer at all; `retryAfter` is in seconds; `stream` is the id of the stream that has
-   * what was asked for
+   * `status` is 0 without a response; `retryAfter` is in seconds; `stream` is the id of the stream that continues the
+   * turn, if another request has already answered it
    */
   constructor({ status, code, message, retryAfter, requestId, stream }) {
     super(message ?? code);
@@ -21,18 +20,18 @@ export class ApiError extends Error {
     this.stream = stream ?? null;
   }
 
-  /** Whether the same request may succeed in a moment, without anybody changing anything. */
+  /** Whether the same request may succeed when it is retried later. */
   get passes() {
     return this.status === 0 || [429, 502, 503, 504].includes(this.status);
   }
 }
 
-/** One workflow's chat, as this visitor. */
+/** The chat of one workflow, as this visitor. */
 export class Api {
   /**
    * @param {string} workflow the workflow's UUID
-   * @param {{tokens?: import('./tokens.js').Tokens | null, credentials?: 'same-origin' | 'omit'}} [access] how the service knows the
-   * visitor: by session tokens, or by cookies unless they are omitted
+   * @param {{tokens?: import('./tokens.js').Tokens | null, credentials?: 'same-origin' | 'omit'}} [access] how the service identifies
+   * the visitor: by session tokens, or by cookies unless they are omitted
    */
   constructor(workflow, { tokens = null, credentials = 'same-origin' } = {}) {
     this.workflow = workflow;
@@ -40,12 +39,12 @@ export class Api {
     this.credentials = credentials;
   }
 
-  /** What anyone who may chat may know of the workflow. */
+  /** The workflow record that the service shows to every visitor of the chat. */
   async record() {
     return read(await this.#request(this.#own('api/chat/workflow'), { headers: { Accept: 'application/json' } }));
   }
 
-  /** Everything that the visitor has with the chat, as lines of JSON. */
+  /** Exports all data of the visitor in this chat, as lines of JSON. */
   async exportAll() {
     const response = await this.#request(this.#own('api/chat/me/export'), { headers: { Accept: 'application/x-ndjson' } });
     try {
@@ -56,7 +55,7 @@ export class Api {
   }
 
   /**
-   * Has the service erase all of it.
+   * Erases all data of the visitor in this chat.
    * @returns {Promise<{threads?: number, status?: 'erasing'}>}
    */
   async eraseAll() {
@@ -68,7 +67,7 @@ export class Api {
   }
 
   /**
-   * A request whose answer is JSON.
+   * Sends a request whose response is JSON.
    * @param {string} type such as `threads.list`
    * @param {object} params
    */
@@ -78,7 +77,7 @@ export class Api {
   }
 
   /**
-   * Begins a turn. The same key again is the same turn.
+   * Starts a turn. A second call with the same key returns the same turn.
    * @returns {Promise<Response>} its stream
    */
   begin(type, params, key, signal) {
@@ -87,9 +86,9 @@ export class Api {
   }
 
   /**
-   * A stream behind an event.
+   * Opens a stream after an event.
    * @param {string | null} after the id of the last event that was read
-   * @returns {Promise<Response | null>} null when all of it was read
+   * @returns {Promise<Response | null>} null after the last event
    */
   stream(id, after, signal) {
     const headers = { Accept: 'text/event-stream', ...(after ? { 'Last-Event-ID': after } : {}) };
@@ -97,15 +96,15 @@ export class Api {
   }
 
   /**
-   * The stream of the turn that runs in a thread, from its first event.
-   * @returns {Promise<Response | null>} null when none runs
+   * Opens the stream of a thread's running turn, from its first event.
+   * @returns {Promise<Response | null>} null if no turn is running
    */
   running(thread, signal) {
     const headers = { Accept: 'text/event-stream' };
     return unlessEmpty(this.#request(`api/chat/threads/${encodeURIComponent(thread)}/stream`, { headers, signal }));
   }
 
-  /** Stops the turn of a stream; as often as one likes. */
+  /** Stops the turn of a stream. Idempotent. */
   async stop(id) {
     const response = await this.#request(`api/chat/streams/${encodeURIComponent(id)}/stop`, { method: 'POST' });
     return response.json();
@@ -141,7 +140,7 @@ export class Api {
     });
   }
 
-  /** A request; once more with another token if the service does not accept the first one. */
+  /** Sends a request, and repeats it once with a new token if the service rejects the token. */
   async #request(path, options) {
     const token = await this.#token();
     try {
@@ -166,7 +165,7 @@ export class Api {
     throw refusal({ status: response.status, header: (name) => response.headers.get(name), body });
   }
 
-  /** The session token; null if the visitor is known otherwise. `refused`: one that the service has not accepted. */
+  /** The session token; null if the visitor is identified by cookies. `refused`: a token that the service has rejected. */
   async #token(refused = null) {
     if (this.tokens === null) return null;
     try {
@@ -177,12 +176,12 @@ export class Api {
   }
 }
 
-/** The header of a token. */
+/** The Authorization header for a token. */
 function authorization(token) {
   return token === null ? {} : { Authorization: `Bearer ${token}` };
 }
 
-/** The JSON of an answer; the connection may end before its last byte. */
+/** Reads the JSON of a response; the connection may end before the last byte. */
 async function read(response) {
   try {
     return await response.json();
@@ -197,7 +196,7 @@ async function unlessEmpty(answer) {
   return response.status === 204 ? null : response;
 }
 
-/** The error of an answer; a proxy may have sent it instead of the service. */
+/** The error in a response, which a proxy may have sent instead of the service. */
 function refusal({ status, header, body }) {
   const detail = body?.detail ?? {};
   const first = Array.isArray(detail.errors) ? detail.errors[0]?.message : undefined;

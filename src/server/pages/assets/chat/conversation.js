@@ -1,4 +1,4 @@
-// What a conversation looks like, and how each event changes it. Pure: a state goes in, the next one comes out.
+// The state of a conversation, and its change by each event. Pure: each function takes a state and returns the next one.
 
 import { attachmentsOf } from './attachments/files.js';
 import { questionsOf } from './questions.js';
@@ -9,32 +9,32 @@ import { applyUpdate } from './updates.js';
 /**
  * @typedef {object} Item
  * @property {string} key stays the same while the item is shown
- * @property {string | null} id the service's id; null until it has one
+ * @property {string | null} id the service's id; null until the service has assigned it
  * @property {'user' | 'assistant' | 'notice' | 'tasks' | 'widget' | 'image' | 'questions' | 'call'} role
- * @property {string[]} parts texts; shown as one
+ * @property {string[]} parts texts; shown as one text
  * @property {'sending' | 'unsent' | 'streaming' | 'done' | 'stopped' | 'abandoned' | 'broken'} status
- * @property {import('./attachments/files.js').Attachment[]} [attachments] of a message of the visitor
+ * @property {import('./attachments/files.js').Attachment[]} [attachments] only in a user message
  * @property {{level: string, title?: string}} [notice]
  * @property {{title: string | null, tasks: {text: string, detail: string, state: 'none' | 'loading' | 'complete'}[]}} [list]
- * @property {import('./sources.js').Source[]} [sources] of a reply
+ * @property {import('./sources.js').Source[]} [sources] only in a reply
  * @property {object} [widget] the root of its components
- * @property {string | null} [copyText] what a widget says as text
+ * @property {string | null} [copyText] the text form of a widget
  * @property {{url: string | null, progress: number | null}} [picture]
  * @property {import('./questions.js').Questions} [questions]
- * @property {import('./tools.js').Call} [call] of a client tool
- * @property {object} [stored] the item as the service sends it, to which updates apply
+ * @property {import('./tools.js').Call} [call] a client tool call
+ * @property {object} [stored] the item as the service sends it; updates apply to it
  */
 
 /**
  * @typedef {object} Conversation
- * @property {{id: string, title?: string, status?: object, domains?: string[] | null} | null} thread null until the service has made one
- * @property {Item[]} items the oldest first
- * @property {string | null} before where older items begin; null when all are here
- * @property {number} notices how many there were
+ * @property {{id: string, title?: string, status?: object, domains?: string[] | null} | null} thread null until the service has created it
+ * @property {Item[]} items oldest first
+ * @property {string | null} before the cursor of the next older page; null after the oldest item is loaded
+ * @property {number} notices the number of notices so far
  * @property {'idle' | 'loading' | 'sending' | 'replying' | 'parked' | 'stopping'} phase `parked`: the turn waits for a person or a time, and
  *   other messages can be sent
- * @property {'network' | 'service' | null} trouble why nothing comes, and tried again: no connection, or a service that is busy
- * @property {string | null} progress what the workflow says it is doing
+ * @property {'network' | 'service' | null} trouble why the page is retrying: no connection, or a busy service
+ * @property {string | null} progress the progress text of the workflow
  * @property {{message?: string, code: string, retry: 'send' | 'answer' | null, requestId?: string | null} | null} failure
  */
 
@@ -58,7 +58,7 @@ export function textOf(item) {
 }
 
 /**
- * Why the thread accepts no messages; null if it does.
+ * The reason why the thread accepts no messages; null if it accepts them.
  * @returns {{reason: string, forGood: boolean} | null}
  */
 export function lockOf({ thread }) {
@@ -68,53 +68,53 @@ export function lockOf({ thread }) {
   return { reason: reason || (forGood ? 'This conversation is closed.' : 'Messages cannot be sent at present.'), forGood };
 }
 
-/** A message that is on its way. */
+/** Adds a message that is being sent. */
 export function say(state, key, text, attachments = []) {
   const item = { key, id: null, role: 'user', parts: [text], attachments, status: 'sending' };
   return { ...state, items: [...state.items, item], phase: 'sending', failure: null, progress: null };
 }
 
-/** The message was not taken; it stays, to be sent again. */
+/** Marks the message as not accepted. It stays, and can be sent again. */
 export function refuse(state, failure) {
   const items = state.items.map((item) => (item.status === 'sending' ? { ...item, status: 'unsent' } : item));
   return { ...over(state), items, failure };
 }
 
-/** An item that changed without a turn. */
+/** Replaces an item that changed outside a turn. */
 export function withItem(state, stored) {
   const isKnown = state.items.some(({ id }) => id !== null && id === stored?.id);
   return isKnown ? put(state, stored, isOpen(state, stored.id) ? 'streaming' : 'done') : state;
 }
 
-/** The last item of the service; undefined if there is none. Notices and unsent messages have no id. */
+/** The last stored item; undefined if there are only notices and unsent messages, which have no id. */
 export function lastStored({ items }) {
   return items.findLast(({ id }) => id !== null);
 }
 
-/** The client tool call that the conversation ends with; null if another item is the last one, or it has its output. */
+/** The pending client tool call at the end of the conversation; null if another item is the last one, or the call has its output. */
 export function pendingCall(state) {
   const last = lastStored(state);
   return last?.call?.isPending === true ? last : null;
 }
 
-/** A client tool call has its output. The service sends no event for that. */
+/** Sets the output of a client tool call. The service sends no event for it. */
 export function withOutput(state, id, output) {
   const item = state.items.find((known) => known.id === id);
   return item?.call ? withItem(state, { ...item.stored, status: 'completed', output }) : state;
 }
 
-/** Without the message that was not taken. */
+/** Removes the message that was not accepted. */
 export function withoutUnsent(state) {
   return { ...state, items: state.items.filter(({ status }) => status !== 'unsent') };
 }
 
-/** Everything behind a message goes, because it is answered again. */
+/** Removes all items after a message, which gets a new reply. */
 export function upTo(state, id) {
   const at = state.items.findIndex((item) => item.id === id);
   return { ...state, items: state.items.slice(0, at + 1), progress: null };
 }
 
-/** A thread as it was read: its newest items, oldest first, and where older ones begin. What is not sent stays. */
+/** Applies a thread that was read: its newest items, oldest first, and the cursor of the older ones. Unsent messages stay. */
 export function withThread(state, thread, stored, before) {
   const known = new Map(state.items.map((item) => [item.id, item]));
   const items = shown(stored).map((item) => {
@@ -122,11 +122,11 @@ export function withThread(state, thread, stored, before) {
     return { ...item, key };
   });
   const first = items[0]?.id;
-  // What was read of older ones before is still there.
+  // Keep the older items that were read before.
   const reached = first === undefined ? -1 : state.items.findIndex(({ id }) => id === first);
   const older = reached > 0 ? state.items.slice(0, reached) : [];
   const waiting = state.items.filter(({ id, role }) => id === null && role === 'user');
-  // Notices are not stored; the last ones are about what was just seen.
+  // The service stores no notices; keep the ones at the end, which are about the last turn.
   const notices = state.items.slice(state.items.findLastIndex(({ role }) => role !== 'notice') + 1);
   return {
     ...state,
@@ -136,7 +136,7 @@ export function withThread(state, thread, stored, before) {
   };
 }
 
-/** Older items, oldest first, in front of what is there. */
+/** Prepends older items, oldest first. */
 export function withEarlier(state, stored, before) {
   const known = new Set(state.items.map((item) => item.id));
   return { ...state, items: [...shown(stored).filter(({ id }) => !known.has(id)), ...state.items], before };
@@ -146,17 +146,17 @@ function shown(stored) {
   return stored.map(fromService).filter((item) => item !== null);
 }
 
-/** The turn has ended. */
+/** Ends the turn. */
 export function over(state) {
   const items = state.items.map((item) => (item.status === 'streaming' ? { ...item, status: 'broken' } : item));
   return { ...state, items, phase: 'idle', trouble: null, progress: null };
 }
 
 /**
- * One event of a stream.
+ * Applies one stream event.
  * @param {Conversation} state
  * @param {object} event
- * @returns {Conversation} the same one for events that change nothing here
+ * @returns {Conversation} the same state if the event changes nothing
  */
 export function apply(state, event) {
   return Object.hasOwn(CHANGES, event.type) ? CHANGES[event.type](state, event) : state;
@@ -168,7 +168,7 @@ const CHANGES = {
   'thread.item.added': (state, { item }) => begun({ ...put(state, item, 'streaming'), progress: null }),
   'thread.item.updated': (state, { item_id: id, update }) =>
     begun(edit(state, id, (item) => updated(item, update))),
-  // Only an open item continues; another one is complete.
+  // Only an open item continues to stream; any other item is complete.
   'thread.item.replaced': (state, { item }) => begun(put(state, item, isOpen(state, item.id) ? 'streaming' : 'done')),
   'thread.item.done': (state, { item }) => {
     const next = { ...put(state, item, 'done'), progress: null };
@@ -214,7 +214,7 @@ function exchange(items, at, item) {
   return items.map((old, index) => (index === at ? item : old));
 }
 
-/** Puts an item of the service in its place: that of its id, that of the message on its way, or the end. */
+/** Stores an item: replaces the one with its id or the message that is being sent, or adds it. */
 function put(state, stored, status) {
   const item = fromService(stored);
   if (item === null) return state;
@@ -222,22 +222,22 @@ function put(state, stored, status) {
   let at = state.items.findIndex((known) => known.id === item.id);
   if (at < 0 && item.role === 'user') at = state.items.findIndex((known) => known.status === 'sending');
   if (at < 0) {
-    // Ids grow with time. What a turn said that was parked meanwhile belongs before later messages.
+    // Ids grow with time. A turn that was parked may add items that belong before later messages.
     const later = state.items.findIndex(({ id, role }) => id !== null && role !== 'notice' && place(id) > place(item.id));
     return { ...state, items: later < 0 ? [...state.items, item] : state.items.toSpliced(later, 0, item) };
   }
   return { ...state, items: exchange(state.items, at, { ...item, key: state.items[at].key }) };
 }
 
-/** The part of an id that grows with time; before it stands the kind. */
+/** The part of an id that grows with time, without the prefix for its kind. */
 function place(id) {
   return id.slice(id.indexOf('_') + 1);
 }
 
-/** How an incomplete message is shown, by its reason. */
+/** Status of an incomplete message, by reason. */
 const INCOMPLETE = { stopped: 'stopped', abandoned: 'abandoned', failed: 'broken' };
 
-/** Null for kinds that are not shown. */
+/** Converts a stored item; null if its kind is not shown. */
 function fromService(stored) {
   const shape = Object.hasOwn(SHAPES, stored.type) ? SHAPES[stored.type](stored) : null;
   if (shape === null) return null;
@@ -245,7 +245,7 @@ function fromService(stored) {
   return { key: stored.id, id: stored.id, parts: [], status, ...shape, stored };
 }
 
-/** What is shown of an item, by its kind; null if it is unknown. */
+/** The visible fields of an item, by kind; null if the item cannot be shown. */
 const SHAPES = {
   user_message: ({ content, attachments }) => ({ role: 'user', parts: textsOf(content), attachments: attachmentsOf(attachments) }),
   assistant_message: ({ content }) => ({ role: 'assistant', parts: textsOf(content), sources: sourcesOf(content ?? []) }),
@@ -261,7 +261,7 @@ function textsOf(content) {
   return (content ?? []).map(({ type, text }) => (type === 'input_tag' ? `@${text}` : (text ?? '')));
 }
 
-/** An item after an update; it stays open, or complete. */
+/** An item after an update, with the same status. */
 function updated(item, update) {
   const stored = item.stored && applyUpdate(item.stored, update);
   return stored === item.stored ? item : { ...fromService(stored), key: item.key, status: item.status };

@@ -1,6 +1,6 @@
-// <callboard-chat workflow="{the workflow's public record as JSON}">: the whole chat. `signed-in-as` names who is signed
-// in, where the chat asks for that. `embedded`: it stands in a frame on another page. The property `access` says how the service knows
-// the visitor, as in `Api`. `answers`: the visitor may also answer questions of runs, as in `RunQuestions`.
+// <callboard-chat workflow="{the workflow's public record as JSON}">: the whole chat. `signed-in-as` is the email address of the
+// signed-in user, if the chat requires signing in. `embedded`: the chat is in a frame on another page. The property `access` says how
+// the service identifies the visitor, as in `Api`. `answers`: the visitor may also answer questions of runs, as in `RunQuestions`.
 
 import { h, iconButton, set, setText } from '../dom.js';
 import { widgetActions } from './actions.js';
@@ -27,9 +27,9 @@ import { RunQuestionsView } from './view/run_questions.js';
 import { startView } from './view/start.js';
 import { StatusView } from './view/status.js';
 
-/** How long a button says that it has copied, in ms. */
+/** How long a button shows that it has copied, in ms. */
 const COPIED = 1500;
-/** From this width on the list of conversations stands beside the chat. */
+/** The minimum width for the list of conversations next to the chat. */
 const WIDE = matchMedia('(min-width: 56rem)');
 
 class CallboardChat extends HTMLElement {
@@ -65,7 +65,7 @@ class CallboardChat extends HTMLElement {
     this.#begin(thread);
     this.composer.value = this.memory.get('draft') ?? '';
     this.#refreshThreads();
-    // A frame takes the focus from the page around it only if the visitor moves it there.
+    // A frame must not take the focus from the page around it.
     if (WIDE.matches && !this.hasAttribute('embedded')) this.composer.focus();
   }
 
@@ -148,7 +148,7 @@ class CallboardChat extends HTMLElement {
   #tools() {
     this.runner = new ToolRunner({
       handler: () => this.#onClientTool,
-      // The result belongs to the conversation of the call, which may have been left meanwhile.
+      // The visitor may have left the conversation that contains the call.
       send: (thread, item, result) => {
         if (this.session.state.thread?.id === thread) return this.session.output(item, result);
         return Promise.resolve(new ApiError({ status: 0, code: 'request.dropped' }));
@@ -164,7 +164,7 @@ class CallboardChat extends HTMLElement {
     else this.messages.scroll.focus();
   }
 
-  /** What this chat has beside the text: files and dictation. */
+  /** Creates the optional parts of the composer: attachments and dictation. */
   #parts() {
     const { uploads, dictation } = this.workflow.chat ?? {};
     const { api } = this;
@@ -187,7 +187,7 @@ class CallboardChat extends HTMLElement {
     document.addEventListener('visibilitychange', () => this.#looked(), { signal });
   }
 
-  /** Goes on with a thread, or begins anew. */
+  /** Opens a thread, or starts a new conversation. */
   #begin(thread, byHand = false) {
     this.session?.end();
     const onCall = ({ id, call }) => this.runner.delivered({ thread: this.session.state.thread?.id ?? '', id, call });
@@ -204,7 +204,7 @@ class CallboardChat extends HTMLElement {
     this.composer.focus();
   }
 
-  /** Sends a text with the files that were attached. Returns whether it is on its way. */
+  /** Sends a text with the attached files. Returns whether it was sent. */
   #say(text) {
     const why = this.attach?.note ?? null;
     if (why !== null) {
@@ -272,7 +272,7 @@ class CallboardChat extends HTMLElement {
     this.history.show(all, { open: this.session.state.thread?.id ?? null, more, failed });
   }
 
-  /** Nothing of it is for whoever comes next. */
+  /** Clears the tab's memory, so that the next user of this browser sees none of it. */
   #forget() {
     this.memory.clear();
   }
@@ -310,7 +310,7 @@ class CallboardChat extends HTMLElement {
     this.#forData(request, { progress: 'Erasing …', failure: 'Your data was not erased.' });
   }
 
-  /** One request at a time for the visitor's data; its result is shown. */
+  /** Runs one request for the visitor's data at a time, and shows its result. */
   async #forData(request, { progress, failure }) {
     if (this.isBusyWithData) return;
     this.isBusyWithData = true;
@@ -331,7 +331,7 @@ class CallboardChat extends HTMLElement {
     if (gone && this.session.state.thread?.id === id) this.#begin(null, true);
   }
 
-  /** Changes a thread; what failed is said where failures are said. */
+  /** Changes a thread, and shows a failure in the status line. */
   async #change(change) {
     try {
       await change();
@@ -348,7 +348,7 @@ class CallboardChat extends HTMLElement {
     }
   }
 
-  /** The list of conversations, where it lies over the chat. */
+  /** Opens or closes the list of conversations, which covers the chat on narrow screens. */
   #drawer(open) {
     const narrow = !WIDE.matches;
     const was = this.classList.contains('drawer-open');
@@ -369,7 +369,7 @@ class CallboardChat extends HTMLElement {
     event.preventDefault();
   }
 
-  /** The tab is looked at again: other tabs and devices may have gone on. */
+  /** Refreshes a tab that is visible again: other tabs and devices may have continued the conversation. */
   #looked() {
     if (document.visibilityState !== 'visible') return;
     this.session.refresh();

@@ -1,16 +1,16 @@
-// What the visitor thinks of replies. Kept while the page is open.
+// The visitor's feedback on replies. Kept while the page is open.
 
 /** @typedef {'positive' | 'negative'} Kind */
 
 export class Feedback {
-  /** By item: what the visitor chose, what the service stored, and whether a request is on its way. */
+  /** By item: the visitor's choice, the stored choice, and whether a request is pending. */
   #given = new Map();
 
   /**
    * @param {object} ports
    * @param {(thread: string, item: string, kind: Kind) => Promise<unknown>} ports.send
    * @param {() => void} ports.onChange after each change
-   * @param {(error: Error) => void} ports.onError what was chosen is not stored
+   * @param {(error: Error) => void} ports.onError the choice was not stored
    */
   constructor({ send, onChange, onError }) {
     this.send = send;
@@ -18,12 +18,12 @@ export class Feedback {
     this.onError = onError;
   }
 
-  /** @returns {Kind | null} what the visitor chose for an item */
+  /** @returns {Kind | null} the visitor's choice for an item */
   kindOf(item) {
     return this.#given.get(item)?.chosen ?? null;
   }
 
-  /** Stores a choice. The last one counts, however fast they follow each other. */
+  /** Stores a choice. The last one wins, even if several are made before the first is stored. */
   async give(thread, item, kind) {
     const entry = this.#given.get(item) ?? { chosen: null, stored: null, sending: false };
     if (entry.chosen === kind) return;
@@ -42,7 +42,7 @@ export class Feedback {
       await this.send(thread, item, sent);
       entry.stored = sent;
     } catch (error) {
-      // A newer choice is sent next, and says itself whether it failed.
+      // A newer choice is sent next, and reports its own failure.
       if (entry.chosen !== sent) return;
       entry.chosen = entry.stored;
       this.onChange();

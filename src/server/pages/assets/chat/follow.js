@@ -1,31 +1,31 @@
-// Reads a turn to its end, over as many connections as that takes.
+// Reads a turn to its end, and reconnects as often as necessary.
 
 import { ApiError } from './api.js';
 import { SseDecoder, sequence } from './sse.js';
 
-/** The service sends something every 10 s. Who hears nothing for this long has lost the connection, in ms. */
+/** Maximum silence on a connection, in ms; then it counts as lost. The service sends something every 10 s. */
 const SILENCE = 30_000;
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 5_000;
 
 /**
  * @typedef {object} Turn
- * @property {() => Promise<Response | null>} open the first connection; null when there is nothing to read
- * @property {(id: string, after: string | null) => Promise<Response | null>} resume a later connection
- * @property {(event: object) => void} onEvent each event, once and in order
- * @property {(id: string) => void} onStream the stream's id, when it is known
- * @property {(link: {up: boolean, error?: ApiError}) => void} onLink whether the connection holds, and if not, why
- * @property {AbortSignal} signal gives up
+ * @property {() => Promise<Response | null>} open opens the first connection; null if there is nothing to read
+ * @property {(id: string, after: string | null) => Promise<Response | null>} resume opens a later connection
+ * @property {(event: object) => void} onEvent receives each event, once and in order
+ * @property {(id: string) => void} onStream receives the stream's id when it is known
+ * @property {(link: {up: boolean, error?: ApiError}) => void} onLink receives the state of the connection, and the reason for an interruption
+ * @property {AbortSignal} signal cancels
  */
 
 /**
- * Follows a turn until nothing more comes.
+ * Follows a turn to its last event.
  *
- * A connection that breaks is taken up behind the last event; one that cannot be made is tried again for as long as
- * it may succeed.
+ * After an interruption it resumes after the last event. It retries failed connections until the service rejects them
+ * permanently.
  * @param {Turn} turn
  * @returns {Promise<boolean>} whether there was anything to read
- * @throws {ApiError} when the service refuses; an `AbortError` when the signal says so
+ * @throws {ApiError} if the service rejects the request; an `AbortError` if the signal is aborted
  */
 export async function follow({ open, resume, onEvent, onStream, onLink, signal }) {
   let stream = null;
@@ -44,7 +44,7 @@ export async function follow({ open, resume, onEvent, onStream, onLink, signal }
       onLink({ up: true });
       const asked = await read(response, signal, ({ id: eventId, data }) => {
         failures = 0;
-        // Not an event of the stream: what follows happens now.
+        // Not a stream event: it marks the end of the replay; the next events are live.
         if (data.type === 'stream.live') return;
         const number = sequence(eventId);
         if (number !== 0 && number <= last.sequence) return;
@@ -53,10 +53,10 @@ export async function follow({ open, resume, onEvent, onStream, onLink, signal }
       });
       if (last.ends && !asked) return true;
     } catch (failure) {
-      // Who gives up while an answer is on its way is not told what it says.
+      // After an abort the caller receives an `AbortError`, not the pending response.
       signal.throwIfAborted();
       if (!(failure instanceof ApiError)) throw failure;
-      // A stream that cannot be read now can be read later; a message that made the service fail is not sent again.
+      // A failed read of a known stream is retried; a message that caused a server error is not sent again.
       if (!failure.passes && !(stream !== null && failure.status >= 500)) throw failure;
       error = failure;
     }
@@ -67,10 +67,10 @@ export async function follow({ open, resume, onEvent, onStream, onLink, signal }
   }
 }
 
-/** The kinds of items that a turn ends with, if they are not answered yet. */
+/** Item kinds that end a turn while they are pending. */
 const ASKING = ['structured_input', 'client_tool_call'];
 
-/** Behind these events a turn has, as a rule, no more to say. Behind others one asks. */
+/** Whether an event is usually the last one of a turn. If a connection ends after any other event, the stream is resumed. */
 function isEnd({ type, item }) {
   if (type !== 'thread.item.done') return type === 'error';
   return item?.type === 'assistant_message' || (ASKING.includes(item?.type) && item.status === 'pending');
@@ -78,7 +78,7 @@ function isEnd({ type, item }) {
 
 /**
  * Reads one connection to its end.
- * @returns {Promise<boolean>} whether the service asked to come back
+ * @returns {Promise<boolean>} whether the service requested a reconnect
  */
 async function read(response, signal, onFrame) {
   const reader = response.body.getReader();
@@ -108,7 +108,7 @@ async function read(response, signal, onFrame) {
   }
 }
 
-/** Waits, at most until the network comes back. */
+/** Waits, but not longer than until the network returns. */
 export function wait(ms, signal) {
   return new Promise((resolve, reject) => {
     const finish = (end) => () => {

@@ -1,5 +1,5 @@
-// The chat in a frame on a page of another site. The page around it says which workflow, and offers tokens and tools
-// through a channel of messages.
+// The chat in a frame on a page of another site. The page around it sets the workflow, and offers tokens and tools
+// through a message channel.
 
 import { h } from '../dom.js';
 import { Api, ApiError } from './api.js';
@@ -10,7 +10,7 @@ import { plain } from './words.js';
 /** Events of the chat that the page around the frame receives. */
 const EVENTS = ['callboard-action', 'callboard-effect'];
 
-/** Asks the page around the frame, and waits for the answer. */
+/** Sends requests to the page around the frame, and waits for their results. */
 class Host {
   #pending = new Map();
   #next = 0;
@@ -20,7 +20,7 @@ class Host {
     port.onmessage = ({ data }) => this.#receive(data);
   }
 
-  /** @param {(set: {tools: boolean}) => void} onSet the page has changed what it offers */
+  /** @param {(set: {tools: boolean}) => void} onSet the page has changed its offer */
   listen(onSet) {
     this.onSet = onSet;
   }
@@ -53,9 +53,9 @@ class Host {
   }
 }
 
-/** Shows the chat, or why there is none. */
+/** Shows the chat, or the reason why it is not available. */
 class Frame {
-  /** Waits for the visitor, who signs in elsewhere. */
+  /** Cancels waiting for the visitor, who signs in in another window. */
   #returning = null;
 
   constructor(host, origin, { workflow, tokens, tools }) {
@@ -75,7 +75,7 @@ class Frame {
     this.#note('The chat is loading …');
     try {
       const record = await this.api.record();
-      // What a tab remembers is for the same page and the same user.
+      // A tab's memory belongs to one page and one user.
       const subject = this.access.tokens ? subjectOf(await this.access.tokens.token()) : '';
       this.access.scope = `${this.origin} ${subject}`;
       this.#show(record);
@@ -105,7 +105,7 @@ class Frame {
     if (this.chat) this.chat.onClientTool = tools ? (call) => this.host.tool(call) : null;
   }
 
-  /** Signing in takes a window of its own; when the visitor is back, this one continues. */
+  /** Offers signing in in a new window. The frame continues when the visitor returns. */
   #signIn() {
     const href = new URL(`./${this.workflow}`, location.href).href;
     // A click in the frame focuses it, too.
@@ -133,6 +133,6 @@ function start(event) {
   new Frame(new Host(event.ports[0]), event.origin, event.data).open();
 }
 
-// The policy of this page limits who may embed it. It sends only a greeting until the page around it answers.
+// The content security policy limits which sites may embed this page. It sends only a greeting until the page around it responds.
 addEventListener('message', start);
 parent.postMessage({ callboard: 'hello' }, '*');

@@ -1,7 +1,7 @@
-// The page with the hosted widget. If its script does not come in time, the page has the built-in chat.
+// The page with the hosted widget. If the widget script does not load in time, the page shows the built-in chat.
 
 const BASE = new URL('../../', import.meta.url);
-/** How long the script of the widget may take, in ms. */
+/** Timeout for loading the widget script, in ms. */
 const WIDGET_TIMEOUT = 5000;
 
 const { body } = document;
@@ -31,7 +31,7 @@ function options() {
   };
 }
 
-/** Every request names the workflow. */
+/** Sends a request; adds the workflow to it. */
 function send(input, init = {}) {
   if (typeof init.body !== 'string') return fetch(input, init);
   const request = JSON.parse(init.body);

@@ -1,10 +1,10 @@
-// What a tab remembers over a reload. A browser may not allow it; then nothing is remembered, and nothing breaks.
+// The values that a tab keeps across a reload. If the browser allows no storage, nothing is kept, and the chat still works.
 //
-// A thread's id lets whoever has it into the thread, so it stays in the tab and never gets into an address.
+// A thread's id grants access to the thread, so it stays in the tab and never becomes part of an address.
 
 /**
  * @param {string} workflow the workflow's UUID
- * @param {string} [scope] on whose page, and as whom, if it is not the service's own
+ * @param {string} [scope] the embedding page and the user; empty on a page of the service
  */
 export function memory(workflow, scope = '') {
   const key = (name) => `callboard:${workflow}:${scope === '' ? '' : `${scope}:`}${name}`;
@@ -23,7 +23,7 @@ export function memory(workflow, scope = '') {
         if (value === null || value === '') sessionStorage.removeItem(key(name));
         else sessionStorage.setItem(key(name), value);
       } catch {
-        // Private windows and full storage.
+        // The window is private, or the storage is full.
       }
     },
     /** Forgets everything. */
@@ -31,7 +31,7 @@ export function memory(workflow, scope = '') {
       try {
         for (const known of Object.keys(sessionStorage)) if (known.startsWith(key(''))) sessionStorage.removeItem(known);
       } catch {
-        // Then nothing was remembered.
+        // Without storage there is nothing to forget.
       }
     },
   };

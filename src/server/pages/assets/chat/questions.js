@@ -1,18 +1,18 @@
-// Questions of the workflow: what is shown, what is entered, and what is sent.
+// Questions of the workflow: their display data, the visitor's entries, and the input to send.
 
 /**
  * @typedef {object} Question
  * @property {string} id
  * @property {string} text
- * @property {string[] | null} options null for a question that is answered with a text
- * @property {boolean} multiple whether several options may be chosen
+ * @property {string[] | null} options null for a question with a text answer
+ * @property {boolean} multiple whether several options are allowed
  * @property {string} description may be empty
  * @property {string[] | null} answer null if it was skipped or is not answered yet
  */
 
 /** @typedef {{status: 'pending' | 'answered' | 'skipped', list: Question[]}} Questions */
 
-/** @typedef {{chosen: string[], isOther: boolean, text: string}} Entry `isOther`: `text` is an answer beside the options */
+/** @typedef {{chosen: string[], isOther: boolean, text: string}} Entry `isOther`: `text` is an answer in addition to the options */
 
 /**
  * @param {object} stored an item of the type `structured_input`
@@ -41,10 +41,10 @@ export function emptyEntry() {
 }
 
 /**
- * The answers to a question as entered.
+ * The entered answers to a question.
  * @param {Question} question
  * @param {Entry | undefined} entry
- * @returns {string[]} in the order of the options; empty if there is none
+ * @returns {string[]} in the order of the options; empty if nothing is entered
  */
 export function valuesOf({ options, multiple }, entry = emptyEntry()) {
   const text = entry.text.trim();
@@ -56,7 +56,7 @@ export function valuesOf({ options, multiple }, entry = emptyEntry()) {
 }
 
 /**
- * What is sent for a form.
+ * The input to send for a form.
  * @param {Question[]} list
  * @param {Record<string, Entry>} entries by the question's id
  * @returns {{status: 'answered', answers: object} | null} null if nothing is entered
@@ -68,27 +68,27 @@ export function submission(list, entries) {
 }
 
 /**
- * What is sent if no question is answered.
+ * The input to send if all questions are skipped.
  * @param {Question[]} list
  */
 export function skippedAll(list) {
   return { status: 'skipped', answers: Object.fromEntries(list.map(({ id }) => [id, { values: [], skipped: true }])) };
 }
 
-/** What a tab remembers of forms that are not sent, by item. */
+/** Unsent form entries that a tab keeps, by item. */
 export class Drafts {
   /** @param {{get: (name: string) => string | null, set: (name: string, value: string | null) => void}} memory */
   constructor(memory) {
     this.memory = memory;
   }
 
-  /** @returns {Record<string, Entry>} by the question's id; empty if nothing is remembered */
+  /** @returns {Record<string, Entry>} by the question's id; empty without a draft */
   read(item) {
     try {
       const saved = Object.entries(JSON.parse(this.memory.get(name(item)) ?? '{}'));
       return Object.fromEntries(saved.map(([id, entry]) => [id, entryOf(entry)]));
     } catch {
-      // Other code of this origin may have written it.
+      // Other code of this origin may have written the value.
       return {};
     }
   }

@@ -1,5 +1,5 @@
-// Questions of runs that wait for a person (`wait_for_input`). They belong to people who may run the workflow: a visitor's thread gives
-// no right to answer them.
+// Questions of runs that wait for a person (`wait_for_input`). Only users with permission to run the workflow may answer them; access
+// to a visitor's thread is not enough.
 
 import { PageTokens } from '../training/api.js';
 import { ApiError } from './api.js';
@@ -17,7 +17,7 @@ const BASE = new URL('../../', import.meta.url);
 export class RunQuestions {
   /**
    * @param {string} workflow its UUID
-   * @param {'open' | 'token'} access `token`: the service requires authentication, and the page exchanges the cookie of the sign-in
+   * @param {'open' | 'token'} access `token`: the service requires authentication; the page exchanges the session cookie for a token
    */
   constructor(workflow, access) {
     this.workflow = workflow;
@@ -55,7 +55,7 @@ export class RunQuestions {
   }
 }
 
-/** The value of a typed answer: JSON where the schema asks for something other than a text. */
+/** Converts a typed answer to its value: parses JSON unless the schema requires a string. */
 export function valueOf(text, schema) {
   if (schema === null || schema.type === 'string') return text;
   try {

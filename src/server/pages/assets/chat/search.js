@@ -1,14 +1,14 @@
 // Finds conversations by their titles.
 
-/** What a conversation without a title is called. */
+/** Title of a conversation that has none. */
 export const UNTITLED = 'Untitled';
 
 /**
- * The threads whose titles contain every word of a text, whatever their case and accents.
+ * The threads whose titles contain every word of a text; ignores case and accents.
  * @template {{title?: string}} T
  * @param {T[]} threads
  * @param {string} text
- * @returns {T[]} in the same order; all of them if the text has no words
+ * @returns {T[]} in the same order; all threads if the text has no words
  */
 export function matching(threads, text) {
   const words = folded(text).split(/\s+/).filter((word) => word !== '');

@@ -1,35 +1,35 @@
-// One conversation as it goes on: what the visitor does, and what the service says to it.
+// The live session of one conversation: sends the visitor's actions to the service, and applies its events to the state.
 
 import { ApiError } from './api.js';
 import * as conversation from './conversation.js';
 import { follow } from './follow.js';
 
-/** Messages that are read at once. */
+/** Items per page. */
 const PAGE = 40;
-/** Between two requests to stop that did not get through, in ms. */
+/** Retry delay of a failed stop request, in ms. */
 const STOP_AGAIN = 500;
 
-/** What is said to have a reply continued. */
+/** The message that continues a reply. */
 const CONTINUE = 'Continue.';
 
 /**
- * @typedef {object} Turn a stream that is read, or about to be
+ * @typedef {object} Turn a stream that is being read, or is about to be read
  * @property {'said' | 'again' | 'joined' | 'action' | 'answer' | 'output'} kind
  * @property {AbortController} abort
  * @property {string | null} stream its id, once it is known
  * @property {boolean} stopped the visitor wants it to end
- * @property {boolean} quiet nobody asked for it, so that its failure is not told
- * @property {string | null} call the client tool call that it delivered last
+ * @property {boolean} quiet started without an action of the visitor; its failure is not shown
+ * @property {string | null} call the last client tool call in it
  * @property {(error: ApiError | null) => void} settle resolves the caller's promise; later calls have no effect
  */
 
 /** These requests are complete when the service has accepted them; an action is complete when its turn ends. */
 const ACCEPTED_AT_ONCE = ['answer', 'output'];
-/** After these errors the page shows an old state of the thread. */
+/** Error codes that mean that the page shows an old state of the thread. */
 const STALE = ['thread.locked', 'thread.closed', 'item.not_found', 'item.not_pending'];
 
 export class Session {
-  /** Requests that start a turn when no other one is read, in order. */
+  /** Requests that wait for the current turn to end, in order. */
   #waiting = [];
   /** The streams of the turns that this page started. */
   #own = new Set();
@@ -37,8 +37,8 @@ export class Session {
   /**
    * @param {import('./api.js').Api} api
    * @param {(state: conversation.Conversation) => void} onChange after each change
-   * @param {(item: conversation.Item) => void} [onCall] a turn that this page started has ended with a client tool call
-   * @param {(effect: {name: string, data: object}) => void} [onEffect] a turn has something for the page to do
+   * @param {(item: conversation.Item) => void} [onCall] called when a turn that this page started ends with a client tool call
+   * @param {(effect: {name: string, data: object}) => void} [onEffect] called for a client effect in a turn
    */
   constructor(api, onChange, onCall = () => {}, onEffect = () => {}) {
     this.api = api;
@@ -49,27 +49,27 @@ export class Session {
     /** @type {Turn | null} */
     this.turn = null;
     this.ended = false;
-    /** What was said last, until the service has taken it. */
+    /** The last message, until the service has accepted it. */
     this.unsent = null;
-    /** Whether a parked turn is left alone while another message is answered. */
+    /** Whether the current request was sent while another turn was parked. */
     this.parked = false;
   }
 
-  /** Nothing more changes. */
+  /** Ends the session; the state does not change any more. */
   end() {
     this.ended = true;
     this.turn?.abort.abort();
     for (const { resolve } of this.#waiting.splice(0)) resolve(dropped());
   }
 
-  /** Says something; the first thing makes the thread. */
+  /** Sends a message; the first message creates the thread. */
   async say(text, attachments = []) {
     if (!this.isFree) return;
     this.parked = this.state.phase === 'parked';
     await this.#send({ key: crypto.randomUUID(), text, attachments });
   }
 
-  /** Sends what was not sent, or has what was said last answered again. */
+  /** Sends the unsent message again, or requests another reply to the last message. */
   async again() {
     if (!this.isFree) return;
     this.parked = this.state.phase === 'parked';
@@ -88,7 +88,7 @@ export class Session {
   }
 
   /**
-   * Does what a widget's action says: in a turn, or at once if it does not stream. A failure is in the state.
+   * Runs a widget's action: in a turn, or at once if it does not stream. A failure becomes part of the state.
    * @param {import('./widget/action.js').Action} action
    * @param {{itemId: string}} about the widget's item
    * @returns {Promise<ApiError | null>} when it is complete; never rejects
@@ -112,7 +112,7 @@ export class Session {
    * @returns {Promise<ApiError | null>} when the service has accepted it; never rejects
    */
   output(itemId, result) {
-    // The request does not name the call: it is the last item.
+    // The request does not name the call; the service takes the last item.
     const isValid = () => conversation.pendingCall(this.state)?.id === itemId;
     return this.#request({ kind: 'output', type: 'threads.add_client_tool_output', params: { result }, item: itemId, isValid });
   }
@@ -122,18 +122,18 @@ export class Session {
     return this.state.phase === 'idle' || this.state.phase === 'parked';
   }
 
-  /** Has a reply that ended early continued. */
+  /** Continues a reply that ended early. */
   async goOn() {
     await this.say(CONTINUE);
   }
 
-  /** Stops the reply. What was said so far stays. */
+  /** Stops the reply. The text so far stays. */
   async stop() {
     const { turn } = this;
     if (turn === null || turn.stopped) return;
     turn.stopped = true;
     if (turn.stream === null && this.state.trouble !== null) {
-      // It was never taken, as far as anybody knows here.
+      // The service has not confirmed the turn, so there is no stream to stop.
       turn.abort.abort();
       return;
     }
@@ -141,20 +141,20 @@ export class Session {
     if (turn.stream !== null) await this.#stop(turn);
   }
 
-  /** Goes on with a thread: what was said in it, and the turn that runs in it. */
+  /** Opens a thread: reads its items and its running turn. */
   async open(id) {
     this.parked = false;
     this.#set({ ...conversation.empty(), thread: { id }, phase: 'loading' });
     await this.#join(this.#turn('joined'));
   }
 
-  /** Looks whether something happened in the thread elsewhere. */
+  /** Checks the thread for changes from other tabs and devices. */
   async refresh() {
     const { phase, thread } = this.state;
     if (phase === 'idle' && thread !== null && this.turn === null) await this.#join(this.#turn('joined', true));
   }
 
-  /** Reads what was said before that. */
+  /** Reads the next older page. */
   async earlier() {
     const { thread, before } = this.state;
     if (thread === null || before === null) return;
@@ -167,7 +167,7 @@ export class Session {
     }
   }
 
-  /** The thread has a new title. */
+  /** Sets the new title of the thread. */
   renamed(title) {
     if (this.state.thread !== null) this.#set({ ...this.state, thread: { ...this.state.thread, title } });
   }
@@ -178,7 +178,7 @@ export class Session {
     return this.turn;
   }
 
-  /** Starts a turn, after the one that is read. */
+  /** Starts a turn after the current one has ended. */
   #request(request) {
     if (this.ended) return Promise.resolve(dropped());
     return new Promise((resolve) => {
@@ -187,7 +187,7 @@ export class Session {
     });
   }
 
-  /** Starts the next turn that waits. */
+  /** Starts the next waiting turn. */
   #next() {
     while (this.isFree && this.#waiting.length > 0) {
       const { kind, type, params, item, isValid = () => true, resolve } = this.#waiting.shift();
@@ -217,7 +217,7 @@ export class Session {
       const { code, message, status, requestId } = known;
       const failure = { code, message, requestId: status >= 500 ? requestId : null, retry: null, isOfAction: true };
       this.#set({ ...this.state, failure });
-      // A turn that is read ends with a new state, too.
+      // A turn that is being read also ends with a new state.
       if (STALE.includes(code)) await this.refresh();
       return known;
     }
@@ -236,8 +236,8 @@ export class Session {
   }
 
   /**
-   * The stream first: a turn that ends between the two is then among the messages.
-   * @param {string | null} stream a certain one, else that of the turn that runs
+   * Opens the stream before it reads the items: if the turn ends in between, the items include its messages.
+   * @param {string | null} stream the stream to read first; null for the running turn's stream
    */
   async #join(turn, stream = null) {
     const { id } = this.state.thread;
@@ -256,7 +256,7 @@ export class Session {
     try {
       return await this.api.stream(id, null, signal);
     } catch (error) {
-      // Its events are no longer kept.
+      // Its events have expired.
       if (error instanceof ApiError && error.status === 404) return null;
       throw error;
     }
@@ -268,7 +268,7 @@ export class Session {
     return { items: page.data.toReversed(), before: page.has_more ? (page.after ?? null) : null };
   }
 
-  /** Reads one turn to its end, and after it whatever else runs in the thread. */
+  /** Reads one turn to its end, then joins the next running turn of the thread. */
   async #follow(turn, open) {
     const { signal } = turn.abort;
     try {
@@ -297,20 +297,20 @@ export class Session {
     }
   }
 
-  /** The turn has ended with a client tool call. */
+  /** Delivers the client tool call at the end of a turn that this page started. */
   #called(turn) {
     const item = conversation.pendingCall(this.state);
     if (item !== null && item.id === turn.call && this.#own.has(turn.stream) && !this.ended) this.onCall(item);
   }
 
   #heard(turn, event) {
-    // What a joined stream tells of the thread may be older than what was read.
+    // The thread record in a joined stream may be older than the one that was read.
     const old = turn.kind === 'joined' && (event.type === 'thread.created' || event.type === 'thread.updated');
     if (old || this.turn !== turn) return;
     if (event.type === 'thread.item.done') turn.call = event.item.type === 'client_tool_call' ? event.item.id : null;
     // A retry would answer the last message again, not repeat the action.
     const cannotRepeat = turn.kind === 'action' && event.type === 'error';
-    // A joined stream begins with what another tab, or this one before it was loaded again, has received.
+    // A joined stream begins with events that another tab, or this one before a reload, has received.
     if (event.type === 'client_effect' && turn.kind !== 'joined') this.onEffect({ name: event.name, data: event.data ?? {} });
     this.#set(conversation.apply(this.state, cannotRepeat ? { ...event, allow_retry: false } : event));
     if (this.state.phase !== 'parked') return;
@@ -336,9 +336,9 @@ export class Session {
     if (turn.stopped) this.#stop(turn);
   }
 
-  /** What the page knows as soon as the service has accepted a turn. */
+  /** The state after the service has accepted a turn. */
   #accepted({ kind, item, result }) {
-    // The service has accepted the retry: only now remove the messages after it.
+    // Remove the later items only now: until here the service could reject the retry.
     if (kind === 'again') return conversation.upTo(this.state, item);
     return kind === 'output' ? conversation.withOutput(this.state, item, result) : this.state;
   }
@@ -355,7 +355,7 @@ export class Session {
     }
   }
 
-  /** The error as one of the service; others are faults of the page. */
+  /** Converts an error to an `ApiError`; other errors are bugs of the page. */
   #known(error) {
     if (error instanceof ApiError) return error;
     console.error(error);
@@ -367,7 +367,7 @@ export class Session {
     const { code, message, status, requestId } = known;
     turn.settle(known);
     const { thread } = this.state;
-    // The events of a turn are kept for a day, its messages as long as the thread.
+    // The service keeps the events of a turn for a day, and its messages as long as the thread.
     if (code === 'stream.not_found' && thread !== null) {
       await this.#join(this.#turn('joined', true));
       return;
@@ -378,17 +378,17 @@ export class Session {
       return;
     }
     if (code === 'thread.not_found') {
-      // What was not sent may begin another one.
+      // The unsent message may start another thread.
       this.#set({ ...this.state, thread: null });
       if (this.unsent !== null) this.unsent = { ...this.unsent, key: crypto.randomUUID() };
     }
-    // The form or the call shows the error of an answer that was not accepted.
+    // The form or the call shows the error if its answer was not accepted.
     const isShownElsewhere = ACCEPTED_AT_ONCE.includes(turn.kind) && turn.stream === null;
     const retry = this.unsent !== null ? 'send' : turn.kind === 'again' && this.state.thread !== null ? 'answer' : null;
     const failure = isShownElsewhere ? null : { code, message, requestId: status >= 500 ? requestId : null, retry };
     this.#set(conversation.refuse(this.state, failure));
     this.#next();
-    // The thread was changed elsewhere: it is read. Or the message was refused, and the reply that is parked continues.
+    // Read the thread again if it was changed elsewhere, or if the message was rejected while another turn is parked.
     const isStale = STALE.includes(code) || this.parked;
     if (isStale && this.turn === null && this.state.thread !== null && turn.kind !== 'joined') await this.#join(this.#turn('joined', true), known.stream);
   }
@@ -400,7 +400,7 @@ export class Session {
   }
 }
 
-/** The error of a request that was not sent, because its conversation was left. */
+/** The error of a request that was dropped because the visitor left its conversation. */
 function dropped() {
   return new ApiError({ status: 0, code: 'request.dropped' });
 }

@@ -20,7 +20,7 @@ export function sourcesOf(content) {
   return [...found.values()];
 }
 
-/** A source and what makes it equal to another one; the key is null if it is unknown or has nothing to show. */
+/** Reads a source and its key for deduplication; the key is null if the type is unknown or there is nothing to show. */
 function read({ type, title, url, attribution, filename, id, label, description }) {
   switch (type) {
     case 'url': {
@@ -43,7 +43,7 @@ function read({ type, title, url, attribution, filename, id, label, description 
   }
 }
 
-/** @returns {URL | null} null if a page must not link to it */
+/** @returns {URL | null} null unless it is a web address that a page may link to */
 function webAddress(address) {
   try {
     const url = new URL(address);

@@ -1,11 +1,11 @@
-// Reads server-sent events as the service writes them: an id and one line of JSON for each.
+// Reads server-sent events in the format of the service: an id and one line of JSON per event.
 
 /**
  * @typedef {{id: string | null, data: object}} Frame
  * @typedef {{frame: Frame} | {comment: string}} Read
  */
 
-/** Takes a body piece by piece, cut anywhere, and gives what is complete. */
+/** Decodes a body in chunks that may end anywhere, and returns the complete events. */
 export class SseDecoder {
   #text = new TextDecoder();
   #rest = '';
@@ -14,7 +14,7 @@ export class SseDecoder {
 
   /**
    * @param {Uint8Array} bytes the next bytes of the body
-   * @returns {Read[]} frames and comments, in order; what cannot be read is left out
+   * @returns {Read[]} frames and comments, in order; skips frames that cannot be parsed
    */
   push(bytes) {
     const lines = (this.#rest + this.#text.decode(bytes, { stream: true })).split('\n');
@@ -57,9 +57,9 @@ function parse(text) {
 }
 
 /**
- * The number of an event in its stream.
+ * The sequence number of an event in its stream.
  * @param {string | null} id `<stream>.<number>`
- * @returns {number} 0 where there is none
+ * @returns {number} 0 without a number
  */
 export function sequence(id) {
   const number = Number((id ?? '').split('.')[1]);

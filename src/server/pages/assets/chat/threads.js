@@ -1,4 +1,4 @@
-// The visitor's threads, as far as they were read.
+// The visitor's threads that were read so far.
 
 const PAGE = 30;
 
@@ -11,13 +11,13 @@ export class Threads {
     this.failed = false;
   }
 
-  /** Reads the newest ones again; those that were read before stay behind them. */
+  /** Reads the newest threads again; the older ones stay after them. */
   async refresh() {
     try {
       const page = await this.api.ask('threads.list', { limit: PAGE, order: 'desc' });
       const fresh = new Set(page.data.map(({ id }) => id));
       const oldest = page.data.at(-1);
-      // What is newer than the page's end and not on it was deleted elsewhere.
+      // A known thread that is newer than the end of the page, but not on the page, was deleted elsewhere.
       const older = this.all.filter(({ id, created_at: at }) => !fresh.has(id) && page.has_more && at <= oldest.created_at);
       this.more = older.length > 0 ? this.more : page.has_more;
       this.all = [...page.data, ...older];
@@ -27,7 +27,7 @@ export class Threads {
     }
   }
 
-  /** Reads the ones behind those that are known. */
+  /** Reads the next page of older threads. */
   async further() {
     try {
       const page = await this.api.ask('threads.list', { limit: PAGE, order: 'desc', after: this.all.at(-1).id });
@@ -49,7 +49,7 @@ export class Threads {
     this.all = this.all.filter((thread) => thread.id !== id);
   }
 
-  /** A title that a stream has told. */
+  /** Sets a title that arrived in a stream. */
   titled({ id, title }) {
     this.all = this.all.map((thread) => (thread.id === id ? { ...thread, title } : thread));
   }

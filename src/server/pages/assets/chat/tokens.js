@@ -1,26 +1,26 @@
 // Session tokens that the page around the chat provides.
 
-/** A token is replaced so long before its end, in ms. */
+/** Time before its expiry at which a token is replaced, in ms. */
 const RENEW_BEFORE = 30_000;
-/** How long a page has to provide a token, in ms. Requests that share one must not wait forever for it. */
+/** Timeout for a page to provide a token, in ms. Requests that share a token must not wait forever. */
 const TOKEN_TIMEOUT = 30_000;
 
 /**
- * @typedef {object} Known a token, or one that is on its way
- * @property {string | undefined} value undefined on its way
- * @property {number} ends in ms
+ * @typedef {object} Known a token, or a pending request for one
+ * @property {string | undefined} value undefined while the request is pending
+ * @property {number} ends expiry, in ms
  * @property {Promise<string>} promise
  */
 
-/** Keeps a token until shortly before its end. */
+/** Keeps a token until shortly before its expiry. */
 export class Tokens {
   /** @type {Known | null} */
   #known = null;
 
   /**
    * @param {() => string | Promise<string>} get provides a token
-   * @param {() => number} now in ms
-   * @param {number} limit how long `get` may take, in ms
+   * @param {() => number} now the current time, in ms
+   * @param {number} limit timeout of `get`, in ms
    */
   constructor(get, now = Date.now, limit = TOKEN_TIMEOUT) {
     this.get = get;
@@ -29,8 +29,8 @@ export class Tokens {
   }
 
   /**
-   * The token for a request. Requests at the same time share one.
-   * @param {string | null} refused a token that the service has not accepted
+   * The token for a request. Concurrent requests share one.
+   * @param {string | null} refused a token that the service has rejected
    * @returns {Promise<string>}
    */
   token(refused = null) {
@@ -48,10 +48,10 @@ export class Tokens {
 
   async #got(known) {
     try {
-      // Not before it is noted that it is on its way.
+      // Call `get` only after `#known` contains the pending request.
       await null;
       const value = await within(this.limit, this.get());
-      // Without one, the visitor would be another one.
+      // Without a token, the service would treat the visitor as a different one.
       if (typeof value !== 'string' || value === '') throw new TypeError('no token');
       known.value = value;
       known.ends = endOf(known.value, this.now());
@@ -63,7 +63,7 @@ export class Tokens {
   }
 }
 
-/** What a promise resolves to, if it does so in time. */
+/** The value of a promise; rejects after the timeout. */
 async function within(limit, promise) {
   let timer;
   const late = new Promise((_resolve, reject) => {
@@ -76,19 +76,19 @@ async function within(limit, promise) {
   }
 }
 
-/** When a token ends, in ms; at once if it does not say. */
+/** The expiry of a token, in ms; `now` if the token has none. */
 export function endOf(token, now) {
   const { exp } = claimsOf(token);
   return Number.isFinite(exp) ? exp * 1000 : now;
 }
 
-/** Whose a token is; empty if it does not say, or if its subject was made for it alone. */
+/** The subject of a token; empty without one, or if the subject was generated for this token alone. */
 export function subjectOf(token) {
   const { sub, random_subject: isRandom } = claimsOf(token);
   return typeof sub === 'string' && isRandom !== true ? sub : '';
 }
 
-/** What a token says; nothing if it is no JWT. */
+/** The claims of a token; empty if it is not a JWT. */
 function claimsOf(token) {
   try {
     const [, claims] = token.split('.');

@@ -1,4 +1,4 @@
-// Client tools: calls that the page around the chat answers.
+// Client tool calls, which the page around the chat answers.
 
 import { plain } from './words.js';
 
@@ -20,36 +20,36 @@ export function callOf({ status, name, arguments: params, output }) {
   };
 }
 
-/** Longer texts are cut. */
+/** Maximum characters shown; longer texts are truncated. */
 const MAX_SHOWN = 20_000;
 
-/** A value as JSON, for people to read. */
+/** Formats a value as indented JSON. */
 export function shownJson(value) {
   const text = JSON.stringify(value, null, 2) ?? '';
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)} …` : text;
 }
 
-/** @typedef {(call: {name: string, params: object}) => unknown} Handler its result, or a promise of it, becomes JSON */
+/** @typedef {(call: {name: string, params: object}) => unknown} Handler its result, or the result of its promise, is converted to JSON */
 
 /**
  * @typedef {object} Progress of one call
  * @property {'idle' | 'running' | 'sending'} state
  * @property {string | null} error
- * @property {boolean} hasResult whether the handler has finished, and its result is not sent
+ * @property {boolean} hasResult whether the handler has returned a result that is not sent yet
  */
 
 /** @type {Progress} */
 const WAITING = { state: 'idle', error: null, hasResult: false };
 
-/** Runs the handler of the page, at most once by itself for each call. */
+/** Runs the page's handler, at most once per call without the visitor's request. */
 export class ToolRunner {
-  /** By item: its progress, and the result that is not sent. */
+  /** By item: its progress, and its unsent result. */
   #calls = new Map();
 
   /**
    * @param {object} ports
-   * @param {() => Handler | null} ports.handler the current one
-   * @param {(thread: string, item: string, result: unknown) => Promise<import('./api.js').ApiError | null>} ports.send null if it was sent
+   * @param {() => Handler | null} ports.handler returns the current handler
+   * @param {(thread: string, item: string, result: unknown) => Promise<import('./api.js').ApiError | null>} ports.send resolves to null if the result was sent
    * @param {() => void} ports.onChange after each change
    */
   constructor({ handler, send, onChange }) {
@@ -69,8 +69,8 @@ export class ToolRunner {
   }
 
   /**
-   * A turn that this page started has ended with a call. If the handler fails or is missing, the workflow receives
-   * the error, so that it does not wait for a page that cannot answer.
+   * Handles a call at the end of a turn that this page started. If the handler fails or is missing, the workflow
+   * receives the error, so that it does not wait for a page that cannot answer.
    * @param {{thread: string, id: string, call: Call}} about
    */
   async delivered(about) {
@@ -78,7 +78,7 @@ export class ToolRunner {
     await this.#run(about, true);
   }
 
-  /** The visitor wants a call to run; a result that could not be sent is sent again. */
+  /** Runs a call at the visitor's request, or sends its unsent result again. */
   async run(about) {
     const known = this.#calls.get(about.id);
     if (known !== undefined && known.state !== 'idle') return;
@@ -86,7 +86,7 @@ export class ToolRunner {
     else await this.#send(about, known, known.result);
   }
 
-  /** The visitor does not want a call to run; the result of one that runs is ignored. */
+  /** Skips a call at the visitor's request; ignores the result if it is running. */
   async skip(about) {
     const known = this.#calls.get(about.id);
     if (known?.state === 'sending') return;
@@ -112,7 +112,7 @@ export class ToolRunner {
       }
       result = { error: text };
     }
-    // The visitor may have skipped it meanwhile.
+    // The visitor may have skipped the call meanwhile.
     if (this.#calls.get(about.id) !== entry) return;
     entry.result = result;
     await this.#send(about, entry, result);
@@ -128,10 +128,10 @@ export class ToolRunner {
   }
 }
 
-/** @returns {Promise<unknown>} what JSON keeps of the handler's result */
+/** @returns {Promise<unknown>} the handler's result after a round trip through JSON */
 async function resultOf(handler, { name, params }) {
   if (handler === null) throw new Error('The page has no handler for client tools.');
-  // A handler may change what it receives.
+  // A handler may change its argument.
   const result = await handler({ name, params: structuredClone(params) });
   const text = JSON.stringify(result === undefined ? {} : result);
   if (text === undefined) throw new Error('The result of the handler is not JSON.');

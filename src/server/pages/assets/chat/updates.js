@@ -1,9 +1,9 @@
-// Applies the updates of open items. Pure: an item of the service and an update go in, the next item comes out.
+// Applies the updates of open items. Pure: takes a stored item and an update, and returns the next item.
 
 import { withComponent, withText } from './widget/tree.js';
 
 /**
- * Applies one update. An update that is unknown, or is for another kind of item, changes nothing.
+ * Applies one update. Ignores unknown updates, and updates for another kind of item.
  * @param {object} item as the service sends it
  * @param {{type: string}} update
  * @returns {object} the same item if nothing changed
@@ -41,7 +41,7 @@ const KINDS = {
 };
 
 const EMPTY = { type: 'output_text', text: '', annotations: [] };
-/** The most parts of a message; a larger index is not from the service. */
+/** Maximum parts per message; the service sends no larger index. */
 const PARTS = 1000;
 
 function setPart(item, { content_index: index = 0, content }) {
@@ -64,7 +64,7 @@ function withTasks(item, change) {
   return { ...item, workflow: { ...item.workflow, tasks: change(item.workflow?.tasks ?? []) } };
 }
 
-/** With an entry at an index, or at the end if the index is larger. */
+/** Inserts an entry at an index, or at the end if the index is larger. */
 function inserted(list, at, entry) {
   return entry ? list.toSpliced(Number.isInteger(at) && at >= 0 ? at : list.length, 0, entry) : list;
 }

@@ -1,4 +1,4 @@
-// What went wrong, in plain words.
+// Visible texts for errors.
 
 const WORDS = {
   network: 'The service cannot be reached.',

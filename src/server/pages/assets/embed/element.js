@@ -1,18 +1,18 @@
-// <callboard-chat workflow="{UUID}">: the chat of a workflow on a page of another site. This is a classic script, to be
-// loaded with one tag; nothing comes from any other host than its own.
+// <callboard-chat workflow="{UUID}">: the chat of a workflow on a page of another site. This is a classic script, loaded
+// with one tag; it loads nothing from other hosts.
 //
-// The chat stands in a frame of the service, so that neither page can reach into the other. What the page offers it goes through a
-// channel of messages: session tokens and client tools.
+// The chat runs in a frame served by the service, so that neither page can access the other. Session tokens and client tool calls
+// pass through a message channel.
 
 (() => {
-  /** How long the frame has to say that it is there, once something is loaded, in ms. */
+  /** Timeout for the frame's greeting after its load event, in ms. */
   const HELLO_TIMEOUT = 10_000;
   const REFUSED = 'The chat cannot be shown here. The service has to list the origin of this page in SERVICE_CORS_ALLOW_ORIGINS.';
   const script = document.currentScript?.src;
-  /** Three folders above `/api/chat/assets/element.js`: the service may stand below a path of its own. */
+  /** Three folders above `/api/chat/assets/element.js`: the service may be mounted below a path prefix. */
   const ownBase = script ? new URL('../../../', script).href : null;
 
-  /** The page in the frame; null if the base is not an http address. */
+  /** The address of the page in the frame; null if the base is not an http address. */
   function addressOf(base) {
     try {
       const address = new URL('chat/embed', new URL(base.endsWith('/') ? base : `${base}/`, document.baseURI));
@@ -22,7 +22,7 @@
     }
   }
 
-  /** What JSON keeps of the handler's result, as in `chat/tools.js`; this script is loaded alone and imports nothing. */
+  /** The handler's result after a round trip through JSON. A copy from `chat/tools.js`: this script is loaded alone and imports nothing. */
   async function resultOf(handler, call) {
     if (handler === null) throw new Error('The page has no handler for client tools.');
     const result = await handler(call);
@@ -43,8 +43,8 @@
     #isOpen = false;
 
     /**
-     * Returns a session token of `POST /api/chat/session`; `null`: visitors are known by a cookie. Called before the first request, 30 seconds
-     * before the token ends, and if the service does not accept it.
+     * Returns a session token from `POST /api/chat/session`; `null`: a cookie identifies the visitor. Called before the first request,
+     * 30 seconds before the token expires, and if the service rejects it.
      * @type {(() => string | Promise<string>) | null}
      */
     get getToken() {
@@ -54,12 +54,12 @@
     set getToken(get) {
       const had = this.#getToken !== null;
       this.#getToken = typeof get === 'function' ? get : null;
-      // Another function is asked for the next token.
+      // A replaced function needs no reload: the next token comes from it.
       if (had !== (this.#getToken !== null)) this.#again();
     }
 
     /**
-     * Answers client tool calls; what it returns becomes JSON.
+     * Answers client tool calls; its result is converted to JSON.
      * @type {((call: {name: string, params: object}) => unknown) | null}
      */
     get onClientTool() {
@@ -72,7 +72,7 @@
     }
 
     connectedCallback() {
-      // The page may have set them before this script was loaded.
+      // The page may have set the properties before this script was loaded.
       for (const name of ['getToken', 'onClientTool']) {
         if (!Object.hasOwn(this, name)) continue;
         const value = this[name];
@@ -113,7 +113,7 @@
       this.#listening = new AbortController();
       const { signal } = this.#listening;
       addEventListener('message', (event) => this.#greeted(event, frame, address.origin, workflow), { signal });
-      // A browser loads a page of its own if it does not show ours.
+      // A browser that refuses to show our page loads its own error page instead.
       frame.addEventListener('load', () => this.#loaded(), { once: true, signal });
       this.#frame = frame;
       this.replaceChildren(frame);
@@ -132,7 +132,7 @@
       this.#port = null;
     }
 
-    /** The frame is there: it gets its end of the channel, and only the service's own page does. */
+    /** Answers the frame's greeting with its channel port, if the greeting came from the service's origin. */
     #greeted(event, frame, origin, workflow) {
       if (event.source !== frame.contentWindow || event.origin !== origin || event.data?.callboard !== 'hello') return;
       clearTimeout(this.#hello);
@@ -155,7 +155,7 @@
         const value = ask === 'token' ? await this.#getToken?.() : await resultOf(this.#onClientTool, call);
         port.postMessage({ id, value });
       } catch (error) {
-        // The frame only needs to know that it failed; the page knows why.
+        // The frame receives only the message; log the whole error for the page's developers.
         console.error(error);
         port.postMessage({ id, error: `${error?.message ?? error}` });
       }

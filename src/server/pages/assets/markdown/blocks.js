@@ -1,4 +1,4 @@
-// The Markdown of a text: paragraphs, headings, lists, code, quotes, tables. Text in, a list of blocks out.
+// Parses Markdown blocks: paragraphs, headings, lists, code, quotes, tables. Takes a text, and returns a list of blocks.
 
 /**
  * @typedef {{type: 'paragraph', text: string} | {type: 'heading', level: number, text: string}
@@ -7,7 +7,7 @@
  *   | {type: 'table', align: ('left' | 'right' | 'center' | null)[], head: string[], rows: string[][]}} Block
  */
 
-/** How deep lists and quotes may stand in each other; what is deeper is text. */
+/** Maximum nesting depth of lists and quotes; deeper ones are text. */
 const DEEPEST = 10;
 
 const FENCE = /^( {0,3})(`{3,}|~{3,})\s*([^`]*)$/;
@@ -25,7 +25,7 @@ export function blocks(text) {
   return parse(text.replaceAll('\r\n', '\n').replaceAll('\t', '    ').split('\n'), 0);
 }
 
-/** A block's reading: the block and the line behind it; null when no such block begins here. */
+/** Parses lines. The parser of each kind returns the block and the next line; null if no such block begins here. */
 function parse(lines, depth) {
   const found = [];
   let at = 0;
@@ -72,7 +72,7 @@ function quote(lines, at, depth) {
   if (!QUOTE.test(lines[at])) return null;
   const inner = [];
   let next = at;
-  // A paragraph goes on without marks.
+  // A paragraph continues without marks.
   for (; next < lines.length; next += 1) {
     if (QUOTE.test(lines[next])) inner.push(lines[next].replace(QUOTE, ''));
     else if (lines[next].trim() !== '' && goesOn(lines[next]) && inner.at(-1)?.trim()) inner.push(lines[next]);
@@ -101,7 +101,7 @@ function kindOf(mark) {
   return mark.at(-1);
 }
 
-/** The lines of an item without its indent, and the line behind it. */
+/** The lines of an item without their indent, and the next line after it. */
 function itemLines(lines, at, [, indent, mark, gap = ' ', rest = '']) {
   const width = indent.length + mark.length + (gap.length > 4 ? 1 : gap.length);
   const inner = [rest];
@@ -109,12 +109,12 @@ function itemLines(lines, at, [, indent, mark, gap = ' ', rest = '']) {
   for (; next < lines.length; next += 1) {
     const line = lines[next];
     if (line.trim() === '') {
-      // Empty lines belong to the item when more of it follows.
+      // Empty lines belong to the item if more of it follows.
       const more = lines.slice(next, next + 8).find((later) => later.trim() !== '');
       if (more === undefined || (indentOf(more) < width && !ITEM.test(more))) break;
       inner.push('');
     } else if (indentOf(line) >= width) inner.push(unindent(line, width));
-    // Models indent what stands in a numbered item by two or three blanks.
+    // Models indent the content of a numbered item by two or three spaces.
     else if (indentOf(line) >= 2 && indentOf(line) > indent.length) inner.push(line.trimStart());
     else if (!ITEM.test(line) && goesOn(line) && inner.at(-1).trim() !== '') inner.push(line);
     else break;
@@ -167,12 +167,12 @@ function paragraph(lines, at, depth) {
   return [{ type: 'paragraph', text: text.join('\n').trimEnd() }, next];
 }
 
-/** Whether a line may go on with the paragraph above it. */
+/** Whether a line may continue the paragraph above it. */
 function goesOn(line, depth = 0) {
   if (FENCE.test(line) || HEADING.test(line) || RULE.test(line)) return false;
   if (depth >= DEEPEST) return true;
   const item = ITEM.exec(line);
-  // "1986. A year" in the middle of a paragraph is no list.
+  // "1986. A year" in the middle of a paragraph is not a list.
   return !QUOTE.test(line) && !(item && item[4] && (!/\d/.test(item[2]) || /^1[.)]$/.test(item[2])));
 }
 

@@ -1,6 +1,6 @@
-// The Markdown of a line: emphasis, code, links, breaks. Text in, a tree out; time grows with the text's length alone.
+// Parses inline Markdown: emphasis, code, links, breaks. Takes a text, and returns a tree, in time linear in the text's length.
 //
-// A small part of CommonMark and GitHub's dialect: what models write. HTML is text here, and pictures are links, so
+// Supports the subset of CommonMark and GitHub's dialect that models write. HTML is text here, and images are links, so
 // that a reply cannot make the reader's browser fetch anything.
 
 /**
@@ -12,7 +12,7 @@
 const PUNCTUATION = /[\p{P}\p{S}]/u;
 const SPACE = /\s/u;
 const ADDRESS = /(?:https?:\/\/|mailto:)[^\s<>"`]+/y;
-/** How deep emphasis may stand in emphasis. */
+/** Maximum nesting depth of emphasis. */
 const DEEPEST = 20;
 
 /**
@@ -25,7 +25,7 @@ export function inline(text) {
 
 /**
  * @param {string} address
- * @returns {string | null} the address when a page may lead there
+ * @returns {string | null} the address; null if a page must not link to it
  */
 export function safeAddress(address) {
   try {
@@ -43,9 +43,9 @@ class Scanner {
     this.plain = '';
     /** Nodes and marks; a mark is a run of `*`, `_` or `~`, or an opening bracket. */
     this.list = [];
-    /** Where brackets stand in the list that may still open a link. */
+    /** List indexes of brackets that may still open a link. */
     this.brackets = [];
-    /** Code marks of these lengths have no partner further on. */
+    /** Lengths of code marks without a closing partner in the rest of the text. */
     this.unclosed = new Set();
   }
 
@@ -128,7 +128,7 @@ class Scanner {
     return this.add({ type: 'code', text: stripped }, end + length);
   }
 
-  /** Where the next run of exactly this many code marks begins. */
+  /** The position of the next run of exactly this many code marks, or -1. */
   partner(length) {
     let at = this.at + length;
     for (;;) {
@@ -169,12 +169,12 @@ class Scanner {
     this.flush();
     const children = emphasise(this.list.splice(open).slice(1)).filter(({ type }) => type !== 'link');
     this.list.push({ type: 'link', href, children: children.length ? children : [{ type: 'text', text: href }] });
-    // No link in a link.
+    // A link cannot contain another link.
     this.brackets = [];
     this.at = target.end;
   }
 
-  /** `address "title")`; the title is not shown. */
+  /** Parses `address "title")`; the title is not shown. */
   target(from) {
     const match = /\s*(?:<([^<>\n]*)>|([^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*))(?:\s+(?:"[^"\n]*"|'[^'\n]*'))?\s*\)/y;
     match.lastIndex = from;
@@ -208,13 +208,13 @@ class Scanner {
   }
 }
 
-/** Whether a mark may open what stands behind it. */
+/** Whether a mark may open emphasis. */
 function opens(before, after) {
   if (SPACE.test(after)) return false;
   return !PUNCTUATION.test(after) || SPACE.test(before) || PUNCTUATION.test(before);
 }
 
-/** An address in a sentence ends before the sentence does. */
+/** Removes the punctuation of the surrounding sentence from the end of an address. */
 function trimmed(address) {
   let end = address.length;
   let loose = count(address, ')') - count(address, '(');
@@ -230,10 +230,10 @@ function count(text, c) {
   return text.split(c).length - 1;
 }
 
-/** Pairs the marks of a list: the nearest opening one of the same kind. */
+/** Pairs each closing mark with the nearest opening mark of the same kind. */
 function emphasise(list) {
   const result = [];
-  /** Opening marks that have no partner yet: where they stand in the result. */
+  /** Result indexes of opening marks without a partner. */
   const open = [];
   for (const node of list) {
     if (node.type !== 'mark') {
@@ -250,7 +250,7 @@ function emphasise(list) {
   return result.map((node) => (node.type === 'mark' ? { type: 'text', text: node.c.repeat(node.length) } : node));
 }
 
-/** @returns {number} how many of the mark's characters closed nothing */
+/** @returns {number} the number of the mark's characters that closed nothing */
 function closeAll(node, result, open) {
   let left = node.length;
   while (left > 0) {

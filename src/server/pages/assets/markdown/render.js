@@ -1,13 +1,13 @@
-// Markdown as elements. What did not change since the last time stays as it is, so that a reply that grows is cheap
-// to show and a selection in it holds.
+// Renders Markdown as elements. Unchanged blocks keep their elements, so that a growing reply is cheap to show and keeps
+// the reader's selection.
 
 import { h } from '../dom.js';
 import { blocks } from './blocks.js';
 import { inline } from './inline.js';
 
-/** Shows one text in an element, as often as it changes. */
+/** Shows one changing text in an element. */
 export class MarkdownView {
-  /** What is shown, by its source. */
+  /** The shown blocks, with their sources. */
   #shown = [];
 
   /** @param {HTMLElement} element an empty one */
@@ -15,7 +15,7 @@ export class MarkdownView {
     this.element = element;
   }
 
-  /** @param {string} text all of it */
+  /** @param {string} text the whole text */
   show(text) {
     const next = blocks(text).map((block) => ({ block, source: JSON.stringify(block) }));
     for (const [at, entry] of next.entries()) {
@@ -35,7 +35,7 @@ export class MarkdownView {
 function render(block) {
   switch (block.type) {
     case 'heading':
-      // The page has its own first headings.
+      // The page uses the first two heading levels.
       return h(`h${Math.min(block.level + 2, 6)}`, { dir: 'auto' }, ...words(block.text));
     case 'code':
       return code(block);
@@ -65,7 +65,7 @@ function code({ language, text }) {
 function list({ ordered, start, items }) {
   const children = items.map(({ checked, blocks: inner }) => {
     const box = checked === null ? null : h('input', { type: 'checkbox', disabled: true, checked, 'aria-label': checked ? 'Done' : 'To do' });
-    // A single paragraph stands in the line of its mark.
+    // The first paragraph of an item is on the line of its mark.
     const tight = inner[0]?.type === 'paragraph' ? words(inner[0].text) : inner.slice(0, 1).map(render);
     return h('li', { dir: 'auto', class: box && 'task' }, box, ...tight, ...inner.slice(1).map(render));
   });

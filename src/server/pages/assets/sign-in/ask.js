@@ -1,4 +1,4 @@
-// What the sign-in pages ask of the service, and what went wrong in plain words.
+// Requests of the sign-in pages, and the visible texts for their errors.
 
 const BASE = new URL('../../', import.meta.url);
 
@@ -11,9 +11,9 @@ const WORDS = {
 };
 
 /**
- * @param {string | URL} path below the service's own
+ * @param {string | URL} path below the base path of the service
  * @param {object} body
- * @returns {Promise<{ok: boolean, code: string, text: string, body: any}>} `text` says in plain words what went wrong
+ * @returns {Promise<{ok: boolean, code: string, text: string, body: any}>} `text` is the visible text for an error
  */
 export async function ask(path, body) {
   try {
@@ -38,7 +38,7 @@ function plain(code, pointer, message) {
   return WORDS[code] ?? (message || 'Something went wrong. Try again in a moment.');
 }
 
-/** A path of this service, below where it stands; anything else is its first page. */
+/** Resolves a path below the base of the service; any other value leads to its first page. */
 export function onward(path) {
   return path?.startsWith('/') && !path.startsWith('//') ? new URL(`.${path}`, BASE) : BASE;
 }

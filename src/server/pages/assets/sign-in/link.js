@@ -1,4 +1,4 @@
-// The page of a link: its button uses the link up.
+// The page of a sign-in link: its button redeems the link, which works only once.
 
 import { set, setText } from '../dom.js';
 import { ask, onward } from './ask.js';

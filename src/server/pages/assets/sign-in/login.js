@@ -1,4 +1,4 @@
-// The sign-in page: an address, then the code.
+// The sign-in page: asks for an email address, then for the code.
 
 import { set, setText } from '../dom.js';
 import { ask, onward } from './ask.js';
@@ -17,7 +17,7 @@ function say(text, field) {
   }
 }
 
-/** Does one thing at a time: whoever presses twice is heard once. */
+/** Runs one task at a time: ignores a second press while the first is in progress. */
 async function once(form, work) {
   if (form.dataset.busy) return;
   form.dataset.busy = 'yes';
@@ -36,7 +36,7 @@ function begin() {
   const [address, code] = [element('address'), element('code')];
   let challenge;
 
-  /** Somebody who waits for a code is past the choice. */
+  /** Shows one of the two forms; the provider button is shown only with the address form. */
   function show(form) {
     set(addressForm, 'hidden', form !== addressForm);
     set(codeForm, 'hidden', form !== codeForm);
@@ -87,7 +87,7 @@ function begin() {
   });
 }
 
-/** With `replace`, so that the way back does not lead here. */
+/** Leaves the page; uses `replace`, so that the back button does not return here. */
 function leave() {
   if (page.dataset.returnTo) location.replace(onward(page.dataset.returnTo));
   else location.reload();

@@ -1,14 +1,14 @@
-// What the page of trainings asks of the service. The API accepts no cookies: on a service that requires authentication the page
-// exchanges the cookie of the sign-in for an access token, which stays in this module.
+// The API client of the trainings page. The API accepts no cookies: on a service that requires authentication the page exchanges
+// the session cookie for an access token, which stays in this module.
 
 const BASE = new URL('../../', import.meta.url);
 
-/** A token is replaced so long before it ends, in ms. */
+/** Time before its expiry at which a token is replaced, in ms. */
 const EARLY = 60_000;
 
-/** The service refused, or could not be reached. */
+/** A request that the service rejected, or that did not reach it. */
 export class ApiError extends Error {
-  /** @param {{status: number, code: string, message?: string, retryAfter?: number}} what `status` is 0 without an answer; `retryAfter` in seconds */
+  /** @param {{status: number, code: string, message?: string, retryAfter?: number}} what `status` is 0 without a response; `retryAfter` in seconds */
   constructor({ status, code, message, retryAfter }) {
     super(message ?? code);
     this.status = status;
@@ -16,7 +16,7 @@ export class ApiError extends Error {
     this.retryAfter = retryAfter ?? 0;
   }
 
-  /** Whether the same request may succeed in a moment. */
+  /** Whether the same request may succeed when it is retried later. */
   get passes() {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
@@ -29,12 +29,12 @@ export class PageTokens {
   #asking = null;
   #active = true;
 
-  /** The user has done something: the sign-in lasts for another hour. */
+  /** Records an action of the user: extends the sign-in by another hour. */
   touched() {
     this.#active = true;
   }
 
-  /** A token that is good for a while; requests at the same time share one. */
+  /** A token that does not expire soon; concurrent requests share one. */
   async current() {
     if (this.#token !== null && performance.now() < this.#until) return this.#token;
     this.#asking ??= this.#ask().finally(() => {
@@ -43,7 +43,7 @@ export class PageTokens {
     return this.#asking;
   }
 
-  /** The service has refused this one. */
+  /** Forgets a token that the service has rejected. */
   drop(token) {
     if (token === this.#token) this.#token = null;
   }
@@ -64,7 +64,7 @@ export class PageTokens {
 export class Api {
   /**
    * @param {string} workflow its UUID
-   * @param {PageTokens | null} tokens null where the service requires no authentication
+   * @param {PageTokens | null} tokens null if the service requires no authentication
    */
   constructor(workflow, tokens) {
     this.tokens = tokens;
@@ -105,15 +105,15 @@ export class Api {
     return { created: response.status === 201, ...(await response.json()) };
   }
 
-  /** @returns {Promise<string>} the report as a page */
+  /** @returns {Promise<string>} the report as an HTML page */
   async report(run) {
     return (await this.#request(`${this.#run(run)}/report?format=html`, { headers: { Accept: 'text/html' } })).text();
   }
 
   /**
-   * The events after one of them.
+   * Opens the event stream after an event.
    * @param {string | null} after the id of an event
-   * @returns {Promise<Response | null>} null if the run has ended and all events were read
+   * @returns {Promise<Response | null>} null if the run has ended and there are no more events
    */
   async events(run, after, signal) {
     const headers = { Accept: 'text/event-stream', ...(after ? { 'Last-Event-ID': after } : {}) };
@@ -131,7 +131,7 @@ export class Api {
     return (await this.#request(text ? `${path}?${text}` : path, { headers: JSON_ANSWER })).json();
   }
 
-  /** A token that has ended meanwhile is replaced once. */
+  /** Sends a request, and repeats it once with a new token if the token has expired. */
   async #request(path, init) {
     if (this.tokens === null) return reach(path, init);
     for (let attempt = 0; ; attempt += 1) {

@@ -1,12 +1,12 @@
-// The geometry of the curve. Pure.
+// Calculates the geometry of the curve. Pure.
 
-/** Room for the labels around the drawing. */
+/** Space for the labels around the drawing. */
 const MARGIN = { top: 14, right: 16, bottom: 30, left: 42 };
 
 /**
- * @param {{epoch: number, score: number}[]} epochs in their order
+ * @param {{epoch: number, score: number}[]} epochs in order
  * @param {{score: number} | null} seed
- * @param {{width: number, height: number, last: number}} room `last`: the last epoch that is planned
+ * @param {{width: number, height: number, last: number}} room `last`: the last planned epoch
  */
 export function layout(epochs, seed, { width, height, last }) {
   const scores = [...epochs.map(({ score }) => score), ...(seed ? [seed.score] : [])];
@@ -30,7 +30,7 @@ export function layout(epochs, seed, { width, height, last }) {
   };
 }
 
-/** From 0 to 1, or the part of it in which the scores are, in tenths. */
+/** The score range to show, in tenths: 0 to 1 without scores, else the part that contains them. */
 function bounds(scores) {
   if (scores.length === 0) return [0, 1];
   const low = Math.max(0, Math.floor((Math.min(...scores) - 0.05) * 10) / 10);
@@ -38,7 +38,7 @@ function bounds(scores) {
   return high - low >= 0.2 ? [low, high] : [Math.max(0, high - 0.2), Math.max(high, 0.2)];
 }
 
-/** Multiples of a step between two numbers; the step grows until there are few enough. */
+/** Multiples of a step between two numbers; the step grows until there are at most about `most` of them. */
 function steps(low, high, step, most) {
   let wide = step;
   for (let factor = 2; (high - low) / wide > most; factor += 1) wide = step * factor;

@@ -3,22 +3,22 @@
 import { wait } from '../chat/follow.js';
 import { SseDecoder, sequence } from '../chat/sse.js';
 
-/** The service sends something every 10 s; after so long without anything the connection is lost, in ms. */
+/** Maximum silence on a connection, in ms; then it counts as lost. The service sends something every 10 s. */
 const SILENCE = 30_000;
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 10_000;
 
-/** After these events nothing follows. */
+/** Final events. */
 const ENDS = new Set(['run_completed', 'run_failed', 'run_cancelled']);
 
 /**
  * Reads each event once and in order, and resumes after the last one that was received.
  * @param {object} run
- * @param {(after: string | null, signal: AbortSignal) => Promise<Response | null>} run.open null if there is nothing more
+ * @param {(after: string | null, signal: AbortSignal) => Promise<Response | null>} run.open resolves to null if there are no more events
  * @param {(event: object) => void} run.onEvent
- * @param {(link: {up: boolean, error?: Error}) => void} run.onLink whether the connection holds
- * @param {AbortSignal} run.signal gives up
- * @throws what `open` has thrown, unless its `passes` is true
+ * @param {(link: {up: boolean, error?: Error}) => void} run.onLink receives the state of the connection
+ * @param {AbortSignal} run.signal cancels
+ * @throws the error of `open`, unless its `passes` is true
  */
 export async function followRun({ open, onEvent, onLink, signal, silence = SILENCE, firstPause = FIRST_PAUSE }) {
   let last = null;
@@ -44,7 +44,7 @@ export async function followRun({ open, onEvent, onLink, signal, silence = SILEN
       error = failure;
     }
     failures += 1;
-    // The service closes a stream when it stops, and a token ends: the first new attempt does not count as an interruption.
+    // Shutdowns of the service and expired tokens close a stream: the first reconnect does not count as an interruption.
     if (failures > 1 || error !== null) onLink({ up: false, error });
     const pause = Math.min(firstPause * 2 ** (failures - 1), LONGEST_PAUSE);
     await wait(Math.max(pause, (error?.retryAfter ?? 0) * 1000), signal);
@@ -59,7 +59,7 @@ async function read(response, signal, silence, onFrame) {
   signal.addEventListener('abort', cancel, { once: true });
   try {
     for (;;) {
-      // A broken connection is the end of a body that did not say so.
+      // Treat a broken connection as the end of the body.
       const { done, value } = await reader.read().catch(() => ({ done: true }));
       signal.throwIfAborted();
       if (done) return;

@@ -1,4 +1,4 @@
-// The page of a workflow's trainings: the list of runs, and the run that the address names.
+// The trainings page of a workflow: the list of runs, and the run in the address.
 
 import { h, set, setText } from '../dom.js';
 import { Api, PageTokens } from './api.js';
@@ -12,10 +12,10 @@ import { Curve } from './view/curve.js';
 import { Head, title } from './view/head.js';
 import { Runs } from './view/runs.js';
 
-/** The page draws and speaks at most so often, in ms. */
+/** Minimum intervals between two redraws and between two announcements, in ms. */
 const DRAW_EVERY = 200;
 const SPEAK_EVERY = 2_000;
-/** After a change of state, so long until the record is read, in ms. */
+/** Delays before the record is read after a change of state, and before a failed read is retried, in ms. */
 const RECORD_AFTER = 300;
 const RECORD_RETRY = 2_000;
 
@@ -26,7 +26,7 @@ const selected = new URLSearchParams(location.search).get('run');
 const problem = document.getElementById('problem');
 const root = document.getElementById('run');
 
-/** Says what went wrong, with the way out. */
+/** Shows an error, with a button to sign in or to load the page again. */
 function fail(failure) {
   const login = new URL(`../../login?return_to=${encodeURIComponent(location.pathname + location.search)}`, location.href);
   const way =
@@ -40,7 +40,7 @@ function fail(failure) {
 let spoken = 0;
 let toSay = null;
 
-/** For screen readers: the latest text, not more often than they can follow. */
+/** Announces the latest text to screen readers, at a limited rate. */
 function tell(text) {
   const waiting = toSay !== null;
   toSay = text;
@@ -77,7 +77,7 @@ class RunView {
     this.#parts.curve?.render();
   }
 
-  /** Reads what is stored, then what happens. */
+  /** Reads the stored data, then follows the events. */
   async start() {
     const { id } = this.#state.record;
     if (this.#state.isTraining) {
@@ -98,7 +98,7 @@ class RunView {
 
   #happened(event) {
     const part = this.#state.apply(event);
-    // The record says which checkpoint is the best of all runs.
+    // The record names the best checkpoint of all runs.
     if (part === 'record' || (part === 'checkpoints' && !this.#state.isOver)) this.#readSoon();
     if (event.type === 'training_candidate' || event.type === 'training_epoch_complete') this.#seed();
     if (!this.#state.isOver) announce(event);
@@ -117,14 +117,14 @@ class RunView {
     }
   }
 
-  /** The first prompts are measured on the way; until the end their score is that of the results so far. */
+  /** Reads the seed results: the first prompts are scored during the run, and their score so far is shown until it ends. */
   async #seed() {
     const { record, seed } = this.#state;
     if (seed !== null && seed.n === null) return;
     const asked = (this.#seedAsked += 1);
     await new Promise((resolve) => setTimeout(resolve, RECORD_AFTER));
     if (asked !== this.#seedAsked) return;
-    // Only the line of the curve depends on it.
+    // Ignore errors: only the seed line of the curve needs these results.
     const found = await api.cases(record.id, { candidate: 0, limit: 200 }).catch(() => null);
     if (found === null) return;
     this.#state.setSeedResults(found.data);
@@ -135,7 +135,7 @@ class RunView {
     this.#recordTimer ??= setTimeout(() => this.#read().catch((failure) => this.#unread(failure)), RECORD_AFTER);
   }
 
-  /** Without a connection the record is read when there is one again. */
+  /** Handles a failed read of the record: retries it if the failure may be temporary. */
   #unread(failure) {
     if (failure.passes !== true) fail(failure);
     else setTimeout(() => this.#readSoon(), RECORD_RETRY);

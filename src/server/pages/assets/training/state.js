@@ -1,15 +1,15 @@
-// What the page knows of a run: its record, and what its events have added. Pure, and bounded whatever the length of the run.
+// The page's state of a run: its record, and the data from its events. Pure, and bounded for runs of any length.
 
-/** Results, candidates and warnings that are kept, newest first. Older ones are in the lists of the service. */
+/** Maximum kept entries, newest first. The lists of the service have the older ones. */
 export const KEPT_RESULTS = 100;
 export const KEPT_CANDIDATES = 100;
 export const KEPT_WARNINGS = 30;
 export const KEPT_CHECKPOINTS = 100;
 
-/** States after which nothing follows. */
+/** Final states. */
 const OVER = new Set(['succeeded', 'failed', 'cancelled']);
 
-/** Events that change the state, which the record has. */
+/** Events that change the run's state; the record has the new state. */
 const TURNS = new Set(['run_started', 'training_paused', 'training_resumed', 'run_completed', 'run_failed', 'run_cancelled']);
 
 export class RunState {
@@ -38,7 +38,7 @@ export class RunState {
     return this.record.kind === 'training';
   }
 
-  /** A newer record. */
+  /** Applies a newer record. */
   update(record) {
     this.record = record;
     this.#progress(record.progress);
@@ -46,7 +46,7 @@ export class RunState {
 
   /**
    * @param {object} event
-   * @returns {string | null} the part of the page that has changed; `record` if the record has to be read again
+   * @returns {string | null} the changed part of the page; `record` if the record must be read again
    */
   apply({ type, payload }) {
     switch (type) {
@@ -56,7 +56,7 @@ export class RunState {
       case 'training_progress':
       case 'evaluation_progress':
         this.#progress(payload.progress);
-        // A result that is used again is not a new one.
+        // A cached result is not a new one.
         if (payload.cached) return 'progress';
         this.resultsSeen += 1;
         this.results.unshift(payload);
@@ -103,8 +103,8 @@ export class RunState {
   }
 
   /**
-   * The score of the first prompts, as well as it is known.
-   * @returns {{score: number, n: number | null} | null} `n`: the number of cases if it is not all of them
+   * The best known score of the first prompts.
+   * @returns {{score: number, n: number | null} | null} `n`: the number of scored cases; null if all are scored
    */
   get seed() {
     const final = this.result?.seed_vs_best?.val.seed;
@@ -114,7 +114,7 @@ export class RunState {
     return this.seedMean;
   }
 
-  /** Results of the first prompts, of which the scoring cases count. */
+  /** Sets the results of the first prompts; only the scoring cases count. */
   setSeedResults(cases) {
     const scoring = this.started?.splits?.val;
     const byCase = new Map();
@@ -126,7 +126,7 @@ export class RunState {
     this.seedMean = means.length === 0 ? null : { score: mean(means), n: means.length };
   }
 
-  /** Events of earlier times are read again when a page is opened late. */
+  /** Ignores older progress: a page that is opened late reads earlier events again. */
   #progress(progress) {
     if (progress.done >= this.progress.done) this.progress = progress;
   }

@@ -1,11 +1,11 @@
-// Numbers, states and results in plain words. Pure.
+// Visible texts for numbers, states and results. Pure.
 
 /** @param {number | null | undefined} score from 0 to 1 */
 export function score(score) {
   return typeof score === 'number' ? score.toFixed(3) : '–';
 }
 
-/** A difference of scores, with its sign. */
+/** A score difference with its sign. */
 export function difference(value) {
   if (typeof value !== 'number') return '–';
   const text = Math.abs(value).toFixed(3);
@@ -58,7 +58,7 @@ export function state(status) {
   return STATES[status] ?? status;
 }
 
-/** What a state means for the user, where it is not obvious. */
+/** An explanation of a state that is not obvious to the user. */
 export function stateHint(status, pauses) {
   if (status === 'queued') return 'It starts when one of the other trainings ends.';
   if (status === 'waiting') return 'The model rejects calls at the moment. The run retries automatically.';

@@ -1,4 +1,4 @@
-// Files and attachments: what they are, in a few words, and which ones a paste or a drop contains.
+// Short descriptions of files and attachments, and the files in a paste or a drop.
 
 /**
  * @typedef {object} Attachment an uploaded file
@@ -10,9 +10,9 @@
  */
 
 /**
- * The attachment in an answer or an item.
+ * Reads an attachment from a response or an item.
  * @param {unknown} raw
- * @returns {Attachment | null} null if it is not one
+ * @returns {Attachment | null} null if the value is not an attachment
  */
 export function attachmentOf(raw) {
   if (raw === null || typeof raw !== 'object' || typeof raw.id !== 'string' || raw.id === '') return null;
@@ -26,7 +26,7 @@ export function attachmentOf(raw) {
   };
 }
 
-/** The attachments of an item; entries that are not attachments are left out. */
+/** The attachments of an item; skips entries that are not attachments. */
 export function attachmentsOf(list) {
   return Array.isArray(list) ? list.map(attachmentOf).filter((found) => found !== null) : [];
 }
@@ -49,7 +49,7 @@ const TYPES = {
 };
 
 /**
- * The type of a file in a word.
+ * The type of a file, as one word.
  * @param {string} mime may be empty, and may have parameters
  * @param {string} name its extension is used if the media type is unknown
  */
@@ -60,11 +60,11 @@ export function typeName(mime, name) {
   return extension ? extension.toUpperCase() : 'File';
 }
 
-/** A size in bytes, for people: `1.2 MB`. */
+/** Formats a size in bytes: `1.2 MB`. */
 export function sizeName(bytes) {
   const units = ['B', 'KB', 'MB', 'GB'];
   let [size, at] = [bytes, 0];
-  // 999.5 would be shown as 1000.
+  // 999.5 would be rounded to 1000.
   while (size >= 999.5 && at < units.length - 1) {
     size /= 1000;
     at += 1;
@@ -73,9 +73,9 @@ export function sizeName(bytes) {
 }
 
 /**
- * The files of a paste that are attached. Office programs copy text together with a picture of it; then only the text is pasted.
+ * The files to attach from a paste. Office programs copy text together with a picture of it; then only the text is pasted.
  * @param {{types: readonly string[], files: Iterable<File>}} data
- * @returns {File[]} empty if the browser is to paste text
+ * @returns {File[]} empty if the browser should paste text
  */
 export function pastedFiles({ types, files }) {
   const isText = types.includes('text/plain') && types.includes('text/html');
@@ -83,7 +83,7 @@ export function pastedFiles({ types, files }) {
 }
 
 /**
- * The files of a drop.
+ * The files in a drop.
  * @param {{items: Iterable<object>, files: Iterable<File>}} data
  * @returns {{files: File[], folders: number}} folders cannot be attached
  */

@@ -1,6 +1,6 @@
-// Sends a file. `fetch` reports no progress of an upload, so this is an XMLHttpRequest.
+// Uploads a file. `fetch` reports no upload progress, so this uses an XMLHttpRequest.
 
-/** An upload without progress for this long has lost its connection, in ms. The service may need seconds for a preview. */
+/** Maximum time without upload progress, in ms; then the connection counts as lost. The service may need seconds for a preview. */
 const SILENCE = 60_000;
 
 /**
@@ -8,13 +8,13 @@ const SILENCE = 60_000;
  * @param {URL} url
  * @param {Blob} file
  * @param {{onProgress: (part: number) => void, signal: AbortSignal, headers?: Record<string, string>, credentials?: string}} how `part`
- * is between 0 and 1; without cookies there is no progress
- * @returns {Promise<{status: number, header: (name: string) => string | null, body: any} | null>} null if there was no
- * answer; `body` is null if it is not JSON
+ * is between 0 and 1; without cookies no progress is reported
+ * @returns {Promise<{status: number, header: (name: string) => string | null, body: any} | null>} null without a
+ * response; `body` is null if it is not JSON
  * @throws {DOMException} an `AbortError` when the signal is aborted
  */
 export function postFile(url, file, { onProgress, signal, headers = {}, credentials = 'same-origin' }) {
-  // An XMLHttpRequest to the own origin always sends cookies; the service looks at none beside a token.
+  // An XMLHttpRequest to its own origin always sends cookies; the service ignores them if there is a token.
   if (credentials === 'omit' && headers.Authorization === undefined) return fetchFile(url, file, { signal });
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
@@ -31,7 +31,7 @@ export function postFile(url, file, { onProgress, signal, headers = {}, credenti
     const end = (settle) => {
       clearTimeout(silence);
       signal.removeEventListener('abort', onAbort);
-      // The promise is settled first: aborting a request fires its own event.
+      // Settle the promise first: aborting the request fires another event.
       settle();
       request.abort();
     };

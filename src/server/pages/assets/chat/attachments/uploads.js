@@ -1,10 +1,10 @@
-// The files that the next message has: which are uploaded, and which wait.
+// The attachments of the next message, and the queue of their uploads.
 
 import { attachmentOf } from './files.js';
 
-/** The most attachments of a message. */
+/** Maximum attachments per message. */
 export const MAX_FILES = 10;
-/** Uploads at the same time; the service allows no more. */
+/** Maximum concurrent uploads: the limit of the service. */
 const CONCURRENT = 2;
 
 /**
@@ -13,22 +13,22 @@ const CONCURRENT = 2;
  * @property {File} file
  * @property {'waiting' | 'uploading' | 'done' | 'failed'} state
  * @property {number} progress between 0 and 1
- * @property {import('./files.js').Attachment | null} attachment once it is done
- * @property {{code: string, message?: string, status?: number, retryAfter?: number} | null} error once it failed
+ * @property {import('./files.js').Attachment | null} attachment set when the upload is done
+ * @property {{code: string, message?: string, status?: number, retryAfter?: number} | null} error set when the upload has failed
  */
 
 /** The uploads, in the order in which the files were added. */
 export class Uploads {
   /** @type {Upload[]} */
   list = [];
-  /** What ends each upload that runs, by key. */
+  /** Abort controllers of the running uploads, by key. */
   #running = new Map();
   #keys = 0;
 
   /**
    * @param {object} ports
    * @param {(file: File, how: {onProgress: (part: number) => void, signal: AbortSignal}) => Promise<object>} ports.send
-   * @param {(id: string) => void} ports.discard deletes an attachment that is not sent
+   * @param {(id: string) => void} ports.discard deletes an attachment that will not be sent
    * @param {() => void} ports.onChange after each change
    */
   constructor({ send, discard, onChange }) {
@@ -38,9 +38,9 @@ export class Uploads {
   }
 
   /**
-   * Adds files, as many as a message may have.
+   * Adds files up to the limit of a message.
    * @param {File[]} files
-   * @returns {number} how many are too many
+   * @returns {number} the number of files above the limit
    */
   add(files) {
     const taken = files.slice(0, Math.max(MAX_FILES - this.list.length, 0));
@@ -50,7 +50,7 @@ export class Uploads {
     return files.length - taken.length;
   }
 
-  /** Removes a file: cancels its upload, or deletes what was uploaded. */
+  /** Removes a file: cancels its upload, or deletes the uploaded attachment. */
   remove(key) {
     const upload = this.list.find((known) => known.key === key);
     if (upload === undefined) return;
@@ -60,7 +60,7 @@ export class Uploads {
     this.#next();
   }
 
-  /** Uploads a file that failed again. */
+  /** Retries a failed upload. */
   retry(key) {
     if (this.list.find((known) => known.key === key)?.state !== 'failed') return;
     this.#change(key, fresh());
@@ -68,7 +68,7 @@ export class Uploads {
   }
 
   /**
-   * Why the message cannot be sent yet.
+   * The reason why the message cannot be sent yet.
    * @returns {'uploading' | 'failed' | null}
    */
   get blocked() {
@@ -76,7 +76,7 @@ export class Uploads {
     return this.list.some(({ state }) => state !== 'done') ? 'uploading' : null;
   }
 
-  /** The attachments for a message that is sent now; the list is empty afterwards. */
+  /** Returns the attachments for the message that is being sent, and clears the list. */
   take() {
     if (this.blocked !== null) return [];
     const attachments = this.list.map(({ attachment }) => attachment);
@@ -85,7 +85,7 @@ export class Uploads {
     return attachments;
   }
 
-  /** Cancels everything. */
+  /** Cancels all uploads. */
   end() {
     this.list = [];
     for (const key of [...this.#running.keys()]) this.#cancel(key);
@@ -122,7 +122,7 @@ export class Uploads {
       result = failed(error);
     }
     if (!isCurrent()) {
-      // Removed at the moment when it was complete.
+      // The file was removed just when its upload completed.
       if (result.state === 'done') this.discard(result.attachment.id);
       return;
     }

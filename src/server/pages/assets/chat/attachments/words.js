@@ -1,4 +1,4 @@
-// What uploads say, in plain words.
+// Visible texts about uploads.
 
 import { sizeName, typeName } from './files.js';
 import { MAX_FILES } from './uploads.js';
@@ -7,7 +7,7 @@ import { plain } from '../words.js';
 export const TOO_MANY = `A message can have at most ${MAX_FILES} files.`;
 export const NO_FOLDERS = 'Folders cannot be attached. Attach their files.';
 
-/** Names of a sentence; with more of them the sentence has their number. */
+/** Maximum file names in a sentence; above it the sentence has their number. */
 const MAX_NAMES = 3;
 
 const PROBLEMS = {
@@ -21,14 +21,14 @@ const PROBLEMS = {
 };
 
 /**
- * Why an upload failed.
+ * The reason why an upload failed.
  * @param {{code?: string, message?: string, retryAfter?: number}} error
  * @returns {string} a sentence
  */
 export function problemOf({ code = '', message = '', retryAfter = 0 }) {
   if (code === 'chat.rate_limited.uploads') return `Too many uploads. Try again ${soon(retryAfter)}.`;
   if (Object.hasOwn(PROBLEMS, code)) return PROBLEMS[code];
-  // Without a code of the service, a message is for developers.
+  // Without a service error code, the message is for developers.
   return code === '' || code === 'page.failed' ? 'The upload failed.' : plain({ code, message });
 }
 
@@ -40,7 +40,7 @@ function soon(seconds) {
   return `in ${Math.ceil(count)} ${unit}${count === 1 ? '' : 's'}`;
 }
 
-/** What is shown below the name of a file. */
+/** The line below a file name. */
 export function detailOf({ state, progress, file, attachment, error }) {
   switch (state) {
     case 'waiting':
@@ -55,7 +55,7 @@ export function detailOf({ state, progress, file, attachment, error }) {
 }
 
 /**
- * Why the message cannot be sent yet.
+ * The reason why the message cannot be sent yet.
  * @param {import('./uploads.js').Uploads} uploads
  * @returns {string | null}
  */
@@ -67,10 +67,10 @@ export function noteOf({ blocked, list }) {
 }
 
 /**
- * What a screen reader hears of a change.
+ * The screen reader announcement for a change.
  * @param {import('./uploads.js').Upload[]} before
  * @param {import('./uploads.js').Upload[]} now
- * @returns {string} empty if there is nothing to say
+ * @returns {string} empty if there is nothing to announce
  */
 export function announcement(before, now) {
   const known = new Map(before.map((upload) => [upload.key, upload]));

@@ -1,10 +1,10 @@
-// Puts a text into another one.
+// Inserts a text into another one.
 
 /**
- * The text to put between two positions, with the spaces that separate it from its neighbours.
+ * The text to insert between two positions, with the spaces that separate it from its neighbours.
  * @param {string} value
  * @param {number} start
- * @param {number} end the text from `start` to here is replaced
+ * @param {number} end the text from `start` to `end` is replaced
  * @param {string} text
  */
 export function spaced(value, start, end, text) {

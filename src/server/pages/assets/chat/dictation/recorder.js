@@ -1,12 +1,12 @@
-// Records what the visitor says and has it transcribed.
+// Records speech and has the service transcribe it.
 
-/** The longest recording, in ms. */
+/** Maximum length of a recording, in ms. */
 export const MAX_LENGTH = 120_000;
-/** Enough for speech, in bits per second. */
+/** Bit rate for speech, in bits per second. */
 const BIT_RATE = 64_000;
-/** What the service accepts, the best one first. */
+/** Media types that the service accepts, in order of preference. */
 const TYPES = ['audio/webm;codecs=opus', 'audio/mp4', 'audio/ogg;codecs=opus'];
-/** Bytes that become text at once; more arguments overflow the stack. */
+/** Bytes converted per call; more arguments overflow the stack. */
 const CHUNK = 0x8000;
 
 const PROBLEMS = {
@@ -18,43 +18,43 @@ const PROBLEMS = {
   silent: 'No words were recognized. Try again.',
 };
 
-/** The type to record, null if this browser records none that the service accepts. */
+/** The media type to record; null if this browser supports no type that the service accepts. */
 export function recordedType(Recorder) {
   return TYPES.find((type) => Recorder?.isTypeSupported?.(type)) ?? null;
 }
 
-/** Bytes in base64. */
+/** Encodes bytes in base64. */
 export function toBase64(bytes) {
   let text = '';
   for (let at = 0; at < bytes.length; at += CHUNK) text += String.fromCharCode(...bytes.subarray(at, at + CHUNK));
   return btoa(text);
 }
 
-/** A length in ms as minutes and seconds: `1:07`. */
+/** Formats a duration in ms as minutes and seconds: `1:07`. */
 export function clock(ms) {
   const seconds = Math.floor(Math.max(ms, 0) / 1000);
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
 }
 
 /**
- * Why nothing could be recorded.
+ * The reason why recording failed.
  * @param {{name?: string}} error
- * @returns {string | null} null if the recorder does not know the error
+ * @returns {string | null} null for other errors
  */
 export function recordingProblem({ name }) {
   return Object.hasOwn(PROBLEMS, name ?? '') ? PROBLEMS[name] : null;
 }
 
-/** One recording at a time. */
+/** Makes one recording at a time. */
 export class Recorder {
   /** @type {'idle' | 'asking' | 'recording' | 'transcribing'} */
   state = 'idle';
-  /** The recording that counts; another one was cancelled. */
+  /** The active recording; all others were cancelled. */
   #current = null;
 
   /**
    * @param {object} ports
-   * @param {() => Promise<MediaStream>} ports.open asks for the microphone
+   * @param {() => Promise<MediaStream>} ports.open requests the microphone
    * @param {typeof MediaRecorder} ports.Recorder
    * @param {(audio: string, type: string, signal: AbortSignal) => Promise<string>} ports.transcribe `audio` is in base64
    * @param {() => void} ports.onChange after each change
@@ -65,7 +65,7 @@ export class Recorder {
     this.ports = ports;
   }
 
-  /** Asks for the microphone and records. */
+  /** Requests the microphone and starts a recording. */
   async start() {
     if (this.state !== 'idle') return;
     const recording = { chunks: [], abort: new AbortController(), stream: null, recorder: null, timer: undefined, startedAt: 0 };
@@ -73,7 +73,7 @@ export class Recorder {
     this.#to('asking');
     try {
       recording.stream = await this.ports.open();
-      // Cancelled while the browser asked.
+      // The recording was cancelled while the browser asked for permission.
       if (this.#current !== recording) release(recording);
       else this.#record(recording);
     } catch (error) {
@@ -89,7 +89,7 @@ export class Recorder {
     if (recorder.state !== 'inactive') recorder.stop();
   }
 
-  /** Drops the recording, in whatever state it is. */
+  /** Discards the recording in any state. */
   cancel() {
     const recording = this.#current;
     if (recording === null) return;
@@ -100,7 +100,7 @@ export class Recorder {
     this.#to('idle');
   }
 
-  /** How long it records, in ms. */
+  /** Length of the current recording, in ms. */
   get elapsed() {
     return this.state === 'recording' ? performance.now() - this.#current.startedAt : 0;
   }
@@ -111,7 +111,7 @@ export class Recorder {
     recording.recorder = recorder;
     recorder.addEventListener('dataavailable', ({ data }) => recording.chunks.push(data));
     recorder.addEventListener('error', ({ error }) => this.#fail(recording, error ?? problem('empty')));
-    // It also stops by itself, for example when the microphone is unplugged.
+    // It also stops without a call, for example when the microphone is unplugged.
     recorder.addEventListener('stop', () => this.#transcribe(recording, recorder.mimeType || type || TYPES[0]));
     recorder.start();
     recording.startedAt = performance.now();
@@ -155,7 +155,7 @@ function problem(name) {
   return Object.assign(new Error(name), { name });
 }
 
-/** Gives the microphone back. */
+/** Releases the microphone. */
 function release(recording) {
   clearTimeout(recording.timer);
   for (const track of recording.stream?.getTracks() ?? []) track.stop();

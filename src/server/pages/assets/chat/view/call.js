@@ -1,4 +1,4 @@
-// A call of a client tool: what the page does with it, then what it was.
+// The card of a client tool call: its progress and buttons while it is pending, then its output.
 
 import { h, set, setText } from '../../dom.js';
 import { shownJson } from '../tools.js';
@@ -33,7 +33,7 @@ export class CallView {
   /**
    * @param {import('../conversation.js').Item} item
    * @param {{thread: object | null, isEnd: boolean, isFree: boolean, lock: {reason: string, forGood: boolean} | null}} about
-   * `isEnd` if it is the last item, `isFree` if no turn runs
+   * `isEnd`: it is the last item; `isFree`: no turn is running
    */
   show(item, { thread, isEnd, isFree, lock }) {
     this.about = { thread: thread?.id ?? '', id: item.id, call: item.call };

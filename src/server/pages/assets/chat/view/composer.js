@@ -1,16 +1,16 @@
-// Where a message is written.
+// The composer, where the visitor writes a message.
 
 import { h, icon, set, setText } from '../../dom.js';
 import { spaced } from '../dictation/insert.js';
 import { NOTE } from './attachments/tray.js';
 
-/** The box with the text, a button that sends, or stops while a reply comes, and what else a message is made with. */
+/** The text box, the button that sends a message or stops a reply, and the controls for attachments and dictation. */
 export class Composer {
   /**
    * @param {{onSend: (text: string) => void, onStop: () => void, onDraft: (text: string) => void, onBlocked: (why: string) => void}} asked
-   * `onBlocked` when the visitor sends a message whose files are not ready
+   * `onBlocked` is called if the visitor sends a message whose files are not ready
    * @param {{attach: import('./attachments/attach.js').Attach | null, dictation: import('./dictation.js').DictationView | null}} parts
-   * null for those that this chat does not have
+   * null for parts that this chat does not have
    */
   constructor({ onSend, onStop, onDraft, onBlocked }, { attach, dictation }) {
     this.onSend = onSend;
@@ -61,7 +61,7 @@ export class Composer {
     this.show({ busy: false, stopping: false, waiting: false, lock: null });
   }
 
-  /** Labels the Enter key by its action. */
+  /** Labels the Enter key with its action. */
   #adapt() {
     set(this.text, 'enterkeyhint', this.touch.matches ? 'enter' : 'send');
     const keys = this.touch.matches
@@ -72,7 +72,7 @@ export class Composer {
 
   /**
    * @param {{busy: boolean, stopping: boolean, waiting: boolean, lock: {reason: string, forGood: boolean} | null}} how `busy`
-   * while a reply comes, `waiting` while nothing can be sent yet; `lock` says why the thread accepts no messages
+   * while a reply streams, `waiting` while nothing can be sent yet; `lock` is the reason why the thread accepts no messages
    */
   show({ busy, stopping, waiting, lock }) {
     this.busy = busy;
@@ -92,7 +92,7 @@ export class Composer {
     this.dictation?.enable(!this.isLocked);
     set(this.locked, 'hidden', !this.isLocked);
     setText(this.locked, lock?.reason ?? '');
-    // The stop button stays as long as a reply comes.
+    // The stop button stays while a reply streams.
     set(this.box, 'hidden', lock?.forGood === true && !busy);
     set(this.hint, 'hidden', this.isLocked);
     this.#enable();
@@ -107,7 +107,7 @@ export class Composer {
     this.#changed();
   }
 
-  /** Puts a text where the cursor is, and the cursor after it. */
+  /** Inserts a text at the cursor, and moves the cursor after it. */
   insert(text) {
     const { value, selectionStart: start, selectionEnd: end } = this.text;
     this.text.setRangeText(spaced(value, start, end, text), start, end, 'end');
@@ -115,7 +115,7 @@ export class Composer {
     this.focus();
   }
 
-  /** The files of the message changed. */
+  /** Updates the composer after a change of the files. */
   filesChanged() {
     this.#enable();
   }
@@ -124,7 +124,7 @@ export class Composer {
     this.text.focus();
   }
 
-  /** Whether there is a message, and it can be sent. */
+  /** Whether there is a message that can be sent. */
   get #isReady() {
     const isEmpty = this.text.value.trim() === '' && (this.attach?.count ?? 0) === 0;
     return !isEmpty && !this.waiting && !this.isLocked && this.#filesNote === null;
@@ -135,13 +135,13 @@ export class Composer {
   }
 
   #enable() {
-    // A disabled button would lose the focus; this one says that it does nothing.
+    // A disabled button would lose the focus, so this one only announces that it is disabled.
     set(this.button, 'aria-disabled', String(this.busy ? this.stopping : !this.#isReady));
     set(this.button, 'aria-describedby', !this.busy && this.#filesNote !== null ? NOTE : null);
   }
 
   #changed() {
-    // Where the browser does not fit the box to its text by itself.
+    // Some browsers do not fit the box to its text.
     if (!CSS.supports('field-sizing', 'content')) {
       this.text.style.height = 'auto';
       this.text.style.height = `${this.text.scrollHeight}px`;
@@ -151,7 +151,7 @@ export class Composer {
   }
 
   #key(event) {
-    // While an input method composes a word, Enter chooses it. On a touch screen it begins a new line.
+    // While an input method composes a word, Enter selects it. On a touch screen Enter begins a new line.
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing || this.touch.matches) return;
     event.preventDefault();
     if (!this.busy) this.#send();

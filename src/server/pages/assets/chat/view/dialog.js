@@ -1,9 +1,9 @@
-// A question that has to be answered first.
+// A modal question with two answers.
 
 import { h } from '../../dom.js';
 
 /**
- * @param {{title: string, about: string, text: string, yes: string, no?: string}} question `about` is a name of any language
+ * @param {{title: string, about: string, text: string, yes: string, no?: string}} question `about` is a name in any language
  * @returns {Promise<boolean>} whether the answer was yes
  */
 export function ask({ title, about, text, yes, no = 'Cancel' }) {

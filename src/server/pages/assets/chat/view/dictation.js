@@ -1,14 +1,14 @@
-// Dictates into the composer.
+// The controls for dictating into the composer.
 
 import { h, icon, iconButton, set, setText } from '../../dom.js';
 import { MAX_LENGTH, Recorder, clock, recordedType, recordingProblem } from '../dictation/recorder.js';
 import { plain } from '../words.js';
 
-/** Between two steps of the clock, in ms. */
+/** Interval of the clock, in ms. */
 const TICK = 250;
 const SAYS = { idle: '', asking: 'Allow the microphone to dictate.', recording: 'Recording', transcribing: 'Transcribing …' };
 
-/** Whether this browser can record; only pages that came over https may. */
+/** Whether this browser can record; only pages loaded over https may. */
 export function canDictate() {
   return typeof navigator.mediaDevices?.getUserMedia === 'function' && recordedType(globalThis.MediaRecorder) !== null;
 }
@@ -17,8 +17,8 @@ export class DictationView {
   /**
    * @param {object} ports
    * @param {import('../api.js').Api} ports.api
-   * @param {(text: string) => void} ports.tell says something to the visitor
-   * @param {(text: string) => void} ports.onText puts a text where the visitor writes
+   * @param {(text: string) => void} ports.tell shows a text to the visitor
+   * @param {(text: string) => void} ports.onText inserts a text into the composer
    */
   constructor({ api, tell, onText }) {
     this.recorder = new Recorder({
@@ -34,7 +34,7 @@ export class DictationView {
     });
     this.button = iconButton('mic', 'Dictate', () => this.recorder.start(), { class: 'icon-button box-button' });
     this.says = h('span', { class: 'dictation-state' });
-    /** Belongs outside of what may be hidden: a live region is announced only if it exists before its text. */
+    /** Must be outside of elements that may be hidden: a live region is announced only if it exists before its text. */
     this.spoken = h('p', { class: 'unseen', 'aria-live': 'polite' });
     this.clock = h('span', { class: 'dictation-clock', role: 'timer' });
     this.finish = h('button', { type: 'button', class: 'button small', 'data-does': 'insert', onclick: () => this.recorder.finish() }, icon('check'), 'Stop and insert');
@@ -49,7 +49,7 @@ export class DictationView {
     return this.recorder.state !== 'idle';
   }
 
-  /** Drops the recording. */
+  /** Discards the recording. */
   end() {
     this.recorder.cancel();
   }

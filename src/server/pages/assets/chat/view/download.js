@@ -1,8 +1,8 @@
-// Gives the visitor a file that the page has made.
+// Downloads a file that the page has created.
 
 import { h } from '../../dom.js';
 
-/** How long a browser may take to begin the download, in ms. */
+/** Time for the browser to begin the download, in ms. */
 const KEPT = 60_000;
 
 /** @param {{name: string, text: string, type?: string}} file JSON by default */

@@ -1,4 +1,4 @@
-// Two buttons that say what the visitor thinks of a reply.
+// The two feedback buttons of a reply.
 
 import { iconButton, set } from '../../dom.js';
 
@@ -18,7 +18,7 @@ export class FeedbackView {
   }
 
   /**
-   * @param {string | null} item hidden without one
+   * @param {string | null} item the buttons are hidden without an item
    * @param {string | null} thread
    */
   show(item, thread) {

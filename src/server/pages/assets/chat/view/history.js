@@ -1,13 +1,13 @@
-// The visitor's conversations.
+// The list of the visitor's conversations.
 
 import { h, icon, iconButton, set, setText } from '../../dom.js';
 import { UNTITLED, matching } from '../search.js';
 import { ask } from './dialog.js';
 
-/** Shows threads, newest first, and what can be done with each. */
+/** Shows threads, newest first, with the actions for each. */
 export class HistoryView {
   /**
-   * @param {string} name the workflow's
+   * @param {string} name the workflow's name
    * @param {{onNew: () => void, onOpen: (id: string) => void, onRename: (id: string, title: string) => Promise<void>,
    *   onDelete: (id: string) => Promise<void>, onMore: () => void, onClose: () => void, onExport: () => void,
    *   onDownloadAll: () => void, onEraseAll: () => void}} asked
@@ -60,13 +60,13 @@ export class HistoryView {
   }
 
   #redraw() {
-    // What is being written is not drawn over.
+    // Do not replace a title that is being edited.
     if (this.list.querySelector('.rename') === null) this.#draw(...this.last);
   }
 
   #key(event) {
     if (event.key !== 'Escape' || this.search.value === '') return;
-    // Escape closes the list, or stops a reply, only if there is nothing to clear.
+    // Escape closes the list or stops a reply only if the search is empty.
     event.stopPropagation();
     event.preventDefault();
     this.search.value = '';
@@ -112,12 +112,12 @@ export class HistoryView {
     const finish = async (keep) => {
       if (!field.isConnected || field.disabled) return;
       const wanted = field.value.trim();
-      // Not to be finished twice: a field that goes loses the focus.
+      // Prevents a second call: removing the field blurs it.
       field.disabled = true;
       if (keep && wanted !== '' && wanted !== title) await this.asked.onRename(thread.id, wanted);
       field.remove();
       this.#draw(...this.last);
-      // A row's buttons are there while something in it has the focus.
+      // A row shows its buttons while an element in it has the focus.
       for (const what of document.activeElement === document.body ? ['open', 'rename'] : []) {
         this.list.querySelector(`[data-focus="${what} ${CSS.escape(thread.id)}"]`)?.focus();
       }
@@ -156,7 +156,7 @@ export class HistoryView {
   }
 }
 
-/** What is said of a list without rows. */
+/** The note for an empty list. */
 function noteOf(all, found, more) {
   if (all.length === 0) return 'Your conversations will be listed here.';
   if (found.length > 0) return '';

@@ -1,4 +1,4 @@
-// A generated image: a placeholder and its progress, then the image.
+// A generated image: a placeholder with progress, then the image.
 
 import { h, set, setText } from '../../dom.js';
 import { imageAddress } from '../widget/address.js';
@@ -21,7 +21,7 @@ export class ImageView {
     const address = imageAddress(url, { base: document.baseURI, data: false });
     setText(this.note, isOpen && address === null ? 'Generating the image …' : 'The image is not available.');
     set(this.progress, 'hidden', !isOpen);
-    // Without a value the element says that the progress is unknown.
+    // Without a value the element shows that the progress is unknown.
     set(this.progress, 'value', progress);
     set(this.element, 'data-open', isOpen);
     if (address === this.address) return;

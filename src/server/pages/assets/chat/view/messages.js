@@ -11,12 +11,12 @@ import { QuestionsView } from './questions/questions.js';
 import { SourcesView } from './sources.js';
 import { WidgetView } from './widget/widget.js';
 
-/** How far from the end somebody may be and still follow what comes, in px. */
+/** Maximum distance from the end, in px, at which the view still follows new content. */
 const NEAR = 80;
 
 const WHO = { user: 'You said', assistant: 'The reply', notice: 'A notice', tasks: 'Tasks', widget: 'A card', image: 'An image', asked: 'Questions', called: 'A tool of the page' };
 
-/** Shows items, each kept as one element while it is there. */
+/** Shows items. Each keeps its element while it is listed. */
 export class MessagesView {
   #shown = new Map();
   #follows = true;
@@ -25,7 +25,7 @@ export class MessagesView {
    * @param {{onAgain: () => void, onContinue: () => void, onEarlier: () => void, actions: import('./widget/context.js').Ports,
    *   feedback: import('./feedback.js').FeedbackPort, questions: import('./questions/questions.js').QuestionsPort,
    *   tools: import('./call.js').ToolsPort}} asked
-   * @param {HTMLElement} progress stands behind the last message
+   * @param {HTMLElement} progress is placed after the last message
    */
   constructor({ onAgain, onContinue, onEarlier, actions, feedback, questions, tools }, progress) {
     this.onAgain = onAgain;
@@ -35,7 +35,7 @@ export class MessagesView {
     this.questions = questions;
     this.tools = tools;
     this.earlier = h('button', { type: 'button', class: 'earlier', hidden: true, onclick: onEarlier }, 'Show earlier messages');
-    // What comes is announced when it is whole, by the page's status.
+    // The status view announces a reply when it is complete.
     this.log = h('div', { class: 'log', role: 'log', 'aria-live': 'off', 'aria-label': 'Messages' });
     this.latest = h('button', { type: 'button', class: 'latest', hidden: true, onclick: () => this.toEnd() }, icon('down'), 'Latest');
     this.scroll = h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Conversation' }, this.earlier, this.log, progress);
@@ -52,7 +52,7 @@ export class MessagesView {
     const first = this.log.firstElementChild;
     const kept = new Map(state.items.map(({ key, role }) => [key, role]));
     for (const [key, view] of this.#shown) {
-      // An item may be replaced by one of another kind.
+      // An item may be replaced by an item of another kind.
       if (kept.get(key) !== view.role) {
         view.element.remove();
         this.#shown.delete(key);
@@ -70,26 +70,26 @@ export class MessagesView {
       at = view.element.nextElementSibling;
       view.show(item, item === last && canSay, state.thread, { isEnd: item === end, isFree, lock });
     }
-    // What is put in front must not move what is being read.
+    // Prepended items must not move the text that is being read.
     if (first !== null && first !== this.log.firstElementChild && first.isConnected) {
       this.scroll.scrollTop += this.scroll.scrollHeight - height;
     }
     this.#stay();
   }
 
-  /** Goes to the end, and follows from now on. */
+  /** Scrolls to the end, and follows new content. */
   toEnd() {
     this.#follows = true;
     this.#stay();
     this.#look();
   }
 
-  /** Moves the focus to the first field of the questions that an item asks. */
+  /** Moves the focus to the first field of an item's questions. */
   focusQuestions(key) {
     const view = this.#shown.get(key);
     if (!(view instanceof Asked)) return;
     view.focus();
-    // The first field of a long form would be out of view at the end.
+    // At the end of a long form its first field would be out of view.
     if (view.element.offsetHeight <= this.scroll.clientHeight) return;
     this.#follows = false;
     view.element.scrollIntoView({ block: 'start' });
@@ -145,7 +145,7 @@ class Said {
     this.attachments = new AttachmentsView();
     this.text = h('div', { class: 'bubble', dir: 'auto' });
     this.state = h('p', { class: 'state' });
-    // For a message whose reply was stopped or failed before its first word.
+    // Shown if the reply was stopped or failed before its first word.
     this.again = iconButton('again', 'Ask for an answer', onAgain, { hidden: true });
     this.element = frame('user', this.attachments.element, this.text, this.state, this.again);
   }
@@ -161,7 +161,7 @@ class Said {
   }
 }
 
-/** What is said of a reply that ended early. */
+/** Texts for a reply that ended early. */
 const INCOMPLETE = {
   stopped: 'Stopped',
   abandoned: 'Stopped, because this page was closed',
@@ -200,7 +200,7 @@ class Reply {
   }
 }
 
-/** What a reader who does not see the mark hears. */
+/** Screen reader texts for the marks of tasks. */
 const STATES = { loading: 'In progress: ', complete: 'Done: ', none: '' };
 
 class Tasks {
@@ -236,7 +236,7 @@ class Widget {
 
   show(item, _, thread, { lock }) {
     const domains = thread?.domains ?? null;
-    // Its actions are not available in a locked thread.
+    // A locked thread makes the widget's actions unavailable.
     const source = `${domains} ${lock === null}`;
     set(this.element, 'data-status', item.status);
     set(this.actions, 'hidden', item.status === 'streaming');

@@ -4,14 +4,14 @@ import { h, set } from '../../dom.js';
 import { valueOf } from '../run_questions.js';
 import { plain } from '../words.js';
 
-/** Between two looks for a question that is not stored yet, in ms, and how many there are. */
+/** Poll interval for a question that is not stored yet, in ms, and the maximum number of polls. */
 const AGAIN = 300;
 const LOOKS = 10;
 
 export class RunQuestionsView {
   /**
    * @param {import('../run_questions.js').RunQuestions} questions
-   * @param {(text: string) => void} tell says something for a while
+   * @param {(text: string) => void} tell shows a text for a short time
    */
   constructor(questions, tell) {
     this.questions = questions;
@@ -82,7 +82,7 @@ export class RunQuestionsView {
     try {
       await this.questions.answer(question, value);
       form.remove();
-      // The turn may park at its next question before the page has seen it go on.
+      // The turn may park at its next question before the page has seen it continue.
       if (this.shown !== null) this.#load(this.shown);
     } catch (error) {
       set(form, 'inert', null);

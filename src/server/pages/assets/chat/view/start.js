@@ -1,4 +1,4 @@
-// What stands where no message stands yet.
+// The start screen of an empty conversation.
 
 import { h } from '../../dom.js';
 

@@ -1,10 +1,10 @@
-// What is not a message: that a reply is on its way, that the connection is lost, what went wrong.
+// The status of the chat: progress of a reply, connection problems, failures.
 
 import { h, set, setText } from '../../dom.js';
 import { textOf } from '../conversation.js';
 import { plain } from '../words.js';
 
-/** How long a message stays that asks for nothing, in ms. */
+/** Time for which a short notice is shown, in ms. */
 const TOLD = 4000;
 const TROUBLE = {
   network: 'The connection is lost. The chat resumes when the connection is back.',
@@ -17,7 +17,7 @@ export class StatusView {
   constructor({ onAgain, onReconnect }) {
     this.dots = h('span', { class: 'dots', 'aria-hidden': 'true' }, h('i'), h('i'), h('i'));
     this.doing = h('span', { class: 'doing', dir: 'auto' });
-    /** Belongs behind the last message. */
+    /** Must be placed after the last message. */
     this.progress = h('p', { class: 'progress', hidden: true }, this.dots, this.doing);
     this.link = h(
       'p',
@@ -29,13 +29,13 @@ export class StatusView {
     this.detail = h('p', { class: 'detail' });
     this.again = h('button', { type: 'button', class: 'button', onclick: onAgain }, 'Try again');
     this.failure = h('div', { class: 'failure', hidden: true }, this.words, this.detail, this.again);
-    // For screen readers: one thing at a time, when it is whole.
+    // For screen readers: one complete announcement at a time.
     this.spoken = h('p', { class: 'unseen', role: 'status' });
     this.toast = h('p', { class: 'toast', role: 'status', hidden: true, dir: 'auto' });
     this.element = h('div', { class: 'status' }, this.link, this.failure, this.spoken, this.toast);
   }
 
-  /** Says something for a while. */
+  /** Shows a text for a short time. */
   tell(text) {
     set(this.toast, 'hidden', false);
     setText(this.toast, text);
@@ -74,7 +74,7 @@ export class StatusView {
   }
 }
 
-/** What a reader who does not see the page hears when a turn has ended with an item. */
+/** The screen reader announcement for a turn that ended with an item. */
 function ended(item) {
   if (item?.role === 'assistant') return `${item.status === 'stopped' ? 'Stopped. ' : ''}The reply: ${textOf(item)}`;
   if (item?.role !== 'questions' || item.questions.status !== 'pending') return 'The reply has ended.';

@@ -1,15 +1,15 @@
-// Actions of widgets, as their components configure them.
+// Action configurations of widget components.
 
 /**
  * @typedef {object} Action
  * @property {string} type
- * @property {unknown} payload null if there is none
+ * @property {unknown} payload null without a payload
  * @property {'server' | 'client'} handler
  * @property {'auto' | 'none' | 'self' | 'container'} loadingBehavior
  * @property {boolean} streaming
  */
 
-/** The limit of the service. */
+/** Maximum length of a type: the limit of the service. */
 const MAX_TYPE = 200;
 
 /**
@@ -30,13 +30,13 @@ export function actionOf(config) {
 }
 
 /**
- * What is disabled while an action is pending.
+ * The controls that are disabled while an action is pending.
  * @param {Action} action
  * @param {'click' | 'change' | 'submit'} cause
  * @returns {'none' | 'self' | 'container'} `container`: the whole widget
  */
 export function pendingScope({ loadingBehavior }, cause) {
   if (loadingBehavior !== 'auto') return loadingBehavior;
-  // A field that is disabled after each change could not be used with the keyboard.
+  // A field that is disabled after each change would not be usable with the keyboard.
   return cause === 'change' ? 'none' : 'container';
 }

@@ -1,12 +1,12 @@
-// Addresses of images.
+// Checks image addresses.
 
-/** Images within the address itself. As an image, SVG runs no script. */
+/** Addresses that contain the image data. SVG runs no scripts when it is loaded as an image. */
 const DATA = /^data:image\/(?:png|jpeg|gif|webp|avif|svg\+xml)[;,]/i;
 
 /**
  * @param {unknown} source
  * @param {{base: string, domains?: string[] | null, data?: boolean}} rules `base` is the page's address; `domains` are the
- * only other hosts that images may come from, null for all of them; `data` allows `data:` addresses
+ * other hosts that images may be loaded from, null for all hosts; `data` allows `data:` addresses
  * @returns {string | null} null if the page must not load it
  */
 export function imageAddress(source, { base, domains = null, data = true }) {

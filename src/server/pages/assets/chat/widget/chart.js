@@ -1,26 +1,26 @@
-// The geometry of a chart. Lengths and positions are in percent of the plot, from its top left corner.
+// Calculates the geometry of a chart. Lengths and positions are in percent of the plot, from its top left corner.
 
 import { color } from './color.js';
 
 /**
  * @typedef {object} Chart
- * @property {string[]} categories labels of the x axis
+ * @property {string[]} categories x axis labels
  * @property {{label: string, type: 'bar' | 'line' | 'area', color: string, values: (number | null)[]}[]} series
- * @property {{value: number, y: number}[]} ticks of the y axis, the largest first
+ * @property {{value: number, y: number}[]} ticks y axis ticks, largest first
  * @property {{series: number, category: number, x: number, y: number, width: number, height: number}[]} bars
  * @property {{series: number, line: string, area: string | null, points: {category: number, x: number, y: number}[]}[]} lines
- *   `line` and `area` are path data in a square of 100 by 100
+ *   `line` and `area` are path data in a 100 × 100 square
  */
 
 const MAX_SERIES = 12;
 const MAX_ROWS = 200;
 const TYPES = ['bar', 'line', 'area'];
 const PALETTE = ['blue', 'purple', 'orange', 'green', 'red', 'yellow', 'pink'];
-/** How much of a category's width its bars have. */
+/** Share of a category's width that its bars fill. */
 const BAR_PART = 0.64;
 const BAR_GAP = 0.08;
 const TICKS = 4;
-/** Larger values are not shown, and smaller ones than its reciprocal are zero: the scale needs steps of a finite length. */
+/** Maximum absolute value: larger values are not shown, and values below its reciprocal count as zero. The scale needs finite steps. */
 const LARGEST = 1e15;
 
 /**
@@ -56,7 +56,7 @@ function categoryOf(row, xAxis) {
   return isObject(labels) && Object.hasOwn(labels, value) ? text(labels[value]) : value;
 }
 
-/** From where to where each value reaches: a stacked one begins where the one below ends. */
+/** The start and end of each value; a stacked value starts at the end of the one below it. */
 function stacked(all, count) {
   const ends = new Map();
   return all.map(({ values, stack }) =>
@@ -71,7 +71,7 @@ function stacked(all, count) {
   );
 }
 
-/** A scale from and to round numbers. Zero is on it. */
+/** A scale between two round numbers that includes zero. */
 function scaleOf(spans) {
   const [least, most] = spans.flat().reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [0, 0]);
   const step = roundStep((most - least || 1) / TICKS);
@@ -132,7 +132,7 @@ function curveOf(type) {
   return typeof type === 'string' && type.startsWith('step') ? 'step' : 'smooth';
 }
 
-/** Path data through points, without its first command. */
+/** Path data through points, without the first command. */
 function path(points, curve) {
   const slopes = curve === 'smooth' ? slopesOf(points) : [];
   return points
@@ -148,7 +148,7 @@ function path(points, curve) {
     .join('');
 }
 
-/** Slopes of a curve that never goes beyond its points. Source: Steffen 1990, "A simple method for monotonic interpolation". */
+/** Slopes of a curve that does not overshoot its points. Source: Steffen 1990, "A simple method for monotonic interpolation". */
 function slopesOf(points) {
   const steps = points.slice(1).map(([x, y], at) => (y - points[at][1]) / (x - points[at][0]));
   return points.map((_, at) => {

@@ -1,7 +1,7 @@
-// Colours of components: names of a closed list, or numbers that are parsed and written again. No text of a component
-// becomes CSS.
+// Colours of components: names from a closed list, or numbers that are parsed and formatted again. Component text never becomes
+// CSS.
 
-/** Names by what they colour; their values are in widget/frame.css. */
+/** Colour names by use; their values are in widget/frame.css. */
 const TOKENS = {
   text: ['prose', 'primary', 'emphasis', 'secondary', 'tertiary', 'success', 'warning', 'danger'],
   surface: ['surface', 'surface-secondary', 'surface-tertiary', 'surface-elevated', 'surface-elevated-secondary'],
@@ -9,9 +9,9 @@ const TOKENS = {
   chart: ['blue', 'purple', 'orange', 'green', 'red', 'yellow', 'pink'],
 };
 
-/** Hue and chroma of the primitive colours, such as `red-500`. */
+/** Hue and chroma of primitive colours such as `red-500`. */
 const HUES = { gray: [90, 0.006], red: [25, 0.2], orange: [50, 0.17], yellow: [90, 0.15], green: [150, 0.15], blue: [255, 0.17], purple: [300, 0.18], pink: [0, 0.18] };
-/** Lightness, and how much of the chroma is left, by shade. */
+/** Lightness and chroma factor, by shade. */
 const SHADES = {
   25: [0.985, 0.06], 50: [0.97, 0.12], 75: [0.955, 0.18], 100: [0.935, 0.26], 200: [0.88, 0.45], 300: [0.81, 0.7], 400: [0.72, 0.95], 500: [0.63, 1],
   600: [0.55, 0.98], 700: [0.47, 0.88], 800: [0.4, 0.75], 900: [0.33, 0.6], 950: [0.25, 0.45], 1000: [0.18, 0.3],
@@ -21,7 +21,7 @@ const PLAIN = ['white', 'black', 'transparent'];
 /**
  * @param {unknown} value a name, `#hex`, `rgb(…)`, or `{light, dark}` of these
  * @param {'text' | 'surface' | 'line' | 'chart'} use
- * @returns {string | null} CSS; null if it is not a colour
+ * @returns {string | null} CSS; null if the value is not a colour
  */
 export function color(value, use) {
   if (value !== null && typeof value === 'object') {
@@ -46,7 +46,7 @@ function primitive(name) {
   return `oklch(${lightness} ${Number((chroma * part).toFixed(3))} ${angle})`;
 }
 
-/** `alpha-10`: a tenth of the text's colour. */
+/** `alpha-10`: the text colour with 10 % opacity. */
 function alpha(name) {
   const percent = Number(/^alpha-(\d{1,2})$/.exec(name)?.[1] ?? NaN);
   return Number.isNaN(percent) ? null : `color-mix(in srgb, var(--ink) ${percent}%, transparent)`;

@@ -1,23 +1,23 @@
-// Whether a field shows its default value or what the reader entered.
+// Decides whether a field shows its default value or the entered one.
 
 /** One field's default value. */
 export class Entered {
   #default;
   #enteredAt = null;
 
-  /** @param {{completed: number}} actions how many actions of the widget are complete */
+  /** @param {{completed: number}} actions the number of completed actions of the widget */
   constructor(actions) {
     this.actions = actions;
   }
 
-  /** The reader changed the field. */
+  /** Records that the reader changed the field. */
   changed() {
     this.#enteredAt = this.actions.completed;
   }
 
   /**
-   * Whether the field takes a default value: when it is a new one, and the reader has not changed the field since the
-   * last complete action.
+   * Whether the field takes a default value: if the value is new, and the reader has not changed the field since the
+   * last completed action.
    */
   takes(value) {
     if (value === this.#default) return false;

@@ -1,12 +1,12 @@
-// The values of a form, within the payload of an action.
+// Adds form values to action payloads.
 
-/** Dotted names with more parts are ignored. */
+/** Maximum parts of a dotted name; names with more are ignored. */
 const MAX_PARTS = 32;
 
 /**
- * Adds form values to a payload. Dotted names nest: `todo.title` becomes `payload.todo.title`. A key that the payload
- * has wins, and so does the first of two fields with one name.
- * @param {unknown} payload a payload that is not an object stays as it is
+ * Adds form values to a payload. Dotted names nest: `todo.title` becomes `payload.todo.title`. An existing key of the
+ * payload wins, and the first of two fields with the same name.
+ * @param {unknown} payload returned unchanged if it is not an object
  * @param {[string, unknown][]} values names and values, in the order of the form
  * @returns {unknown}
  */

@@ -1,4 +1,4 @@
-// How a component looks: classes for values of closed lists, CSS properties for numbers and colours.
+// The look of a component: classes for values from closed lists, CSS properties for numbers and colours.
 
 import { color } from './color.js';
 import { flex, number, oneOf, ratio, sides, size, spacing } from './values.js';
@@ -15,7 +15,7 @@ const WEIGHTS = ['normal', 'medium', 'semibold', 'bold'];
 const MAX_LINES = 100;
 const MAX_BORDER = 16;
 
-/** Size, margin, radius and share of the space: of every component that has them. */
+/** The look that all blocks share: size, margin, radius and flex. */
 export function blockLook(props) {
   const style = {};
   put(style, 'width', size(props.width ?? props.size));
@@ -30,7 +30,7 @@ export function blockLook(props) {
   return { classes: oneOf('w-radius', props.radius === '100%' ? 'full' : props.radius, RADII), style };
 }
 
-/** Of containers: also the arrangement of their children, padding, border and background. */
+/** The look of containers: the block look, the arrangement of children, padding, border and background. */
 export function boxLook(props) {
   const { classes, style } = blockLook(props);
   put(style, 'gap', spacing(props.gap));
@@ -50,7 +50,7 @@ export function boxLook(props) {
 }
 
 /**
- * Of texts.
+ * The look of texts.
  * @param {object} props
  * @param {string[]} sizes
  */
@@ -84,7 +84,7 @@ function border(value) {
   return `${px}px ${LINES.includes(style) ? style : 'solid'} ${color(name, 'line') ?? 'var(--line)'}`;
 }
 
-/** Whether a value is a border, not a set of sides. */
+/** Whether a value is a border; otherwise it is a set of sides. */
 function isBorder(value) {
   return typeof value !== 'object' || value === null || 'size' in value;
 }

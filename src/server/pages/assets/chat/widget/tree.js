@@ -1,20 +1,20 @@
-// The tree of a widget's components. Its author may be a model, so depth and count are limited.
+// A widget's component tree. A model may have written it, so depth and count are limited.
 
 /**
  * @typedef {{type: string, props: object, children: Component[]}} Component `props` is the component as it was sent
  */
 
-/** Deeper components are not shown. */
+/** Maximum depth; deeper components are not shown. */
 export const MAX_DEPTH = 32;
-/** Components after these are not shown. */
+/** Maximum components; later ones are not shown. */
 export const MAX_COMPONENTS = 2000;
-/** The types that a widget may begin with. */
+/** Valid root types of a widget. */
 const ROOTS = ['Card', 'ListView', 'Basic'];
 
 /**
  * The components to show, in the order of the tree.
  * @param {unknown} root
- * @returns {Component | null} null if it is not the root of a widget
+ * @returns {Component | null} null if it is not a valid root
  */
 export function bounded(root) {
   let left = MAX_COMPONENTS;
@@ -32,7 +32,7 @@ export function bounded(root) {
  * @param {object} root
  * @param {string} id
  * @param {(component: object) => object} change
- * @returns {object} the same root if no component has the id
+ * @returns {object} the unchanged root if no component has the id
  */
 export function withComponent(root, id, change) {
   const walk = (raw, depth) => {
@@ -48,7 +48,7 @@ export function withComponent(root, id, change) {
   return typeof id === 'string' ? walk(root, 1) : root;
 }
 
-/** Appends text to the `value` of the component with an id; `done` says that the text is complete. */
+/** Appends text to a component's `value`; `done` marks the text as complete. */
 export function withText(root, id, delta, done) {
   return withComponent(root, id, (component) => ({
     ...component,
@@ -58,10 +58,10 @@ export function withText(root, id, delta, done) {
 }
 
 /**
- * A key for each of some siblings. A component keeps its key, and with it its element, focus and entered value, when
- * other components are added or removed around it: its own `key`, `id` or `name`, else its number among those of its type.
+ * Unique keys for sibling components. A component keeps its key, and with it its element, focus and entered value, when
+ * siblings are added or removed: its `key`, `id` or `name`, or else its index among the siblings with the same type.
  * @param {Component[]} siblings
- * @returns {string[]} all of them different
+ * @returns {string[]} in the order of the siblings
  */
 export function keysOf(siblings) {
   const seen = new Map();
@@ -74,7 +74,7 @@ export function keysOf(siblings) {
   });
 }
 
-/** `children` is a list, or for some components a single one. */
+/** The children as a list; some components have a single child instead of a list. */
 function childrenOf({ children }) {
   if (Array.isArray(children)) return children;
   return children === undefined || children === null ? [] : [children];

@@ -1,4 +1,4 @@
-// Candidates: where they come from, what they change, and why they were kept or not.
+// The list of candidates: their origin, their changes, and the reason why each was kept or rejected.
 
 import { h, set, setText } from '../../dom.js';
 import * as words from '../words.js';

@@ -1,11 +1,11 @@
-// One result of a case; opened, it reads the whole record with its trace.
+// One case result. When it is opened, it reads the whole record with its trace.
 
 import { h } from '../../dom.js';
 import * as words from '../words.js';
 import { hasPassed } from './cases.js';
 import { box, isEmpty, value } from './value.js';
 
-/** Nodes of a trace that are shown. */
+/** Maximum trace nodes shown. */
 const NODES = 100;
 
 const PHASES = {
@@ -46,7 +46,7 @@ export function caseRow(api, run, row) {
   return h('li', {}, details);
 }
 
-/** The case in one line: what it was given. */
+/** The case in one line: its inputs. */
 function line({ inputs, error }) {
   if (error) return error.message;
   const text = typeof inputs?.message === 'string' ? inputs.message : JSON.stringify(inputs);
@@ -102,7 +102,7 @@ function trace(nodes) {
 
 function node(node) {
   const { node: name, type, visit, attempt, inputs, output, error, duration_ms: took, prompts_read: prompts, llm } = node;
-  // A trace need not have all of these.
+  // A trace may lack some of these.
   const facts = [
     type,
     visit > 1 ? `visit ${visit}` : null,
@@ -117,7 +117,7 @@ function node(node) {
     h('summary', {}, h('code', { dir: 'auto' }, name), h('span', { class: 'quiet' }, facts.length > 0 ? ` ${facts.join(', ')}` : ''), error ? h('span', { class: 'badge', 'data-kind': 'bad' }, 'Failed') : null),
     content,
   );
-  // A trace may be long: a node is drawn when it is opened.
+  // A trace may be long, so a node is drawn only when it is opened.
   details.addEventListener(
     'toggle',
     () => {

@@ -1,11 +1,11 @@
-// Results of cases: the newest ones of a run that executes, and every one by the list of the service.
+// Case results: the newest ones while a run executes, and all of them from the service's list.
 
 import { h, set, setText } from '../../dom.js';
 import * as words from '../words.js';
 import { GrowingList } from './growing.js';
 import { caseRow } from './case.js';
 
-/** Results that are read at once, and the most that the page shows. */
+/** Results per page, and the maximum that the page shows. */
 const PAGE = 25;
 const MOST = 200;
 
@@ -55,12 +55,12 @@ export class Cases {
     else this.#start();
   }
 
-  /** There are new results. */
+  /** Shows new results. */
   render() {
     if (this.#order.value === 'newest') this.#newest(true);
   }
 
-  /** The run has ended: every result is in the list. */
+  /** Switches to the complete list after the run has ended. */
   ended() {
     if (!this.#order.querySelector('[value=newest]')) return;
     this.#ended();
@@ -91,7 +91,7 @@ export class Cases {
     };
   }
 
-  /** @param {boolean} live whether new results are the reason */
+  /** @param {boolean} live whether new results caused the call */
   #newest(live) {
     const { failed, split, candidate } = this.#filter;
     const rows = this.#state.results.filter(
@@ -115,7 +115,7 @@ export class Cases {
       const cursor = further ? this.#cursor : null;
       const { data, next_cursor: next } = await this.#api.cases(this.#state.record.id, { ...this.#filter, limit: PAGE, cursor });
       if (reading !== this.#reading) return;
-      // Earlier pages make room: a long list must not slow the page down.
+      // Drop earlier results, because a long list would slow the page down.
       const all = further ? [...this.#listed, ...data] : data;
       const dropped = Math.max(0, all.length - MOST);
       this.#listed = all.slice(dropped);
@@ -135,7 +135,7 @@ export class Cases {
   }
 }
 
-/** By its verdicts, as the record of a case has it. */
+/** Whether a case has passed, by the verdicts in its record. */
 export function hasPassed(row) {
   if (typeof row.passed === 'boolean') return row.passed;
   return !row.error && Object.values(row.evaluations).every(({ passed, skip }) => passed || skip);

@@ -1,4 +1,4 @@
-// Checkpoints, and the button that makes a version of one.
+// The list of checkpoints, and the button that creates a workflow version from one.
 
 import { h, set, setText } from '../../dom.js';
 import * as words from '../words.js';
@@ -13,7 +13,7 @@ export class Checkpoints {
   #list = h('ol', { class: 'checkpoints', reversed: true });
   #empty = h('p', { class: 'quiet small' }, 'No checkpoint yet.');
 
-  /** @param {{may_write: boolean}} page what the caller may do; `tell` speaks to a screen reader */
+  /** @param {{may_write: boolean}} page the caller's permissions; `tell` announces a text to screen readers */
   constructor(api, state, page, tell) {
     this.#api = api;
     this.#state = state;

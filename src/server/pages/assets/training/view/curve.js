@@ -1,4 +1,4 @@
-// The curve of the best score after each epoch, with the line of the seed; and the same as a table.
+// The curve of the best score after each epoch, with the seed line, and the same data as a table.
 
 import { h, setText } from '../../dom.js';
 import { layout } from '../curve.js';

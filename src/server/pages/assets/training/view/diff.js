@@ -5,10 +5,10 @@ import { box } from './value.js';
 
 const KINDS = { '+': ['added', 'Added: '], '-': ['removed', 'Removed: '] };
 
-/** Lines that are shown of a diff. */
+/** Maximum diff lines shown. */
 const SHOWN = 400;
 
-/** @param {{name: string, diff: string}} prompt `diff` has `-`, `+` or a blank before each line */
+/** @param {{name: string, diff: string}} prompt each line of `diff` begins with `-`, `+` or a space */
 export function diff({ name, diff: text }) {
   const lines = text.replace(/\n$/, '').split('\n');
   const shown = lines.slice(0, SHOWN).map((line) => {

@@ -1,4 +1,4 @@
-// A list that grows while a user reads it.
+// A list that grows while the user reads it.
 
 import { h, set, setText } from '../../dom.js';
 import { count } from '../words.js';
@@ -13,9 +13,9 @@ export class GrowingList {
 
   /**
    * @param {object} parts
-   * @param {string} parts.label of the list
-   * @param {(item: object) => string} parts.key equal for the same entry
-   * @param {(item: object) => HTMLElement} parts.make a list item
+   * @param {string} parts.label the label of the list
+   * @param {(item: object) => string} parts.key identifies an entry
+   * @param {(item: object) => HTMLElement} parts.make creates a list item
    */
   constructor({ label, key, make }) {
     this.#key = key;
@@ -26,13 +26,13 @@ export class GrowingList {
   }
 
   /**
-   * @param {object[]} items all entries, in their order
-   * @param {{now?: boolean}} [how] `now`: the user has asked for them
+   * @param {object[]} items all entries, in order
+   * @param {{now?: boolean}} [how] `now`: the user requested them
    */
   show(items, { now = false } = {}) {
     this.#items = items;
     const fresh = items.filter((item) => !this.#rows.has(this.#key(item))).length;
-    // New entries do not move what a user reads.
+    // New entries must not move the text that the user is reading.
     if (fresh > 0 && !now && this.#isRead()) {
       setText(this.#newer, `Show ${count(fresh)} newer`);
       set(this.#newer, 'hidden', false);
@@ -47,7 +47,7 @@ export class GrowingList {
 
   #renew() {
     this.#draw();
-    // The button is gone: the keyboard continues with the first entry.
+    // The button is hidden now, so focus the first entry.
     this.#list.querySelector('summary')?.focus();
   }
 

@@ -1,4 +1,4 @@
-// The head of a run: its state with the buttons, its progress, its result and its warnings.
+// The header of a run: state and buttons, progress, result, warnings.
 
 import { h, set, setText } from '../../dom.js';
 import { ask } from '../../chat/view/dialog.js';
@@ -22,7 +22,7 @@ export class Head {
   #warnings = h('ul', { class: 'warnings', 'aria-label': 'Warnings' });
   #buttons;
 
-  /** @param {(record: object) => void} onRecord receives the record after a control */
+  /** @param {(record: object) => void} onRecord receives the record after the run is paused, resumed or cancelled */
   constructor(api, state, page, onRecord) {
     this.#api = api;
     this.#state = state;
@@ -93,7 +93,7 @@ export class Head {
 
   async #control(what) {
     await this.#once(this.#buttons[what], async () => this.#onRecord(await this.#api.control(this.#state.record.id, what)));
-    // A button that is gone does not keep the focus.
+    // A hidden button loses the focus, so focus the title.
     if (document.activeElement === document.body || document.activeElement?.hidden) document.getElementById('run-title')?.focus();
   }
 
@@ -130,7 +130,7 @@ function button(name, label, onclick) {
   return h('button', { type: 'button', class: 'button small', 'data-control': name, hidden: true, onclick }, label);
 }
 
-/** What a run is called on the page. */
+/** The title of a run on the page. */
 export function title({ kind, optimizer }) {
   return optimizer?.name ? `${words.kind(kind)} with ${optimizer.name}` : words.kind(kind);
 }

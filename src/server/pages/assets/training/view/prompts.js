@@ -1,9 +1,9 @@
-// The texts of prompts.
+// Shows prompt texts.
 
 import { h } from '../../dom.js';
 import { value } from './value.js';
 
-/** The prompts of a config that a training may change, or else all of them. */
+/** The prompts that a training may change; all prompts of the config if it may change none. */
 export function promptsOf(prompts) {
   const all = Object.entries(prompts);
   const trained = all.filter(([, prompt]) => prompt?.requires_grad === true);

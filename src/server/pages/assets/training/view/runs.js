@@ -4,7 +4,7 @@ import { h, set, setText } from '../../dom.js';
 import * as words from '../words.js';
 import { title } from './head.js';
 
-/** How often the list is read while something on it executes, in ms. */
+/** Poll interval of the list while a run on it executes, in ms. */
 const POLL_INTERVAL = 10_000;
 const ACTIVE = ['queued', 'running', 'waiting'];
 const MOST = 300;
@@ -19,7 +19,7 @@ export class Runs {
   #more = h('button', { type: 'button', class: 'button small', hidden: true, onclick: () => this.#further() }, 'Show more');
   #timer = null;
 
-  /** @param {string | null} selected the run that the page shows */
+  /** @param {string | null} selected id of the run that the page shows */
   constructor(api, selected, element) {
     this.#api = api;
     this.#selected = selected;

@@ -1,14 +1,14 @@
-// Values of workflows and texts of models, as text.
+// Shows workflow values and model texts as text.
 
 import { h } from '../../dom.js';
 import { count } from '../words.js';
 
-/** Characters of a value that are shown. */
+/** Maximum characters shown of a value. */
 const SHOWN = 20_000;
 
 /**
  * @param {string} label
- * @param {unknown} value a text as it is, anything else as JSON
+ * @param {unknown} value strings are shown unchanged, other values as JSON
  */
 export function value(label, value) {
   const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2) ?? 'null';
@@ -16,12 +16,12 @@ export function value(label, value) {
   return h('div', { class: 'value' }, h('h4', {}, label), box(label, text.slice(0, SHOWN)), cut);
 }
 
-/** A text that may be long; it scrolls by keys, too. */
+/** A box for long texts, which also scrolls with the keyboard. */
 export function box(label, ...text) {
   return h('pre', { class: 'text-box', tabindex: '0', role: 'group', 'aria-label': label, dir: 'auto' }, ...text);
 }
 
-/** Whether there is anything to show. */
+/** Whether a value has nothing to show. */
 export function isEmpty(value) {
   return value === null || value === undefined || (typeof value === 'object' && Object.keys(value).length === 0);
 }

@@ -1,4 +1,4 @@
-// Attaches files to the next message: by a button, by dropping them, and by pasting them.
+// Attaches files to the next message: from a button, a drop or a paste.
 
 import { h, iconButton, set } from '../../../dom.js';
 import { pastedFiles } from '../../attachments/files.js';
@@ -11,7 +11,7 @@ export class Attach {
   /**
    * @param {object} ports
    * @param {import('../../api.js').Api} ports.api
-   * @param {(text: string) => void} ports.tell says something to the visitor
+   * @param {(text: string) => void} ports.tell shows a text to the visitor
    * @param {() => void} ports.onChange after each change of the files
    * @param {() => boolean} ports.accepts whether a message can be written now
    */
@@ -20,7 +20,7 @@ export class Attach {
     this.onChange = onChange;
     this.uploads = new Uploads({
       send: (file, how) => api.upload(file, how),
-      // The service deletes attachments that are not sent after a day.
+      // The service deletes unsent attachments after a day.
       discard: (id) => api.ask('attachments.delete', { attachment_id: id }).catch(() => {}),
       onChange: () => this.#changed(),
     });
@@ -34,29 +34,29 @@ export class Attach {
     this.zone = new DropZone({ accepts, onFiles: ({ files, folders }) => this.#add(files, folders) });
   }
 
-  /** @param {AbortSignal} signal ends it */
+  /** @param {AbortSignal} signal removes the listeners */
   listen(signal) {
     this.zone.listen(signal);
     signal.addEventListener('abort', () => this.uploads.end());
   }
 
-  /** How many files the next message has. */
+  /** Number of files in the next message. */
   get count() {
     return this.uploads.list.length;
   }
 
-  /** Why the message cannot be sent yet, in a sentence; null if it can. */
+  /** The reason why the message cannot be sent yet, as a sentence; null if it can. */
   get note() {
     return noteOf(this.uploads);
   }
 
-  /** The attachments of a message that is sent now. */
+  /** Takes the attachments for the message that is being sent. */
   take() {
     this.tray.sent();
     return this.uploads.take();
   }
 
-  /** Removes all files; the service has erased them. */
+  /** Removes all files, which the service has erased. */
   clear() {
     this.uploads.end();
     this.#changed();
@@ -71,7 +71,7 @@ export class Attach {
     set(this.button, 'disabled', !enabled);
   }
 
-  /** Attaches what is pasted, unless it is text. */
+  /** Attaches pasted files, unless the paste is text. */
   onPaste(event) {
     const files = event.clipboardData ? pastedFiles(event.clipboardData) : [];
     if (files.length === 0) return;
@@ -81,7 +81,7 @@ export class Attach {
 
   #picked() {
     this.#add([...this.input.files]);
-    // So that the same file can be chosen again.
+    // Reset the input, so that the same file can be chosen again.
     this.input.value = '';
   }
 

@@ -1,9 +1,9 @@
-// Files that are dragged over the window.
+// The drop zone for files that are dragged over the window.
 
 import { h, icon, set } from '../../../dom.js';
 import { droppedFiles } from '../../attachments/files.js';
 
-/** `dragover` is repeated while files are over the window; they left it after this time without one, in ms. */
+/** Time after the last `dragover` event, in ms, until the zone is hidden; the event repeats while files are over the window. */
 const GONE = 1000;
 
 export class DropZone {
@@ -18,7 +18,7 @@ export class DropZone {
     this.element = h('div', { class: 'drop-zone', 'aria-hidden': 'true', hidden: true }, text);
   }
 
-  /** @param {AbortSignal} signal ends it */
+  /** @param {AbortSignal} signal removes the listeners */
   listen(signal) {
     for (const type of ['dragenter', 'dragover']) document.addEventListener(type, (event) => this.#over(event), { signal });
     document.addEventListener('dragleave', (event) => event.relatedTarget === null && this.#show(false), { signal });
@@ -28,7 +28,7 @@ export class DropZone {
 
   #over(event) {
     if (!hasFiles(event)) return;
-    // Otherwise the browser leaves the page and opens the file.
+    // By default the browser leaves the page and opens the file.
     event.preventDefault();
     const accepts = this.accepts();
     event.dataTransfer.dropEffect = accepts ? 'copy' : 'none';

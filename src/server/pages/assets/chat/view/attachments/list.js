@@ -1,10 +1,10 @@
-// The attachments of a message: images, and files as chips.
+// The attachments of a message: images, and chips for other files.
 
 import { h, icon, set, setText } from '../../../dom.js';
 import { typeName } from '../../attachments/files.js';
 import { imageAddress } from '../../widget/address.js';
 
-/** Shows attachments, each kept as one element while it is there. */
+/** Shows attachments. Each keeps its element while it is listed. */
 export class AttachmentsView {
   #shown = new Map();
 
@@ -48,7 +48,7 @@ class Entry {
     this.#choose();
   }
 
-  /** An image that does not load is a chip. */
+  /** Shows a chip instead of an image that does not load. */
   #choose() {
     set(this.image.element, 'hidden', !this.image.loads);
     set(this.chip, 'hidden', this.image.loads);
@@ -57,7 +57,7 @@ class Entry {
 
 /** The preview of an image. */
 export class Thumbnail {
-  /** @param {() => void} onChange when it turns out whether it loads */
+  /** @param {() => void} onChange called after the image has loaded or failed to load */
   constructor(onChange) {
     this.loads = false;
     this.isLoaded = false;
@@ -70,7 +70,7 @@ export class Thumbnail {
   show({ type, name, preview_url: preview }) {
     set(this.element, 'alt', name);
     const address = type === 'image' ? imageAddress(preview, { base: document.baseURI, data: false }) : null;
-    // The address is signed again each time. An image that is there is not loaded again.
+    // The address has a new signature each time. Do not load an image again that is already shown.
     if (address === this.address || (this.isLoaded && address !== null)) return;
     this.address = address;
     this.isLoaded = false;

@@ -1,4 +1,4 @@
-// The files that the next message has, in the composer.
+// The attachments of the next message, in the composer.
 
 import { h, icon, iconButton, set, setText } from '../../../dom.js';
 import { canRetry } from '../../attachments/uploads.js';
@@ -13,8 +13,8 @@ export class Tray {
   #last = [];
 
   /**
-   * @param {{onRemove: (key: string) => void, onRetry: (key: string) => void, onEmptied: () => void}} asked `onEmptied` when
-   * the focus was in a file that is gone, and no file is left
+   * @param {{onRemove: (key: string) => void, onRetry: (key: string) => void, onEmptied: () => void}} asked `onEmptied` is
+   * called if the removed file had the focus and was the last one
    */
   constructor({ onRemove, onRetry, onEmptied }) {
     this.onRemove = onRemove;
@@ -23,7 +23,7 @@ export class Tray {
     this.list = h('ul', { class: 'uploads', 'aria-label': 'Files of the message' });
     this.note = h('p', { class: 'uploads-note', id: NOTE, hidden: true });
     this.element = h('div', { class: 'tray', hidden: true }, this.list, this.note);
-    /** Belongs outside of what may be hidden: a live region is announced only if it exists before its text. */
+    /** Must be outside of elements that may be hidden: a live region is announced only if it exists before its text. */
     this.spoken = h('p', { class: 'unseen', 'aria-live': 'polite' });
   }
 
@@ -49,7 +49,7 @@ export class Tray {
     this.#speak(list);
   }
 
-  /** The files are sent, which the page says itself. */
+  /** Suppresses the announcement of sent files: the page announces the message. */
   sent() {
     this.#last = [];
   }
@@ -60,12 +60,12 @@ export class Tray {
     this.list.append(view.element);
   }
 
-  /** The place of the file that has the focus, or -1. */
+  /** The index of the file with the focus, or -1. */
   #focusedAt() {
     return [...this.list.children].findIndex((element) => element.contains(document.activeElement));
   }
 
-  /** A file that had the focus is gone: the next one gets it, else the one before. */
+  /** Moves the focus from a removed file to the next one, or to the previous one if it was the last. */
   #focusNear(at) {
     const near = this.list.children[at] ?? this.list.lastElementChild;
     if (near === null) this.onEmptied();
@@ -86,7 +86,7 @@ class Chip {
     this.detail = h('span', { class: 'file-detail' });
     this.progress = h('progress', { max: '1', 'aria-label': `Upload of ${file.name}`, hidden: true });
     this.retry = iconButton('again', `Retry “${file.name}”`, () => {
-      // This button is about to go.
+      // This button is about to be removed.
       this.remove.focus();
       onRetry();
     });
@@ -104,7 +104,7 @@ class Chip {
     set(this.progress, 'hidden', state !== 'uploading');
     set(this.progress, 'value', progress);
     set(this.retry, 'hidden', state !== 'failed' || !canRetry(error));
-    // The name is beside the image, so the image has no alternative text.
+    // The name is shown next to the image, so the image needs no alternative text.
     this.image.show(attachment === null ? { type: 'file', name: '', preview_url: null } : { ...attachment, name: '' });
     this.#choose();
     if (failed) this.element.scrollIntoView({ block: 'nearest' });

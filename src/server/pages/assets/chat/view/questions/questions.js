@@ -8,8 +8,8 @@ import { QuestionField } from './field.js';
 /**
  * @typedef {object} QuestionsPort
  * @property {import('../../questions.js').Drafts} drafts
- * @property {(item: string, input: object) => Promise<import('../../api.js').ApiError | null>} send null if it was accepted
- * @property {(text: string) => void} tell says something to the visitor
+ * @property {(item: string, input: object) => Promise<import('../../api.js').ApiError | null>} send resolves to null if the service accepted the answers
+ * @property {(text: string) => void} tell shows a text to the visitor
  * @property {() => void} onSent called if the form had the focus when it was sent
  */
 
@@ -113,7 +113,7 @@ export class QuestionsView {
     this.#showState();
     const error = await this.port.send(id, input);
     this.#isSending = false;
-    // Until the service says so, the answers are on their way.
+    // The answers count as being sent until the service confirms them.
     this.sentFor = error === null ? this.stored : null;
     this.#showState();
     if (error === null || error.code === 'item.not_pending') this.port.drafts.remove(id);
@@ -134,7 +134,7 @@ export class QuestionsView {
   }
 }
 
-/** Whether the focus is in no other place: a disabled element loses it. */
+/** Whether the focus has not moved elsewhere: a disabled element loses it. */
 function isFree(form) {
   const { activeElement } = document;
   return activeElement === null || activeElement === document.body || form.contains(activeElement);

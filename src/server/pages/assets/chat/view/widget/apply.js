@@ -2,12 +2,12 @@
 
 import { set } from '../../../dom.js';
 
-/** The properties that each element has from its look. */
+/** The style properties of each element that come from its look. */
 const APPLIED = new WeakMap();
 
 /**
  * @param {HTMLElement} element
- * @param {string} base its classes whatever its component says
+ * @param {string} base the classes that it always has
  * @param {import('../../widget/look.js').Look} look
  */
 export function applyLook(element, base, { classes, style }) {
@@ -18,7 +18,7 @@ export function applyLook(element, base, { classes, style }) {
   APPLIED.set(element, style);
 }
 
-/** A text of a component; anything but a text or a number is empty. */
+/** A text of a component; empty if it is neither a string nor a number. */
 export function textIn(value) {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
 }

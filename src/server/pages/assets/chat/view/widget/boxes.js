@@ -1,4 +1,4 @@
-// Components that arrange others.
+// Components that arrange other components.
 
 import { h } from '../../../dom.js';
 import { color } from '../../widget/color.js';
@@ -34,13 +34,13 @@ export class Form extends Box {
 
   #submit(event) {
     event.preventDefault();
-    // An inner form is one of its own.
+    // An outer form must not receive the submit event of an inner one.
     event.stopPropagation();
     this.context.act(this.action, 'submit', event.submitter ?? this.element);
   }
 }
 
-/** A component that this page does not know: only its children. */
+/** A component of an unknown type; shows only its children. */
 export class Unknown {
   constructor(context) {
     this.element = h('div', { class: 'w-unknown' });

@@ -29,7 +29,7 @@ export class Card {
     const frame = boxLook({ border, background });
     applyLook(this.element, 'w-card', { ...frame, classes: oneOf('w-size', props.size, ['sm', 'md', 'lg', 'full']) });
     applyLook(this.body, 'w-card-body', boxLook({ padding }));
-    // Its fields are collected only then.
+    // Only a form collects the values of its fields.
     set(this.element, 'data-collects', this.isForm);
     this.context.onSubmit(this.element, this.isForm ? props.confirm?.action : null);
     this.status.show(props.status);

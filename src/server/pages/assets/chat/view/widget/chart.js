@@ -1,4 +1,4 @@
-// Charts: shapes in SVG, labels beside it, and the numbers as a table for screen readers.
+// Charts: SVG shapes, HTML labels, and a table of the numbers for screen readers.
 
 import { h, set } from '../../../dom.js';
 import { chartOf } from '../../widget/chart.js';
@@ -6,11 +6,11 @@ import { blockLook } from '../../widget/look.js';
 import { applyLook } from './apply.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
-/** The most labels of the x axis, and the most characters of them together. */
+/** Maximum labels on the x axis, and their maximum total characters. */
 const MAX_LABELS = 12;
 const MAX_CHARACTERS = 60;
 const RADIUS = 3;
-/** More points of a line have no dots. */
+/** Maximum points of a line with dots; a longer line has none. */
 const MAX_DOTS = 16;
 const TICK = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 2 });
 const EXACT = new Intl.NumberFormat('en', { maximumFractionDigits: 6 });
@@ -53,11 +53,11 @@ function legend({ series }) {
     mark.style.setProperty('background-color', color);
     return h('li', { dir: 'auto' }, mark, label);
   });
-  // The table has the same names.
+  // Hidden from screen readers: the table has the same names.
   return h('ul', { class: 'w-legend', 'aria-hidden': 'true' }, ...entries);
 }
 
-/** At most so many labels that each has room. */
+/** Labels of the x axis; leaves some out so that each has room. */
 function labels({ categories }) {
   const longest = Math.max(...categories.map((label) => label.length));
   const most = Math.min(Math.max(Math.floor(MAX_CHARACTERS / (longest + 1)), 2), MAX_LABELS);
@@ -84,7 +84,7 @@ function plot(chart) {
   });
   const lines = chart.lines.map(({ series, line, area }) => {
     const paths = [area === null ? null : shape('path', { d: area, class: 'w-area' }), shape('path', { d: line, class: 'w-line' })];
-    // Only paths are stretched to the plot; dots and bars keep their shape.
+    // Stretch only paths to the plot; dots and bars keep their shape.
     const stretched = shape('svg', { viewBox: '0 0 100 100', preserveAspectRatio: 'none', width: '100%', height: '100%' }, ...paths.filter((path) => path !== null));
     return painted(stretched, chart.series[series].color);
   });

@@ -1,4 +1,4 @@
-// The children of a component. Each keeps its element while it is there.
+// The children of a component. Each keeps its element while it is listed.
 
 import { keysOf } from '../../widget/tree.js';
 
@@ -6,7 +6,7 @@ export class Children {
   #views = new Map();
 
   /**
-   * @param {HTMLElement} element contains nothing else
+   * @param {HTMLElement} element has no other children
    * @param {import('./context.js').Context} context
    */
   constructor(element, context) {

@@ -1,4 +1,4 @@
-// Fields with a choice: one of several, or yes and no.
+// Choice fields: one of several options, or yes and no.
 
 import { h, set, setText } from '../../../dom.js';
 import { Entered } from '../../widget/entered.js';
@@ -6,7 +6,7 @@ import { oneOf } from '../../widget/values.js';
 import { applyLook, textIn } from './apply.js';
 import { controlClasses } from './inputs.js';
 
-/** More options are not shown. */
+/** Maximum options shown. */
 const MAX_OPTIONS = 500;
 
 function optionsOf({ options }) {

@@ -1,4 +1,4 @@
-// What the components of one widget share: its actions, and which images it may load.
+// The context that the components of a widget share: its actions and its image rules.
 
 import { set } from '../../../dom.js';
 import { actionOf, pendingScope } from '../../widget/action.js';
@@ -10,19 +10,19 @@ import { KINDS, Unknown } from './kinds.js';
 export const UNAVAILABLE = 'This action is not available here.';
 
 /**
- * @typedef {object} Ports what a widget needs of the page
+ * @typedef {object} Ports functions of the page that a widget calls
  * @property {(action: import('../../widget/action.js').Action) => boolean} isAvailable
  * @property {(action: import('../../widget/action.js').Action, about: {itemId: string, form: object}) => Promise<void> | undefined} onAction
- *   `action.payload` contains the form's values, `form` only these
+ *   `action.payload` includes the form's values; `form` contains only these values
  */
 
 let ids = 0;
 
-/** One widget's context. */
+/** The context of one widget. */
 export class Context {
-  /** The fields and buttons whose own action is pending. */
+  /** Fields and buttons with a pending action. */
   #pending = new Set();
-  /** What each form does when it is submitted. */
+  /** The submit action of each form. */
   #submits = new WeakMap();
 
   /**
@@ -37,23 +37,23 @@ export class Context {
     this.actions = { completed: 0 };
   }
 
-  /** A new view of a component. */
+  /** Creates the view of a component. */
   view({ type }) {
     return Object.hasOwn(KINDS, type) ? new KINDS[type](this) : new Unknown(this);
   }
 
-  /** An id that no other element has. */
+  /** Creates a unique element id. */
   id() {
     ids += 1;
     return `callboard-widget-${ids}`;
   }
 
-  /** The address of an image that may be loaded, else null. */
+  /** The address of an image; null if it must not be loaded. */
   image(source) {
     return imageAddress(source, { base: document.baseURI, domains: this.domains });
   }
 
-  /** What a form does when it is submitted. */
+  /** Sets the submit action of a form. */
   onSubmit(form, config) {
     this.#submits.set(form, config);
   }
@@ -63,7 +63,7 @@ export class Context {
     return this.#submits.get(button.closest('form')) ?? null;
   }
 
-  /** Enables a button or field, and says why if its action is not available. */
+  /** Enables or disables a button or field; its tooltip says if the action is not available. */
   enable(control, config, disabled) {
     const action = actionOf(config);
     const unavailable = action !== null && !this.ports.isAvailable(action);

@@ -1,14 +1,14 @@
-// Fields of forms as elements: their labels and their values.
+// Labels and values of form fields.
 //
-// They have no `name`: a form's own properties would be hidden by fields of the same names. `data-field` has it instead.
+// The name of a field is in `data-field`, not in `name`: a field named like a form property would hide that property.
 
 import { set } from '../../../dom.js';
 
-/** The form whose values an element's actions contain. A card is one only if it says so. */
+/** Selects the forms whose values are added to actions. A card is a form only if it is marked as one. */
 const FORM = 'form[data-collects]';
 
 /**
- * The values that the actions of an element contain: those of its form, or its own.
+ * The values for an element's actions: the values of its form, or its own value.
  * @param {HTMLElement} source
  * @returns {[string, unknown][]}
  */
@@ -29,7 +29,7 @@ function valueOf(field) {
 }
 
 /**
- * Gives each field its label: a `Label` with its name in the same form, else its own words.
+ * Gives each field its label: the `Label` for its name in the same form, or the field's own label text.
  * @param {HTMLElement} root of a widget
  */
 export function connectLabels(root) {
@@ -49,7 +49,7 @@ export function connectLabels(root) {
   }
   for (const field of fields) {
     const label = labels.get(field);
-    // A `label` element does not name a group.
+    // A `label` element cannot name a group.
     set(field, 'aria-labelledby', field instanceof HTMLFieldSetElement ? (label?.id ?? null) : null);
     set(field, 'aria-label', label ? null : (field.dataset.label ?? null));
   }

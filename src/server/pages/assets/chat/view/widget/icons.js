@@ -12,7 +12,7 @@ const STAR = 'm12 3.5 2.6 5.4 5.9.8-4.3 4.1 1 5.9-5.2-2.8-5.2 2.8 1-5.9-4.3-4.1 
 const HEAD = 'M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4.5 20.5c.7-4 3.6-6 7.5-6s6.8 2 7.5 6';
 const DOT = 'M12 10.5a1.5 1.5 0 1 0 0 3 1.5 1.5 0 0 0 0-3z';
 
-/** Path data in a square of 24 by 24. */
+/** Path data in a 24 × 24 square. */
 const PATHS = {
   agent: 'M6 8.5h12v9H6zM12 8.5V5M9.5 12.5v1M14.5 12.5v1M3.5 11.5v3M20.5 11.5v3M12 5V4',
   analytics: 'M4 20h16M7 16v-5M12 16V6M17 16v-8',
@@ -79,9 +79,9 @@ const PATHS = {
   'write-alt': PEN,
   'write-alt2': `${PEN}M13 20.5h7`,
 };
-/** Shapes that are filled. */
+/** Filled icons. */
 const FILLED = ['dot', 'dots-horizontal', 'dots-vertical', 'star-filled', 'play'];
-/** Names of other sets for the same things. */
+/** Names from other icon sets for the same icons. */
 const OTHER = {
   'arrow-right': 'chevron-right', 'bar-chart': 'analytics', bell: 'info', briefcase: 'suitcase', 'chart-line': 'chart', 'check-circle-2': 'check-circle',
   'circle-check': 'check-circle', code: 'square-code', file: 'page-blank', 'file-text': 'document', 'help-circle': 'circle-question', home: 'cube', image: 'square-image',
@@ -98,7 +98,7 @@ export class IconHolder {
     this.element = h('span', { class: 'w-icon', hidden: true }, svg);
   }
 
-  /** @param {unknown} name no icon if it is not a text; a dot if it is unknown */
+  /** @param {unknown} name no icon if it is not a string; a dot if it is unknown */
   show(name) {
     const isNamed = typeof name === 'string' && name !== '';
     set(this.element, 'hidden', !isNamed);

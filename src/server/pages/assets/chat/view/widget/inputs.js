@@ -1,4 +1,4 @@
-// Fields for text and dates.
+// Text and date fields.
 
 import { h, set } from '../../../dom.js';
 import { Entered } from '../../widget/entered.js';
@@ -9,11 +9,11 @@ import { applyLook, textIn } from './apply.js';
 export const CONTROL_SIZES = ['3xs', '2xs', 'xs', 'sm', 'md', 'lg', 'xl', '2xl', '3xl'];
 const INPUT_TYPES = ['number', 'email', 'text', 'password', 'tel', 'url'];
 const AUTOCOMPLETE = /^[a-z][a-z -]{0,63}$/;
-/** Longer patterns are ignored. */
+/** Maximum length of a pattern; longer ones are ignored. */
 const MAX_PATTERN = 200;
 const MAX_LENGTH = 10_000;
 
-/** The classes that most controls share. */
+/** Classes shared by most controls. */
 export function controlClasses(props) {
   return [
     ...oneOf('w-size', props.size, CONTROL_SIZES),
@@ -23,7 +23,7 @@ export function controlClasses(props) {
   ];
 }
 
-/** What fields of one element share. */
+/** Base class of fields with a single element. */
 class Field {
   constructor(context, element) {
     this.context = context;
@@ -95,7 +95,7 @@ export class DatePicker extends Field {
   }
 }
 
-/** The day of an ISO 8601 time, without a conversion of its zone. */
+/** The date part of an ISO 8601 time, without a time zone conversion. */
 function dateOf(value) {
   return /^\d{4}-\d{2}-\d{2}/.exec(textIn(value))?.[0] ?? '';
 }

@@ -14,7 +14,7 @@ import { Table, TableCell, TableHeader, TableRow } from './table.js';
 export { Unknown };
 
 /**
- * By type. Each is made of a context, has an `element`, and is shown as often as its component changes.
+ * Views by component type. Each is constructed with a context, has an `element`, and is shown again after each change of its component.
  * @type {Record<string, new (context: import('./context.js').Context) => {element: HTMLElement, show: (component: object) => void}>}
  */
 export const KINDS = {

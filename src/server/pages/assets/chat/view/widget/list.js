@@ -7,7 +7,7 @@ import { applyLook } from './apply.js';
 import { Children } from './children.js';
 import { StatusLine } from './status.js';
 
-/** The items that `limit: "auto"` shows. */
+/** Number of items shown with `limit: "auto"`. */
 const AUTO = 5;
 const MAX_LIMIT = 1000;
 
@@ -40,12 +40,12 @@ export class ListView {
     this.isWhole = true;
     this.limit = Infinity;
     this.#limit();
-    // The button that had the focus is hidden now.
+    // The button that had the focus is hidden now, so focus the first new item.
     (first?.querySelector('button, input, select, textarea, a') ?? first)?.focus();
   }
 }
 
-/** Another component in a list is shown as an item that contains it. */
+/** Wraps other components in a list item. */
 function asItem(component) {
   return component.type === 'ListViewItem' ? component : { type: 'ListViewItem', props: {}, children: [component] };
 }
@@ -56,7 +56,7 @@ export class ListItem {
     const id = context.id();
     this.body = h('div', { id });
     this.children = new Children(this.body, context);
-    // Covers the item, below its own controls: a button must not contain others.
+    // The button covers the item, below the item's controls: a button must not contain other controls.
     this.go = h(
       'button',
       { type: 'button', class: 'w-item-go', 'aria-labelledby': id, onclick: () => context.act(this.action, 'click', this.go) },

@@ -1,4 +1,4 @@
-// The line above a card or a list that says where it comes from or what happened to it.
+// The status line above a card or a list.
 
 import { h, set, setText } from '../../../dom.js';
 import { textIn } from './apply.js';

@@ -28,7 +28,7 @@ export class TableRow {
   show({ props, children }) {
     const isHeader = props.header === true;
     set(this.element, 'class', isHeader ? 'w-header' : null);
-    // A cell of a header is another element, so it has another key.
+    // A header cell is a different element, so it has a different key.
     const cells = children.filter(({ type }) => type === 'Table.Cell');
     this.children.show(isHeader ? cells.map((cell) => ({ ...cell, type: 'Table.Header' })) : cells);
   }

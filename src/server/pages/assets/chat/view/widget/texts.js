@@ -1,4 +1,4 @@
-// Components that are text.
+// Text components.
 
 import { h, set, setText } from '../../../dom.js';
 import { MarkdownView } from '../../../markdown/render.js';
@@ -37,7 +37,7 @@ export class Caption extends Words {
   }
 }
 
-/** A text, or a field that looks like one. */
+/** A text, or an editable field that looks like text. */
 export class Text {
   constructor(context) {
     this.context = context;

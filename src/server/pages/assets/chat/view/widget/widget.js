@@ -1,4 +1,4 @@
-// One widget: its components, and how it behaves while one of its actions is pending.
+// One widget: its components, and its state while one of its actions is pending.
 
 import { h, set } from '../../../dom.js';
 import { bounded } from '../../widget/tree.js';
@@ -11,14 +11,14 @@ export class WidgetView {
 
   /** @param {import('./context.js').Ports} ports */
   constructor(ports) {
-    // Disables all of its controls at once.
+    // A fieldset disables all controls at once.
     this.element = h('fieldset', { class: 'w-root' });
     this.context = new Context(ports, (pending) => this.#pend(pending ? 1 : -1));
     this.root = new Children(this.element, this.context);
   }
 
   /**
-   * Shows a state of the widget. Fields keep what the reader entered, and the focus stays where it is.
+   * Shows a state of the widget. Fields keep the entered values, and the focus stays.
    * @param {object} widget its root
    * @param {{itemId: string, domains: string[] | null}} about
    */
