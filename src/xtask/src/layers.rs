@@ -1,4 +1,4 @@
-//! `cargo xtask layers`: holds the workspace against the tables of `rules.rs`, one line per finding.
+//! `cargo xtask layers`: checks the workspace against the tables of `rules.rs`, and prints one line per finding.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use cargo_metadata::{DependencyKind, Metadata};
 use crate::rules::{ARROWS, BANS, FOR_TESTS, FORBIDDEN, From, ONLY, TOP};
 use crate::{language, named, sources};
 
-/// What the checks look at; small enough that a test can write one down.
+/// The input of the checks, small enough to construct in a test.
 #[derive(Default)]
 struct Graph {
     members: Vec<Member>,
-    /// Every crate of the resolved graph: name, major, minor.
+    /// All crates in the resolved graph: name, major, minor.
     resolved: Vec<(String, u64, u64)>,
 }
 
@@ -24,12 +24,12 @@ struct Member {
 struct Need {
     name: String,
     kind: DependencyKind,
-    /// A package of this workspace. A name alone does not tell: crates.io has a `config` too.
+    /// Whether it is a package of this workspace. The name is not enough: crates.io also has a `config`.
     inside: bool,
 }
 
 /// # Errors
-/// When there is a finding; each has been printed.
+/// If there are findings, which it prints.
 pub(crate) fn run(workspace: &Metadata, lower: bool) -> Result<()> {
     let root = workspace.workspace_root.as_std_path();
     let mut findings = check(&graph(workspace)?);
@@ -57,7 +57,7 @@ fn graph(workspace: &Metadata) -> Result<Graph> {
             .map(|d| Need { name: d.name.clone(), kind: d.kind, inside: d.path.is_some() })
             .collect(),
     });
-    // `packages` alone would also hold what no feature of ours turns on.
+    // `packages` also contains crates that no enabled feature uses.
     let resolve = workspace.resolve.as_ref().context("cargo metadata gave no resolved graph")?;
     let used: BTreeSet<_> = resolve.nodes.iter().map(|node| &node.id).collect();
     let resolved = workspace.packages.iter().filter(|package| used.contains(&package.id));
@@ -96,7 +96,7 @@ fn arrows(member: &Member, findings: &mut Vec<String>) {
     }
     let allowed = reach(name);
     for need in member.needs.iter().filter(|need| need.inside) {
-        // A package may ask itself for a feature such as test-util in its own tests.
+        // A package may depend on itself in its tests, to enable a feature such as test-util.
         let for_tests = need.name == name || FOR_TESTS.contains(&need.name.as_str());
         let by_tests = for_tests && need.kind == DependencyKind::Development;
         if !by_tests && !allowed.contains(need.name.as_str()) {
@@ -174,12 +174,12 @@ mod tests {
         Graph { members: vec![Member { name: name.into(), needs: needs.collect() }], ..Graph::default() }
     }
 
-    /// What the check says of one package that imports these workspace packages.
+    /// The findings for one package that imports these workspace packages.
     fn inside(name: &str, needs: &[&str]) -> Vec<String> {
         check(&member(name, &needs.iter().map(|n| (*n, Normal, true)).collect::<Vec<_>>()))
     }
 
-    /// The same for one outside crate.
+    /// The findings for one package that uses an outside crate.
     fn uses(name: &str, outside: &str, kind: DependencyKind) -> Vec<String> {
         check(&member(name, &[(outside, kind, false)]))
     }

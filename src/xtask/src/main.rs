@@ -31,24 +31,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Check who imports whom, which outside crates come in, the language, and a few rules of the sources.
+    /// Check package imports, outside crates, the language, and a few source rules.
     Layers {
-        /// Lower the limits of the language rules to today's counts.
+        /// Lower the limits of the language rules to the current counts.
         #[arg(long)]
         lower: bool,
     },
-    /// Install the check of commit messages.
+    /// Install the commit message check.
     Hooks(language::Hooks),
-    /// The whole check, cheap stages first; with nextest arguments only those tests.
+    /// Run the whole check, cheap stages first; with nextest arguments only those tests.
     Test(test::Options),
-    /// Measure, beside a floor that runs at the same time.
+    /// Measure performance, compared with a floor that runs at the same time.
     Bench {
         #[command(subcommand)]
         bench: bench::Bench,
     },
     #[command(flatten)]
     Program(bench::Program),
-    /// Write the generated pages of docs/.
+    /// Write the generated pages in docs/.
     Docs,
 }
 
@@ -74,13 +74,13 @@ fn start(task: Task) -> Result<()> {
     }
 }
 
-/// Writes the generated pages. The features are the whole workspace's, so that nothing is built twice.
+/// Writes the generated pages. Uses the features of the whole workspace, so that nothing is built twice.
 fn docs(root: &Path) -> Result<()> {
     let arguments = ["test", "--locked", "--workspace", "--test", "docs", "--", "generated", "--nocapture"];
     run::run(run::cargo(root, &arguments).env("UPDATE", "1"))
 }
 
-/// All features, so that optional crates are included; locked, so that the check covers the committed lock file.
+/// Reads the metadata with all features, to include optional crates, and locked, to check the committed lock file.
 fn workspace() -> Result<Metadata> {
     MetadataCommand::new()
         .features(CargoOpt::AllFeatures)

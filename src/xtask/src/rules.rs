@@ -1,7 +1,7 @@
-//! The tables behind `cargo xtask layers`. A change here is a change of the architecture: say why in docs/adr.
+//! The tables of `cargo xtask layers`. A change here changes the architecture: explain it in docs/adr.
 
-/// Who may import whom. Arrows are transitive: `server` may name `store` because `actors` may.
-/// A package may stand here before it exists; one that exists and is not here is refused.
+/// Allowed imports between packages. Arrows are transitive: `server` may import `store` because `actors` may.
+/// A package may be listed before it exists; an existing package that is not listed is rejected.
 pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
     ("media", &[]),
@@ -26,7 +26,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("callboard", &["client", "server"]),
 ];
 
-/// The modules of a package, lowest first: none may import one that comes later.
+/// The modules of each package, lowest first: a module must not import a later one.
 pub(crate) const MODULES: &[(&str, &[&str])] = &[
     (
         "actors/src/",
@@ -173,29 +173,29 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
         ],
     ),
 ];
-/// Packages that may import any other, and that none may import.
+/// Packages that may import any package, and that no package may import.
 pub(crate) const TOP: &[&str] = &["integration-tests", "xtask"];
 
-/// Packages that the tests of every package may use.
+/// Packages that the tests of any package may use.
 pub(crate) const FOR_TESTS: &[&str] = &["practice", "worlds"];
 
-/// Packages that live on a fixed list of outside crates (tests may use more).
+/// Packages with a fixed list of outside crates; their tests may use more.
 pub(crate) const ONLY: &[(&str, &[&str])] = &[("wire", &["serde", "serde_json", "schemars", "strsim"])];
 
-/// An outside crate (`*` at the end stands for any ending) and the packages it is kept out of.
+/// An outside crate (a `*` at the end matches any ending), and the packages that must not use it.
 pub(crate) struct Ban {
     pub(crate) crates: &'static str,
     pub(crate) from: From,
     pub(crate) why: &'static str,
 }
 
-/// Whom a [`Ban`] holds for.
+/// The packages that a [`Ban`] applies to.
 pub(crate) enum From {
     These(&'static [&'static str]),
     AllBut(&'static [&'static str]),
 }
 
-/// Packages that are told of HTTP, actors and SQL only through traits of their own.
+/// Packages that use HTTP, actors and SQL only through traits that they define.
 const PURE: &[&str] = &["models", "practice", "engine", "diagram", "training", "auth", "schema", "bundle"];
 
 pub(crate) const BANS: &[Ban] = &[
@@ -215,7 +215,7 @@ pub(crate) const BANS: &[Ban] = &[
     },
 ];
 
-/// A crate that must not be anywhere in the graph; `below` limits that to versions under major.minor.
+/// A crate that must not be in the dependency graph; `below` limits the rule to versions below major.minor.
 pub(crate) struct Forbidden {
     pub(crate) name: &'static str,
     pub(crate) below: Option<(u64, u64)>,
@@ -226,7 +226,7 @@ const fn forbidden(name: &'static str, why: &'static str) -> Forbidden {
     Forbidden { name, below: None, why }
 }
 
-/// deny.toml says the same for those who have cargo-deny; a test keeps the two in step.
+/// deny.toml has the same list for cargo-deny; a test compares the two.
 pub(crate) const FORBIDDEN: &[Forbidden] = &[
     forbidden("openssl", "TLS is rustls with ring"),
     forbidden("openssl-sys", "TLS is rustls with ring"),
@@ -241,5 +241,5 @@ pub(crate) const FORBIDDEN: &[Forbidden] = &[
     Forbidden { name: "jsonwebtoken", below: Some((11, 0)), why: "CVE-2026-25537" },
 ];
 
-/// A file that outgrows this holds two things.
+/// Maximum lines of a source file. A longer file usually contains two things and should be split.
 pub(crate) const MAX_LINES: usize = 450;

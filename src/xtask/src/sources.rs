@@ -1,4 +1,4 @@
-//! The part of `cargo xtask layers` that reads files: plain text rules that no lint covers.
+//! The file checks of `cargo xtask layers`: plain text rules that no lint covers.
 
 use std::fs;
 use std::path::Path;
@@ -10,15 +10,15 @@ use crate::modules::Modules;
 use crate::rules::MAX_LINES;
 use crate::unlinked::Files;
 
-/// Split, so that this file does not find itself.
+/// Written in two parts, so that the check does not match this file.
 const UNFINISHED: &str = concat!("todo", "!(");
-/// A page is read on other machines than the one it was written on.
+/// Path prefixes that exist only on the writer's machine.
 const MACHINE_PATHS: &[&str] = &["/work/", "/root/", "/tmp/"];
-/// Files of texts that people read: pages, what browsers show, and the table of variables.
+/// Files with texts for people: pages, browser files, and the table of variables.
 const TEXTS: &[&str] = &[".md", ".html", ".js", ".toml"];
 const CODE: &[&str] = &["src/", "actors/", "integration-tests/"];
 
-/// Findings of every source file and page under `root`, and the counts of the language rules.
+/// Returns the findings in all source files and pages under `root`, and the counts of the language rules.
 ///
 /// # Errors
 /// When a folder or file cannot be read.
@@ -42,7 +42,7 @@ pub(crate) fn check(root: &Path) -> Result<(Vec<String>, Language)> {
     Ok((findings, language))
 }
 
-/// Calls `see` with the path, the text and the folder of every source file, page and table of texts.
+/// Calls `see` with the path, text and folder of every source file, page and text table.
 fn walk(folder: &Path, prefix: &str, see: &mut impl FnMut(&str, &str, &Path)) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let entry = entry?;
@@ -80,7 +80,7 @@ fn scan(path: &str, text: &str) -> Vec<String> {
         }
     }
     let lines = text.lines().count();
-    // A table is one thing, however long.
+    // A table may have any length.
     let table = path.ends_with("/table.rs");
     if code && !table && lines > MAX_LINES {
         findings.push(format!("{path}: {lines} lines, more than {MAX_LINES}; split it"));
@@ -88,9 +88,9 @@ fn scan(path: &str, text: &str) -> Vec<String> {
     findings
 }
 
-/// Links and pictures of a page that lead to a file that is not there.
+/// Links and images of a page whose target file does not exist.
 fn links(path: &str, text: &str, folder: &Path) -> Vec<String> {
-    // What pages are made of is judged where they stand.
+    // Page sources under src/ are checked in the generated page.
     if !path.ends_with(".md") || path.starts_with("src/") {
         return Vec::new();
     }
@@ -99,7 +99,7 @@ fn links(path: &str, text: &str, folder: &Path) -> Vec<String> {
     let quoted =
         attributes.iter().flat_map(|mark| text.split(mark).skip(1).filter_map(|rest| rest.split('"').next()));
     let files = targets.chain(quoted).filter_map(|target| target.split('#').next());
-    // Another host, or a place on the page itself.
+    // Links to other hosts, and links within the page.
     let elsewhere = |file: &str| file.is_empty() || file.contains(':') || file.starts_with('/');
     files
         .filter(|file| !elsewhere(file) && !folder.join(file).exists())
@@ -107,7 +107,7 @@ fn links(path: &str, text: &str, folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Whether `found` starts a path in `line`, rather than being the middle of an address or a relative path.
+/// Whether `found` starts a path in `line`; false in the middle of a URL or a relative path.
 fn names_path(line: &str, found: &str) -> bool {
     line.match_indices(found).any(|(at, _)| {
         let before = line.get(..at).and_then(|text| text.chars().next_back());

@@ -14,24 +14,24 @@ use clap::{Args, ValueEnum};
 use crate::cluster::{self, Cluster};
 use crate::{layers, needs, run};
 
-/// nextest reads the number of tests at the same time from it, unless an argument names another.
+/// The variable with nextest's number of concurrent tests; an argument overrides it.
 const THREADS: &str = "NEXTEST_TEST_THREADS";
-/// Above it, there are as many tests as cores.
+/// The maximum number of tests at the same time, unless there are more cores.
 const MAX_WAITING_THREADS: usize = 16;
 
-/// What `cargo xtask test` takes.
+/// Options of `cargo xtask test`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Run only this stage (`tests` brings what it stands on: needs and build).
+    /// Run only this stage (`tests` also runs `needs` and `build`).
     #[arg(long, value_enum)]
     pub(crate) only: Option<Stage>,
-    /// Everything else goes to `cargo nextest run`; the formatting and the lints are then left out.
+    /// Arguments for `cargo nextest run`; with any, formatting and lints are skipped.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "NEXTEST ARGS")]
     pub(crate) nextest: Vec<String>,
 }
 
-/// The stages in their order: what is cheap and fails often comes first. The tests come last, so that nextest's
-/// summary is the end of the output.
+/// The stages in order: cheap ones that fail often come first. The tests come last, so that the output ends with
+/// nextest's summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Stage {
     Fmt,
@@ -88,7 +88,7 @@ fn run_stage(
             Ok(())
         }
         Stage::Build => {
-            // The tests of the whole workspace build the binary themselves, with other features: another build would double all.
+            // A test run of the whole workspace builds the binary itself, with other features; a build here would repeat all of it.
             if chooses_some_packages(&options.nextest) {
                 run::run(&mut run::cargo(root, &["build", "--locked", "--workspace", "--bin", "callboard"]))?;
             }
@@ -98,7 +98,7 @@ fn run_stage(
         }
         Stage::Tests => {
             let mut nextest = run::cargo(root, &["nextest", "run", "--locked"]);
-            // nextest reads -p beside --workspace as the whole workspace.
+            // nextest ignores -p if there is also --workspace.
             if !chooses_packages(&options.nextest) {
                 nextest.arg("--workspace");
             }
@@ -126,7 +126,7 @@ fn lints(root: &Path) -> Result<[(String, String); 2]> {
 
 fn with_cluster(workspace: &Metadata, mut nextest: Command) -> Result<()> {
     if needs::in_ci() {
-        // Random cases are the same in each run there, so that a change is judged by itself; elsewhere they are new ones.
+        // CI uses the same random cases in each run, so that only the change affects the result; elsewhere they are new each time.
         for (name, value) in [("NEXTEST_PROFILE", "ci"), ("PROPTEST_RNG_SEED", "1")] {
             if env::var_os(name).is_none() {
                 nextest.env(name, value);
@@ -137,7 +137,7 @@ fn with_cluster(workspace: &Metadata, mut nextest: Command) -> Result<()> {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         nextest.env(THREADS, threads(cores).to_string());
     }
-    // Without PostgreSQL the tests that need it fail by CALLBOARD_MISSING_POSTGRES, and the others still run.
+    // Without PostgreSQL the tests that need it fail because of CALLBOARD_MISSING_POSTGRES; the others still run.
     let cluster = match cluster::binaries() {
         Some(bin) => {
             let log = workspace.target_directory.join("xtask").join("postgres.log");
@@ -153,13 +153,13 @@ fn with_cluster(workspace: &Metadata, mut nextest: Command) -> Result<()> {
     result
 }
 
-/// Tests at the same time. Most wait for leases, clocks and other processes: a test takes 0.4 of a core on average, its share
-/// of PostgreSQL included. The connections of PostgreSQL are enough for so many.
+/// Number of concurrent tests. Most tests wait for leases, clocks and other processes: a test uses 0.4 cores on average,
+/// including PostgreSQL. PostgreSQL has enough connections for this number.
 fn threads(cores: usize) -> usize {
     cores.max(MAX_WAITING_THREADS.min(2 * cores))
 }
 
-/// Whether the arguments choose packages, but not all.
+/// Whether the arguments select some packages, but not the whole workspace.
 fn chooses_some_packages(args: &[String]) -> bool {
     chooses_packages(args) && !args.iter().any(|arg| arg == "--workspace")
 }

@@ -43,8 +43,8 @@ async fn measure(target: &Path, cluster: &Cluster, turns: usize, runs: usize) ->
     let meanwhile = load::run(&service.address, &request, 1, turns).await?.0;
     let measured = began.elapsed();
     let unfinished = unfinished(&service, &begun).await?;
-    ensure!(unfinished > 0, "the load ended before the turns: begin more runs, or measure fewer turns");
-    print(&format!("meanwhile, {unfinished} of {runs} runs of another workspace still at work"), &meanwhile);
+    ensure!(unfinished > 0, "the load ended before the turns; start more runs or measure fewer turns");
+    print(&format!("with {unfinished} of {runs} runs of another workspace unfinished"), &meanwhile);
     for run in &begun {
         post_with(&service.address, &format!("/api/runs/{run}/cancel"), BUSY, "").await?;
     }

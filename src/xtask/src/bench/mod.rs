@@ -55,119 +55,119 @@ use clap::Subcommand;
 use crate::run;
 use sizes::Sizes;
 
-/// What can be measured.
+/// The benchmarks.
 #[derive(Subcommand)]
 pub(crate) enum Bench {
-    /// Starts of runs by pages of an app, beside plain starts of the same workflow; the gate that they must pass.
+    /// Run starts by app pages, compared with plain starts of the same workflow; has a gate.
     AppRuns {
-        /// Starts for each measurement.
+        /// Starts per measurement.
         #[arg(long, default_value_t = 2_000)]
         runs: usize,
     },
-    /// Files of a hosted app, beside nginx with the same files; the gates that they must pass.
+    /// Files of a hosted app, compared with nginx and the same files; has gates.
     Assets {
-        /// Seconds of each measurement.
+        /// Seconds per measurement.
         #[arg(long, default_value_t = 2)]
         seconds: u64,
     },
-    /// Checks of the largest bundles: their times, and how much memory they take.
+    /// Checks of the largest bundles: time and memory.
     Bundles {
-        /// Checks of each bundle.
+        /// Checks per bundle.
         #[arg(long, default_value_t = 100)]
         checks: usize,
     },
-    /// Chat turns of 20 pieces at concurrency 1, 8 and 64, beside a bare handler that stores two items.
+    /// Chat turns of 20 pieces at concurrency 1, 8 and 64, compared with a bare handler that stores two items.
     Chat {
-        /// Turns for each measurement at concurrency 64; fewer at 8 and 1.
+        /// Turns per measurement at concurrency 64; fewer at 8 and 1.
         #[arg(long, default_value_t = 8_000)]
         turns: usize,
     },
-    /// Durable steps of runs, beside bare inserts of the same rows; checking a graph of 500 nodes.
+    /// Durable run steps, compared with bare inserts of the same rows, and checks of a 500-node graph.
     Engine {
-        /// Runs of 40 steps for each measurement.
+        /// Runs of 40 steps per measurement.
         #[arg(long, default_value_t = 200)]
         runs: usize,
     },
-    /// Chat turns of one workspace alone, and while runs of another workspace do as much as they may.
+    /// Chat turns of one workspace, alone and while runs of another workspace reach their limits.
     Fairness {
-        /// Turns for each measurement, one at a time.
+        /// Turns per measurement, one at a time.
         #[arg(long, default_value_t = 1_000)]
         turns: usize,
         /// Runs of the other workspace.
         #[arg(long, default_value_t = 4)]
         runs: usize,
     },
-    /// How late pieces are for readers on another instance than the one that writes them.
+    /// Delay of pieces for readers on another instance than the writing one.
     Instances {
-        /// Streams that are written at the same time, 20 pieces a second each; one alone is measured too.
+        /// Streams written at the same time, 20 pieces a second each; a single stream is also measured.
         #[arg(long, default_value_t = 50)]
         turns: usize,
-        /// Seconds of each measurement.
+        /// Seconds per measurement.
         #[arg(long, default_value_t = 15)]
         seconds: u64,
     },
-    /// How long bad tokens are judged: whether the time tells an unknown token from one that was revoked.
+    /// Response times of invalid tokens: whether they distinguish an unknown token from a revoked one.
     Refusals {
-        /// Requests, of all kinds together.
+        /// Total requests of all kinds.
         #[arg(long, default_value_t = 20_000)]
         requests: usize,
     },
-    /// Calls of Python and JavaScript in a warm worker, beside one that does nothing with the same bytes.
+    /// Python and JavaScript calls in a warm worker, compared with a worker that does nothing with the same bytes.
     Sandbox {
-        /// Calls for each measurement.
+        /// Calls per measurement.
         #[arg(long, default_value_t = 2_000)]
         calls: usize,
     },
-    /// Open streams: what idle ones cost, and how late a piece is when thousands read, beside a bare broadcast.
+    /// Open streams: cost while idle, and piece delay with thousands of readers, compared with a bare broadcast.
     Streams(Sizes),
-    /// Reads of a hosted app from two instances while releases are published and rolled back and instances killed; the gates that they must pass.
+    /// Reads of a hosted app from two instances while releases are published and rolled back and instances killed; has gates.
     Switches {
-        /// Reads, of all readers together.
+        /// Total reads of all readers.
         #[arg(long, default_value_t = 10_000)]
         reads: usize,
-        /// Chooses the moments.
+        /// Seed for the readers' choices and the moments of the kills.
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// What trainings find in simulated worlds, through the service: true scores by family and optimizer, and the gates that they must pass.
+    /// Training results in simulated worlds, through the service: true scores by family and optimizer; has gates.
     Training {
-        /// Calls of models that each training may make; all is measured with each of these numbers.
+        /// Model call budgets per training; everything is measured with each budget.
         #[arg(long, value_delimiter = ',', default_values_t = [500, 4_000])]
         budget: Vec<u64>,
         /// Worlds of each family.
         #[arg(long, default_value_t = 12)]
         worlds: u64,
-        /// The families; all unless given.
+        /// The families; all by default.
         #[arg(long, value_delimiter = ',')]
         families: Vec<String>,
     },
-    /// Cases of an evaluation without a model: how many a second, and whether memory grows, beside bare inserts of their rows.
+    /// Evaluation cases without a model: cases per second and memory growth, compared with bare inserts of their rows.
     TrainingCases {
-        /// Cases of the evaluation.
+        /// Evaluation cases.
         #[arg(default_value_t = 100_000)]
         cases: usize,
     },
-    /// Trainings that are killed at random moments, half of the time taken over by another instance: each must end as the same training undisturbed.
+    /// Trainings killed at random moments; after half of the kills another instance resumes them. Each must end like the same undisturbed training.
     TrainingKills {
-        /// Kills, of all trainings together.
+        /// Total kills of all trainings.
         #[arg(default_value_t = 100)]
         kills: u64,
-        /// Chooses the moments.
+        /// Seed for the moments of the kills.
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// The optimizer of the training.
+        /// Optimizer of the trainings.
         #[arg(long, default_value = "gepa")]
         optimizer: String,
     },
-    /// One large upload: its memory and its rate, beside a bare handler that inserts the same chunks.
+    /// One large upload: memory and rate, compared with a bare handler that inserts the same chunks.
     Upload {
-        /// MiB of the file.
+        /// File size in MiB.
         #[arg(long, default_value_t = 1_024)]
         size: usize,
     },
 }
 
-/// Builds and measures.
+/// Builds the service and runs the measuring program.
 pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
     let (program, sizes) = match bench {
         Bench::AppRuns { runs } => ("measure-app-runs", vec![runs.to_string()]),
@@ -205,19 +205,19 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
     run::run(run::cargo(root, &arguments).args(sizes))
 }
 
-/// The programs that measure; only there with the feature.
+/// The measuring programs; they work only with the feature `bench`.
 #[derive(Subcommand)]
 pub(crate) enum Program {
-    /// Measures starts of apps' runs.
+    /// Measures run starts by apps.
     #[command(hide = true)]
     MeasureAppRuns {
-        /// Starts for each measurement.
+        /// Starts per measurement.
         runs: usize,
     },
     /// Measures files of a hosted app.
     #[command(hide = true)]
     MeasureAssets {
-        /// Seconds of each measurement.
+        /// Seconds per measurement.
         seconds: u64,
     },
     /// Measures chat turns.
@@ -226,38 +226,38 @@ pub(crate) enum Program {
         /// Turns at concurrency 64.
         turns: usize,
     },
-    /// Measures the steps of runs.
+    /// Measures run steps.
     #[command(hide = true)]
     MeasureEngine {
-        /// Runs for each measurement.
+        /// Runs per measurement.
         runs: usize,
     },
-    /// Measures chat turns beside runs of another workspace.
+    /// Measures chat turns alone and during runs of another workspace.
     #[command(hide = true)]
     MeasureFairness {
-        /// Turns for each measurement.
+        /// Turns per measurement.
         turns: usize,
         /// Runs of the other workspace.
         runs: usize,
     },
-    /// Measures how late pieces are on another instance.
+    /// Measures the delay of pieces on another instance.
     #[command(hide = true)]
     MeasureInstances {
         /// Streams.
         turns: usize,
-        /// Seconds of each measurement.
+        /// Seconds per measurement.
         seconds: u64,
     },
-    /// Measures how long bad tokens are judged.
+    /// Measures response times of invalid tokens.
     #[command(hide = true)]
     MeasureRefusals {
-        /// Requests of all kinds.
+        /// Total requests of all kinds.
         requests: usize,
     },
-    /// Measures calls of code.
+    /// Measures sandbox calls.
     #[command(hide = true)]
     MeasureSandbox {
-        /// Calls for each measurement.
+        /// Calls per measurement.
         calls: usize,
     },
     /// Measures open streams.
@@ -268,48 +268,48 @@ pub(crate) enum Program {
     MeasureSwitches {
         /// Reads.
         reads: usize,
-        /// Chooses the moments.
+        /// Seed for the readers' choices and the moments of the kills.
         seed: u64,
     },
-    /// Measures what trainings find.
+    /// Measures training results.
     #[command(hide = true)]
     MeasureTraining {
-        /// Calls of each training; several numbers with commas.
+        /// Model call budgets per training, separated by commas.
         budget: String,
         /// Worlds of each family.
         worlds: u64,
-        /// The families, with commas; all unless given.
+        /// The families, separated by commas; all by default.
         families: Option<String>,
     },
-    /// Measures cases of an evaluation.
+    /// Measures evaluation cases.
     #[command(hide = true)]
     MeasureTrainingCases {
         /// Cases.
         cases: usize,
     },
-    /// Kills a training again and again.
+    /// Kills trainings repeatedly.
     #[command(hide = true)]
     MeasureTrainingKills {
         /// Kills.
         kills: u64,
-        /// Chooses the moments.
+        /// Seed for the moments of the kills.
         seed: u64,
-        /// The optimizer of the training.
+        /// Optimizer of the trainings.
         optimizer: String,
     },
     /// Measures one large upload.
     #[command(hide = true)]
     MeasureUpload {
-        /// MiB of the file.
+        /// File size in MiB.
         size: usize,
     },
-    /// The server of the streams' floor.
+    /// The floor server of the streams benchmark.
     #[command(hide = true)]
     FloorStreams {
-        /// Streams that are written.
+        /// Streams to write.
         topics: usize,
     },
-    /// The floor's server.
+    /// The floor server.
     #[command(hide = true)]
     Floor {
         /// Its database.

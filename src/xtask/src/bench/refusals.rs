@@ -55,7 +55,7 @@ async fn measure(target: &Path, cluster: &Cluster, requests: usize) -> Result<()
             }
         }
     }
-    println!("\n{per_kind} requests of each kind, in turns over one connection");
+    println!("\n{per_kind} requests of each kind, alternating over one connection");
     let mut medians = Vec::new();
     for ((name, _), times) in kinds.iter().zip(&taken) {
         let [p50, p95] = [50, 95].map(|percent| server::percentile(times.clone(), percent));
@@ -96,7 +96,7 @@ async fn tokens(address: &str) -> Result<Vec<(&'static str, String)>> {
         format!("{head}{swapped}{}", tail.get(1..).unwrap_or_default())
     };
     let unknown = revoked.replacen(&revoked_id.replace('-', ""), "0123456789abcdef0123456789abcdef", 1);
-    ensure!(unknown != revoked && changed(&good) != good, "the tokens are as they were");
+    ensure!(unknown != revoked && changed(&good) != good, "the changed tokens equal the originals");
     let request = |token: &str| {
         format!("GET /api/workflows HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n")
     };

@@ -1,18 +1,18 @@
 //! The sizes for `cargo xtask bench streams`.
 
-/// How much is measured.
+/// Numbers of streams, readers and turns to measure.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct Sizes {
-    /// The larger number of idle streams; a tenth of it is measured too.
+    /// The larger number of idle streams; a tenth of it is also measured.
     #[arg(long, default_value_t = 10_000)]
     pub(super) idle: usize,
-    /// Readers of running streams, all together.
+    /// Total readers of running streams.
     #[arg(long, default_value_t = 5_000)]
     pub(super) readers: usize,
-    /// Turns that write, 20 pieces a second each; the readers are spread over them.
+    /// Turns that write 20 pieces a second each; the readers are distributed over them.
     #[arg(long, default_value_t = 100)]
     pub(super) turns: usize,
-    /// Seconds of each measurement.
+    /// Seconds per measurement.
     #[arg(long, default_value_t = 15)]
     pub(super) seconds: u64,
 }

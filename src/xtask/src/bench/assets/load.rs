@@ -45,7 +45,7 @@ impl Load {
         for thread in threads {
             match thread.join() {
                 Ok(times) => all.extend(times?),
-                Err(_) => bail!("a thread of the load panicked"),
+                Err(_) => bail!("a load thread panicked"),
             }
         }
         Ok((all, began.elapsed()))
@@ -100,7 +100,7 @@ impl Load {
                 more => read += more,
             }
         }
-        ensure!(read == total, "more than the file");
+        ensure!(read == total, "the response is longer than the file");
         Ok(())
     }
 }

@@ -132,7 +132,7 @@ impl Servers<'_> {
             let header = |name| answer.header(name).map(str::to_owned);
             (answer.status, header("content-encoding"), header("cache-control"), header("etag").is_some())
         };
-        ensure!(ours.body == theirs.body, "{}: nginx has other bytes", case.path);
+        ensure!(ours.body == theirs.body, "{}: nginx sent other bytes", case.path);
         ensure!(said(&ours) == said(&theirs), "{:?} and {:?}", said(&ours), said(&theirs));
         ensure!(ours.status == 200 && ours.header("etag").is_some(), "{}: {}", case.path, ours.status);
         Ok(ours.body.len())

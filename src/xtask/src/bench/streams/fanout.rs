@@ -30,8 +30,8 @@ struct Figures {
 pub(super) async fn measure(target: &Path, sizes: Sizes) -> Result<()> {
     let Sizes { readers, turns, seconds, .. } = sizes;
     println!(
-        "\n{readers} readers on {turns} streams of 20 pieces a second, {seconds} s each; lag: after the first reader of \
-         the same stream that has the piece"
+        "\n{readers} readers on {turns} streams of 20 pieces a second, {seconds} s each; lag: time after the first \
+         reader of the same stream received the piece"
     );
     println!(
         "{:<26} {:>8} {:>8} {:>8} {:>8}   {:>9} {:>9} {:>7} {:>7} {:>7}",
@@ -167,7 +167,7 @@ async fn one(
     let (took, ended) = (began.0.elapsed().as_secs_f64(), cpu()?);
     let gone = crowd.tasks.iter().filter(|task| task.is_finished()).count();
     if gone > 0 {
-        println!("{name}: {gone} readers have lost their connection");
+        println!("{name}: {gone} readers lost their connection");
     }
     let [server_cpu, database_cpu, load_cpu] =
         [0, 1, 2].map(|n: usize| (ended.get(n).unwrap_or(&0.0) - began.1.get(n).unwrap_or(&0.0)) / took);

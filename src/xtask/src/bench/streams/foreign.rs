@@ -51,9 +51,9 @@ pub(super) async fn measure(target: &Path, turns: usize, seconds: u64) -> Result
         here.extend(late(&first, &second));
         there.extend(late(&first, &foreign));
     }
-    ensure!(there.len() > turns, "the other instance has sent {} pieces", there.len());
+    ensure!(there.len() > turns, "the other instance sent only {} pieces", there.len());
     println!(
-        "\n{turns} streams, {:.0} pieces read on both instances; later than the first reader, ms (p50 p95 p99)",
+        "\n{turns} streams, {:.0} pieces read on both instances; delay after the first reader, ms (p50 p95 p99)",
         count(there.len())
     );
     for (name, times) in [("second reader, same instance", here), ("reader on another instance", there)] {

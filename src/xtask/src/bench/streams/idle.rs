@@ -20,7 +20,7 @@ const SETTLE: Duration = Duration::from_secs(12);
 const WATCHED: Duration = Duration::from_secs(10);
 
 pub(super) async fn measure(target: &Path, streams: usize) -> Result<()> {
-    println!("\n{streams} idle streams, a turn that waits in each");
+    println!("\n{streams} idle streams, each with a waiting turn");
     let running = service(target, sleeper()).await?;
     let (server, workflow) = (&running.server, &running.workflow);
     let pid = server.child.id();

@@ -25,7 +25,7 @@ pub(super) fn run(target: &Path, sizes: Sizes) -> Result<()> {
     let needed = sizes.idle.max(sizes.readers + 2 * sizes.turns) + 200;
     ensure!(
         files >= u64::try_from(needed)?,
-        "{needed} connections need as many open files, and this user may have {files}; raise `ulimit -Hn`, or request fewer connections"
+        "{needed} connections need as many open files, but the limit is {files}; raise `ulimit -Hn`, or request fewer connections"
     );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

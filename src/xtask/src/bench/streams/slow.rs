@@ -64,10 +64,10 @@ impl Slow {
         }
         let first = *seen.first().context("no event")?;
         let whole = seen.iter().copied().eq(first..=*seen.last().context("no event")?);
-        ensure!(whole, "the slow reader has lost or doubled events");
+        ensure!(whole, "the slow reader lost or repeated events");
         println!(
-            "  the slow reader had {had} bytes; then it read on and came back on another connection: {} events from {first} \
-             on, none lost, none twice",
+            "  the slow reader had {had} bytes, continued, and resumed on another connection: {} events from {first} on, none \
+             lost or repeated",
             seen.len()
         );
         Ok(())
@@ -88,7 +88,7 @@ pub(super) async fn memory(target: &Path) -> Result<()> {
     pause(BEHIND).await;
     let after = resident_mib(server.child.id())?;
     println!(
-        "\n{MANY} readers that do not read on, {} s behind: service {before:.1} -> {after:.1} MiB, {:.1} KiB each",
+        "\n{MANY} readers that stopped reading, {} s late: service {before:.1} -> {after:.1} MiB, {:.1} KiB each",
         BEHIND.as_secs(),
         (after - before) * 1024.0 / count(MANY)
     );

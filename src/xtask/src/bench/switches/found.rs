@@ -102,12 +102,12 @@ impl Found {
             gates.add(Outcome::of(found >= least), format!("{name}: {found} (at least {least})"));
         }
         for (name, counter) in [
-            ("answers that are an error of the service (5xx)", &self.errors),
-            ("pages and files that are not of one active release", &self.mixed),
-            ("files of pages of the last hour that were not found", &self.missing),
-            ("other answers but 200", &self.others),
-            ("answers that took 30 s", &self.late),
-            ("reads that neither instance answered", &self.unanswered),
+            ("responses with a server error (5xx)", &self.errors),
+            ("pages and files from a wrong or inactive release", &self.mixed),
+            ("files of pages from the last hour that were not found", &self.missing),
+            ("responses with another status than 200", &self.others),
+            ("responses after the timeout of 30 s", &self.late),
+            ("reads without a response from either instance", &self.unanswered),
         ] {
             gates.add(Outcome::of(number(counter) == 0), format!("{name}: {}", number(counter)));
         }

@@ -119,7 +119,7 @@ impl Publisher {
                 Err(failure) => self.broke(failure).await?,
             }
         }
-        bail!("neither instance says what is active")
+        bail!("neither instance returned the active release")
     }
 
     /// Counts a failure, then pauses.

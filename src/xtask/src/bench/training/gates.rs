@@ -120,9 +120,9 @@ impl Scores {
         Some((lost, scores.len()))
     }
 
-    /// Prints the runs that have lost where nothing can be gained, one line per family.
+    /// Prints the runs that lost where no gain is possible, one line per family.
     pub(super) fn print_losses(&self, optimizers: &[&'static str]) {
-        println!("\n  runs that have lost {LOSS} or more where nothing can be gained");
+        println!("\n  runs that lost {LOSS} or more where no gain is possible");
         for family in NULL {
             let of = |optimizer: &&'static str| {
                 let (lost, runs) = self.losses(family, optimizer)?;

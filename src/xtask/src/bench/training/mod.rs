@@ -79,7 +79,7 @@ pub(super) fn run(target: &Path, budgets: &[u64], worlds: u64, families: &[Strin
         for unmeasured in missing(budgets, worlds) {
             gates.add(Outcome::NotMeasured, unmeasured);
         }
-        println!("\nwhat happens when a training is killed: `cargo xtask bench training-kills`");
+        println!("\nfor killed trainings: `cargo xtask bench training-kills`");
         gates.conclude()
     })
 }
@@ -89,7 +89,7 @@ fn missing(budgets: &[u64], worlds: u64) -> Vec<String> {
     let budgets = BUDGETS.iter().filter(|budget| !budgets.contains(budget));
     let mut missing: Vec<String> = budgets.map(|budget| format!("{budget} calls: all gates")).collect();
     if worlds < LEAST_WORLDS {
-        missing.push(format!("all gates with {LEAST_WORLDS} worlds a family; {worlds} were used"));
+        missing.push(format!("all gates need {LEAST_WORLDS} worlds per family; this run used {worlds}"));
     }
     missing
 }
@@ -175,7 +175,7 @@ impl Bench<'_> {
         scores.print_losses(&SHOWN);
         let picture = target.join(format!("bench-training-{budget}.svg"));
         std::fs::write(&picture, plot::plot(&scores, &SHOWN))?;
-        println!("\nthe same as a picture: {}", picture.display());
+        println!("\nthe same results as a chart: {}", picture.display());
         let mut gates = scores.gates(&OPTIMIZERS);
         let has_canaries = families.iter().any(|family| family.sizes().has_splits());
         of_counts(&mut gates, counts, &models.take_tally(), has_canaries);
@@ -212,14 +212,14 @@ fn of_counts(gates: &mut Gates, counts: Counts, tally: &Tally, has_canaries: boo
         tally.task.received > 0,
         tally.without_placeholder == 0,
         format!(
-            "calls whose prompt has lost its placeholder: {} of {}",
+            "calls whose prompt lost its placeholder: {} of {}",
             tally.without_placeholder, tally.task.received
         ),
     );
     check(
         has_run,
         counts.lost_placeholders == 0,
-        format!("placeholders that returned prompts have lost: {}", counts.lost_placeholders),
+        format!("placeholders missing in returned prompts: {}", counts.lost_placeholders),
     );
 }
 
