@@ -13,7 +13,7 @@ pub trait AnswerExt {
     fn problems(&self) -> Vec<String>;
     /// Status and code, the shortest description of a refusal.
     fn refusal(&self) -> String;
-    /// The body as JSON.
+    /// The body as JSON with sorted members; their order in the response is in its text.
     fn value(&self) -> Value;
 }
 
@@ -40,7 +40,9 @@ impl AnswerExt for Answer {
     }
 
     fn value(&self) -> Value {
-        self.json().unwrap_or_else(|error| panic!("{error}: {:?}", self.text()))
+        let mut value: Value = self.json().unwrap_or_else(|error| panic!("{error}: {:?}", self.text()));
+        value.sort_all_objects();
+        value
     }
 }
 
@@ -75,14 +77,7 @@ pub fn shown(answer: &Answer) -> String {
             text.push_str(&format!("{name}: {}\n", value.to_str().unwrap_or("?")));
         }
     }
-    let body = answer.json().map_or_else(
-        |_| answer.text(),
-        |mut body| {
-            body.sort_all_objects();
-            body.to_string()
-        },
-    );
-    text.push_str(&body.replace(id, "[request id]"));
+    text.push_str(&answer.text().replace(id, "[request id]"));
     text.trim_end().to_owned()
 }
 

@@ -19,7 +19,10 @@ pub fn events(body: &str) -> Vec<Value> {
             let lines: Vec<&str> = frame.split('\n').collect();
             let [id, data] = lines.as_slice() else { panic!("a frame of other lines: {frame:?}") };
             assert!(id.starts_with("id: "), "{frame:?}");
-            serde_json::from_str(data.strip_prefix("data: ").expect("a data line")).expect("JSON")
+            let data = data.strip_prefix("data: ").expect("a data line");
+            let mut event: Value = serde_json::from_str(data).expect("JSON");
+            event.sort_all_objects();
+            event
         })
         .collect()
 }

@@ -30,9 +30,9 @@ async fn all_problems_of_a_body_are_reported() {
     /description | type | must be a string | -
     /tags/1 | type | must be a string | -
     /tags/2 | length | must have 1 to 64 characters; it has 0 | -
-    /a~1b | unknown_field | unknown field 'a/b' | allowed: name, handle, description, tags
     /nmae | unknown_field | unknown field 'nmae' | did you mean 'name'?
     /owner | unknown_field | unknown field 'owner' | allowed: name, handle, description, tags
+    /a~1b | unknown_field | unknown field 'a/b' | allowed: name, handle, description, tags
     ");
     let workflow = t.workflow().without_version().create().await;
     let path = format!("/api/workflows/{}", workflow.id);

@@ -179,5 +179,5 @@ async fn health_and_readiness_answer() {
     let t = TestService::start().await;
     assert_snapshot!(t.get("/healthz").await.text(), @r#"{"status":"ok"}"#);
     assert_snapshot!(t.get("/api/system/health").await.text(), @r#"{"status":"ok"}"#);
-    assert_snapshot!(t.get("/readyz").await.text(), @r#"{"parts":{"actors":{"ready":true},"database":{"ready":true},"lanes":{"ready":true},"lifecycle":{"ready":true},"login":{"ready":true},"vault":{"ready":true}},"status":"ready"}"#);
+    assert_snapshot!(t.get("/readyz").await.text(), @r#"{"status":"ready","parts":{"database":{"ready":true},"vault":{"ready":true},"lanes":{"ready":true},"actors":{"ready":true},"lifecycle":{"ready":true},"login":{"ready":true}}}"#);
 }

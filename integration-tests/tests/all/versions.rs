@@ -45,23 +45,24 @@ async fn a_version_is_immutable_and_saving_it_again_returns_it() {
     "#);
     let again = t.post(&versions, &body.to_string()).await;
     assert_eq!((again.status, again.value()), (200, first.value()));
-    // Another member order is the same graph; another config makes another version.
+    // Another order of members and another config each make another version: models see the order.
     let nodes = graphs::reply("one")["nodes"].clone();
     let edges = graphs::reply("one")["edges"].clone();
     let turned = format!(
         r#"{{"runnable_config": {{"a": 1}}, "graph": {{"nodes": {nodes}, "edges": {edges}, "format": "graph/1"}}}}"#
     );
-    assert_eq!(t.post(&versions, &turned).await.status, 200);
+    let reordered = t.post(&versions, &turned).await;
+    assert_eq!((reordered.status, &reordered.value()["version"]), (201, &json!(2)));
     let config = t
         .post(&versions, &json!({"graph": graphs::reply("one"), "runnable_config": {"a": 2}}).to_string())
         .await;
-    assert_eq!((config.status, &config.value()["version"]), (201, &json!(2)));
+    assert_eq!((config.status, &config.value()["version"]), (201, &json!(3)));
     assert_ne!(config.value()["digest"], digest, "the digest covers the config");
     let mut read = first.value();
     read.as_object_mut().unwrap().remove("live");
     assert_eq!(t.get(&format!("{versions}/1")).await.value(), read);
-    assert_eq!(t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["latest_version"], 2);
-    assert_eq!(t.get(&format!("{versions}/3")).await.refusal(), "404 version.not_found");
+    assert_eq!(t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["latest_version"], 3);
+    assert_eq!(t.get(&format!("{versions}/4")).await.refusal(), "404 version.not_found");
 }
 
 #[tokio::test]

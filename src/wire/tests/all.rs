@@ -153,7 +153,7 @@ fn items_are_rendered_for_models_as_the_table_defines() {
             "assistant: x",
             "-",
             "user: Which?: a, b\nWhich?: a, b",
-            r#"assistant: {"children":[],"type":"Card"}"#,
+            r#"assistant: {"type":"Card","children":[]}"#,
             "-",
             "-",
             "assistant: [image]",

@@ -51,7 +51,7 @@ fn nodes_are_compared_field_by_field() {
             r#"a model: "x/y" -> "x/z""#,
             r#"a retry: null -> {"max_attempts":2}"#,
             r#"d -: null -> {"name":"d","type":"set","values":{}}"#,
-            r#"b -: {"name":"b","text":"one","type":"reply"} -> null"#,
+            r#"b -: {"name":"b","type":"reply","text":"one"} -> null"#,
         ]
     );
     assert_eq!(
@@ -68,7 +68,7 @@ fn edges_are_matched_by_their_source_nodes() {
             graph["edges"][3] = json!({"from": ["c", "b"], "to": "END"});
         }),
         [
-            r#"- edges: {"cases":[{"to":"b","when":"inputs.q"}],"else":"c","from":"a"} -> {"cases":[{"to":"b","when":"inputs.q"}],"else":"END","from":"a"}"#,
+            r#"- edges: {"from":"a","cases":[{"when":"inputs.q","to":"b"}],"else":"c"} -> {"from":"a","cases":[{"when":"inputs.q","to":"b"}],"else":"END"}"#,
             r#"- edges: null -> {"from":["c","b"],"to":"END"}"#,
             r#"- edges: {"from":"c","to":"END"} -> null"#,
         ]
@@ -119,7 +119,7 @@ fn graph_parts_and_config_are_compared_too() {
     );
     assert_eq!(diff_config(None, Some(&Map::new())), []);
     let gone = lines(diff_config(Some(&base), None));
-    assert_eq!(gone[0], r#"- runnable_config.prompts.p: {"role":"system","text":"a"} -> null"#);
+    assert_eq!(gone[0], r#"- runnable_config.prompts.p: {"text":"a","role":"system"} -> null"#);
     assert_eq!(gone.len(), 3);
     assert_eq!(diff(&json!({"state": {}}), &json!({})), []);
     assert_eq!(diff(&json!(null), &json!([1])), []);

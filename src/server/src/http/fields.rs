@@ -202,8 +202,8 @@ mod tests {
                 "/tags/1 type: must be a string",
                 "/tags/2 type: must be a string",
                 "/graph required: is required",
-                "/a~1b~0c unknown_field: unknown field 'a/b~c' allowed: name, on, more, tags",
                 "/nme unknown_field: unknown field 'nme' did you mean 'name'?",
+                "/a~1b~0c unknown_field: unknown field 'a/b~c' allowed: name, on, more, tags",
             ]
         );
     }

@@ -140,7 +140,7 @@ async fn a_trace_has_the_inputs_and_model_calls_of_each_node() {
     let trace = serde_json::to_value(&ran.trace).unwrap();
     let (asks, shouts) = (&trace[0], &trace[1]);
     let members: Vec<&str> = asks.as_object().unwrap().keys().map(String::as_str).collect();
-    let all = "attempt duration_ms error inputs llm node output prompts_read type visit";
+    let all = "node type visit attempt inputs output error duration_ms prompts_read llm";
     assert_eq!(members.join(" "), all);
     assert_eq!((&asks["type"], &shouts["type"]), (&json!("llm"), &json!("template")));
     let call = &asks["llm"][0];

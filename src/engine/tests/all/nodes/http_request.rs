@@ -110,7 +110,7 @@ async fn a_request_is_sent_as_the_graph_describes_it() {
         (Some(200), &json!("application/json"))
     );
     assert!(
-        result["json"]["raw"].as_str().unwrap().starts_with("POST /a?x=1&many=1&many=7&q=a+b%26c HTTP/1.1")
+        result["json"]["raw"].as_str().unwrap().starts_with("POST /a?x=1&q=a+b%26c&many=1&many=7 HTTP/1.1")
     );
     for part in [
         "x-team: a b&c",

@@ -32,7 +32,7 @@ async fn a_message_is_sent_by_webhook_or_bot() {
     assert_eq!(world_of.run_outside(&by_webhook).await, Ok(json!({"ok": true})));
     let sent = endpoint.requests.lock()[0].clone();
     assert!(sent.starts_with("POST /services/T0/B0/canary-webhook HTTP/1.1"), "{sent}");
-    assert!(sent.ends_with(r#"{"blocks":[{"type":"divider"}],"text":"hi [[bot]]"}"#), "{sent}");
+    assert!(sent.ends_with(r#"{"text":"hi [[bot]]","blocks":[{"type":"divider"}]}"#), "{sent}");
     assert!(sent.contains("idempotency-key: run_1-tell-1") && !sent.contains(TOKEN), "{sent}");
     // Blocks alone are enough.
     let blocks = node(json!({"webhook_url": "[[webhook]]", "text": "", "blocks": [{"type": "divider"}]}));

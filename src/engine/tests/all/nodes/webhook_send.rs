@@ -51,7 +51,7 @@ async fn a_webhook_is_queued_with_its_row_and_signed_when_sent() {
         line.unwrap_or_else(|| panic!("no {name}: {request}")).to_owned()
     };
     let body = request.split_once("\r\n\r\n").unwrap().1;
-    assert_eq!(body, format!(r#"{{"key":"{SECRET}","order":"[[hook]]"}}"#));
+    assert_eq!(body, format!(r#"{{"order":"[[hook]]","key":"{SECRET}"}}"#));
     for name in ["x-delivery-id", "idempotency-key"] {
         assert_eq!(header(name), delivery.id.to_string());
     }

@@ -81,9 +81,9 @@ async fn widgets_annotations_and_images_are_sent_in_order() {
             r#"<m: {{"type":"assistant_message","content":[{{"type":"output_text","text":"1","annotations":[{{"type":"annotation","source":{source},"index":1}}]}}]}}>"#
         ),
         "<m: >".to_owned(),
-        r#"<w: {"type":"widget","widget":{"id":"1-","type":"Card"}} …>"#.to_owned(),
+        r#"<w: {"type":"widget","widget":{"type":"Card","id":"1-"}} …>"#.to_owned(),
         "<w: >".to_owned(),
-        format!(r#"<{own}: {{"type":"widget","widget":{{"children":[],"type":"ListView"}}}}>"#),
+        format!(r#"<{own}: {{"type":"widget","widget":{{"type":"ListView","children":[]}}}}>"#),
     ];
     assert!(sent.starts_with(&expected.concat()), "{sent}");
     assert!(sent.ends_with(r#""url":"https://example.org/i"}} …><{"type":"generated_image"}>"#), "{sent}");

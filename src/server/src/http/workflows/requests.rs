@@ -247,8 +247,8 @@ mod tests {
                 "/description type",
                 "/tags/1 type",
                 "/tags/0 length",
-                "/id unknown_field",
-                "/nmae unknown_field"
+                "/nmae unknown_field",
+                "/id unknown_field"
             ]
         );
         let body = json!({"runnable_config": [], "metadata": 1, "notes": "\0", "note": "x"});

@@ -59,7 +59,7 @@ fn bad_trainings_are_named() {
         (training(&json!({"max_cases": 0})), &["/max_cases range"]),
         (
             training(&json!({"max_case": 1, "epochs": 3})),
-            &["/epochs unknown_field", "/max_case unknown_field"],
+            &["/max_case unknown_field", "/epochs unknown_field"],
         ),
         (training(&json!({"max_cases": null, "mocks": null, "effects": null})), &[]),
     ] {
