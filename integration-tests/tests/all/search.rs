@@ -7,6 +7,7 @@ use store::testing::TestDatabase;
 use wire::{CreateRun, CreateVersion, CreateWorkflow};
 
 use crate::crash::service::Service;
+use crate::crash::wait_for_suspects;
 
 /// The tables' counts, and the counts in the indexes; vectors and frequencies appear once per chunk.
 const FIGURES: &str = "SELECT concat_ws(' ', (SELECT count(*) FROM search_documents), (SELECT count(*) FROM search_chunks),
@@ -211,6 +212,7 @@ async fn kills_leave_neither_duplicate_nor_partial_documents() {
             client.begin_run(&workflow, &run, &RunOptions::default()).await.unwrap();
         }
         integration_tests::pause(40 * kill).await;
+        wait_for_suspects(&database).await;
         service.kill();
         service.start();
         until("the service is ready", async || client.workflows().await.is_ok()).await;

@@ -4,7 +4,7 @@
 //! `CALLBOARD_CRASH_KILLS` (30), `CALLBOARD_CRASH_CLIENTS` (8) and `CALLBOARD_CRASH_SEED` set the numbers of kills and
 //! clients, and the random seed. The history, the tables and the service's log stay in the target folder,
 //! `tmp/crash-*`.
-#![allow(clippy::print_stdout, reason = "the seed and the figures, for whoever reads the test's output")]
+#![allow(clippy::print_stdout, reason = "prints the seed and the figures to the test output")]
 
 mod again;
 mod app_runs;
@@ -147,7 +147,7 @@ impl KillDelays {
 }
 
 /// Waits for runs that have survived two kills without progress: after one more, they would fail with `run.crashed`.
-async fn wait_for_suspects(database: &TestDatabase) {
+pub(crate) async fn wait_for_suspects(database: &TestDatabase) {
     let suspects = "SELECT count(*) FROM run_crashes c JOIN runs r ON r.id = c.run_id WHERE c.ends > 1 AND r.finished_at IS NULL";
     until("every suspect has ended", async || database.scalar(suspects).await == "0").await;
 }

@@ -182,7 +182,7 @@ async fn kills_repeat_no_completed_step_and_every_run_ends() {
     assert!(acknowledged.len() > CLIENTS, "too few runs were started");
     println!("{} runs were acknowledged", acknowledged.len());
     let resumed = judge_all(&client, &acknowledged).await;
-    println!("{resumed} lives went on after a kill");
+    println!("runs were resumed {resumed} times after a kill");
     assert!(kills < 5 || resumed > 0, "no kill hit a run");
     let unfinished = database.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await;
     assert_eq!(unfinished, "0", "unacknowledged runs end, too");
@@ -256,7 +256,7 @@ pub(super) async fn ended(client: &Client, run: &str, limit: Duration) -> Value 
     ended.unwrap_or_else(|| panic!("run {run} does not end: {last}"))
 }
 
-/// Checks several at a time; returns the number of resumed runs.
+/// Judges several runs at a time; returns how many times runs were resumed, in total.
 pub(super) async fn judge_all(client: &Client, runs: &[Acknowledged]) -> usize {
     let shapes = shapes();
     let judged =
@@ -264,7 +264,7 @@ pub(super) async fn judge_all(client: &Client, runs: &[Acknowledged]) -> usize {
     judged.fold(0, async |resumed, run| resumed + run).await
 }
 
-/// Compares a run's end, trace and events with the expected ones; returns the number of lives that resumed it.
+/// Compares a run's end, trace and events with the expected ones; returns how many times it was resumed.
 async fn judge(client: &Client, run: &Acknowledged, shape: &Shape) -> usize {
     let at = format!("run {} ({}, n = {})", run.id, shape.name, run.n);
     let ended = ended(client, &run.id, LIMIT).await;
