@@ -41,7 +41,7 @@ pub fn misfits(method: &str, path: &str, status: u16, media: &str, body: Option<
     let responses = &operation["responses"];
     let Some(response) = responses.get(status.to_string()) else {
         let known: Vec<&String> = responses.as_object().map(|all| all.keys().collect()).unwrap_or_default();
-        return vec![format!("the status is none of {known:?}: {}", excerpt(body.unwrap_or_default()))];
+        return vec![format!("the status is not one of {known:?}: {}", excerpt(body.unwrap_or_default()))];
     };
     let response = match response["$ref"].as_str().and_then(|place| place.strip_prefix('#')) {
         Some(place) => DOCUMENT.pointer(place).expect("a response"),

@@ -183,9 +183,9 @@ mod tests {
             assert!(matches!(errors.as_slice(), [ScheduleError::Expression(_)]), "{expression}: {errors:?}");
         }
         for (expression, part) in [
-            ("61 * * * *", "a wrong minute '61': "),
-            ("0 0 0 * * FOO", "a wrong day of the week 'FOO': "),
-            ("0 0 32 * *", "a wrong day of the month '32': "),
+            ("61 * * * *", "an invalid minute '61': "),
+            ("0 0 0 * * FOO", "an invalid day of the week 'FOO': "),
+            ("0 0 32 * *", "an invalid day of the month '32': "),
         ] {
             let errors = wrong(expression, "UTC");
             assert!(

@@ -267,11 +267,11 @@ async fn smuggling_attempts_are_rejected_and_close_the_connection() {
         ("two lengths and an encoding", "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
         ("two lengths", "Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcd"),
         ("a length with a sign", "Content-Length: +4\r\n\r\nabcd"),
-        ("an encoding behind another", "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"),
-        ("an encoding nobody knows", "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
+        ("an encoding after another", "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"),
+        ("an unknown encoding", "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
         ("white space before the colon", "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
         ("a folded line", "X-A: 1\r\n Content-Length: 4\r\n\r\nabcd"),
-        ("a chunk's length that is none", "Transfer-Encoding: chunked\r\n\r\n0x4\r\nabcd\r\n0\r\n\r\n"),
+        ("an invalid chunk length", "Transfer-Encoding: chunked\r\n\r\n0x4\r\nabcd\r\n0\r\n\r\n"),
     ];
     for (name, rest) in requests {
         let mut raw = t.raw().await;

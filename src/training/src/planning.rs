@@ -1,4 +1,4 @@
-//! Planning: a run's expected work and usage, and its least useful budget. Pure.
+//! Planning: a run's expected work and usage, and its smallest useful budget. Pure.
 
 use std::collections::BTreeSet;
 
@@ -229,7 +229,7 @@ impl Pointless<'_> {
     fn problem<T: std::fmt::Display>(&self, limit: T, least: T) -> FieldError {
         let Self { at, name, unit, cases } = self;
         let message = format!(
-            "{limit} {unit} cannot pay for the seed on {cases} cases, one proposal and its race; the least useful budget is {least}"
+            "{limit} {unit} cannot pay for the seed on {cases} cases, one proposal and its race; the smallest useful budget is {least}"
         );
         let problem = FieldError::new(format!("{at}/{name}"), "budget_pointless", message);
         problem.suggest(format!("\"{name}\": {least}"))

@@ -74,7 +74,7 @@ async fn a_chat_that_requires_a_login_accepts_a_code() {
 
     browser.js("document.querySelector('[aria-label=\"Your conversations\"]').click()").await;
     browser.until("document.querySelector('.account').innerText.includes('ada@example.org')").await;
-    browser.assert_accessible("the chat of somebody who is signed in").await;
+    browser.assert_accessible("the chat of a signed-in user").await;
     browser.click(".account button").await;
     form_shown(&browser, "address-form").await;
     assert_eq!(t.scalar("SELECT count(*) FROM sign_in_sessions WHERE revoked_at IS NOT NULL").await, "1");
@@ -107,7 +107,7 @@ async fn a_link_signs_in_only_the_browser_that_requested_it() {
     browser.assert_accessible("the page of a link").await;
     browser.press("\u{E007}").await;
     browser.until("location.pathname === '/login' && document.querySelector('h1').innerText === 'You are signed in'").await;
-    browser.assert_accessible("the page of somebody who is signed in").await;
+    browser.assert_accessible("the page of a signed-in user").await;
     browser.click("#sign-out").await;
     form_shown(&browser, "address-form").await;
 

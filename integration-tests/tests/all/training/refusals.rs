@@ -247,7 +247,7 @@ async fn a_training_needs_a_prompt_that_a_node_reads() {
 }
 
 #[tokio::test]
-async fn a_useless_budget_is_rejected_with_the_least_useful_one() {
+async fn a_useless_budget_is_rejected_with_the_smallest_useful_one() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
     let dry_run = async |calls: u64| {
@@ -257,7 +257,7 @@ async fn a_useless_budget_is_rejected_with_the_least_useful_one() {
     let refused = dry_run(1).await;
     assert_eq!(refused.problems(), ["/training/optimizer/budget/max_llm_calls budget_pointless"]);
     let text = refused.value()["detail"]["errors"][0]["message"].as_str().unwrap().to_owned();
-    let least = text.rsplit_once("the least useful budget is ").expect("it names the least useful budget").1;
+    let least = text.rsplit_once("the smallest useful budget is ").expect("a budget in the message").1;
     let least: u64 = least.parse().unwrap();
     assert_eq!((dry_run(least - 1).await.status, dry_run(least).await.status), (422, 200), "{text}");
     let body = training(json!({"budget": {"max_tokens": 1}}));

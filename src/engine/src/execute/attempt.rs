@@ -434,8 +434,7 @@ impl Visit<'_> {
     /// A resumed run repeats its output from the beginning; listeners know what they have received.
     async fn say_again(&self, row: &RecordedStep, result: &Value) {
         let node = &self.node.node;
-        // Without a listener there is nothing to repeat, and a container's nested nodes must not run under another
-        // name.
+        // Nothing to repeat without a listener; a container's nested nodes keep their names.
         if !node.streams() || self.slot == usize::MAX {
             return;
         }

@@ -35,8 +35,7 @@ pub struct StoredThread {
     pub created_at: DateTime<Utc>,
     /// The canary version that it uses while that version is the canary.
     pub canary: Option<i32>,
-    /// Whether a request has presented the visitor's cookie for it: from then on its id alone does not give
-    /// access.
+    /// Whether its id alone gives no access, because a request has presented the visitor's cookie.
     pub requires_cookie: bool,
 }
 
@@ -267,8 +266,7 @@ impl Store {
         row.map(TryInto::try_into).transpose()
     }
 
-    /// Renames a thread if it still has the title `from`. Returns false if it is not found, or has another
-    /// title.
+    /// Renames a thread with the title `from`; false if it is not found or has another title.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.

@@ -9,7 +9,7 @@ use training::{AskedModels, Case, Estimate, Resolution, Start, TrainablePrompt};
 use crate::words::{Reflector, Trained, world};
 use crate::world::llm;
 
-/// The estimate for training these prompts, whose workflow calls a model once per case, and the least useful
+/// The estimate for training these prompts, whose workflow calls a model once per case, and the smallest useful
 /// `max_llm_calls`: one call fewer is refused, and no other limit is.
 pub(crate) fn planned(cases: &[Case], prompts: &[TrainablePrompt], optimizer: &Value) -> (Estimate, u64) {
     let (found, problems) = started(cases, prompts, optimizer, 1);

@@ -234,7 +234,7 @@ async fn a_budget_below_one_proposal_is_rejected_with_the_minimum() {
         refused.push(problems);
     }
     assert_eq!(named(&refused[0]), ["/training/optimizer/budget/max_llm_calls budget_pointless"]);
-    assert!(refused[0][0].message.contains("the least useful budget is 43"), "{}", refused[0][0].message);
+    assert!(refused[0][0].message.contains("the smallest useful budget is 43"), "{}", refused[0][0].message);
     assert_eq!(refused[1], []);
 }
 

@@ -140,7 +140,7 @@ async fn a_callback_is_valid_once_in_the_browser_that_began_it() {
     let victim = Browser::new(&t);
     assert_failure(&victim.open(&callback).await, "another browser");
     victim.begin(NOTES).await;
-    assert_failure(&victim.open(&callback).await, "another browser with a sign-in of its own");
+    assert_failure(&victim.open(&callback).await, "another browser with its own sign-in");
     // A mix of two sign-ins.
     let (one, two) = (fresh().await, fresh().await);
     let mixed = with(&one, "code", Some(&parameter(&two, "code")));

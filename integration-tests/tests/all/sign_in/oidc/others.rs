@@ -30,7 +30,7 @@ async fn provider(id: &str, secret: &str, tokens: &str) -> (Child, String) {
     let mut lines = BufReader::new(node.stdout.take().unwrap()).lines();
     let issuer = within("the provider", async {
         loop {
-            let line = lines.next_line().await.unwrap().expect("the provider goes on");
+            let line = lines.next_line().await.unwrap().expect("the provider is still running");
             if line.starts_with("http") {
                 break line;
             }

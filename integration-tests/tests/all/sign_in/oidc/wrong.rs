@@ -43,7 +43,7 @@ async fn an_invalid_identity_token_signs_in_no_user() {
         ("another key", Box::new(|knobs: &mut Knobs| knobs.header = json!({"kid": "two"}))),
         ("an access token", Box::new(|knobs: &mut Knobs| knobs.header = json!({"typ": "at+jwt"}))),
         (
-            "a key of its own",
+            "a key set URL in the header",
             Box::new(|knobs: &mut Knobs| knobs.header = json!({"jku": "https://evil.example"})),
         ),
     ];

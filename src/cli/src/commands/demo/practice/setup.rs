@@ -180,8 +180,8 @@ pub(in super::super) async fn tell(client: &Client, callboard: &str, address: &s
         "{}\n  curl -H 'X-Token: {CI_TOKEN}' -H 'Content-Type: application/json' -d '{{\"service\": \"shop\", \"version\": \"1.8.2\", \"by\": \"Ana\"}}' {base}/api/workflows/deploy/triggers/webhook\n\
          {}\n  {callboard} run nightly-report{address}\n\
          {}\n  {callboard} run invoice{address} --input text='{invoice}'",
-        paint.bold("From a webhook to Slack, with approval"),
-        paint.bold("A report every night"),
-        paint.bold("Data out of invoices"),
+        paint.bold("Deployment approval: from a webhook to Slack"),
+        paint.bold("Nightly report"),
+        paint.bold("Invoice extraction"),
     ))
 }
