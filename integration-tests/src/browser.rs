@@ -148,7 +148,7 @@ impl Browser {
     pub async fn until(&self, expression: &str) {
         let looking =
             until(expression, async || self.js(&format!("return !!({expression})")).await == json!(true));
-        let guard = Shown { driver: &self.driver, waited: expression };
+        let guard = PageTextOnTimeout { driver: &self.driver, waited: expression };
         looking.await;
         std::mem::forget(guard);
     }
@@ -233,7 +233,8 @@ impl Browser {
     /// # Panics
     /// When Chromium refuses.
     pub async fn chromium(&self, command: &'static str, parameters: Value) {
-        let command = Own { path: "goog/cdp/execute", body: json!({"cmd": command, "params": parameters}) };
+        let command =
+            DriverCommand { path: "goog/cdp/execute", body: json!({"cmd": command, "params": parameters}) };
         self.client.issue_cmd(command).await.expect("Chromium does it");
     }
 
@@ -292,7 +293,7 @@ impl Browser {
     /// # Panics
     /// When the console is not empty.
     pub async fn finish(self) {
-        let log = Own { path: "se/log", body: json!({"type": "browser"}) };
+        let log = DriverCommand { path: "se/log", body: json!({"type": "browser"}) };
         let entries = self.client.issue_cmd(log).await.expect("the console");
         let is_network = |text: &str| NETWORK.iter().any(|mark| text.contains(mark));
         let bad: Vec<_> = entries
@@ -309,12 +310,12 @@ impl Browser {
 
 /// A command that only Chromium's driver knows.
 #[derive(Debug)]
-struct Own {
+struct DriverCommand {
     path: &'static str,
     body: Value,
 }
 
-impl WebDriverCompatibleCommand for Own {
+impl WebDriverCompatibleCommand for DriverCommand {
     fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
         base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.path))
     }
@@ -325,12 +326,12 @@ impl WebDriverCompatibleCommand for Own {
 }
 
 /// Prints the page's text after a wait has timed out.
-struct Shown<'a> {
+struct PageTextOnTimeout<'a> {
     driver: &'a Driver,
     waited: &'a str,
 }
 
-impl Drop for Shown<'_> {
+impl Drop for PageTextOnTimeout<'_> {
     fn drop(&mut self) {
         let script = json!({"script": "return document.body.innerText", "args": []}).to_string();
         let shown = self.driver.send("POST", "/execute/sync", &script);

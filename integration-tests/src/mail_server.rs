@@ -50,7 +50,7 @@ impl Mail {
 }
 
 #[derive(Default)]
-struct Kept {
+struct MailServerState {
     mails: Vec<Mail>,
     /// The reply to every recipient, if set.
     refusal: Option<String>,
@@ -65,7 +65,7 @@ struct Kept {
 /// A mail server on a free port.
 pub struct MailServer {
     address: SocketAddr,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<MailServerState>>,
     listening: Option<JoinHandle<()>>,
 }
 
@@ -160,7 +160,7 @@ impl MailServer {
     }
 }
 
-async fn serve(stream: TcpStream, kept: Arc<Mutex<Kept>>) -> Option<()> {
+async fn serve(stream: TcpStream, kept: Arc<Mutex<MailServerState>>) -> Option<()> {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read).lines();
     write.write_all(b"220 here\r\n").await.ok()?;

@@ -28,7 +28,7 @@ impl Socket {
     ///
     /// # Panics
     /// When the service refuses.
-    pub async fn of(t: &TestService, workflow: &Workflow, headers: &[(&str, &str)]) -> Self {
+    pub async fn for_workflow(t: &TestService, workflow: &Workflow, headers: &[(&str, &str)]) -> Self {
         Self::open(t.address(), &format!("/ws/workflow/{}", workflow.id), headers).await
     }
 

@@ -65,7 +65,7 @@ impl Encoder {
         let until = self.clock.monotonic().saturating_add(PUBLISH);
         let this = self.clone();
         let work = tokio::spawn(async move {
-            let _permit = this.publishes.of(workspace).permit().await;
+            let _permit = this.publishes.for_workspace(workspace).permit().await;
             this.encode(deployment, until).await
         });
         if let Some(Ok(Err(error))) = kernel::timeout(&*self.clock, PUBLISH, work).await {

@@ -60,7 +60,7 @@ impl QuestionRounds {
         });
         let (Ok(run), Ok(stream)) = (ids.uuid(), ids.uuid()) else { return Ok(()) };
         let shown: Vec<&ThreadItem> = answered.iter().collect();
-        let next = continuation((run, stream), None, &shown);
+        let next = continuation(run, stream, None, &shown);
         // A question that a retry cut from the thread continues nothing.
         let next = Some(&next).filter(|_| question.continues && item.is_some());
         let content = answered.as_ref().map(json);
@@ -73,7 +73,7 @@ impl QuestionRounds {
     async fn continue_turn(&self, turn: Uuid) -> Result<(), StoreError> {
         let ids = &self.ports.ids;
         let (Ok(run), Ok(stream)) = (ids.uuid(), ids.uuid()) else { return Ok(()) };
-        let next = continuation((run, stream), None, &[]);
+        let next = continuation(run, stream, None, &[]);
         if self.ports.store.continue_due_turn(turn, &next).await? {
             self.ports.wakeups.queue();
         }

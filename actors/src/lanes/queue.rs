@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::buffer::{Buffer, EventFrames, Then};
-use super::waiting::Waiting;
+use super::waiting::PendingBuffers;
 use super::{Key, WriteError};
 
 /// Time that ready writes wait for the first lane's commit before the next lane takes them.
@@ -41,7 +41,7 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct State {
-    waiting: Waiting,
+    waiting: PendingBuffers,
     poisoned: HashMap<Uuid, String>,
     closed: Option<WriteError>,
 }
@@ -124,14 +124,14 @@ impl Queue {
                 continue;
             }
             clock.sleep(PATIENCE).await;
-            if let Some(taken) = self.take_behind(finished, Waiting::take_of_others) {
+            if let Some(taken) = self.take_behind(finished, PendingBuffers::take_of_others) {
                 return Some(taken);
             }
             if reserved || self.finished.load(Ordering::Acquire) != finished {
                 continue;
             }
             clock.sleep(PATIENCE * (lane - 1)).await;
-            if let Some(taken) = self.take_behind(finished, Waiting::take) {
+            if let Some(taken) = self.take_behind(finished, PendingBuffers::take) {
                 return Some(taken);
             }
         }
@@ -142,7 +142,7 @@ impl Queue {
     fn take_behind(
         &self,
         finished: u64,
-        take: fn(&mut Waiting) -> Vec<(Uuid, Buffer)>,
+        take: fn(&mut PendingBuffers) -> Vec<(Uuid, Buffer)>,
     ) -> Option<Vec<(Uuid, Buffer)>> {
         if self.finished.load(Ordering::Acquire) != finished {
             return None;

@@ -21,7 +21,7 @@ const TURN_BYTES: usize = 16 << 10;
 
 /// Buffers by key, in the order of workspace turns.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct PendingBuffers {
     keys: HashMap<Uuid, Entry>,
     workspaces: HashMap<Uuid, Workspace>,
     /// Workspaces with a ready buffer that no lane holds.
@@ -46,7 +46,7 @@ struct Workspace {
     bytes: usize,
 }
 
-impl Waiting {
+impl PendingBuffers {
     /// Changes a key's buffer and queues it. A key keeps the workspace of its first write.
     pub(super) fn push(&mut self, key: Key, change: impl FnOnce(&mut Buffer)) {
         let entry = self.keys.entry(key.id).or_insert_with(|| {
@@ -229,7 +229,7 @@ mod tests {
         Key { id: Uuid::from_u128(id), workspace: Uuid::from_u128(workspace) }
     }
 
-    fn push(waiting: &mut Waiting, key: Key, bytes: usize) {
+    fn push(waiting: &mut PendingBuffers, key: Key, bytes: usize) {
         let frames = "x".repeat(bytes);
         let events =
             EventFrames { stream: key.id, first_seq: 1, last_seq: 1, frames, end: false, kept: false };
@@ -240,7 +240,7 @@ mod tests {
         taken.iter().map(|(id, _)| id.as_u128()).collect()
     }
 
-    fn done(waiting: &mut Waiting, taken: Vec<(Uuid, Buffer)>) {
+    fn done(waiting: &mut PendingBuffers, taken: Vec<(Uuid, Buffer)>) {
         for (id, buffer) in taken {
             waiting.done(id, buffer.weight());
         }
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn one_workspace_alone_fills_a_commit() {
-        let mut waiting = Waiting::default();
+        let mut waiting = PendingBuffers::default();
         (0..300).for_each(|id| push(&mut waiting, key(1, id), 10 << 10));
         assert_eq!(waiting.take().len(), KEYS);
         assert_eq!(waiting.take().len(), 300 - KEYS);
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_waiting_workspace_joins_the_next_commit_which_stays_short() {
-        let mut waiting = Waiting::default();
+        let mut waiting = PendingBuffers::default();
         (0..1_000).for_each(|id| push(&mut waiting, key(1, id), 10 << 10));
         push(&mut waiting, key(2, 5_000), 100);
         push(&mut waiting, key(3, 6_000), 100);
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_long_buffer_is_committed_alone_and_does_not_starve() {
-        let mut waiting = Waiting::default();
+        let mut waiting = PendingBuffers::default();
         push(&mut waiting, key(2, 1), 100);
         push(&mut waiting, key(1, 2), 1 << 20);
         push(&mut waiting, key(3, 3), 100);
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_lane_takes_only_workspaces_without_a_committing_lane() {
-        let mut waiting = Waiting::default();
+        let mut waiting = PendingBuffers::default();
         push(&mut waiting, key(1, 1), 100);
         let held = waiting.take();
         push(&mut waiting, key(1, 1), 100);
@@ -298,11 +298,11 @@ mod tests {
 
     #[test]
     fn uncommitted_bytes_are_counted_by_key_and_workspace() {
-        let mut waiting = Waiting::default();
+        let mut waiting = PendingBuffers::default();
         push(&mut waiting, key(1, 1), 100);
         push(&mut waiting, key(1, 2), 50);
         push(&mut waiting, key(2, 3), 10);
-        let counted = |waiting: &Waiting| {
+        let counted = |waiting: &PendingBuffers| {
             let of = |n| waiting.bytes_of_workspace(Uuid::from_u128(n));
             (waiting.bytes_of(Uuid::from_u128(1)), of(1), of(2), waiting.bytes())
         };

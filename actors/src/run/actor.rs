@@ -233,8 +233,8 @@ impl<K: Kind> Actor for RunActor<K> {
             let _entered = span.enter();
             let driver = inner.driver(Arc::clone(run));
             let children = self.life.children();
-            let around = (children.clone(), self.life.drain().clone());
-            children.spawn_here(None, driver.drive(self.stop.clone(), around))
+            let drain = self.life.drain().clone();
+            children.spawn_here(None, driver.drive(self.stop.clone(), children.clone(), drain))
         };
         context.spawn(child.into_actor(self).map(|exit, actor, context| actor.child_ended(exit, context)));
     }

@@ -28,7 +28,7 @@ pub(crate) struct FileRoom {
 
 impl FileRoom {
     /// Returns a workspace's permits, which are dropped with their last holder.
-    pub(super) fn of(&self, workspace: Uuid) -> Arc<Semaphore> {
+    pub(super) fn for_workspace(&self, workspace: Uuid) -> Arc<Semaphore> {
         let mut rooms = self.rooms.lock();
         if let Some(room) = rooms.get(&workspace).and_then(Weak::upgrade) {
             return room;

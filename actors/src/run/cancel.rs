@@ -45,7 +45,7 @@ impl Cancel {
     pub(crate) async fn await_end(&self, requested: StoredRun) -> Result<Option<StoredRun>, StoreError> {
         let run = requested.id;
         if let Some(stream) = requested.stream_id {
-            let kind = self.kinds.of(&requested.trigger);
+            let kind = self.kinds.for_trigger(&requested.trigger);
             let notify = || kind.iter().for_each(|kind| kind.stop(run, requested.thread_id));
             let ended = until_ended(&self.ports, stream, notify);
             kernel::timeout(&*self.ports.clock, LIMIT, ended).await.transpose()?;

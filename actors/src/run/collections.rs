@@ -107,7 +107,7 @@ impl Collections for CollectionsOf<'_> {
         let _permit = self.changes.permit().await;
         let stored = self.store.change(async |changes| match &replaces {
             None => created(changes, scope, id_of(&attempt), write).await,
-            Some((id, version)) => replaced(changes, scope, (id, *version), write).await,
+            Some((id, version)) => replaced(changes, scope, id, *version, write).await,
         });
         match stored.await.map_err(|error| failed(&error))? {
             Ok(record) => written(&record),
@@ -148,7 +148,8 @@ async fn created(
 async fn replaced(
     changes: &mut Changes,
     scope: RecordScope,
-    (id, version): (&str, i64),
+    id: &str,
+    version: i64,
     write: RecordWrite<'_>,
 ) -> Result<Result<StoredRecord, Refused>, StoreError> {
     let locked = match changes.lock_collection(scope).await? {

@@ -15,7 +15,7 @@ use super::interrupted;
 use super::journal::read_journal;
 use super::kind::{Kind, Outcome, Parking, Progress, Run};
 use super::waiting::{Waits, only_waits, waits_too_long};
-use super::writer::{End, RunWriter};
+use super::writer::{End, RunWriter, WriterIdentity};
 use super::{Executing, Ran, Reach, RunPorts, Work, error_json, whole};
 use crate::lanes::{Key, WriteError};
 use crate::runtime::Children;
@@ -34,9 +34,6 @@ pub(crate) enum Driven {
     Unreadable(String),
 }
 
-/// Resources from the actor's life: child tasks, and a token that is cancelled when shutdown begins.
-pub(crate) type Around = (Children, CancellationToken);
-
 /// A run, its kind and its ports.
 pub(crate) struct Driver<K: Kind> {
     pub(crate) kind: Arc<K>,
@@ -45,8 +42,14 @@ pub(crate) struct Driver<K: Kind> {
 }
 
 impl<K: Kind> Driver<K> {
-    /// Executes the run until it ends, only waits, or `stop` is cancelled.
-    pub(crate) async fn drive(self, stop: CancellationToken, (children, draining): Around) -> Driven {
+    /// Executes the run until it ends, only waits, or `stop` is cancelled. `children`: the actor's child tasks;
+    /// `draining`: cancelled when shutdown begins.
+    pub(crate) async fn drive(
+        self,
+        stop: CancellationToken,
+        children: Children,
+        draining: CancellationToken,
+    ) -> Driven {
         let Self { kind, run, ports } = &self;
         // Rare branches are boxed: this future lives as long as its run, and there may be thousands.
         let Some(version) = &run.version else {
@@ -228,23 +231,20 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    fn writer(&self, next_seq: u64, told: K::Told) -> RunWriter<K::Events> {
+    fn writer(&self, next_seq: u64, told: K::ReaderState) -> RunWriter<K::Events> {
         let Self { kind, run, ports } = self;
-        let key = Key { id: run.id, workspace: run.workspace };
+        let identity = WriterIdentity {
+            key: Key { id: run.id, workspace: run.workspace },
+            account: kind.account(run),
+            keeps_events: K::ROW.keeps_events,
+        };
         let early = run.early.lock().take();
-        RunWriter::new(
-            (key, kind.account(run), K::ROW.keeps_events),
-            run.stream,
-            ports.clone(),
-            next_seq,
-            kind.events(run, told, ports),
-            early,
-        )
+        RunWriter::new(identity, run.stream, ports.clone(), next_seq, kind.events(run, told, ports), early)
     }
 
     /// Returns the next event's number, the state that readers have received, and the journal from earlier lives.
     /// `stopping`: the stop was requested before.
-    async fn earlier(&self, stopping: bool) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
+    async fn earlier(&self, stopping: bool) -> Result<(u64, K::ReaderState, Vec<RecordedStep>), StoreError> {
         match self.run.progress {
             Progress::New { next_seq } => Ok((next_seq, self.kind.fresh(&self.run), Vec::new())),
             Progress::Recovered { interrupted, .. } => Box::pin(self.recovered(interrupted, stopping)).await,
@@ -255,7 +255,7 @@ impl<K: Kind> Driver<K> {
         &self,
         interrupted: bool,
         stopping: bool,
-    ) -> Result<(u64, K::Told, Vec<RecordedStep>), StoreError> {
+    ) -> Result<(u64, K::ReaderState, Vec<RecordedStep>), StoreError> {
         let Self { kind, run, ports } = self;
         let permit = ports.recovering.acquire().await;
         let (last_seq, told) = kind.told(run, stopping, ports).await?;

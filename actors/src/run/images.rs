@@ -17,7 +17,7 @@ pub struct ImageLinks {
 
 impl ImageLinks {
     /// An image's URL. `base`: the public base URL as seen by the run's client.
-    pub(crate) fn of(&self, id: AttachmentId, base: &str, now: DateTime<Utc>) -> String {
+    pub(crate) fn url(&self, id: AttachmentId, base: &str, now: DateTime<Utc>) -> String {
         self.key.preview(self.base.as_deref().unwrap_or(base), id, now)
     }
 }

@@ -53,9 +53,9 @@ pub(crate) struct KindRow {
 /// A run kind.
 pub(crate) trait Kind: Sized + Send + Sync + 'static {
     /// Kind-specific data of a run.
-    type Own: Send + Sync + 'static;
+    type Data: Send + Sync + 'static;
     /// The reader state from earlier lives, as far as the next life depends on it.
-    type Told: Send + 'static;
+    type ReaderState: Send + 'static;
     /// Writes the stream events.
     type Events: EventWriter;
     /// The work that a run executes.
@@ -70,10 +70,10 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     /// A text, if the row does not describe a run of this kind.
-    fn own(&self, left: &LeftRun) -> Result<Self::Own, String>;
+    fn own(&self, left: &LeftRun) -> Result<Self::Data, String>;
 
     /// The reader state after a new run's start. Pure.
-    fn fresh(&self, run: &Run<Self>) -> Self::Told;
+    fn fresh(&self, run: &Run<Self>) -> Self::ReaderState;
 
     /// The last event's number and the reader state of a resumed run. `stopping`: the run executes nothing further.
     async fn told(
@@ -81,7 +81,7 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         run: &Run<Self>,
         stopping: bool,
         ports: &RunPorts,
-    ) -> Result<(u64, Self::Told), StoreError>;
+    ) -> Result<(u64, Self::ReaderState), StoreError>;
 
     /// Waits until the run may execute. Returns whether this instance still owns it.
     async fn may_start(
@@ -98,7 +98,7 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         &self,
         run: &Run<Self>,
         version: &LoadedVersion,
-        told: &Self::Told,
+        told: &Self::ReaderState,
         ports: &RunPorts,
     ) -> Result<Option<(Self::Work, Self::Opening)>, StoreError>;
 
@@ -113,7 +113,7 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     }
 
     /// Creates the run's event writer. Pure.
-    fn events(&self, run: &Run<Self>, told: Self::Told, ports: &RunPorts) -> Self::Events;
+    fn events(&self, run: &Run<Self>, told: Self::ReaderState, ports: &RunPorts) -> Self::Events;
 
     /// Notes the changes made at the start of execution; they are committed with the run's first rows. `stopping`: the
     /// stop was requested before.
@@ -188,7 +188,7 @@ pub(crate) struct Run<K: Kind> {
     /// Its start, if not yet stored.
     pub(crate) early: Mutex<Option<Box<EarlyStart>>>,
     /// Kind-specific data.
-    pub(crate) own: K::Own,
+    pub(crate) own: K::Data,
 }
 
 /// The stored state of a run at its handover to an actor.
@@ -330,7 +330,7 @@ impl Kinds {
     }
 
     /// The kind with this trigger; `None` for a trigger from a newer build.
-    pub(crate) fn of(&self, trigger: &str) -> Option<&dyn Door> {
+    pub(crate) fn for_trigger(&self, trigger: &str) -> Option<&dyn Door> {
         self.0.iter().find(|door| door.row().triggers.contains(&trigger)).map(|door| &**door)
     }
 }

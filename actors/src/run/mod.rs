@@ -212,7 +212,7 @@ async fn execute<T: EventWriter>(
 ) -> Ran {
     let run = input.run.id.clone();
     let workspace = reach.workspace;
-    let adapters = Adapters::of(reach, ports);
+    let adapters = Adapters::new(reach, ports);
     let clock = Arc::clone(&ports.clock);
     let ports = adapters.ports(ports, writer, writer, activity);
     let mut turn = Turn::new(writer.run(), workspace, writer.slice(), &*clock);
@@ -272,7 +272,7 @@ pub(crate) struct Adapters<'a> {
 }
 
 impl<'a> Adapters<'a> {
-    pub(crate) fn of(reach: Reach, ports: &'a RunPorts) -> Self {
+    pub(crate) fn new(reach: Reach, ports: &'a RunPorts) -> Self {
         let Reach { run, workspace, workflow, thread, app, account, shows_items } = reach;
         Self {
             observer: WithinBudget(ports.budget(account)),
@@ -285,22 +285,22 @@ impl<'a> Adapters<'a> {
             credentials: CredentialsOf {
                 workspace,
                 store: &ports.store,
-                reads: ports.reads.of(workspace),
+                reads: ports.reads.for_workspace(workspace),
                 ring: ports.vault.as_ref(),
             },
-            sandbox: ports.sandbox.of(workspace),
+            sandbox: ports.sandbox.for_workspace(workspace),
             search: SearchOf {
                 workspace,
                 store: &ports.store,
-                reads: ports.reads.of(workspace),
+                reads: ports.reads.for_workspace(workspace),
                 quota: &ports.quota,
             },
             collections: CollectionsOf {
                 app,
                 workspace,
                 store: &ports.store,
-                reads: ports.reads.of(workspace),
-                changes: ports.record_changes.of(workspace),
+                reads: ports.reads.for_workspace(workspace),
+                changes: ports.record_changes.for_workspace(workspace),
                 quota: &ports.quota,
                 frozen: OnceCell::new(),
             },
@@ -311,14 +311,14 @@ impl<'a> Adapters<'a> {
                 store: &ports.store,
                 quota: &ports.quota,
                 shows_items,
-                reads: ports.reads.of(workspace),
-                room: ports.file_room.of(workspace),
+                reads: ports.reads.for_workspace(workspace),
+                room: ports.file_room.for_workspace(workspace),
             },
             databases: DatabasesOf { outbound: &ports.outbound },
             workflows: WorkflowsOf {
                 workspace,
                 plans: Arc::clone(&ports.plans),
-                reads: ports.reads.of(workspace),
+                reads: ports.reads.for_workspace(workspace),
             },
         }
     }

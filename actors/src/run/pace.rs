@@ -55,11 +55,11 @@ pub(super) struct Turn<'a> {
     workspace: Uuid,
     slice: Slice,
     clock: &'a dyn Clock,
-    place: Place,
+    position: QueuePosition,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum QueuePosition {
     None,
     Waiting,
     /// It has the first turn of the next round.
@@ -68,7 +68,7 @@ enum Place {
 
 impl<'a> Turn<'a> {
     pub(super) fn new(run: Uuid, workspace: Uuid, slice: Slice, clock: &'a dyn Clock) -> Self {
-        Self { run, workspace, slice, clock, place: Place::None }
+        Self { run, workspace, slice, clock, position: QueuePosition::None }
     }
 
     /// Polls the run if it has the turn; otherwise registers it to be woken.
@@ -95,22 +95,22 @@ impl<'a> Turn<'a> {
             (false, _) => false,
             (true, None) => true,
             // It used up the slice itself and yielded, or waited for the next round.
-            (true, Some(by)) => (by == self.run && waits.is_none()) || self.place == Place::Next,
+            (true, Some(by)) => (by == self.run && waits.is_none()) || self.position == QueuePosition::Next,
         };
         if may {
             if waits.is_some() {
                 round.waiting.pop_front();
             }
-            self.place = Place::None;
+            self.position = QueuePosition::None;
             return true;
         }
         match waits.and_then(|at| round.waiting.get_mut(at)) {
             Some((_, waker)) => waker.clone_from(context.waker()),
             None => round.waiting.push_back((self.run, context.waker().clone())),
         }
-        self.place = Place::Waiting;
+        self.position = QueuePosition::Waiting;
         if is_first {
-            self.place = Place::Next;
+            self.position = QueuePosition::Next;
             // The runtime wakes it after everything that is ready now.
             let _ = pin!(tokio::task::yield_now()).poll(context);
         }

@@ -69,8 +69,9 @@ impl RunQueue {
             store.forget_stops().await?;
         }
         // Runs of kinds unknown to this build are left to a newer one.
-        for stop in
-            stops.into_iter().filter(|stop| !stop.over && self.recovery.kinds.of(&stop.trigger).is_some())
+        for stop in stops
+            .into_iter()
+            .filter(|stop| !stop.over && self.recovery.kinds.for_trigger(&stop.trigger).is_some())
         {
             if stop.queued {
                 self.take(store.take_queued(self.lease, stop.run)).await?;

@@ -89,14 +89,15 @@ impl Recovery {
 
     /// Notifies a run's actor in this process of a stop request.
     pub(crate) fn stop(&self, stop: &StopRequest) {
-        if let Some(kind) = self.kinds.of(&stop.trigger) {
+        if let Some(kind) = self.kinds.for_trigger(&stop.trigger) {
             kind.stop(stop.run, stop.thread);
         }
     }
 
     async fn hand_over(&self, left: LeftRun, token: RunToken) -> Result<(), RecoveryError> {
         let run = &left.run;
-        let kind = self.kinds.of(&run.trigger).ok_or_else(|| RecoveryError::Kind(run.trigger.clone()))?;
+        let kind =
+            self.kinds.for_trigger(&run.trigger).ok_or_else(|| RecoveryError::Kind(run.trigger.clone()))?;
         let (version, inputs) = readable_or_none(&self.ports, &left).await?;
         let id = run.id;
         kind.take_up(&left, version, inputs, token).map_err(|error| RecoveryError::Unreadable(id, error))

@@ -39,7 +39,7 @@ pub(crate) async fn inputs(
         Err(PlanError::Graph(..) | PlanError::Missing(_)) => return Ok(None),
     };
     let Ok(inputs) = stored_json(&stored.inputs) else { return Ok(None) };
-    let Some(kind) = kinds.of(&stored.trigger) else { return Ok(None) };
+    let Some(kind) = kinds.for_trigger(&stored.trigger) else { return Ok(None) };
     let Ok(_permit) = ports.refilling.try_acquire() else { return Ok(None) };
     let filling = async {
         let recorded = read_journal(&ports.store, stored.id).await?;
@@ -53,7 +53,7 @@ pub(crate) async fn inputs(
             account: None,
             shows_items: false,
         };
-        let adapters = Adapters::of(reach, ports);
+        let adapters = Adapters::new(reach, ports);
         let (nowhere, activity) = (engine::ports::Nowhere, Activity::default());
         let engine = adapters.ports(ports, &nowhere, &nowhere, &activity);
         Ok(engine::refill(&version.plan, input, recorded, wanted, engine).await)

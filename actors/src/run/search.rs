@@ -96,7 +96,7 @@ impl SearchIndex for SearchOf<'_> {
         }
         let filter = filter.map(|filter| Value::Object(filter.clone()));
         let page = (PAGE_BYTES / (vector.len() * 4).max(1)).clamp(16, 8_192);
-        let (vector, mut best, mut after) = (Arc::new(vector), Best::of(most), (0, 0));
+        let (vector, mut best, mut after) = (Arc::new(vector), Best::new(most), (0, 0));
         loop {
             let rows = i64::try_from(page).unwrap_or(1);
             let vectors = self.store.search_vectors(known.id, after, filter.as_ref(), rows).await;

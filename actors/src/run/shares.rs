@@ -28,7 +28,7 @@ impl WorkspaceShares {
 
     /// A workspace's share, dropped with its last holder.
     #[must_use]
-    pub fn of(&self, workspace: Uuid) -> WorkspaceShare {
+    pub fn for_workspace(&self, workspace: Uuid) -> WorkspaceShare {
         let mut shares = self.shares.lock();
         if let Some(share) = shares.get(&workspace).and_then(Weak::upgrade) {
             return WorkspaceShare(share);
@@ -67,10 +67,10 @@ mod tests {
     async fn each_workspace_has_three_permits() {
         let (reads, busy, other) = (WorkspaceShares::new(READS), Uuid::from_u128(1), Uuid::from_u128(2));
         // Each run has a separate handle to the share.
-        let runs: Vec<WorkspaceShare> = (0..4).map(|_| reads.of(busy)).collect();
+        let runs: Vec<WorkspaceShare> = (0..4).map(|_| reads.for_workspace(busy)).collect();
         let mut held: Vec<_> = runs.iter().map(|run| run.permit().now_or_never()).collect();
         assert_eq!(held.iter().flatten().count(), READS);
-        assert!(reads.of(other).permit().now_or_never().is_some());
+        assert!(reads.for_workspace(other).permit().now_or_never().is_some());
         held.remove(0);
         assert!(runs[3].permit().now_or_never().is_some());
     }
@@ -79,7 +79,7 @@ mod tests {
     fn shares_without_a_holder_are_removed() {
         let reads = WorkspaceShares::new(READS);
         for id in 0..100 {
-            let _ = reads.of(Uuid::from_u128(id));
+            let _ = reads.for_workspace(Uuid::from_u128(id));
         }
         assert_eq!(reads.shares.lock().len(), 1);
     }
@@ -87,9 +87,9 @@ mod tests {
     #[tokio::test]
     async fn a_permit_outlives_the_handle_of_its_share() {
         let (changes, workspace) = (WorkspaceShares::new(1), Uuid::from_u128(1));
-        let held = changes.of(workspace).permit().await;
-        assert!(changes.of(workspace).permit().now_or_never().is_none());
+        let held = changes.for_workspace(workspace).permit().await;
+        assert!(changes.for_workspace(workspace).permit().now_or_never().is_none());
         drop(held);
-        assert!(changes.of(workspace).permit().now_or_never().is_some());
+        assert!(changes.for_workspace(workspace).permit().now_or_never().is_some());
     }
 }

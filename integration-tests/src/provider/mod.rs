@@ -108,7 +108,7 @@ struct Code {
 }
 
 #[derive(Default)]
-struct Kept {
+struct ProviderState {
     knobs: Knobs,
     codes: HashMap<String, Code>,
     made: usize,
@@ -120,7 +120,7 @@ struct Kept {
 /// A provider on a free port.
 pub struct Provider {
     address: SocketAddr,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<ProviderState>>,
     listening: Option<JoinHandle<()>>,
 }
 
@@ -189,7 +189,7 @@ impl Provider {
         ]
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, ProviderState> {
         self.kept.lock().expect("no panic")
     }
 
@@ -229,7 +229,7 @@ impl Provider {
 }
 
 /// The response to a request; `None`: no response, ever.
-fn answer(kept: &Mutex<Kept>, issuer: &str, request: &Request) -> Option<web::Answer> {
+fn answer(kept: &Mutex<ProviderState>, issuer: &str, request: &Request) -> Option<web::Answer> {
     let mut kept = kept.lock().expect("no panic");
     kept.asked.push(request.path.clone());
     if kept.knobs.silent == Some(request.path.as_str()) {
@@ -271,7 +271,7 @@ fn description(knobs: &Knobs, issuer: &str) -> Value {
     tokens::changed(all, &knobs.metadata)
 }
 
-fn authorize(kept: &mut Kept, issuer: &str, request: &Request) -> web::Answer {
+fn authorize(kept: &mut ProviderState, issuer: &str, request: &Request) -> web::Answer {
     let asked = |name: &str| request.query.get(name).map(String::as_str).unwrap_or_default();
     assert_eq!((asked("response_type"), asked("client_id")), ("code", CLIENT_ID));
     assert_eq!((asked("code_challenge_method"), asked("code_challenge").len()), ("S256", 43));
@@ -300,7 +300,11 @@ fn authorize(kept: &mut Kept, issuer: &str, request: &Request) -> web::Answer {
 }
 
 /// The client must present its secret in exactly one way; the code is valid once, for its verifier and its address.
-fn token(kept: &mut Kept, issuer: &str, request: &Request) -> Result<web::Answer, (u16, &'static str)> {
+fn token(
+    kept: &mut ProviderState,
+    issuer: &str,
+    request: &Request,
+) -> Result<web::Answer, (u16, &'static str)> {
     let methods = &kept.knobs.metadata["token_endpoint_auth_methods_supported"];
     let form = |name: &str| request.form.get(name).map(String::as_str).unwrap_or_default();
     let is_client = if *methods == json!(["client_secret_post"]) {

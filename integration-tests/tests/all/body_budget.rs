@@ -45,7 +45,7 @@ async fn unfinished_messages_per_caller_are_limited_to_32_mib() {
     let token = format!("Bearer {BOOTSTRAP}");
     let mut open = Vec::new();
     for _ in 0..5 {
-        let mut socket = Socket::of(&t, &workflow, &[("authorization", &token)]).await;
+        let mut socket = Socket::for_workflow(&t, &workflow, &[("authorization", &token)]).await;
         // The service may close the last one at once.
         let _ = socket.send_part(&vec![b' '; 8 * MIB - 1], true, false).await;
         open.push(socket);

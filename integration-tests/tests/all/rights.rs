@@ -218,7 +218,7 @@ async fn lost_rights_close_sockets_and_streams_within_five_seconds() {
     let workflow = t.workflow().graph(graphs::delayed(600.0, "late")).create().await;
     let authorization = format!("Bearer {bob}");
     let headers = [("authorization", authorization.as_str())];
-    let mut socket = Socket::of(&t, &workflow, &headers).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &headers).await;
     let runs = format!("/api/workflows/{}/runs", workflow.id);
     let run = t.bearer(&bob).post(&runs, &json!({"inputs": {"message": "x"}})).await.value();
     let events = format!("/api/runs/{}/events", run["id"].as_str().unwrap());

@@ -42,17 +42,17 @@ pub fn retry_after(free_at: DateTime<Utc>, now: DateTime<Utc>) -> i64 {
 /// Blocked keys and the time at which each is free again.
 #[derive(Debug, Default)]
 pub struct Blocked {
-    known: Mutex<Known>,
+    known: Mutex<BlockedKeys>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct BlockedKeys {
     until: HashMap<String, DateTime<Utc>>,
     /// The same keys by time, to find the one to evict.
     by_time: BTreeSet<(DateTime<Utc>, String)>,
 }
 
-impl Known {
+impl BlockedKeys {
     fn forget(&mut self, key: &str) {
         if let Some(until) = self.until.remove(key) {
             self.by_time.remove(&(until, key.to_owned()));
@@ -89,7 +89,7 @@ impl Blocked {
 
     /// Replaces all known keys by those that the database currently reports.
     pub fn replace(&self, all: impl IntoIterator<Item = (String, DateTime<Utc>)>) {
-        let mut known = Known::default();
+        let mut known = BlockedKeys::default();
         for (key, until) in all {
             known.remember(key, until);
         }

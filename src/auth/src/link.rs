@@ -54,7 +54,8 @@ impl LinkKey {
         &self,
         id: AttachmentId,
         what: LinkUse,
-        (expires, signature): (&str, &str),
+        expires: &str,
+        signature: &str,
         now: DateTime<Utc>,
     ) -> bool {
         let (Ok(expires), Ok(tag)) = (expires.parse::<i64>(), URL_SAFE_NO_PAD.decode(signature)) else {
@@ -97,7 +98,9 @@ mod tests {
             let (expires, signature) = parts(&query);
             let valid = expires.parse::<i64>().unwrap() - now.timestamp();
             assert!((shortest..=longest).contains(&valid), "{valid}");
-            let holds = |id, what, parts, now| key.verifies(id, what, parts, now);
+            let holds = |id, what, (expires, signature): (&str, &str), now| {
+                key.verifies(id, what, expires, signature, now)
+            };
             assert!(holds(id, what, (expires, signature), now));
             assert!(holds(id, what, (expires, signature), now + TimeDelta::seconds(valid - 1)));
             assert!(!holds(id, what, (expires, signature), now + TimeDelta::seconds(valid)));
@@ -107,7 +110,7 @@ mod tests {
             let later = (expires.parse::<i64>().unwrap() + 1).to_string();
             assert!(!holds(id, what, (&later, signature), now));
             assert!(!holds(id, what, (expires, &signature[1..]), now));
-            assert!(!LinkKey::new(&[8; 32]).verifies(id, what, (expires, signature), now));
+            assert!(!LinkKey::new(&[8; 32]).verifies(id, what, expires, signature, now));
             for (expires, signature) in [("", ""), ("x", signature), (expires, "%"), ("-1", signature)] {
                 assert!(!holds(id, what, (expires, signature), now));
             }

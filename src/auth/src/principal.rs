@@ -265,7 +265,7 @@ mod tests {
         for name in [HERE.id.to_string(), HERE.id.to_string().to_uppercase(), "here".to_owned()] {
             let token = Principal::service_token(
                 Uuid::nil(),
-                TokenDigest::of(""),
+                TokenDigest::from_token(""),
                 read(),
                 vec!["gone".to_owned(), name],
             );
@@ -275,7 +275,8 @@ mod tests {
             assert_eq!(token.may_in(Scope::VaultRead, HERE), Err(Denied::Scopes(missing)));
             assert_eq!(token.may(Scope::VaultRead), Err(Denied::Scopes(missing)));
         }
-        let unrestricted = Principal::service_token(Uuid::nil(), TokenDigest::of(""), read(), Vec::new());
+        let unrestricted =
+            Principal::service_token(Uuid::nil(), TokenDigest::from_token(""), read(), Vec::new());
         assert_eq!(unrestricted.may_in(Scope::WorkflowsRead, THERE), Ok(()));
         assert_eq!(unrestricted.workspaces(), None);
     }
@@ -323,7 +324,7 @@ mod tests {
         assert!(!Principal::bootstrap(few).may_delete_workspace(HERE.id));
         let token = Principal::service_token(
             Uuid::nil(),
-            TokenDigest::of(""),
+            TokenDigest::from_token(""),
             ScopeSet::all(),
             vec!["here".to_owned()],
         );

@@ -26,7 +26,7 @@ pub struct TokenDigest([u8; 32]);
 impl TokenDigest {
     /// Digests any text sent as a token.
     #[must_use]
-    pub fn of(token: &str) -> Self {
+    pub fn from_token(token: &str) -> Self {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
         Self(bytes)
@@ -77,7 +77,7 @@ fn checksum(body: &str) -> String {
 /// Whether two secrets are equal; the comparison takes constant time.
 #[must_use]
 pub fn is_same(token: &str, known: &Secret) -> bool {
-    TokenDigest::of(token).is(TokenDigest::of(known.expose_secret()).as_bytes())
+    TokenDigest::from_token(token).is(TokenDigest::from_token(known.expose_secret()).as_bytes())
 }
 
 #[cfg(test)]
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn digests_cover_the_whole_text() {
-        assert!(TokenDigest::of("a").is(TokenDigest::of("a").as_bytes()));
-        assert!(!TokenDigest::of("a").is(TokenDigest::of("b").as_bytes()));
-        assert!(!TokenDigest::of("a").is(b"short"));
+        assert!(TokenDigest::from_token("a").is(TokenDigest::from_token("a").as_bytes()));
+        assert!(!TokenDigest::from_token("a").is(TokenDigest::from_token("b").as_bytes()));
+        assert!(!TokenDigest::from_token("a").is(b"short"));
         assert!(is_same("secret", &Secret::from("secret".to_owned())));
         assert!(!is_same("secre", &Secret::from("secret".to_owned())));
     }

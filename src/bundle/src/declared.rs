@@ -19,7 +19,7 @@ pub type Declared<T> = Result<T, Vec<Finding>>;
 /// # Errors
 /// [`CheckError::Overdue`] if it takes longer than [`TIME`].
 pub fn binding(name: &str, text: &[u8], clock: &dyn Clock) -> Result<Declared<AppBinding>, CheckError> {
-    declared(text, clock, |deadline, findings| manifest::read_binding((name, text), deadline, findings))
+    declared(text, clock, |deadline, findings| manifest::read_binding(name, text, deadline, findings))
 }
 
 /// Reads a collection; its member `name` contains its name.

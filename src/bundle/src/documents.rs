@@ -21,7 +21,7 @@ pub(crate) fn read(
 ) -> Result<BTreeMap<String, Vec<String>>, CheckError> {
     let mut hashes = BTreeMap::new();
     for file in files {
-        let Some(kind) = Kind::of(&file.path) else { continue };
+        let Some(kind) = Kind::from_path(&file.path) else { continue };
         deadline.check()?;
         if !markup::is_readable(&file.path, file.size, findings) {
             continue;

@@ -28,12 +28,12 @@ struct Problem {
     #[serde(flatten)]
     field: FieldError,
     #[serde(flatten)]
-    place: Option<Place>,
+    place: Option<SourceLocation>,
 }
 
 /// A location in a file.
 #[derive(Debug, Serialize)]
-pub(crate) struct Place {
+pub(crate) struct SourceLocation {
     pub(crate) file: String,
     pub(crate) line: usize,
 }
@@ -41,19 +41,19 @@ pub(crate) struct Place {
 /// Maps JSON pointers to file locations.
 pub(crate) trait Places {
     /// `None` if the pointer does not refer to a file.
-    fn place(&self, pointer: &str) -> Option<Place>;
+    fn place(&self, pointer: &str) -> Option<SourceLocation>;
 }
 
 /// For requests without content from files.
 impl Places for () {
-    fn place(&self, _pointer: &str) -> Option<Place> {
+    fn place(&self, _pointer: &str) -> Option<SourceLocation> {
         None
     }
 }
 
 /// A complaint in the service's own error format.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ErrorOutput<'a> {
     message: &'a str,
     code: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -91,7 +91,7 @@ impl Complaint {
     }
 
     /// Converts a client error for a service at `base`.
-    pub(crate) fn of(error: ClientError, base: &str) -> Self {
+    pub(crate) fn from_client_error(error: ClientError, base: &str) -> Self {
         let status = error.kind().exit_code();
         match error {
             ClientError::Api { detail, .. } => {
@@ -274,7 +274,7 @@ impl Complaint {
 
     /// One line of JSON in the service's own error format.
     pub(crate) fn for_programs(&self) -> String {
-        let told = Told {
+        let told = ErrorOutput {
             message: &self.message,
             code: self.code.as_deref(),
             errors: &self.problems,
@@ -286,9 +286,9 @@ impl Complaint {
 }
 
 /// Formats a problem or a warning in one line: location, message, suggestion and code.
-pub(crate) fn line(field: &FieldError, place: Option<&Place>, paint: Paint) -> String {
+pub(crate) fn line(field: &FieldError, place: Option<&SourceLocation>, paint: Paint) -> String {
     let pointer = if field.pointer.is_empty() { "(whole)" } else { &field.pointer };
-    let place = place.map(|Place { file, line }| format!("{file}:{line}: ")).unwrap_or_default();
+    let place = place.map(|SourceLocation { file, line }| format!("{file}:{line}: ")).unwrap_or_default();
     let suggestion = field.suggestion.as_ref().map(|text| format!("; {text}")).unwrap_or_default();
     let code = paint.dim(format_args!("({})", harmless(&field.code)));
     let (pointer, message) = (harmless(pointer), harmless(&field.message));
@@ -311,7 +311,7 @@ impl Problem {
 }
 
 /// The message of the innermost error.
-fn root(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+fn root(error: &dyn std::error::Error) -> Option<String> {
     let mut inner = error.source()?;
     while let Some(next) = inner.source() {
         inner = next;

@@ -54,7 +54,7 @@ enum Command {
         practice: bool,
     },
     /// Check the dependencies of `serve` without changing anything; exits with status 1 if there is a problem
-    Doctor(commands::doctor::Asked),
+    Doctor(commands::doctor::DoctorOptions),
     /// Create, version and publish workflows
     Workflow {
         #[command(subcommand)]

@@ -87,7 +87,7 @@ fn secret(text: &str) -> Result<Secret, Infallible> {
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) output: Output,
-    pub(crate) sent: Sent,
+    pub(crate) sent: PresentedCredential,
     /// The sign-in whose access token is sent.
     pub(crate) sign_in: Option<SignIn>,
     /// The profile's name.
@@ -151,52 +151,55 @@ impl ClientOptions {
     }
 
     fn open(&self, workspace: impl FnOnce(&Profile) -> Option<String>) -> Result<Session, Failure> {
-        let place = self.place(profile::read(self.profile.as_deref())?)?;
-        let workspace = workspace(&place.profile);
+        let endpoint = self.endpoint(profile::read(self.profile.as_deref())?)?;
+        let workspace = workspace(&endpoint.profile);
         let builder = || {
             // Continuing a thread needs only its id, and a new cookie would create another visitor.
-            let builder = Client::builder(&place.api_url).keep_cookies(false).complete_ids(true);
+            let builder = Client::builder(&endpoint.api_url).keep_cookies(false).complete_ids(true);
             match &workspace {
                 Some(slug) => builder.header("x-workspace", slug),
                 None => builder,
             }
         };
-        let failed = |error| Failure::from(Complaint::of(error, &place.api_url));
+        let failed = |error| Failure::from(Complaint::from_client_error(error, &endpoint.api_url));
         let anonymous = builder().build().map_err(failed)?;
-        let (sent, sign_in) = place.sent(&anonymous)?;
+        let (sent, sign_in) = endpoint.sent(&anonymous)?;
         let client = match &sent {
-            Sent::Nothing => anonymous,
-            Sent::Token { token, .. } => builder().service_token(token.clone()).build().map_err(failed)?,
+            PresentedCredential::Nothing => anonymous,
+            PresentedCredential::Token { token, .. } => {
+                builder().service_token(token.clone()).build().map_err(failed)?
+            }
         };
-        Ok(Session { client, output: self.output(), sent, sign_in, profile: place.name })
+        Ok(Session { client, output: self.output(), sent, sign_in, profile: endpoint.name })
     }
 
     /// The service for a command that changes the sign-in. The profile may not exist yet.
-    pub(crate) fn place_to_sign_in(&self, command: &str) -> Result<(Place, Client), Failure> {
+    pub(crate) fn endpoint_to_sign_in(&self, command: &str) -> Result<(ServiceEndpoint, Client), Failure> {
         if self.service_token.is_some() {
             let told = format!("--service-token has no effect on `callboard {command}`");
             return Err(Failure::usage(told));
         }
         let name = self.profile.as_deref().unwrap_or(profile::DEFAULT);
-        let place = self.place(profile::read_if_any(name)?)?;
-        let client = Client::builder(&place.api_url).keep_cookies(false).build();
-        let client = client.map_err(|error| Failure::from(Complaint::of(error, &place.api_url)))?;
-        match &place.profile.api_url {
+        let endpoint = self.endpoint(profile::read_if_any(name)?)?;
+        let client = Client::builder(&endpoint.api_url).keep_cookies(false).build();
+        let client =
+            client.map_err(|error| Failure::from(Complaint::from_client_error(error, &endpoint.api_url)))?;
+        match &endpoint.profile.api_url {
             Some(other) if !client.is_at(other) => Err(Failure::usage(format!(
                 "the profile [{name}] is for {other}, not for {}; choose another one with --profile",
-                place.api_url
+                endpoint.api_url
             ))),
-            _ => Ok((place, client)),
+            _ => Ok((endpoint, client)),
         }
     }
 
-    fn place(&self, profile: Profile) -> Result<Place, Failure> {
+    fn endpoint(&self, profile: Profile) -> Result<ServiceEndpoint, Failure> {
         let environment = config::Client::load(&Source::from_environment())
             .map_err(|problems| Failure::usage(crate::commands::told(&problems)))?;
         let api_url = self.api_url.clone();
         let api_url = api_url.or_else(|| environment.api_url.map(|url| url.as_str().to_owned()));
         let api_url = api_url.or_else(|| profile.api_url.clone());
-        Ok(Place {
+        Ok(ServiceEndpoint {
             api_url: api_url.unwrap_or_else(|| DEFAULT_API_URL.to_owned()),
             name: self.profile.clone().unwrap_or_else(|| profile::DEFAULT.to_owned()),
             flag: self.service_token.clone(),
@@ -207,7 +210,7 @@ impl ClientOptions {
 }
 
 /// An address, and the credentials that may be sent there.
-pub(crate) struct Place {
+pub(crate) struct ServiceEndpoint {
     pub(crate) api_url: String,
     /// The profile's name.
     pub(crate) name: String,
@@ -217,7 +220,7 @@ pub(crate) struct Place {
 }
 
 /// The credentials that a command sends.
-pub(crate) enum Sent {
+pub(crate) enum PresentedCredential {
     Nothing,
     Token { token: Secret, from: Origin },
 }
@@ -231,8 +234,8 @@ pub(crate) enum Origin {
     SignIn,
 }
 
-impl Place {
-    fn sent(&self, anonymous: &Client) -> Result<(Sent, Option<SignIn>), Failure> {
+impl ServiceEndpoint {
+    fn sent(&self, anonymous: &Client) -> Result<(PresentedCredential, Option<SignIn>), Failure> {
         // A profile's token must not be sent to another service.
         let own = self.profile.api_url.as_deref();
         let kept = self.profile.service_token.clone().filter(|_| own.is_none_or(|own| anonymous.is_at(own)));
@@ -240,15 +243,15 @@ impl Place {
             [(&self.flag, Origin::Flag), (&self.environment, Origin::Environment), (&kept, Origin::Profile)];
         if let Some((token, from)) = given.into_iter().find_map(|(token, from)| Some((token.clone()?, from)))
         {
-            return Ok((Sent::Token { token, from }, None));
+            return Ok((PresentedCredential::Token { token, from }, None));
         }
         match &self.profile.sign_in {
             Some(sign_in) if own.is_some_and(|own| anonymous.is_at(own)) => {
                 let sign_in = block_on(sign_in::good(anonymous, &self.name, sign_in))?;
                 let token = sign_in.access_token.clone();
-                Ok((Sent::Token { token, from: Origin::SignIn }, Some(sign_in)))
+                Ok((PresentedCredential::Token { token, from: Origin::SignIn }, Some(sign_in)))
             }
-            _ => Ok((Sent::Nothing, None)),
+            _ => Ok((PresentedCredential::Nothing, None)),
         }
     }
 }
@@ -256,7 +259,13 @@ impl Place {
 impl Session {
     /// Creates a session without credentials.
     pub(crate) fn anonymous(client: Client, output: Output) -> Self {
-        Self { client, output, sent: Sent::Nothing, sign_in: None, profile: profile::DEFAULT.to_owned() }
+        Self {
+            client,
+            output,
+            sent: PresentedCredential::Nothing,
+            sign_in: None,
+            profile: profile::DEFAULT.to_owned(),
+        }
     }
 
     /// Converts a client error to a failure.
@@ -265,7 +274,7 @@ impl Session {
     }
 
     pub(crate) fn complaint(&self, error: ClientError) -> Complaint {
-        Complaint::of(error, self.client.base())
+        Complaint::from_client_error(error, self.client.base())
     }
 
     /// The service's address without a trailing slash.

@@ -14,7 +14,7 @@ use wire::SignedIn;
 use crate::complaint::Complaint;
 use crate::options::Session;
 use crate::output::Failure;
-use crate::profile::{self, Held, SignIn};
+use crate::profile::{self, ProfileLock, SignIn};
 
 /// Minimum remaining token lifetime at the start of a command.
 const ENOUGH: TimeDelta = TimeDelta::minutes(5);
@@ -27,7 +27,7 @@ pub(crate) async fn good(client: &Client, profile: &str, known: &SignIn) -> Resu
     if lasts(known) {
         return Ok(known.clone());
     }
-    let held = Held::lock()?;
+    let held = ProfileLock::lock()?;
     let Some(current) = profile::read_if_any(profile)?.sign_in else {
         return Err(Complaint::failed("The sign-in has ended.").coded("client.signed_out").refused().into());
     };
@@ -46,7 +46,7 @@ pub(crate) async fn good(client: &Client, profile: &str, known: &SignIn) -> Resu
             if error.kind() == ErrorKind::Refused {
                 draft.keep_nothing()?;
             }
-            Err(Complaint::of(error, client.base()).into())
+            Err(Complaint::from_client_error(error, client.base()).into())
         }
     }
 }

@@ -45,12 +45,12 @@ pub(crate) struct Paint {
 impl Paint {
     /// For standard output.
     pub(crate) fn stdout() -> Self {
-        Self::of(&io::stdout())
+        Self::for_stream(&io::stdout())
     }
 
     /// For standard error.
     pub(crate) fn stderr() -> Self {
-        Self::of(&io::stderr())
+        Self::for_stream(&io::stderr())
     }
 
     /// Without colours.
@@ -59,7 +59,7 @@ impl Paint {
         Self { on: false }
     }
 
-    fn of(stream: &impl RawStream) -> Self {
+    fn for_stream(stream: &impl RawStream) -> Self {
         Self { on: AutoStream::choice(stream) != ColorChoice::Never }
     }
 

@@ -83,13 +83,13 @@ pub(crate) fn is_url(text: &str) -> bool {
 }
 
 #[derive(Default)]
-struct Read {
+struct ParsedDsn {
     shown: String,
     hosts: usize,
     ports: usize,
 }
 
-fn read(text: &str) -> Result<Read, Invalid> {
+fn read(text: &str) -> Result<ParsedDsn, Invalid> {
     let url = SCHEMES.iter().find_map(|scheme| Some((*scheme, text.strip_prefix(scheme)?)));
     let read = match url {
         Some((scheme, rest)) => read_url(scheme, rest)?,
@@ -107,14 +107,14 @@ fn read(text: &str) -> Result<Read, Invalid> {
     Ok(read)
 }
 
-fn read_url(scheme: &str, rest: &str) -> Result<Read, Invalid> {
+fn read_url(scheme: &str, rest: &str) -> Result<ParsedDsn, Invalid> {
     if rest.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
         return Err(Invalid::new(
             "contains a space or a line break",
             "remove it, or write an intended space as %20",
         ));
     }
-    let mut read = Read { shown: scheme.to_owned(), ..Read::default() };
+    let mut read = ParsedDsn { shown: scheme.to_owned(), ..ParsedDsn::default() };
     let rest = match rest.split_once('@') {
         Some((credentials, rest)) => {
             let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
@@ -173,8 +173,8 @@ fn port_of(host: &str) -> Result<Option<&str>, Invalid> {
     }
 }
 
-fn read_pairs(text: &str) -> Result<Read, Invalid> {
-    let mut read = Read::default();
+fn read_pairs(text: &str) -> Result<ParsedDsn, Invalid> {
+    let mut read = ParsedDsn::default();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let (key, behind) = rest.split_once('=').ok_or_else(no_address)?;
@@ -239,7 +239,7 @@ fn no_address() -> Invalid {
     Invalid::new("is not a PostgreSQL address", EXAMPLE)
 }
 
-impl Read {
+impl ParsedDsn {
     /// Checks an option and counts its hosts and ports; returns its static name.
     fn option(&mut self, key: &str, value: &str) -> Result<&'static str, Invalid> {
         let Some((name, kind)) = OPTIONS.iter().find(|(name, _)| *name == key) else {

@@ -30,7 +30,7 @@ pub(crate) async fn end(
         let target = AuditTarget { kind: "service_token", id: token.id.to_string() };
         by.audit(action, target, Some(workspace.id), Some(reason.clone()))
     };
-    let mut search = CauseSearch::of(&format!("user:{user}"));
+    let mut search = CauseSearch::for_maker(&format!("user:{user}"));
     while let Some(caused) = changes.next_caused(&mut search).await? {
         for token in caused.tokens.iter().filter(|token| ends(token)) {
             if let Some((token, true)) = changes.revoke_service_token(token.id, &reason).await? {

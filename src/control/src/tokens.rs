@@ -139,7 +139,7 @@ pub async fn rotate(
     workspace: Option<Uuid>,
 ) -> Decision<StoredServiceToken> {
     hold(changes, by, &token.scopes, &token.workspaces, Some(token.id)).await?;
-    let cause = Cause::of(by.principal);
+    let cause = Cause::from_principal(by.principal);
     let rotated = changes.rotate_service_token(token.id, secret, &cause, old_until).await?;
     let rotated = rotated.ok_or_else(|| Refusal::new(ErrorCode::ServiceTokenNotActive))?;
     changes.audit(&by.audit(AuditAction::ServiceTokenRotated, target(token.id), workspace, None)).await?;
@@ -176,7 +176,7 @@ async fn hold(
 ) -> Decision<()> {
     // Locks the workspaces first, as when a member's rights end: the two never wait for each other's tokens.
     let locked = changes.lock_members_of(workspaces).await?;
-    if !changes.hold_cause(&Cause::of(by.principal), rotated).await? {
+    if !changes.hold_cause(&Cause::from_principal(by.principal), rotated).await? {
         return Err(Refusal::new(ErrorCode::InvalidToken));
     }
     let Some(user) = by.principal.user_id() else { return Ok(()) };

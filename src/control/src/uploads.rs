@@ -97,7 +97,7 @@ impl Uploads {
             Media::of_mime(&mime_type.to_ascii_lowercase()).map_or(UNKNOWN, Media::mime).to_owned();
         let (id, now) = (self.id()?, self.clock.now());
         let today = self.today(now, &uploader.session, &uploader.network);
-        let new = of(uploader, id, media::file_name(name), mime_type, size);
+        let new = new_attachment(uploader, id, media::file_name(name), mime_type, size);
         match self.store.announce_attachment(&new, &today).await {
             Ok(()) => {}
             Err(NotKept::Store(error)) => return Err(error.into()),
@@ -123,9 +123,9 @@ impl Uploads {
         self.check_size(least)?;
         let allowance = self.allowance(&uploader.session, &uploader.network, least).await?;
         let network = uploader.network.clone();
-        let new = of(uploader, self.id()?, media::file_name(name), String::new(), 0);
+        let new = new_attachment(uploader, self.id()?, media::file_name(name), String::new(), 0);
         let writer = self.store.write_blob(self.upload_id()?);
-        Ok(self.receive(new, network, (None, allowance), writer))
+        Ok(self.receive(new, network, None, allowance, writer))
     }
 
     /// Begins to receive the bytes of an announced attachment. The announcement already counted them for the day.
@@ -147,9 +147,9 @@ impl Uploads {
             session: announced.session,
             network: network.clone(),
         };
-        let new = of(uploader, announced.id, announced.name, String::new(), 0);
+        let new = new_attachment(uploader, announced.id, announced.name, String::new(), 0);
         let known = Announced { size: announced.size, digest: announced.digest };
-        Ok(self.receive(new, network, (Some(known), None), writer))
+        Ok(self.receive(new, network, Some(known), None, writer))
     }
 
     /// The counters of a session and of its network, with their daily limits.
@@ -164,7 +164,8 @@ impl Uploads {
         &self,
         new: NewAttachment,
         network: String,
-        (announced, allowance): (Option<Announced>, Option<u64>),
+        announced: Option<Announced>,
+        allowance: Option<u64>,
         writer: BlobWriter,
     ) -> Upload {
         let (uploads, detector) = (self.clone(), Detector::new());
@@ -319,7 +320,13 @@ impl Uploads {
     }
 }
 
-fn of(uploader: Uploader, id: AttachmentId, name: String, mime_type: String, size: u64) -> NewAttachment {
+fn new_attachment(
+    uploader: Uploader,
+    id: AttachmentId,
+    name: String,
+    mime_type: String,
+    size: u64,
+) -> NewAttachment {
     let Uploader { workspace, workflow, owner_kind, owner_id, session, .. } = uploader;
     NewAttachment { id, workspace, workflow, owner_kind, owner_id, session, name, mime_type, size }
 }

@@ -38,9 +38,10 @@ pub async fn change_thread(
     by: Requester<'_>,
     workflow: &StoredWorkflow,
     thread: ThreadId,
-    (title, status): (Option<&str>, Option<&ThreadStatus>),
+    title: Option<&str>,
+    status: Option<&ThreadStatus>,
 ) -> Decision<()> {
-    if !changes.change_thread((workflow.id, thread), title, status).await? {
+    if !changes.change_thread(workflow.id, thread, title, status).await? {
         return Err(Refusal::new(ErrorCode::ThreadNotFound));
     }
     let target = AuditTarget { kind: "workflow", id: workflow.id.to_string() };

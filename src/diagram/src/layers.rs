@@ -48,7 +48,7 @@ pub(super) fn put<T>(list: &mut [T], index: usize, value: T) {
 }
 
 impl Layout {
-    pub(super) fn of(drawing: &Drawing) -> Result<Self, TooLarge> {
+    pub(super) fn new(drawing: &Drawing) -> Result<Self, TooLarge> {
         let labels = drawing.links.iter().filter(|link| link.label.is_some()).count();
         if drawing.items.len() + labels > MOST_BOXES || drawing.links.len() > 2 * MOST_BOXES {
             return Err(TooLarge);

@@ -27,7 +27,7 @@ pub struct TooLarge;
 /// Renders the graph as a Mermaid flowchart.
 #[must_use]
 pub fn mermaid(graph: &Graph) -> String {
-    mermaid::write(&model::Drawing::of(graph))
+    mermaid::write(&model::Drawing::from_graph(graph))
 }
 
 /// Renders the graph as an SVG document without scripts, links or external content.
@@ -35,8 +35,8 @@ pub fn mermaid(graph: &Graph) -> String {
 /// # Errors
 /// [`TooLarge`] if the graph exceeds the limits.
 pub fn svg(graph: &Graph, title: &str) -> Result<String, TooLarge> {
-    let drawing = model::Drawing::of(graph);
-    let layout = layers::Layout::of(&drawing)?;
+    let drawing = model::Drawing::from_graph(graph);
+    let layout = layers::Layout::new(&drawing)?;
     Ok(svg::write(&drawing, &place::place(&drawing, &layout), title))
 }
 

@@ -50,7 +50,7 @@ pub(super) struct Label {
 }
 
 impl Label {
-    fn of(text: &str) -> Self {
+    fn new(text: &str) -> Self {
         let full = line(text);
         Self { text: shortened(&full, LONGEST_LABEL), full }
     }
@@ -64,7 +64,7 @@ pub(super) struct Drawing {
 }
 
 impl Drawing {
-    pub(super) fn of(graph: &Graph) -> Self {
+    pub(super) fn from_graph(graph: &Graph) -> Self {
         let mut drawing = Self::default();
         let mut names = BTreeMap::new();
         names.insert(START, drawing.add(point(Shape::Start, START)));
@@ -90,7 +90,7 @@ impl Drawing {
             if let OnError::To(to) = node.on_error()
                 && let (Some(from), Some(to)) = (names.get(node.name.as_str()), names.get(to.as_str()))
             {
-                let label = Some(Label::of("on error"));
+                let label = Some(Label::new("on error"));
                 drawing.links.push(Link { from: *from, to: *to, label, on_error: true });
             }
         }
@@ -129,10 +129,10 @@ impl Drawing {
                     // The first true condition wins, so labels show the order.
                     let when = &case.when;
                     let text = if cases.len() > 1 { format!("{number}. {when}") } else { when.clone() };
-                    link(from, *to, Some(Label::of(&text)));
+                    link(from, *to, Some(Label::new(&text)));
                 }
                 if let Some(to) = otherwise.as_ref().and_then(|to| names.get(to.as_str())) {
-                    link(from, *to, Some(Label::of("else")));
+                    link(from, *to, Some(Label::new("else")));
                 }
             }
         }

@@ -71,7 +71,7 @@ pub(super) struct Placed {
 pub(super) fn place(drawing: &Drawing, layout: &Layout) -> Placed {
     let mut areas: Vec<Area> = layout.vertices.iter().map(|vertex| size(drawing, *vertex)).collect();
     columns(layout, &mut areas);
-    let channels = Channels::of(layout);
+    let channels = Channels::new(layout);
     let bands = heights(layout, &channels, &mut areas);
     let lines = route(layout, &channels, &bands, &areas);
     let lowest = bands.last().map_or(0.0, |band| band.bottom);

@@ -38,7 +38,7 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    pub(super) fn of(layout: &Layout) -> Self {
+    pub(super) fn new(layout: &Layout) -> Self {
         let mut channels = Self { below: vec![0; layout.rows.len()], above: vec![0; layout.rows.len()] };
         for hop in layout.hops.iter().filter(|hop| hop.back) {
             let (from, to) = ends(layout, hop);
@@ -73,7 +73,7 @@ fn ends(layout: &Layout, hop: &Hop) -> (usize, usize) {
 }
 
 pub(super) fn route(layout: &Layout, channels: &Channels, bands: &[Band], areas: &[Area]) -> Vec<Line> {
-    let ports = Ports::of(layout, areas);
+    let ports = Ports::new(layout, areas);
     let mut lines = Vec::with_capacity(layout.hops.len());
     for (index, hop) in layout.hops.iter().enumerate().filter(|(_, hop)| !hop.back) {
         lines.push(down(layout, hop, index, &ports, bands, areas));
@@ -84,9 +84,9 @@ pub(super) fn route(layout: &Layout, channels: &Channels, bands: &[Band], areas:
         let (from, to) = ends(layout, hop);
         from.abs_diff(to)
     });
-    let mut taken = Taken { below: vec![0; bands.len()], above: vec![0; bands.len()], lanes: Vec::new() };
+    let mut used = UsedSpace { below: vec![0; bands.len()], above: vec![0; bands.len()], lanes: Vec::new() };
     for (index, hop) in loops {
-        lines.push(around(layout, hop, index, &ports, bands, areas, &mut taken, channels));
+        lines.push(around(layout, hop, index, &ports, bands, areas, &mut used, channels));
     }
     lines
 }
@@ -98,7 +98,7 @@ struct Ports {
 }
 
 impl Ports {
-    fn of(layout: &Layout, areas: &[Area]) -> Self {
+    fn new(layout: &Layout, areas: &[Area]) -> Self {
         let count = layout.hops.len();
         let mut ports = Self { leave: vec![0.0; count], enter: vec![0.0; count] };
         let (mut out, mut into) = (vec![Vec::new(); areas.len()], vec![Vec::new(); areas.len()]);
@@ -179,14 +179,14 @@ fn before_head(hop: &Hop) -> f64 {
 }
 
 /// Space that loop lines already use.
-struct Taken {
+struct UsedSpace {
     below: Vec<usize>,
     above: Vec<usize>,
     /// Row range, and x position.
     lanes: Vec<(usize, usize, f64)>,
 }
 
-impl Taken {
+impl UsedSpace {
     fn next(list: &mut [usize], row: usize) -> f64 {
         list.get_mut(row).map_or(0.0, |count| {
             *count += 1;
@@ -203,21 +203,21 @@ fn around(
     ports: &Ports,
     bands: &[Band],
     areas: &[Area],
-    taken: &mut Taken,
+    used: &mut UsedSpace,
     channels: &Channels,
 ) -> Line {
     let (from, to) = ends(layout, hop);
     let area = |vertex: Option<&usize>| vertex.map(|vertex| at_area(areas, *vertex)).unwrap_or_default();
     let (source, target) = (area(hop.path.first()), area(hop.path.last()));
     let (leave, enter) = (at(&ports.leave, index), at(&ports.enter, index));
-    let low = at(bands, from).bottom + FIRST + LANE * Taken::next(&mut taken.below, from);
-    let above = float(at(&channels.above, to)) - 1.0 - Taken::next(&mut taken.above, to);
+    let low = at(bands, from).bottom + FIRST + LANE * UsedSpace::next(&mut used.below, from);
+    let above = float(at(&channels.above, to)) - 1.0 - UsedSpace::next(&mut used.above, to);
     let high = at(bands, to).top - HEAD - LANE * above.max(0.0);
     let rows = to.min(from)..=from.max(to);
     let passed = bands.iter().enumerate().filter(|(row, _)| rows.contains(row)).map(|(_, band)| band.right);
-    let beside = taken.lanes.iter().filter(|(top, bottom, _)| *top <= from && to <= *bottom);
+    let beside = used.lanes.iter().filter(|(top, bottom, _)| *top <= from && to <= *bottom);
     let lane = beside.map(|(_, _, x)| x + LANE).fold(passed.fold(0.0, f64::max) + 16.0, f64::max);
-    taken.lanes.push((to.min(from), from.max(to), lane));
+    used.lanes.push((to.min(from), from.max(to), lane));
     let path = format!(
         "M{leave} {bottom}V{low_before}Q{leave} {low} {leave_after} {low}H{lane_before}Q{lane} {low} {lane} {low_up}\
          V{high_down}Q{lane} {high} {lane_before} {high}H{enter_after}Q{enter} {high} {enter} {high_before}V{top}",

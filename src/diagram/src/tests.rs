@@ -64,8 +64,8 @@ fn tangle(seed: u64, count: u64) -> Value {
 }
 
 fn placed(graph: &Value) -> (Drawing, Placed) {
-    let drawing = Drawing::of(&parse(graph).unwrap());
-    let layout = Layout::of(&drawing).unwrap();
+    let drawing = Drawing::from_graph(&parse(graph).unwrap());
+    let layout = Layout::new(&drawing).unwrap();
     let placed = place(&drawing, &layout);
     (drawing, placed)
 }

@@ -12,10 +12,10 @@ pub(crate) type Key = [u8; 32];
 
 /// A result cache for pure nodes. Cheap to clone.
 #[derive(Clone)]
-pub struct Cache(sync::Cache<Key, Kept>);
+pub struct Cache(sync::Cache<Key, CachedResult>);
 
 #[derive(Clone)]
-struct Kept {
+struct CachedResult {
     result: std::sync::Arc<str>,
     /// Expiry in monotonic time.
     until: Duration,
@@ -23,7 +23,7 @@ struct Kept {
 
 impl Default for Cache {
     fn default() -> Self {
-        let size = |_: &Key, kept: &Kept| u32::try_from(kept.result.len() + 100).unwrap_or(u32::MAX);
+        let size = |_: &Key, kept: &CachedResult| u32::try_from(kept.result.len() + 100).unwrap_or(u32::MAX);
         Self(sync::Cache::builder().max_capacity(CAPACITY).weigher(size).build())
     }
 }
@@ -37,7 +37,7 @@ impl Cache {
 
     /// Stores a result until `until`.
     pub(crate) fn put(&self, key: Key, result: &str, until: Duration) {
-        self.0.insert(key, Kept { result: result.into(), until });
+        self.0.insert(key, CachedResult { result: result.into(), until });
     }
 }
 

@@ -73,13 +73,13 @@ pub(crate) fn has_secrets(segments: &[Segment<'_>]) -> bool {
 
 /// The position for a secret: replaces `[[name]]` at byte offset `at` in the text at `pointer`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Hole {
+pub(crate) struct SecretPosition {
     pub(crate) pointer: String,
     pub(crate) at: usize,
     pub(crate) name: String,
 }
 
-impl Hole {
+impl SecretPosition {
     /// The placeholder until the call fills it.
     pub(crate) fn text(&self) -> String {
         format!("[[{}]]", self.name)
@@ -92,21 +92,21 @@ pub(crate) fn fill_fields<'a>(
     fields: impl IntoIterator<Item = (&'static str, Option<&'a Value>)>,
     scope: &View,
 ) -> Result<Value, NodeError> {
-    let (mut filling, mut holes, mut filled) = (Filling::of(scope), Vec::new(), Map::new());
+    let (mut filling, mut positions, mut filled) = (Filling::new(scope), Vec::new(), Map::new());
     for (name, value) in fields {
         if let Some(value) = value {
-            let value = fill(value, &format!("/{name}"), &mut filling, &mut holes)?;
+            let value = fill(value, &format!("/{name}"), &mut filling, &mut positions)?;
             filled.insert(name.to_owned(), value);
         }
     }
-    Ok(json!({"fields": filled, "secrets": holes}))
+    Ok(json!({"fields": filled, "secrets": positions}))
 }
 
 fn fill(
     value: &Value,
     pointer: &str,
     filling: &mut Filling<'_>,
-    holes: &mut Vec<Hole>,
+    positions: &mut Vec<SecretPosition>,
 ) -> Result<Value, NodeError> {
     Ok(match value {
         Value::String(text) => {
@@ -119,10 +119,13 @@ fn fill(
                 match segment {
                     Segment::Text(text) => filled.push_str(&filling.fill_as_text(text)?),
                     Segment::Secret(name) => {
-                        let hole =
-                            Hole { pointer: pointer.to_owned(), at: filled.len(), name: name.to_owned() };
-                        let _ = write!(filled, "{}", hole.text());
-                        holes.push(hole);
+                        let position = SecretPosition {
+                            pointer: pointer.to_owned(),
+                            at: filled.len(),
+                            name: name.to_owned(),
+                        };
+                        let _ = write!(filled, "{}", position.text());
+                        positions.push(position);
                     }
                 }
             }
@@ -130,13 +133,14 @@ fn fill(
         }
         Value::Array(items) => {
             let items = items.iter().enumerate();
-            let items = items.map(|(index, item)| fill(item, &format!("{pointer}/{index}"), filling, holes));
+            let items =
+                items.map(|(index, item)| fill(item, &format!("{pointer}/{index}"), filling, positions));
             Value::Array(items.collect::<Result<_, _>>()?)
         }
         Value::Object(members) => {
             let mut filled = Map::new();
             for (name, member) in members {
-                let member = fill(member, &format!("{pointer}/{}", escape(name)), filling, holes)?;
+                let member = fill(member, &format!("{pointer}/{}", escape(name)), filling, positions)?;
                 filled.insert(name.clone(), member);
             }
             Value::Object(filled)
@@ -146,32 +150,32 @@ fn fill(
 }
 
 /// Splits an input into its fields and the positions of secrets in them.
-pub(crate) fn read_input(mut input: Value) -> Result<(Value, Vec<Hole>), NodeError> {
+pub(crate) fn read_input(mut input: Value) -> Result<(Value, Vec<SecretPosition>), NodeError> {
     let fields = input.get_mut("fields").map(Value::take).unwrap_or_default();
-    let holes = input.get_mut("secrets").map(Value::take).unwrap_or_default();
-    let holes = serde_json::from_value(holes)
+    let positions = input.get_mut("secrets").map(Value::take).unwrap_or_default();
+    let positions = serde_json::from_value(positions)
         .map_err(|error| NodeError::failed(format!("the input cannot be read: {error}")))?;
-    Ok((fields, holes))
+    Ok((fields, positions))
 }
 
 /// Inserts secrets at their positions. `spelt` encodes a secret for its position.
 pub(crate) fn put_in(
     fields: &mut Value,
-    holes: &[Hole],
+    positions: &[SecretPosition],
     secret: impl Fn(&str) -> Option<kernel::Secret>,
-    spelt: impl Fn(&Hole, &str) -> String,
+    spelt: impl Fn(&SecretPosition, &str) -> String,
 ) -> Result<(), NodeError> {
     let gone = || NodeError::failed("the position of a secret no longer exists");
     // Last to first, so that earlier positions stay valid.
-    for hole in holes.iter().rev() {
-        let Some(Value::String(text)) = fields.pointer_mut(&hole.pointer) else { return Err(gone()) };
-        let end = hole.at.saturating_add(hole.text().len());
-        if text.get(hole.at..end) != Some(hole.text().as_str()) {
+    for position in positions.iter().rev() {
+        let Some(Value::String(text)) = fields.pointer_mut(&position.pointer) else { return Err(gone()) };
+        let end = position.at.saturating_add(position.text().len());
+        if text.get(position.at..end) != Some(position.text().as_str()) {
             return Err(gone());
         }
-        let secret = secret(&hole.name).ok_or_else(gone)?;
-        let spelt = Zeroizing::new(spelt(hole, secret.expose_secret()));
-        text.replace_range(hole.at..end, &spelt);
+        let secret = secret(&position.name).ok_or_else(gone)?;
+        let spelt = Zeroizing::new(spelt(position, secret.expose_secret()));
+        text.replace_range(position.at..end, &spelt);
     }
     Ok(())
 }
@@ -226,9 +230,9 @@ mod tests {
         });
         let input = fill_fields([("json", Some(&field))], &scope).unwrap();
         assert_eq!(input["secrets"], json!([{"pointer": "/json/e/0", "at": 10, "name": "other"}]));
-        let (mut fields, holes) = read_input(input).unwrap();
+        let (mut fields, positions) = read_input(input).unwrap();
         let secret = |name: &str| Some(kernel::Secret::from(format!("SECRET of {name}")));
-        put_in(&mut fields, &holes, secret, |_, secret| secret.to_owned()).unwrap();
+        put_in(&mut fields, &positions, secret, |_, secret| secret.to_owned()).unwrap();
         assert_eq!(
             fields["json"],
             json!({"a": "[[stripe]]", "b": "x [[stripe]] y", "c": "[[stripe]]", "d": "[[stripe]]",
@@ -240,11 +244,11 @@ mod tests {
     fn secrets_that_look_like_references_and_templates_stay_as_they_are() {
         let field = json!("[[a]] and [[b]] and [[a]]");
         let input = fill_fields([("body", Some(&field))], &View::from(())).unwrap();
-        let (mut fields, holes) = read_input(input).unwrap();
+        let (mut fields, positions) = read_input(input).unwrap();
         let secret = |name: &str| {
             Some(kernel::Secret::from(if name == "a" { "[[b]]{{ inputs }}" } else { "ö" }.to_owned()))
         };
-        put_in(&mut fields, &holes, secret, |_, secret| secret.to_owned()).unwrap();
+        put_in(&mut fields, &positions, secret, |_, secret| secret.to_owned()).unwrap();
         assert_eq!(fields["body"], "[[b]]{{ inputs }} and ö and [[b]]{{ inputs }}");
     }
 }

@@ -5,7 +5,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// The unit that is kept whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum CutUnit {
     /// Text between empty lines.
     Paragraphs,
     /// Sentences (UAX 29).
@@ -16,7 +16,7 @@ pub(crate) enum By {
     Characters,
 }
 
-impl By {
+impl CutUnit {
     /// The smaller unit for a part that is too long.
     fn smaller(self) -> Option<Self> {
         match self {
@@ -62,7 +62,7 @@ fn sentences(text: &str) -> Vec<&str> {
 /// Chunk settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {
-    pub(crate) by: By,
+    pub(crate) by: CutUnit,
     /// Maximum chunk size, in words or characters.
     pub(crate) size: usize,
     /// Maximum overlap between neighbours; at most half of `size`.
@@ -127,10 +127,10 @@ pub(crate) fn cut(text: &str, how: Cut, most: usize) -> Option<Vec<Piece<'_>>> {
 }
 
 /// Splits parts that are too long into smaller ones.
-fn divide(text: &str, by: By, how: Cut, atoms: &mut Vec<Atom>) {
+fn divide(text: &str, by: CutUnit, how: Cut, atoms: &mut Vec<Atom>) {
     for part in by.parts(text) {
         let letters = part.chars().count();
-        if how.by == By::Words
+        if how.by == CutUnit::Words
             && part.unicode_words().next().is_none()
             && let Some(last) = atoms.last_mut()
         {
@@ -142,7 +142,7 @@ fn divide(text: &str, by: By, how: Cut, atoms: &mut Vec<Atom>) {
             let from = atoms.last().map_or(0, |atom: &Atom| atom.until);
             atoms.push(Atom { until: from + bytes, letters, counts });
         };
-        if how.by == By::Words {
+        if how.by == CutUnit::Words {
             add(part.len(), letters, usize::from(part.unicode_words().next().is_some()));
         } else if letters <= how.size {
             add(part.len(), letters, letters);
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    fn texts(text: &str, by: By, size: usize, overlap: usize) -> Vec<&str> {
+    fn texts(text: &str, by: CutUnit, size: usize, overlap: usize) -> Vec<&str> {
         let pieces = cut(text, Cut { by, size, overlap }, 1_000).unwrap();
         pieces.iter().map(|piece| piece.text).collect()
     }
@@ -194,21 +194,21 @@ mod tests {
     fn units_that_fit_are_not_split() {
         let text = "One is here. Two is there.\n\nThree is a paragraph of its own, and it is long.\n \nFour.";
         assert_eq!(
-            texts(text, By::Paragraphs, 50, 0),
+            texts(text, CutUnit::Paragraphs, 50, 0),
             ["One is here. Two is there.", "Three is a paragraph of its own, and it is long.", "Four."]
         );
         assert_eq!(
-            texts(text, By::Sentences, 30, 0)[..2],
+            texts(text, CutUnit::Sentences, 30, 0)[..2],
             ["One is here. Two is there.", "Three is a paragraph of its"]
         );
         assert_eq!(
-            texts(text, By::Sentences, 30, 15)[..2],
+            texts(text, CutUnit::Sentences, 30, 15)[..2],
             ["One is here. Two is there.", "Two is there.\n\nThree is a"]
         );
-        assert_eq!(texts("a b c, d e", By::Words, 2, 1), ["a b", "b c,", "c, d", "d e"]);
-        assert_eq!(texts("abcdefg", By::Characters, 4, 2), ["abcd", "cdef", "efg"]);
-        assert_eq!(texts("", By::Words, 2, 0), [""; 0]);
-        assert_eq!(texts(" \n\n ", By::Paragraphs, 1, 0), [""; 0]);
+        assert_eq!(texts("a b c, d e", CutUnit::Words, 2, 1), ["a b", "b c,", "c, d", "d e"]);
+        assert_eq!(texts("abcdefg", CutUnit::Characters, 4, 2), ["abcd", "cdef", "efg"]);
+        assert_eq!(texts("", CutUnit::Words, 2, 0), [""; 0]);
+        assert_eq!(texts(" \n\n ", CutUnit::Paragraphs, 1, 0), [""; 0]);
     }
 
     #[test]
@@ -226,10 +226,10 @@ mod tests {
     #[test]
     fn grapheme_clusters_are_not_split() {
         let family = "👨‍👩‍👧";
-        assert_eq!(texts(&family.repeat(3), By::Characters, 7, 0), [family; 3]);
+        assert_eq!(texts(&family.repeat(3), CutUnit::Characters, 7, 0), [family; 3]);
         // It is cut if it is longer than a chunk.
-        assert_eq!(texts(&format!("e{}", "\u{301}".repeat(5)), By::Sentences, 3, 0).len(), 2);
-        assert_eq!(cut("a b c", Cut { by: By::Words, size: 1, overlap: 0 }, 2), None);
+        assert_eq!(texts(&format!("e{}", "\u{301}".repeat(5)), CutUnit::Sentences, 3, 0).len(), 2);
+        assert_eq!(cut("a b c", Cut { by: CutUnit::Words, size: 1, overlap: 0 }, 2), None);
     }
 
     proptest! {
@@ -238,7 +238,7 @@ mod tests {
         fn chunks_cover_the_text_within_the_limit(
             text in "(\\PC|[a-z ,.\n]|\u{301}){0,80}", way in 0_usize..4, size in 1_usize..20, half in 0_usize..10,
         ) {
-            let by = [By::Paragraphs, By::Sentences, By::Words, By::Characters][way];
+            let by = [CutUnit::Paragraphs, CutUnit::Sentences, CutUnit::Words, CutUnit::Characters][way];
             let how = Cut { by, size, overlap: half.min(size / 2) };
             let letters: Vec<char> = text.chars().collect();
             let mut covered = vec![false; letters.len()];
@@ -248,7 +248,7 @@ mod tests {
                 prop_assert!(piece.end > last.1 && piece.start >= last.0, "{:?} after {:?}", piece, last);
                 last = (piece.start, piece.end);
                 covered[piece.start..piece.end].fill(true);
-                let held = if by == By::Words { piece.text.unicode_words().count() } else { piece.end - piece.start };
+                let held = if by == CutUnit::Words { piece.text.unicode_words().count() } else { piece.end - piece.start };
                 prop_assert!(held <= size, "{:?}", piece);
             }
             for (letter, covered) in letters.iter().zip(covered) {

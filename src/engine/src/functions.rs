@@ -46,7 +46,7 @@ impl Plan {
         };
         let modules = match language {
             Language::Python => modules::one(&self.modules, name),
-            Language::Javascript => modules::of(&self.modules, language),
+            Language::Javascript => modules::for_language(&self.modules, language),
         };
         let entry = Entry::Function { module: name.to_owned(), function: function.to_owned() };
         Ok(Function { language, modules, entry })
@@ -102,7 +102,7 @@ impl Plan {
         if let Some(known) = known {
             return Ok(known);
         }
-        let own = modules::of(&self.modules, language);
+        let own = modules::for_language(&self.modules, language);
         match sandbox.survey(language, own, Source::Module(module.to_owned())).await {
             Ok(Ok(found)) => {
                 self.surveyed.lock().insert(module.to_owned(), found.names.clone());
@@ -129,7 +129,8 @@ impl Function {
     pub async fn call(
         &self,
         args: Value,
-        (limit, most): (Duration, usize),
+        limit: Duration,
+        most: usize,
         sandbox: &Sandbox,
     ) -> Result<Value, NodeError> {
         let Self { language, modules, entry } = self.clone();

@@ -8,7 +8,7 @@ use wire::{ErrorCode, FieldError};
 use crate::NodeError;
 use crate::channel::kind;
 use crate::check::Check;
-use crate::credentials::{Hole, has_secrets, put_in, read_input, segments};
+use crate::credentials::{SecretPosition, has_secrets, put_in, read_input, segments};
 use crate::execute::Call;
 use crate::execute::ports::Credentials;
 use crate::graph::fields::{Fields, escape};
@@ -127,7 +127,7 @@ pub(crate) fn check_headers(headers: Option<&Value>, at: &str, check: &mut Check
 /// Fields with their secrets inserted, only for the call; never printed.
 pub(crate) struct Revealed {
     fields: Value,
-    holes: Vec<Hole>,
+    positions: Vec<SecretPosition>,
 }
 
 impl Revealed {
@@ -141,8 +141,9 @@ impl Revealed {
 
     /// Whether one of these fields contains a secret.
     pub(crate) fn has_secret_under(&self, pointers: &[&str]) -> bool {
-        let under = |hole: &Hole| pointers.iter().any(|pointer| hole.pointer.starts_with(pointer));
-        self.holes.iter().any(under)
+        let under =
+            |position: &SecretPosition| pointers.iter().any(|pointer| position.pointer.starts_with(pointer));
+        self.positions.iter().any(under)
     }
 }
 
@@ -171,18 +172,18 @@ pub(crate) fn no_text(name: &str, value: &Value) -> NodeError {
 
 /// Resolves an input's secrets in the vault and inserts them. From then on, the run redacts them.
 pub(crate) async fn reveal(input: Value, call: &Call<'_>) -> Result<Revealed, NodeError> {
-    let (fields, holes) = read_input(input)?;
-    revealed(fields, holes, call.credentials(), call.redactor()).await
+    let (fields, positions) = read_input(input)?;
+    revealed(fields, positions, call.credentials(), call.redactor()).await
 }
 
 /// As [`reveal`], with the positions of secrets given.
 pub(crate) async fn revealed(
     mut fields: Value,
-    holes: Vec<Hole>,
+    positions: Vec<SecretPosition>,
     credentials: &dyn Credentials,
     redactor: &Redactor,
 ) -> Result<Revealed, NodeError> {
-    let mut names: Vec<String> = holes.iter().map(|hole| hole.name.clone()).collect();
+    let mut names: Vec<String> = positions.iter().map(|position| position.name.clone()).collect();
     names.sort_unstable();
     names.dedup();
     let secrets = if names.is_empty() { Vec::new() } else { credentials.resolve(&names).await? };
@@ -191,13 +192,13 @@ pub(crate) async fn revealed(
         let place = names.iter().position(|known| known == name)?;
         secrets.get(place).cloned()
     };
-    put_in(&mut fields, &holes, secret, spelt)?;
-    Ok(Revealed { fields, holes })
+    put_in(&mut fields, &positions, secret, spelt)?;
+    Ok(Revealed { fields, positions })
 }
 
 /// Escapes a secret inside an address, unless the address begins with it.
-fn spelt(hole: &Hole, secret: &str) -> String {
-    if ["/url", "/webhook_url", "/base_url", "/dsn"].contains(&hole.pointer.as_str()) && hole.at > 0 {
+fn spelt(position: &SecretPosition, secret: &str) -> String {
+    if ["/url", "/webhook_url", "/base_url", "/dsn"].contains(&position.pointer.as_str()) && position.at > 0 {
         return percent_encoded(secret);
     }
     // Users who paste a secret often include the line end.

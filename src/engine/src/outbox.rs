@@ -12,7 +12,7 @@ use wire::ErrorCode;
 pub use crate::execute::{Delivery, Mail};
 
 use crate::NodeError;
-use crate::credentials::{Hole, read_input};
+use crate::credentials::{SecretPosition, read_input};
 use crate::execute::ports::{Credentials, Outbound};
 use crate::outbound;
 use crate::redact::Redactor;
@@ -53,7 +53,7 @@ pub async fn deliver(
     clock: &dyn Clock,
 ) -> Result<u16, Undelivered> {
     let redactor = Redactor::default();
-    let sent = send(id, request, (credentials, outbound, clock), &LIMITS, &redactor).await;
+    let sent = send(id, request, credentials, outbound, clock, &LIMITS, &redactor).await;
     sent.map(|answer| answer.status().as_u16()).map_err(|error| {
         let error = redactor.error(error);
         // A user may create the credential, or an operator may restore the key.
@@ -94,13 +94,13 @@ pub async fn post_signed(
     clock: &dyn Clock,
 ) -> Result<Value, NodeError> {
     let SignedPost { key, url, credential, most, limit } = post;
-    let secret = Hole { pointer: "/secret".to_owned(), at: 0, name: credential.to_owned() };
+    let secret = SecretPosition { pointer: "/secret".to_owned(), at: 0, name: credential.to_owned() };
     let fields = json!({"url": url, "json": json, "secret": secret.text()});
     let Delivery { id, request } = Delivery::new(key, json!({"fields": fields, "secrets": [secret]}));
     let limits = Limits { head: limit, total: Some(limit), idle: limit, body_bytes: most, ..LIMITS };
     let redactor = Redactor::default();
     let answered = async {
-        let answer = send(id, request, (credentials, client, clock), &limits, &redactor).await?;
+        let answer = send(id, request, credentials, client, clock, &limits, &redactor).await?;
         let place = answer.place().to_owned();
         let bytes = answer.bytes().await.map_err(|error| outbound::fault(&error))?;
         serde_json::from_slice(&bytes)
@@ -114,12 +114,14 @@ pub async fn post_signed(
 async fn send(
     id: Uuid,
     request: Value,
-    (credentials, client, clock): (&dyn Credentials, &Outbound, &dyn Clock),
+    credentials: &dyn Credentials,
+    client: &Outbound,
+    clock: &dyn Clock,
     limits: &Limits,
     redactor: &Redactor,
 ) -> Result<Response, NodeError> {
-    let (fields, holes) = read_input(request)?;
-    let fields = outbound::revealed(fields, holes, credentials, redactor).await?;
+    let (fields, positions) = read_input(request)?;
+    let fields = outbound::revealed(fields, positions, credentials, redactor).await?;
     let (kind, body) = match (fields.get("json"), fields.text("body")) {
         (Some(json), _) => ("application/json", json.to_string()),
         (None, Some(text)) => ("text/plain; charset=utf-8", text.to_owned()),

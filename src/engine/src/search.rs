@@ -88,43 +88,43 @@ pub fn cosine(vector: &[f32], packed: &[u8]) -> f64 {
 #[derive(Debug)]
 pub struct Best {
     most: usize,
-    kept: BinaryHeap<Worse>,
+    kept: BinaryHeap<WorstFirst>,
 }
 
 /// Orders the worst result first, so that it is dropped first.
 #[derive(Debug)]
-struct Worse(Ranked);
+struct WorstFirst(Ranked);
 
-impl Ord for Worse {
+impl Ord for WorstFirst {
     fn cmp(&self, other: &Self) -> Ordering {
         other.0.score.total_cmp(&self.0.score).then(self.0.place.cmp(&other.0.place))
     }
 }
 
-impl PartialOrd for Worse {
+impl PartialOrd for WorstFirst {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Worse {
+impl PartialEq for WorstFirst {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Worse {}
+impl Eq for WorstFirst {}
 
 impl Best {
     /// Keeps at most `most` results.
     #[must_use]
-    pub fn of(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         Self { most, kept: BinaryHeap::new() }
     }
 
     /// Adds a result.
     pub fn add(&mut self, place: ChunkPlace, score: f64) {
-        self.kept.push(Worse(Ranked { place, score }));
+        self.kept.push(WorstFirst(Ranked { place, score }));
         if self.kept.len() > self.most {
             self.kept.pop();
         }
@@ -133,7 +133,7 @@ impl Best {
     /// Returns the best results first; ties are ordered by location.
     #[must_use]
     pub fn sorted(self) -> Vec<Ranked> {
-        self.kept.into_sorted_vec().into_iter().map(|Worse(ranked)| ranked).collect()
+        self.kept.into_sorted_vec().into_iter().map(|WorstFirst(ranked)| ranked).collect()
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_best_matches_are_kept_and_two_rankings_are_merged() {
-        let mut best = Best::of(3);
+        let mut best = Best::new(3);
         for (number, score) in [(0, 0.1), (1, 0.9), (2, 0.5), (3, 0.9), (4, 0.2)] {
             best.add((1, number), score);
         }

@@ -27,7 +27,7 @@ enum Container {
 }
 
 impl Container {
-    fn of(start: &[u8]) -> Self {
+    fn from_start(start: &[u8]) -> Self {
         match start {
             [b'P', b'K', 3, 4, ..] => Self::Zip(ZipScan::default()),
             [0x1a, 0x45, 0xdf, 0xa3, ..] => Self::Webm(WebmScan::default()),
@@ -78,7 +78,7 @@ impl Detector {
         let (start, rest) = bytes.split_at_checked(start).unwrap_or_default();
         self.keep(start);
         if matches!(self.container, Container::Unknown) && self.head.len() >= CONTAINER_BYTES {
-            self.container = Container::of(&self.head);
+            self.container = Container::from_start(&self.head);
             self.container.push(&self.head);
         }
         self.keep(rest);

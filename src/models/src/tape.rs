@@ -31,27 +31,27 @@ struct Line {
     /// SHA-256 of the canonical provider and request; lowercase hexadecimal.
     digest: String,
     request: Value,
-    came: Came,
+    came: RecordedResult,
 }
 
 /// The result of a call.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Came {
+enum RecordedResult {
     Answer { pieces: Vec<String>, answer: ModelAnswer },
     Embeddings(Embeddings),
     Transcript(Transcript),
     Error { kind: ModelErrorKind, message: String, retry_after_seconds: Option<f64> },
 }
 
-impl From<&ModelError> for Came {
+impl From<&ModelError> for RecordedResult {
     fn from(error: &ModelError) -> Self {
         let retry_after_seconds = error.retry_after.map(|wait| wait.as_secs_f64());
         Self::Error { kind: error.kind, message: error.message.clone(), retry_after_seconds }
     }
 }
 
-impl Came {
+impl RecordedResult {
     fn failed<T>(self) -> Result<T, ModelError> {
         match self {
             Self::Error { kind, message, retry_after_seconds } => {
@@ -82,7 +82,7 @@ impl Models {
     /// If the file cannot be read or is not a recording.
     pub fn replayed(self, path: &Path) -> io::Result<Self> {
         let file = File::open(path).map_err(|why| at(path, &why))?;
-        let mut kept: HashMap<String, Kept> = HashMap::new();
+        let mut kept: HashMap<String, RepeatedResults> = HashMap::new();
         for (number, line) in BufReader::new(file).lines().enumerate() {
             let line = line.map_err(|why| at(path, &why))?;
             let read: Result<Line, _> = serde_json::from_str(&line);
@@ -113,15 +113,21 @@ fn not_configured(message: String) -> ModelError {
     ModelError { kind: ModelErrorKind::NotConfigured, message, retry_after: None }
 }
 
-/// The request and its digest.
+/// A request as recorded, and its digest.
+struct DigestedRequest {
+    request: Value,
+    digest: String,
+}
+
+/// Returns the request and its digest.
 ///
 /// A message's `parts` are not serialised, so a tape contains no file bytes. Its `files` are serialised in order, each
 /// with a content digest: the same files give the same digest, and other files give another.
-fn asked(provider: &str, kind: &str, request: &impl Serialize) -> (Value, String) {
+fn digested(provider: &str, kind: &str, request: &impl Serialize) -> DigestedRequest {
     let request = json!({kind: request});
     let whole = json!({"provider": provider, "request": request});
     let canonical = serde_json_canonicalizer::to_vec(&whole).unwrap_or_default();
-    (request, hex::encode(digest(&SHA256, &canonical)))
+    DigestedRequest { request, digest: hex::encode(digest(&SHA256, &canonical)) }
 }
 
 /// Forwards calls and records their results.
@@ -132,7 +138,8 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn write(&self, (request, digest): (Value, String), came: Came) -> Result<(), ModelError> {
+    fn write(&self, call: DigestedRequest, came: RecordedResult) -> Result<(), ModelError> {
+        let DigestedRequest { request, digest } = call;
         let line = Line { provider: self.provider.to_owned(), digest, request, came };
         let line = serde_json::to_string(&line).map_err(io::Error::other);
         let written = line.and_then(|line| self.file.lock().write_all(format!("{line}\n").as_bytes()));
@@ -160,44 +167,48 @@ impl Model for Recorder {
         let copied = Copied { to: pieces, kept: Mutex::default() };
         let answer = self.inner.call(request, &copied).await;
         let came = match &answer {
-            Ok(answer) => Came::Answer { pieces: copied.kept.into_inner(), answer: answer.clone() },
+            Ok(answer) => RecordedResult::Answer { pieces: copied.kept.into_inner(), answer: answer.clone() },
             Err(error) => error.into(),
         };
-        self.write(asked(self.provider, "call", request), came)?;
+        self.write(digested(self.provider, "call", request), came)?;
         answer
     }
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, ModelError> {
         let embeddings = self.inner.embed(request).await;
-        let came = embeddings.as_ref().map_or_else(Came::from, |found| Came::Embeddings(found.clone()));
-        self.write(asked(self.provider, "embed", request), came)?;
+        let came = embeddings
+            .as_ref()
+            .map_or_else(RecordedResult::from, |found| RecordedResult::Embeddings(found.clone()));
+        self.write(digested(self.provider, "embed", request), came)?;
         embeddings
     }
 
     async fn transcribe(&self, request: &TranscribeRequest) -> Result<Transcript, ModelError> {
         let transcript = self.inner.transcribe(request).await;
-        let came = transcript.as_ref().map_or_else(Came::from, |found| Came::Transcript(found.clone()));
-        self.write(asked(self.provider, "transcribe", request), came)?;
+        let came = transcript
+            .as_ref()
+            .map_or_else(RecordedResult::from, |found| RecordedResult::Transcript(found.clone()));
+        self.write(digested(self.provider, "transcribe", request), came)?;
         transcript
     }
 }
 
 /// The results of repeated identical calls.
 #[derive(Default)]
-struct Kept {
-    came: Vec<Came>,
+struct RepeatedResults {
+    came: Vec<RecordedResult>,
     told: usize,
 }
 
 /// Answers from a recording.
 struct Replay {
     provider: &'static str,
-    kept: Arc<Mutex<HashMap<String, Kept>>>,
+    kept: Arc<Mutex<HashMap<String, RepeatedResults>>>,
 }
 
 impl Replay {
     /// Returns the results in recorded order and repeats the last one.
-    fn find(&self, model: &str, (_, digest): &(Value, String)) -> Result<Came, ModelError> {
+    fn find(&self, model: &str, digest: &str) -> Result<RecordedResult, ModelError> {
         let mut kept = self.kept.lock();
         let found = kept.get_mut(digest).and_then(|kept| {
             let came = kept.came.get(kept.told).or(kept.came.last())?.clone();
@@ -218,8 +229,8 @@ impl Replay {
 #[async_trait]
 impl Model for Replay {
     async fn call(&self, request: &ModelRequest, pieces: &dyn Pieces) -> Result<ModelAnswer, ModelError> {
-        match self.find(&request.model, &asked(self.provider, "call", request))? {
-            Came::Answer { pieces: kept, answer } => {
+        match self.find(&request.model, &digested(self.provider, "call", request).digest)? {
+            RecordedResult::Answer { pieces: kept, answer } => {
                 for piece in &kept {
                     pieces.piece(piece).await;
                 }
@@ -230,15 +241,15 @@ impl Model for Replay {
     }
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, ModelError> {
-        match self.find(&request.model, &asked(self.provider, "embed", request))? {
-            Came::Embeddings(found) => Ok(found),
+        match self.find(&request.model, &digested(self.provider, "embed", request).digest)? {
+            RecordedResult::Embeddings(found) => Ok(found),
             other => other.failed(),
         }
     }
 
     async fn transcribe(&self, request: &TranscribeRequest) -> Result<Transcript, ModelError> {
-        match self.find(&request.model, &asked(self.provider, "transcribe", request))? {
-            Came::Transcript(found) => Ok(found),
+        match self.find(&request.model, &digested(self.provider, "transcribe", request).digest)? {
+            RecordedResult::Transcript(found) => Ok(found),
             other => other.failed(),
         }
     }

@@ -136,7 +136,7 @@ impl Client {
             let _ = url.set_password(None);
         }
         let sending = http.request(request.method.clone(), url).headers(headers).body(request.body.clone());
-        sending.send().await.map_err(|error| NetError::of(error, place))
+        sending.send().await.map_err(|error| NetError::from_reqwest(error, place))
     }
 }
 

@@ -57,7 +57,7 @@ impl NetError {
     }
 
     /// Converts a library error and removes the URL from its text.
-    pub(crate) fn of(error: reqwest::Error, place: &str) -> Self {
+    pub(crate) fn from_reqwest(error: reqwest::Error, place: &str) -> Self {
         let kind = if error.is_timeout() {
             NetErrorKind::TimedOut
         } else if error.is_connect() {

@@ -88,7 +88,7 @@ impl Response {
         let limit = left.map_or(self.limits.idle, |left| left.min(self.limits.idle));
         let came = timeout(&*self.clock, limit, self.inner.chunk()).await;
         let came = came.ok_or_else(|| self.slow("the rest did not arrive in time"))?;
-        let came = came.map_err(|error| NetError::of(error, &self.place))?;
+        let came = came.map_err(|error| NetError::from_reqwest(error, &self.place))?;
         if let Some(piece) = &came {
             let length = u64::try_from(piece.len()).unwrap_or(u64::MAX);
             self.received = self.received.saturating_add(length);

@@ -1,7 +1,7 @@
 //! A chat assistant that knows only its instructions and the conversation.
 
-use super::reading::Reading;
-use super::sent::Known;
+use super::reading::ParsedRequest;
+use super::sent::FileSentence;
 use super::text::{Token, sentences, stem, tokens, topics, unended, words};
 
 /// Maximum sentences that recall searches.
@@ -16,7 +16,7 @@ const UNKNOWN: [&str; 3] = [
 ];
 
 /// The reply to the input.
-pub(super) fn reply(reading: &Reading<'_>) -> String {
+pub(super) fn reply(reading: &ParsedRequest<'_>) -> String {
     if let Some(given) = reading.given() {
         return given.to_owned();
     }
@@ -42,7 +42,7 @@ pub(super) fn reply(reading: &Reading<'_>) -> String {
     reading.noise.pick(&UNKNOWN, "unknown", key).copied().unwrap_or_default().to_owned()
 }
 
-fn small_talk(reading: &Reading<'_>) -> Option<String> {
+fn small_talk(reading: &ParsedRequest<'_>) -> Option<String> {
     let said = words(&reading.input);
     let any = |list: &[&str]| said.iter().any(|word| list.contains(&word.as_str()));
     if said.is_empty() {
@@ -82,7 +82,7 @@ fn is_courtesy(topic: &str) -> bool {
 }
 
 /// The persona in the instructions: `You are Cal, the assistant of a bicycle shop.`
-fn persona(reading: &Reading<'_>) -> Option<String> {
+fn persona(reading: &ParsedRequest<'_>) -> Option<String> {
     let found = reading.hints.iter().find_map(|hint| {
         let (head, rest) = hint.split_at_checked("You are ".len())?;
         head.eq_ignore_ascii_case("You are ").then_some(rest)
@@ -91,14 +91,14 @@ fn persona(reading: &Reading<'_>) -> Option<String> {
 }
 
 /// The sentences that share most topics with the input; rare words weigh more than common ones.
-fn recall(reading: &Reading<'_>) -> Option<String> {
+fn recall(reading: &ParsedRequest<'_>) -> Option<String> {
     let of_prompt = reading.hints.iter().map(|hint| hint.to_owned());
     let of_user = reading.earlier.iter().flat_map(|said| sentences(said));
     let of_user = of_user.filter(|said| !said.ends_with('?')).map(|said| turned(&said));
     let of_prompt = of_prompt.filter(|hint| !hint.starts_with("You are "));
     let known: Vec<String> = of_prompt.chain(of_user).take(MOST).collect();
     let about = known.iter().map(|sentence| topics(sentence));
-    let about: Vec<_> = about.chain(reading.sent.known.iter().map(Known::topics)).collect();
+    let about: Vec<_> = about.chain(reading.sent.known.iter().map(FileSentence::topics)).collect();
     let known = known.iter().chain(reading.sent.known.iter().map(|known| &known.text));
     let asked = topics(&turned(&reading.input));
     let weight = |topic: &String| {

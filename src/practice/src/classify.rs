@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::instruction::Action;
-use super::reading::Reading;
+use super::reading::ParsedRequest;
 use super::text::{mentions, topics};
 
 /// Minimum similarity for following an example, as the share of common topics.
@@ -14,7 +14,7 @@ const MOST: usize = 100;
 const HINTED: f64 = 0.6;
 
 /// The input's label. `options`: labels listed in a schema.
-pub(super) fn label(reading: &Reading<'_>, options: &[String]) -> String {
+pub(super) fn label(reading: &ParsedRequest<'_>, options: &[String]) -> String {
     let labels = if options.is_empty() { known(reading) } else { options.to_vec() };
     let found = reading
         .given()
@@ -35,7 +35,7 @@ pub(super) fn label(reading: &Reading<'_>, options: &[String]) -> String {
 }
 
 /// The labels listed in the prompt, else those in its instructions and examples.
-fn known(reading: &Reading<'_>) -> Vec<String> {
+fn known(reading: &ParsedRequest<'_>) -> Vec<String> {
     let listed = reading.asked().find_map(|action| match action {
         Action::Labels(labels) => Some(labels.clone()),
         _ => None,
@@ -56,7 +56,7 @@ fn known(reading: &Reading<'_>) -> Vec<String> {
 }
 
 /// The answer of the example most similar to the input.
-pub(super) fn alike(reading: &Reading<'_>) -> Option<String> {
+pub(super) fn alike(reading: &ParsedRequest<'_>) -> Option<String> {
     let input = topics(&reading.input);
     let mut best: Option<(f64, &String)> = None;
     for (demo, answer) in &reading.demos {
@@ -80,7 +80,7 @@ fn label_of(answer: &str) -> String {
 
 /// The label in a sentence that is not an instruction but shares a topic with the input: followed more often than
 /// not.
-fn hinted(reading: &Reading<'_>, labels: &[String]) -> Option<String> {
+fn hinted(reading: &ParsedRequest<'_>, labels: &[String]) -> Option<String> {
     let input = topics(&reading.input);
     let hint = |sentence: &&String| -> Option<&String> {
         let label = labels.iter().find(|label| mentions(sentence, label))?;

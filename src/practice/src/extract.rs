@@ -1,7 +1,7 @@
 //! Finds values in the input.
 
 use super::instruction::{Action, Field};
-use super::reading::Reading;
+use super::reading::ParsedRequest;
 
 /// The kinds that field names imply.
 const NAMED: [(&str, &str); 12] = [
@@ -23,7 +23,7 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 /// Finds a field by the instruction that locates it, else by the kind that its name implies.
-pub(super) fn field(reading: &Reading<'_>, name: &str) -> Option<String> {
+pub(super) fn field(reading: &ParsedRequest<'_>, name: &str) -> Option<String> {
     let plain = |name: &str| name.to_lowercase().replace(['_', '-', ' '], "");
     let rule = reading.asked().find_map(|action| match action {
         Action::Field(field) if plain(&field.name) == plain(name) => Some(field),

@@ -2,14 +2,14 @@
 //! phrases, tone, length, list, letter case, beginning and end.
 
 use super::instruction::{Action, Tone};
-use super::reading::Reading;
+use super::reading::ParsedRequest;
 use super::text::{mentions, sentences, unended};
 
 /// Maximum bytes in the resulting text.
 const MOST: usize = 64 * 1024;
 
 /// Applies the instructions to a draft.
-pub(super) fn follow(reading: &Reading<'_>, draft: String) -> String {
+pub(super) fn follow(reading: &ParsedRequest<'_>, draft: String) -> String {
     let mut text = draft;
     for action in reading.asked() {
         match action {

@@ -125,7 +125,7 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         Self { text: text.trim().to_lowercase(), stems: stems(text) }
     }
 

@@ -31,7 +31,7 @@ use kernel::Clock;
 use serde_json::Value;
 
 use self::instruction::Action;
-use self::reading::Reading;
+use self::reading::ParsedRequest;
 use self::structured::Filler;
 use models::{
     EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Part, Pieces,
@@ -230,7 +230,7 @@ fn readable(skill: Skill, request: &ModelRequest) -> ModelRequest {
 /// The whole answer: a function of the request alone.
 fn answer(skill: Skill, request: &ModelRequest) -> (String, Vec<ToolCall>) {
     let read = readable(skill, request);
-    let reading = Reading::of(&read);
+    let reading = ParsedRequest::new(&read);
     if let Some(result) = &reading.tool_result {
         return (follow::follow(&reading, assistant::report(result)), Vec::new());
     }
@@ -267,7 +267,7 @@ fn answer(skill: Skill, request: &ModelRequest) -> (String, Vec<ToolCall>) {
 }
 
 /// The verdict, together with other members in a requested schema.
-fn judged(reading: &Reading<'_>) -> Value {
+fn judged(reading: &ParsedRequest<'_>) -> Value {
     let verdict = judge::verdict(&whole(reading.request));
     let Some(schema) = &reading.request.response_schema else { return verdict };
     let mut filled = Filler { reading, root: schema, said: "" }.whole();
@@ -279,7 +279,7 @@ fn judged(reading: &Reading<'_>) -> Value {
 }
 
 /// The fields that the instructions name, as an object.
-fn extracted(reading: &Reading<'_>, mut keys: Vec<String>) -> Value {
+fn extracted(reading: &ParsedRequest<'_>, mut keys: Vec<String>) -> Value {
     for action in reading.asked() {
         match action {
             Action::Field(field) if !keys.contains(&field.name) => keys.push(field.name.clone()),

@@ -9,7 +9,7 @@ pub(super) struct Noise(u64);
 
 impl Noise {
     /// A request's noise. At temperature 0 the seed makes no difference.
-    pub(super) fn of(request: &ModelRequest) -> Self {
+    pub(super) fn for_request(request: &ModelRequest) -> Self {
         Self(if request.temperature == Some(0.0) { 0 } else { request.seed.unwrap_or(0) })
     }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::instruction::{Action, Heard, Instruction, When};
 use super::noise::Noise;
 use super::parse::parse;
-use super::sent::Sent;
+use super::sent::UserFiles;
 use super::text::sentences;
 use models::{Message, ModelRequest, Role};
 
@@ -23,7 +23,7 @@ const INPUTS: [&str; 7] = ["input:", "message:", "text:", "question:", "ticket:"
 const OUTPUTS: [&str; 6] = ["output:", "answer:", "label:", "expected:", "assistant:", "result:"];
 
 /// A parsed request.
-pub(super) struct Reading<'a> {
+pub(super) struct ParsedRequest<'a> {
     /// The original request.
     pub(super) request: &'a ModelRequest,
     /// Its random draws.
@@ -41,16 +41,16 @@ pub(super) struct Reading<'a> {
     /// The user's earlier messages.
     pub(super) earlier: Vec<String>,
     /// The user's files.
-    pub(super) sent: Sent,
+    pub(super) sent: UserFiles,
     /// The whole prompt before the input.
     pub(super) prompt: String,
     /// A tool's answer, if it is the latest message.
     pub(super) tool_result: Option<String>,
 }
 
-impl<'a> Reading<'a> {
-    pub(super) fn of(request: &'a ModelRequest) -> Self {
-        let noise = Noise::of(request);
+impl<'a> ParsedRequest<'a> {
+    pub(super) fn new(request: &'a ModelRequest) -> Self {
+        let noise = Noise::for_request(request);
         let said = |role: Role| request.messages.iter().filter(move |message| message.role == role);
         let system: Vec<&str> = said(Role::System).map(|message| message.content.as_str()).collect();
         let mut prompt = system.join("\n");
@@ -82,8 +82,8 @@ impl<'a> Reading<'a> {
         earlier.pop();
         let tool_result = request.messages.last().filter(|message| message.role == Role::Tool);
         let tool_result = tool_result.map(|message| message.content.clone());
-        let heard = Heard::of(&input);
-        let sent = Sent::of(&request.messages);
+        let heard = Heard::new(&input);
+        let sent = UserFiles::from_messages(&request.messages);
         Self { request, noise, instructions, hints, demos, input, heard, earlier, sent, prompt, tool_result }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::feedback::items;
 use super::noise::Noise;
 use super::propose::improve;
-use super::reading::Reading;
+use super::reading::ParsedRequest;
 use super::structured::Filler;
 use super::text::mentions;
 
@@ -31,13 +31,13 @@ const FILLERS: [&str; 4] = [
 ];
 
 /// A prompt in the request.
-struct Found {
+struct NamedPrompt {
     name: Option<String>,
     text: String,
 }
 
 /// The answer to a request for a better prompt.
-pub(super) fn proposal(reading: &Reading<'_>) -> String {
+pub(super) fn proposal(reading: &ParsedRequest<'_>) -> String {
     let text = super::whole(reading.request);
     let examples = examples(&text);
     if !examples.is_empty() && !text.contains("<prompt") {
@@ -59,7 +59,7 @@ pub(super) fn proposal(reading: &Reading<'_>) -> String {
         } else {
             found.text
         };
-        written.push(Found { name: found.name, text });
+        written.push(NamedPrompt { name: found.name, text });
     }
     if reasons.is_empty() {
         reasons.push("The feedback teaches nothing that the prompt does not say.".to_owned());
@@ -111,11 +111,11 @@ fn summary(examples: &[(&str, &str)]) -> String {
 }
 
 /// Formats the prompts: in the tag that the request names, else in named tags, else in a fence.
-fn plain(written: &[Found], rest: &str) -> String {
+fn plain(written: &[NamedPrompt], rest: &str) -> String {
     if let ([only], Some(tag)) = (written, asked_tag(rest)) {
         return format!("<{tag}>\n{}\n</{tag}>", only.text);
     }
-    let tagged = |found: &Found| match &found.name {
+    let tagged = |found: &NamedPrompt| match &found.name {
         Some(name) => format!("<prompt name=\"{name}\">\n{}\n</prompt>", found.text),
         None => format!("```\n{}\n```", found.text),
     };
@@ -132,7 +132,7 @@ fn asked_tag(rest: &str) -> Option<&str> {
     })
 }
 
-fn structured(reading: &Reading<'_>, schema: &Value, written: &[Found], reason: &str) -> Value {
+fn structured(reading: &ParsedRequest<'_>, schema: &Value, written: &[NamedPrompt], reason: &str) -> Value {
     let first = written.first().map(|found| found.text.as_str()).unwrap_or_default();
     let mut whole = match (Filler { reading, root: schema, said: reason }).whole() {
         Value::Object(whole) => whole,
@@ -156,12 +156,12 @@ fn structured(reading: &Reading<'_>, schema: &Value, written: &[Found], reason: 
 
 /// Splits a request into its prompts and the rest: prompts are inside `<prompt name="…">` or `<current_prompt>`, else
 /// in the first fence, else below a line that ends in `prompt:`.
-fn take_prompts(text: &str) -> (Vec<Found>, String) {
+fn take_prompts(text: &str) -> (Vec<NamedPrompt>, String) {
     let (mut prompts, mut rest) = (Vec::new(), String::new());
     let mut open = text;
     while let Some((before, name, inside, behind)) = next_tag(open) {
         rest.push_str(before);
-        prompts.push(Found { name, text: inside.trim().to_owned() });
+        prompts.push(NamedPrompt { name, text: inside.trim().to_owned() });
         open = behind;
     }
     rest.push_str(open);
@@ -172,7 +172,10 @@ fn take_prompts(text: &str) -> (Vec<Found>, String) {
     if let [before, inside, behind] = parts.as_slice() {
         // The word after a fence names a language.
         let inside = inside.split_once('\n').map_or(*inside, |(_, lines)| lines);
-        return (vec![Found { name: None, text: inside.trim().to_owned() }], format!("{before}{behind}"));
+        return (
+            vec![NamedPrompt { name: None, text: inside.trim().to_owned() }],
+            format!("{before}{behind}"),
+        );
     }
     let lines: Vec<&str> = text.lines().collect();
     let start = lines.iter().position(|line| line.trim().to_lowercase().ends_with("prompt:"));
@@ -189,7 +192,7 @@ fn take_prompts(text: &str) -> (Vec<Found>, String) {
         }
         inside |= Some(at) == start;
     }
-    (vec![Found { name: None, text: prompt.join("\n") }], others.join("\n"))
+    (vec![NamedPrompt { name: None, text: prompt.join("\n") }], others.join("\n"))
 }
 
 /// The text before a prompt's tag, the prompt's name, the prompt, and the text after it.

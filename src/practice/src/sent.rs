@@ -21,33 +21,34 @@ const ALSO_PICTURE: &str = "image photo colour color";
 
 /// The user's files.
 #[derive(Default)]
-pub(super) struct Sent {
+pub(super) struct UserFiles {
     /// The picture sentences for the latest message.
     pictures: Vec<String>,
     /// One summary sentence per text in the latest message.
     texts: Vec<String>,
     /// All sentences known from all messages' files.
-    pub(super) known: Vec<Known>,
+    pub(super) known: Vec<FileSentence>,
 }
 
 /// A sentence from a file.
-pub(super) struct Known {
+pub(super) struct FileSentence {
     pub(super) text: String,
     /// Additional words by which it is found.
     pub(super) also: &'static str,
 }
 
-impl Sent {
+impl UserFiles {
     /// Reads these messages' files, newest first.
-    pub(super) fn of(messages: &[Message]) -> Self {
+    pub(super) fn from_messages(messages: &[Message]) -> Self {
         let mut sent = Self::default();
         let of_user = messages.iter().rev().filter(|message| message.role == Role::User);
         for (before, message) in of_user.enumerate() {
             let (pictures, texts) = files(message);
             let room = MOST.saturating_sub(sent.known.len());
-            let of_pictures = pictures.iter().map(|text| Known { text: text.clone(), also: ALSO_PICTURE });
+            let of_pictures =
+                pictures.iter().map(|text| FileSentence { text: text.clone(), also: ALSO_PICTURE });
             let of_texts = texts.iter().flat_map(|file| &file.sentences);
-            let of_texts = of_texts.map(|text| Known { text: text.clone(), also: "" });
+            let of_texts = of_texts.map(|text| FileSentence { text: text.clone(), also: "" });
             sent.known.extend(of_pictures.chain(of_texts).take(room));
             if before == 0 {
                 sent.texts = texts.iter().map(File::summary).collect();
@@ -77,7 +78,7 @@ impl Sent {
     }
 }
 
-impl Known {
+impl FileSentence {
     /// The sentence's topics.
     pub(super) fn topics(&self) -> BTreeSet<String> {
         let mut about = topics(&self.text);
@@ -92,7 +93,7 @@ fn files(message: &Message) -> (Vec<String>, Vec<File<'_>>) {
     for part in &message.parts {
         match part {
             Part::Image(image) => pictures.push(picture(image)),
-            Part::Text(text) => texts.push(File::of(text)),
+            Part::Text(text) => texts.push(File::from_text(text)),
         }
     }
     (pictures, texts)
@@ -118,7 +119,7 @@ struct File<'a> {
 
 impl<'a> File<'a> {
     /// The name is the first line if an empty line follows; otherwise the text has no name.
-    fn of(text: &'a str) -> Self {
+    fn from_text(text: &'a str) -> Self {
         if let Some(name) = not_shown(text) {
             return Self { name: None, sentences: vec![format!("I cannot see {name}.")] };
         }
@@ -149,7 +150,7 @@ fn not_shown(text: &str) -> Option<&str> {
 pub(super) fn as_text(parts: &[Part]) -> String {
     let of = |part: &Part| match part {
         Part::Image(image) => picture(image),
-        Part::Text(text) => File::of(text).sentences.join("\n"),
+        Part::Text(text) => File::from_text(text).sentences.join("\n"),
     };
     parts.iter().map(of).collect::<Vec<_>>().join("\n")
 }

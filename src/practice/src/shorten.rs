@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::instruction::Action;
-use super::reading::Reading;
+use super::reading::ParsedRequest;
 use super::text::{sentences, topics};
 
 /// Default number of sentences per summary.
 const SENTENCES: usize = 2;
 
 /// The input sentences with the most frequent topics, in input order.
-pub(super) fn summary(reading: &Reading<'_>) -> String {
+pub(super) fn summary(reading: &ParsedRequest<'_>) -> String {
     if let Some(given) = reading.given() {
         return given.to_owned();
     }
@@ -46,6 +46,6 @@ pub(super) fn summary(reading: &Reading<'_>) -> String {
 }
 
 /// The input itself, or the answer that an instruction gives.
-pub(super) fn rewritten(reading: &Reading<'_>) -> String {
+pub(super) fn rewritten(reading: &ParsedRequest<'_>) -> String {
     reading.given().map_or_else(|| reading.input.trim().to_owned(), str::to_owned)
 }

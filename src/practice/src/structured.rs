@@ -3,7 +3,7 @@
 use serde_json::{Map, Number, Value};
 
 use super::instruction::{Action, When};
-use super::reading::Reading;
+use super::reading::ParsedRequest;
 use super::text::{topics, words};
 use super::{classify, extract};
 
@@ -27,7 +27,7 @@ const DEEP: u32 = 8;
 
 /// Fills schemas from the input.
 pub(super) struct Filler<'a> {
-    pub(super) reading: &'a Reading<'a>,
+    pub(super) reading: &'a ParsedRequest<'a>,
     pub(super) root: &'a Value,
     /// The skill's text.
     pub(super) said: &'a str,
@@ -151,7 +151,7 @@ impl Filler<'_> {
 }
 
 /// An object with the members that an instruction names.
-pub(super) fn with_keys(reading: &Reading<'_>, keys: &[String], said: &str) -> Value {
+pub(super) fn with_keys(reading: &ParsedRequest<'_>, keys: &[String], said: &str) -> Value {
     let filler = Filler { reading, root: &Value::Null, said };
     if keys.is_empty() {
         return Value::Object(Map::from_iter([("answer".to_owned(), Value::String(said.to_owned()))]));

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::instruction::Action;
 use super::parse::parse;
-use super::reading::Reading;
+use super::reading::ParsedRequest;
 use super::structured::Filler;
 use super::text::{Token, sentences, tokens};
 use models::{Tool, ToolCall};
@@ -12,7 +12,7 @@ use models::{Tool, ToolCall};
 const CALL: [&str; 4] = ["call", "use", "run", "invoke"];
 
 /// The requested tool call.
-pub(super) fn wanted(reading: &Reading<'_>) -> Option<ToolCall> {
+pub(super) fn wanted(reading: &ParsedRequest<'_>) -> Option<ToolCall> {
     let tools = &reading.request.tools;
     if tools.is_empty() || reading.tool_result.is_some() {
         return None;
@@ -52,7 +52,7 @@ fn is_called(input: &str, name: &str) -> bool {
 
 /// The arguments: JSON in the text, else `name=value` and `name: value`, else the values that the schema's members
 /// find in it.
-fn arguments(reading: &Reading<'_>, tool: &Tool) -> Value {
+fn arguments(reading: &ParsedRequest<'_>, tool: &Tool) -> Value {
     let input = &reading.input;
     if let Some(at) = input.find('{')
         && let Some(Ok(found @ Value::Object(_))) = input

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 /// Free and held slots.
-pub(crate) struct Places {
+pub(crate) struct WorkerSlots {
     /// Maximum waiting calls.
     queue: usize,
     state: Mutex<State>,
@@ -23,14 +23,14 @@ struct State {
     /// Held slots by owner.
     held: BTreeMap<Uuid, usize>,
     /// Waiting calls, by owner.
-    waiting: BTreeMap<Uuid, VecDeque<oneshot::Sender<Place>>>,
+    waiting: BTreeMap<Uuid, VecDeque<oneshot::Sender<WorkerSlot>>>,
     /// The owner served last.
     last: Uuid,
 }
 
 /// A held slot; dropping it releases the slot.
-pub(crate) struct Place {
-    places: Option<Arc<Places>>,
+pub(crate) struct WorkerSlot {
+    slots: Option<Arc<WorkerSlots>>,
     owner: Uuid,
 }
 
@@ -38,23 +38,22 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct QueueFull;
 
-impl Drop for Place {
+impl Drop for WorkerSlot {
     fn drop(&mut self) {
-        if let Some(places) = self.places.take() {
-            places.give_back(self.owner);
+        if let Some(slots) = self.slots.take() {
+            slots.give_back(self.owner);
         }
     }
 }
 
-impl Places {
-    pub(crate) fn new(places: usize, queue: usize) -> Arc<Self> {
-        let state =
-            State { free: places, held: BTreeMap::new(), waiting: BTreeMap::new(), last: Uuid::nil() };
+impl WorkerSlots {
+    pub(crate) fn new(slots: usize, queue: usize) -> Arc<Self> {
+        let state = State { free: slots, held: BTreeMap::new(), waiting: BTreeMap::new(), last: Uuid::nil() };
         Arc::new(Self { queue, state: Mutex::new(state) })
     }
 
     /// Takes a free slot, if there is one, for the pool's own work.
-    pub(crate) fn free(self: &Arc<Self>) -> Option<Place> {
+    pub(crate) fn free(self: &Arc<Self>) -> Option<WorkerSlot> {
         let mut state = self.state.lock();
         if state.free == 0 {
             return None;
@@ -66,7 +65,7 @@ impl Places {
     ///
     /// # Errors
     /// [`QueueFull`]. Each owner may fill half the queue space that other owners leave.
-    pub(crate) async fn wait(self: &Arc<Self>, owner: Uuid) -> Result<Place, QueueFull> {
+    pub(crate) async fn wait(self: &Arc<Self>, owner: Uuid) -> Result<WorkerSlot, QueueFull> {
         let given = {
             let mut state = self.state.lock();
             state.forget_gone();
@@ -90,10 +89,10 @@ impl Places {
         self.state.lock().held(owner)
     }
 
-    fn take(self: &Arc<Self>, state: &mut State, owner: Uuid) -> Place {
+    fn take(self: &Arc<Self>, state: &mut State, owner: Uuid) -> WorkerSlot {
         state.free -= 1;
         *state.held.entry(owner).or_default() += 1;
-        Place { places: Some(Arc::clone(self)), owner }
+        WorkerSlot { slots: Some(Arc::clone(self)), owner }
     }
 
     fn give_back(self: Arc<Self>, owner: Uuid) {
@@ -101,11 +100,11 @@ impl Places {
         loop {
             let mut state = self.state.lock();
             let Some((owner, next)) = state.next() else { return };
-            let place = self.take(&mut state, owner);
+            let slot = self.take(&mut state, owner);
             drop(state);
             // A caller that has gone is skipped. A caller that goes before it reads its slot drops the slot.
-            if let Err(mut place) = next.send(place) {
-                place.places = None;
+            if let Err(mut slot) = next.send(slot) {
+                slot.slots = None;
                 self.state.lock().release(owner);
             }
         }
@@ -132,7 +131,7 @@ impl State {
     }
 
     /// The next call to serve: from the first owner, after the last served one, that may take a slot.
-    fn next(&mut self) -> Option<(Uuid, oneshot::Sender<Place>)> {
+    fn next(&mut self) -> Option<(Uuid, oneshot::Sender<WorkerSlot>)> {
         self.forget_gone();
         let after = self.waiting.range((Bound::Excluded(self.last), Bound::Unbounded));
         let from_start = self.waiting.range(..=self.last);
@@ -157,51 +156,51 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_owners_are_served_round_robin() {
-        let places = Places::new(1, 100);
+        let slots = WorkerSlots::new(1, 100);
         let (one, two, three) = (Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3));
-        let mut held = places.wait(one).await.ok();
+        let mut held = slots.wait(one).await.ok();
         let owners = [one, one, one, two, three, two];
-        let mut waiting: Vec<_> = owners.into_iter().map(|whose| Box::pin(places.wait(whose))).collect();
+        let mut waiting: Vec<_> = owners.into_iter().map(|whose| Box::pin(slots.wait(whose))).collect();
         assert!(waiting.iter_mut().all(|wait| wait.now_or_never().is_none()));
         let mut order = Vec::new();
         for _ in owners {
             drop(held.take());
             let next = waiting.iter_mut().enumerate();
-            let (index, place) =
+            let (index, slot) =
                 next.filter_map(|(index, wait)| Some((index, wait.now_or_never()?))).next().unwrap();
             drop(waiting.remove(index));
             order.push(index);
-            held = place.ok();
+            held = slot.ok();
         }
         // Each index is the position among the calls still waiting.
         assert_eq!(order, [0, 2, 2, 0, 1, 0]);
         drop(held);
-        assert!(places.free().is_some());
+        assert!(slots.free().is_some());
     }
 
     #[tokio::test]
     async fn a_cancelled_caller_frees_its_slot() {
-        let places = Places::new(1, 100);
-        let held = places.free().unwrap();
-        let mut gone = Box::pin(places.wait(Uuid::nil()));
-        let mut unheard = Box::pin(places.wait(Uuid::nil()));
-        let mut waits = Box::pin(places.wait(Uuid::from_u128(7)));
+        let slots = WorkerSlots::new(1, 100);
+        let held = slots.free().unwrap();
+        let mut gone = Box::pin(slots.wait(Uuid::nil()));
+        let mut unheard = Box::pin(slots.wait(Uuid::nil()));
+        let mut waits = Box::pin(slots.wait(Uuid::from_u128(7)));
         for wait in [&mut gone, &mut unheard, &mut waits] {
             assert!(wait.now_or_never().is_none());
         }
         drop(gone);
         // The slot goes to a caller that never reads it.
         drop(held);
-        assert!(places.free().is_none());
+        assert!(slots.free().is_none());
         drop((unheard, waits));
-        assert!(places.free().is_some());
+        assert!(slots.free().is_some());
     }
 
     #[tokio::test]
     async fn each_owner_leaves_room_in_the_queue() {
-        let places = Places::new(0, 8);
+        let slots = WorkerSlots::new(0, 8);
         let waits = |whose: u128| {
-            let mut wait = Box::pin(places.wait(Uuid::from_u128(whose)));
+            let mut wait = Box::pin(slots.wait(Uuid::from_u128(whose)));
             match (&mut wait).now_or_never() {
                 None => Some(wait),
                 Some(none) => {
@@ -220,9 +219,9 @@ mod tests {
 
     #[tokio::test]
     async fn an_owner_leaves_slots_to_others() {
-        let places = Places::new(8, 100);
+        let slots = WorkerSlots::new(8, 100);
         let takes = |owner: u128| {
-            let mut wait = Box::pin(places.wait(Uuid::from_u128(owner)));
+            let mut wait = Box::pin(slots.wait(Uuid::from_u128(owner)));
             let taken = (&mut wait).now_or_never().map(Result::unwrap);
             (taken, wait)
         };
@@ -248,11 +247,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_single_slot_is_used() {
-        let places = Places::new(1, 100);
-        let held = places.wait(Uuid::nil()).await.unwrap();
-        assert_eq!(places.held(Uuid::nil()), 1);
+        let slots = WorkerSlots::new(1, 100);
+        let held = slots.wait(Uuid::nil()).await.unwrap();
+        assert_eq!(slots.held(Uuid::nil()), 1);
         drop(held);
-        assert_eq!(places.held(Uuid::nil()), 0);
-        assert!(places.wait(Uuid::nil()).now_or_never().is_some());
+        assert_eq!(slots.held(Uuid::nil()), 0);
+        assert!(slots.wait(Uuid::nil()).now_or_never().is_some());
     }
 }

@@ -21,7 +21,7 @@ use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentTex
 use crate::feed::Feed;
 use crate::frame::{Answer, LONGEST_REQUEST, Request, Response, Task, framed, longest_answer};
 use crate::image::{ImageFacts, ImageKind, ImageLimits};
-use crate::places::{Place, Places, QueueFull};
+use crate::places::{QueueFull, WorkerSlot, WorkerSlots};
 use crate::process::{Lost, Worker};
 
 /// Maximum idle workers kept for the next call.
@@ -64,11 +64,11 @@ impl Options {
 }
 
 /// Slots for checks of code that is being saved.
-const SURVEY_PLACES: usize = 2;
+const SURVEY_SLOTS: usize = 2;
 /// Slots for documents, feeds and images.
-const DOCUMENT_PLACES: usize = 2;
+const DOCUMENT_SLOTS: usize = 2;
 /// Slots for work in the service's own process.
-const COMPUTE_PLACES: usize = 4;
+const COMPUTE_SLOTS: usize = 4;
 
 /// Runs code in worker processes. Clones share the workers; dropping the last clone ends them.
 #[derive(Clone)]
@@ -92,10 +92,10 @@ struct Thread {
 struct Pool {
     options: Options,
     clock: SystemClock,
-    calls: Arc<Places>,
-    documents: Arc<Places>,
-    surveys: Arc<Places>,
-    computing: Arc<Places>,
+    calls: Arc<WorkerSlots>,
+    documents: Arc<WorkerSlots>,
+    surveys: Arc<WorkerSlots>,
+    computing: Arc<WorkerSlots>,
     idle: Mutex<Vec<Worker>>,
 }
 
@@ -111,10 +111,10 @@ impl Sandbox {
     pub fn new(options: Options) -> Self {
         let pool = Pool {
             clock: SystemClock::new(),
-            calls: Places::new(options.workers.max(1), options.queue),
-            documents: Places::new(DOCUMENT_PLACES, options.queue),
-            surveys: Places::new(SURVEY_PLACES, options.queue),
-            computing: Places::new(COMPUTE_PLACES, usize::MAX),
+            calls: WorkerSlots::new(options.workers.max(1), options.queue),
+            documents: WorkerSlots::new(DOCUMENT_SLOTS, options.queue),
+            surveys: WorkerSlots::new(SURVEY_SLOTS, options.queue),
+            computing: WorkerSlots::new(COMPUTE_SLOTS, usize::MAX),
             idle: Mutex::new(Vec::new()),
             options,
         };
@@ -124,17 +124,17 @@ impl Sandbox {
 
     /// The same pool for a workspace, which gets a fair share of it.
     #[must_use]
-    pub fn of(&self, owner: Uuid) -> Self {
+    pub fn for_workspace(&self, owner: Uuid) -> Self {
         Self { shared: Arc::clone(&self.shared), owner }
     }
 
     /// Runs work on a blocking thread in this process when the workspace has a slot. Returns `None` if the work panics.
     /// If this future is dropped, the work must stop by itself.
     pub async fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let place = self.shared.pool.computing.wait(self.owner).await.ok()?;
+        let slot = self.shared.pool.computing.wait(self.owner).await.ok()?;
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
-            drop(place);
+            drop(slot);
             done
         });
         done.await.ok()
@@ -147,10 +147,10 @@ impl Sandbox {
     pub async fn call(&self, call: Call) -> Result<Outcome, SandboxError> {
         let Call { language, modules, entry, args, limits } = call;
         // Arguments are serialised only after the call has a slot.
-        let place = self.place(&self.shared.pool.calls, limits).await?;
+        let slot = self.slot(&self.shared.pool.calls, limits).await?;
         let task = Task::Call { language, entry, args: raw(&args)? };
         drop(args);
-        match self.ask(place, task, modules, limits).await? {
+        match self.ask(slot, task, modules, limits).await? {
             Answer::Value { value, logs } => Ok(Outcome { value: read(&value)?, logs }),
             other => Err(self.error(other, limits)),
         }
@@ -167,8 +167,8 @@ impl Sandbox {
         source: Source,
     ) -> Result<Result<Surveyed, SyntaxProblem>, SandboxError> {
         let limits = Limits { time: SURVEY, ..Limits::default() };
-        let place = self.place(&self.shared.pool.surveys, limits).await?;
-        match self.ask(place, Task::Survey { language, source }, modules, limits).await {
+        let slot = self.slot(&self.shared.pool.surveys, limits).await?;
+        match self.ask(slot, Task::Survey { language, source }, modules, limits).await {
             Ok(Answer::Surveyed(surveyed)) => Ok(Ok(surveyed)),
             Ok(Answer::Unsound(problem)) => Ok(Err(problem)),
             Ok(other) => Err(self.error(other, limits)),
@@ -187,8 +187,8 @@ impl Sandbox {
         limits: DocumentLimits,
     ) -> Result<Result<DocumentText, DocumentProblem>, SandboxError> {
         let within = limits.as_call();
-        let place = self.place(&self.shared.pool.documents, within).await?;
-        match self.ask(place, Task::Document { kind, data, limits }, Arc::default(), within).await? {
+        let slot = self.slot(&self.shared.pool.documents, within).await?;
+        match self.ask(slot, Task::Document { kind, data, limits }, Arc::default(), within).await? {
             Answer::Document(read) => Ok(Ok(read)),
             Answer::Unreadable(problem) => Ok(Err(problem)),
             other => Err(self.error(other, within)),
@@ -207,8 +207,8 @@ impl Sandbox {
         limits: DocumentLimits,
     ) -> Result<Result<Feed, DocumentProblem>, SandboxError> {
         let within = limits.as_call();
-        let place = self.place(&self.shared.pool.documents, within).await?;
-        match self.ask(place, Task::Feed { data, from, limits }, Arc::default(), within).await? {
+        let slot = self.slot(&self.shared.pool.documents, within).await?;
+        match self.ask(slot, Task::Feed { data, from, limits }, Arc::default(), within).await? {
             Answer::Feed(feed) => Ok(Ok(feed)),
             Answer::Unreadable(problem) => Ok(Err(problem)),
             other => Err(self.error(other, within)),
@@ -228,9 +228,9 @@ impl Sandbox {
     ) -> Result<Result<ImageFacts, DocumentProblem>, SandboxError> {
         let within = limits.as_call();
         let memory = self.memory().max(limits.memory());
-        let place = self.place(&self.shared.pool.documents, within).await?;
+        let slot = self.slot(&self.shared.pool.documents, within).await?;
         let task = Task::Image { kind, data, limits };
-        match self.ask_within(memory, place, task, Arc::default(), within).await? {
+        match self.ask_within(memory, slot, task, Arc::default(), within).await? {
             Answer::Image(facts) => Ok(Ok(facts)),
             Answer::Unreadable(problem) => Ok(Err(problem)),
             other => Err(self.error(other, within)),
@@ -243,8 +243,8 @@ impl Sandbox {
     /// [`SandboxError`].
     pub async fn echo(&self, args: Value) -> Result<Value, SandboxError> {
         let limits = Limits::default();
-        let place = self.place(&self.shared.pool.calls, limits).await?;
-        match self.ask(place, Task::Echo { args: raw(&args)? }, Arc::default(), limits).await? {
+        let slot = self.slot(&self.shared.pool.calls, limits).await?;
+        match self.ask(slot, Task::Echo { args: raw(&args)? }, Arc::default(), limits).await? {
             Answer::Value { value, .. } => read(&value),
             other => Err(self.error(other, limits)),
         }
@@ -257,12 +257,12 @@ impl Sandbox {
     }
 
     /// Waits for a worker slot.
-    async fn place(&self, places: &Arc<Places>, limits: Limits) -> Result<Place, SandboxError> {
+    async fn slot(&self, slots: &Arc<WorkerSlots>, limits: Limits) -> Result<WorkerSlot, SandboxError> {
         let waited = limits.time.max(self.shared.pool.options.wait);
-        let place = kernel::timeout(&self.shared.pool.clock, waited, places.wait(self.owner)).await;
-        let held = || places.held(self.owner);
-        match place {
-            Some(Ok(place)) => Ok(place),
+        let slot = kernel::timeout(&self.shared.pool.clock, waited, slots.wait(self.owner)).await;
+        let held = || slots.held(self.owner);
+        match slot {
+            Some(Ok(slot)) => Ok(slot),
             Some(Err(QueueFull)) => Err(SandboxError::QueueFull { held: held() }),
             None => Err(SandboxError::Busy { waited, held: held() }),
         }
@@ -274,19 +274,19 @@ impl Sandbox {
 
     async fn ask(
         &self,
-        place: Place,
+        slot: WorkerSlot,
         task: Task,
         modules: Arc<Modules>,
         limits: Limits,
     ) -> Result<Answer, SandboxError> {
-        self.ask_within(self.memory(), place, task, modules, limits).await
+        self.ask_within(self.memory(), slot, task, modules, limits).await
     }
 
     /// Sends a task to a worker with this memory limit in bytes.
     async fn ask_within(
         &self,
         memory: usize,
-        place: Place,
+        slot: WorkerSlot,
         task: Task,
         modules: Arc<Modules>,
         limits: Limits,
@@ -302,7 +302,7 @@ impl Sandbox {
         if frame.len() > LONGEST_REQUEST {
             return Err(failed("the arguments are too large"));
         }
-        let asked = AbortOnDropHandle::new(thread.handle.spawn(pool.ask(place, frame, limits, memory)));
+        let asked = AbortOnDropHandle::new(thread.handle.spawn(pool.ask(slot, frame, limits, memory)));
         asked.await.unwrap_or(Err(SandboxError::Crashed))
     }
 
@@ -354,7 +354,7 @@ fn start_thread() -> Option<Thread> {
 impl Pool {
     async fn ask(
         self: Arc<Self>,
-        place: Place,
+        slot: WorkerSlot,
         frame: Vec<u8>,
         limits: Limits,
         memory: usize,
@@ -375,12 +375,12 @@ impl Pool {
         match response {
             Ok(Response { answer, spent: false }) => {
                 self.keep(worker);
-                drop(place);
+                drop(slot);
                 Ok(answer)
             }
             other => {
                 drop(worker);
-                drop(place);
+                drop(slot);
                 self.replace();
                 other.map(|response| response.answer)
             }
@@ -422,7 +422,7 @@ impl Pool {
     fn replace(self: Arc<Self>) {
         tokio::spawn(async move {
             // A worker starts only with a slot, so there are never more workers than slots.
-            let Some(_place) = self.calls.free() else { return };
+            let Some(_slot) = self.calls.free() else { return };
             if self.idle.lock().is_empty()
                 && let Ok(worker) = self.start().await
             {

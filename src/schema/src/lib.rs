@@ -108,7 +108,7 @@ impl Schema {
     }
 
     fn within<T>(&self, count: Count, steps: u32, check: impl FnOnce() -> T) -> Option<T> {
-        within(count, (steps, self.match_steps), check)
+        within(count, steps, self.match_steps, check)
     }
 
     /// Checks a value. Returns the problems, with pointers below `base`.

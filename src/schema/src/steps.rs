@@ -39,8 +39,8 @@ thread_local! {
 /// The panic that ends a check with too many steps: the validator offers no other way to end it.
 struct TooLong;
 
-/// Runs `check` within a limit; `None` if it takes more steps. The second number limits pattern match steps.
-pub(crate) fn within<T>(count: Count, (steps, matches): (u32, u32), check: impl FnOnce() -> T) -> Option<T> {
+/// Runs `check` within a limit; `None` if it takes more steps. `matches` limits pattern match steps.
+pub(crate) fn within<T>(count: Count, steps: u32, matches: u32, check: impl FnOnce() -> T) -> Option<T> {
     BUDGET.set(Budget { count, remaining: steps });
     MATCHES.set(matches);
     match catch_unwind(AssertUnwindSafe(check)) {

@@ -156,7 +156,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     let sign_in = sign_in::keys(&store, ring.as_deref()).await?;
     let mail = sign_in::mail(config, &sign_in)?;
     let provider = sign_in::provider(config, &store, ring.as_deref(), &clock).await?;
-    let tokens = Tokens::of(config, &store, ring.as_deref(), &clock).await?;
+    let tokens = Tokens::from_config(config, &store, ring.as_deref(), &clock).await?;
     let answers_key = keys::generated(&store, "answers", ring.as_deref()).await?;
     let cursors_key = keys::generated(&store, "cursors", ring.as_deref()).await?;
     let children = tokio::runtime::Builder::new_multi_thread()

@@ -114,7 +114,7 @@ pub(crate) fn read_case(
     problems: &mut Vec<FieldError>,
 ) -> Option<Case> {
     let before = problems.len();
-    let mut fields = Fields::of(pointer, value, problems)?;
+    let mut fields = Fields::from_value(pointer, value, problems)?;
     if value.to_string().len() > LARGEST {
         problems.push(too_large(pointer));
         return None;

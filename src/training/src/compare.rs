@@ -44,7 +44,7 @@ impl Comparison {
     /// Source: effective sample size, Kish 1965, (Σw)² / Σw². With equal weights it equals the number of cases, and
     /// the deviation is the sample deviation.
     #[must_use]
-    pub fn of(first: &[WeightedScore], second: &[WeightedScore]) -> Self {
+    pub fn from_scores(first: &[WeightedScore], second: &[WeightedScore]) -> Self {
         let differences = differences(first, second);
         let n = differences.len();
         let Some(mean_diff) = mean(differences.iter().copied()) else {
@@ -116,7 +116,7 @@ pub fn race(parent: &[WeightedScore], candidate: &[WeightedScore], total: usize)
     if seen < end {
         return Race::Next(end - seen);
     }
-    let mean_diff = Comparison::of(parent, candidate).mean_diff;
+    let mean_diff = Comparison::from_scores(parent, candidate).mean_diff;
     match (mean_diff, seen >= total) {
         (mean_diff, _) if mean_diff < -NOISE => Race::Rejected,
         (mean_diff, true) if mean_diff > NOISE => Race::Accepted,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     fn compared(first: &[f64], second: &[f64]) -> Comparison {
-        Comparison::of(&equal(first), &equal(second))
+        Comparison::from_scores(&equal(first), &equal(second))
     }
 
     #[test]
@@ -198,12 +198,12 @@ mod tests {
     #[test]
     fn equal_weights_of_any_size_change_nothing() {
         let scores = [0.1, 0.7, 0.4, 0.9, 0.2];
-        let ones = Comparison::of(&equal(&[0.3; 5]), &equal(&scores));
+        let ones = Comparison::from_scores(&equal(&[0.3; 5]), &equal(&scores));
         for weight in [1e9, 0.1, 1e-200] {
             let of = |scores: &[f64]| {
                 weighted(&scores.iter().map(|score| (weight, *score)).collect::<Vec<(f64, f64)>>())
             };
-            assert_eq!(Comparison::of(&of(&[0.3; 5]), &of(&scores)), ones, "{weight}");
+            assert_eq!(Comparison::from_scores(&of(&[0.3; 5]), &of(&scores)), ones, "{weight}");
             let intervals = (
                 interval(&of(&[0.3; 5]), &of(&scores), &Counter::new(1)),
                 interval(&equal(&[0.3; 5]), &equal(&scores), &Counter::new(1)),
@@ -216,7 +216,7 @@ mod tests {
     fn weights_count_in_the_mean_and_its_error() {
         let first = weighted(&[(3.0, 0.0), (1.0, 0.0), (0.0, 0.0)]);
         let second = weighted(&[(3.0, 1.0), (1.0, 0.0), (0.0, 0.5)]);
-        let two = Comparison::of(&first, &second);
+        let two = Comparison::from_scores(&first, &second);
         assert_eq!(two.n, 2, "a case with weight 0 does not count");
         near(two.mean_diff, 0.75);
         // Σw = 4, Σw² = 10: 1.6 effective cases; squares: (3 · 0.25² + 0.75²) / (4 - 10 / 4).
@@ -228,9 +228,9 @@ mod tests {
             cases[0].0 = heavy;
             weighted(&cases)
         };
-        assert!(Comparison::of(&of(1.0, 0.5), &of(1.0, 0.52)).is_significant());
-        assert!(!Comparison::of(&of(400.0, 0.5), &of(400.0, 0.52)).is_significant());
-        let nothing = Comparison::of(&weighted(&[(0.0, 0.1)]), &weighted(&[(0.0, 0.9)]));
+        assert!(Comparison::from_scores(&of(1.0, 0.5), &of(1.0, 0.52)).is_significant());
+        assert!(!Comparison::from_scores(&of(400.0, 0.5), &of(400.0, 0.52)).is_significant());
+        let nothing = Comparison::from_scores(&weighted(&[(0.0, 0.1)]), &weighted(&[(0.0, 0.9)]));
         assert_eq!(nothing, Comparison { n: 0, mean_diff: 0.0, z: 0.0 });
     }
 

@@ -37,12 +37,13 @@ pub(crate) struct Proposal {
 }
 
 impl Course {
-    /// `(prompts, trains_demos)`: trained prompts, and whether any may get demos. `executes_again`:
-    /// whether a model judges.
-    pub(crate) fn of(
+    /// `prompts`: trained prompts; `trains_demos`: whether any may get demos; `executes_again`: whether a model
+    /// judges.
+    pub(crate) fn new(
         optimizer: &Optimizer,
         splits: &Splits,
-        (prompts, trains_demos): (usize, bool),
+        prompts: usize,
+        trains_demos: bool,
         executes_again: bool,
     ) -> Self {
         let train = count(splits.train.len());

@@ -109,9 +109,9 @@ pub(crate) struct Least {
     pub(crate) seconds: f64,
 }
 
-/// Known text sizes in a run.
+/// The factors that determine the usage per call: text sizes and concurrency.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Known {
+pub(crate) struct UsageFactors {
     /// The texts in nodes that ask a model.
     pub(crate) nodes: NodeTexts,
     /// Mean bytes that a case contributes.
@@ -148,12 +148,16 @@ pub(crate) struct Forecast {
 
 impl Forecast {
     /// `models`: for cases, verdicts and proposals.
-    pub(crate) fn of(known: &Known, models: [&BTreeSet<PricedModel>; 3], prices: &RunPrices) -> Self {
+    pub(crate) fn new(
+        factors: &UsageFactors,
+        models: [&BTreeSet<PricedModel>; 3],
+        prices: &RunPrices,
+    ) -> Self {
         let [task_answer, judge_answer, optimizer_answer] = ANSWERS;
         let [judging, proposing] = INSTRUCTIONS;
         let [of_tasks, of_judges, of_optimizer] = models;
-        let nodes = &known.nodes;
-        let prompt = known.prompt_bytes;
+        let nodes = &factors.nodes;
+        let prompt = factors.prompt_bytes;
         let call = |(input, least): (u64, u64), (output, reserved): (u64, u64), models| RoleCall {
             input: tokens(input),
             least: least / LEAST_TOKEN,
@@ -164,18 +168,18 @@ impl Forecast {
         };
         let roles = [
             call(
-                (nodes.mean(nodes.bytes) + known.case_bytes, nodes.least.unwrap_or_default()),
+                (nodes.mean(nodes.bytes) + factors.case_bytes, nodes.least.unwrap_or_default()),
                 (nodes.answer(task_answer), nodes.least_limit.unwrap_or(RESERVED)),
                 of_tasks,
             ),
             call(
-                (judging + known.evaluator_bytes + known.case_bytes, 0),
+                (judging + factors.evaluator_bytes + factors.case_bytes, 0),
                 (judge_answer, RESERVED),
                 of_judges,
             ),
             call((proposing + prompt, 0), (optimizer_answer, RESERVED), of_optimizer),
         ];
-        Self { roles, concurrency: float(known.concurrency.max(1)) }
+        Self { roles, concurrency: float(factors.concurrency.max(1)) }
     }
 
     pub(crate) fn estimate(&self, cases: CallRange, llm_calls: CallRange, calls: CallsByRole) -> Estimate {
@@ -281,17 +285,17 @@ mod tests {
 
     use super::*;
 
-    fn known(node: Value) -> Known {
+    fn factors(node: Value) -> UsageFactors {
         let config =
             json!({"prompts": {"style": {"text": "y".repeat(400)}, "sty": {"text": "z".repeat(9_000)}}});
         let mut nodes = NodeTexts::default();
         nodes.add(&json!({"nodes": [node, {"type": "template"}]}), config.as_object().unwrap());
-        Known { nodes, case_bytes: 40, evaluator_bytes: 0, prompt_bytes: 400, concurrency: 4 }
+        UsageFactors { nodes, case_bytes: 40, evaluator_bytes: 0, prompt_bytes: 400, concurrency: 4 }
     }
 
     fn forecast(model: &str, node: Value) -> Forecast {
         let models: BTreeSet<PricedModel> = [(model.to_owned(), None)].into();
-        Forecast::of(&known(node), [&models; 3], &RunPrices::default())
+        Forecast::new(&factors(node), [&models; 3], &RunPrices::default())
     }
 
     fn node() -> Value {

@@ -12,7 +12,7 @@ use crate::case::Case;
 use crate::course::{Course, Proposal, least_limit};
 use crate::estimate::{CallRange, calls_of_graph};
 use crate::evaluators::Evaluator;
-use crate::forecast::{AskedModels, CallsByRole, Estimate, Forecast, Known, Least};
+use crate::forecast::{AskedModels, CallsByRole, Estimate, Forecast, Least, UsageFactors};
 use crate::node_texts::{NodeTexts, bytes_of};
 use crate::optimize::{HEADROOM, KEPT_FOR_DEMOS, LEAST_KEPT, kept_of, reserved_cases};
 use crate::preflight::Start;
@@ -60,7 +60,8 @@ impl Start<'_> {
     pub fn estimate_training(
         &self,
         optimizer: &Optimizer,
-        (splits, trainable): (&Splits, &[TrainablePrompt]),
+        splits: &Splits,
+        trainable: &[TrainablePrompt],
         asked: &AskedModels<'_>,
     ) -> Estimate {
         let course = self.course(optimizer, splits, trainable);
@@ -73,7 +74,7 @@ impl Start<'_> {
     fn course(&self, optimizer: &Optimizer, splits: &Splits, trainable: &[TrainablePrompt]) -> Course {
         let trains_demos = trainable.iter().any(|prompt| prompt.demos_trainable);
         let executes_again = self.workload.evaluators.iter().any(Evaluator::asks_model);
-        Course::of(optimizer, splits, (trainable.len(), trains_demos), executes_again)
+        Course::new(optimizer, splits, trainable.len(), trains_demos, executes_again)
     }
 
     fn estimate(&self, cases: CallRange, proposals: CallRange, forecast: &Forecast) -> Estimate {
@@ -97,7 +98,7 @@ impl Start<'_> {
         let measured = || self.cases.iter().take(MEASURED);
         let judges = count(self.workload.evaluators.iter().filter(|it| it.asks_model()).count()).max(1);
         let prompt_bytes: u64 = trainable.iter().map(|prompt| count(prompt.seed.len())).sum();
-        let known = Known {
+        let factors = UsageFactors {
             nodes,
             case_bytes: measured().map(case_bytes).sum::<u64>() / count(measured().count()).max(1),
             evaluator_bytes: bytes_of(asked.evaluators) / judges,
@@ -108,7 +109,7 @@ impl Start<'_> {
         let judges = self.models_of_judges(asked);
         let optimizer = priced_model(asked.optimizer, &Map::new()).into_iter().collect();
         let prices: RunPrices = settings.models.prices();
-        Forecast::of(&known, [&tasks, &judges, &optimizer], &prices)
+        Forecast::new(&factors, [&tasks, &judges, &optimizer], &prices)
     }
 
     fn models_of_judges(&self, asked: &AskedModels<'_>) -> BTreeSet<PricedModel> {
@@ -130,7 +131,8 @@ impl Start<'_> {
     pub fn check_budget(
         &self,
         optimizer: &Optimizer,
-        (splits, trainable): (&Splits, &[TrainablePrompt]),
+        splits: &Splits,
+        trainable: &[TrainablePrompt],
         asked: &AskedModels<'_>,
         at: &str,
         problems: &mut Vec<FieldError>,

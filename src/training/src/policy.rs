@@ -33,7 +33,7 @@ pub fn reach<'a>(
     let mut reach = Reach::default();
     for found in effects(graph) {
         let pointer = format!("{base}{}", found.pointer);
-        reach.add(found, "", &pointer, (pinned, mocked), &mut Vec::new());
+        reach.add(found, "", &pointer, Lookups { pinned, mocked }, &mut Vec::new());
     }
     if reach.nodes > MOST_NODES {
         let message = format!("with its workflows the graph has more than {MOST_NODES} nodes");
@@ -50,7 +50,12 @@ pub fn outside<'a>(graph: &Value, pinned: &dyn Fn(&Reference) -> Option<&'a Valu
     sends
 }
 
-type Known<'k, 'a> = (&'k dyn Fn(&Reference) -> Option<&'a Value>, &'k dyn Fn(&str) -> bool);
+/// The pinned graph of a workflow, and whether a node has a mock.
+#[derive(Clone, Copy)]
+struct Lookups<'k, 'a> {
+    pinned: &'k dyn Fn(&Reference) -> Option<&'a Value>,
+    mocked: &'k dyn Fn(&str) -> bool,
+}
 
 impl Reach {
     /// `pointer`: the enclosing node in the request's graph. `around`: the enclosing workflows.
@@ -59,10 +64,10 @@ impl Reach {
         found: NodeEffect,
         prefix: &str,
         pointer: &str,
-        known: Known<'_, '_>,
+        lookups: Lookups<'_, '_>,
         around: &mut Vec<(String, Option<u64>)>,
     ) {
-        let (pinned, mocked) = known;
+        let Lookups { pinned, mocked } = lookups;
         self.nodes += 1;
         let name = format!("{prefix}{}", found.node);
         if self.nodes > MOST_NODES || is_mocked(&name, mocked) {
@@ -83,7 +88,7 @@ impl Reach {
                 let Some(graph) = pinned(workflow) else { return };
                 around.push(itself);
                 for inside in effects(graph) {
-                    self.add(inside, &format!("{name}/"), pointer, known, around);
+                    self.add(inside, &format!("{name}/"), pointer, lookups, around);
                 }
                 around.pop();
             }

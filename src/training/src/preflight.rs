@@ -90,8 +90,7 @@ impl Start<'_> {
         problems: &mut Vec<FieldError>,
         warnings: &mut Vec<Warning>,
     ) -> Vec<TrainablePrompt> {
-        let found =
-            trainable_prompts(self.plan, self.config, "/runnable_config/prompts", (problems, warnings));
+        let found = trainable_prompts(self.plan, self.config, "/runnable_config/prompts", problems, warnings);
         for workflow in &self.resolution.with_trainable {
             let message = format!("the prompts of the workflow '{workflow}' are trained in that workflow");
             warnings.push(Warning::new("prompts_in_subworkflow", message));
@@ -152,7 +151,8 @@ impl Start<'_> {
     /// and judging models, as node fields.
     pub fn check_prices(
         &self,
-        (settings, objective): (&RunSettings, Option<&Objective>),
+        settings: &RunSettings,
+        objective: Option<&Objective>,
         evaluators: &Value,
         models: &[&Map<String, Value>],
         settings_at: &str,
@@ -162,7 +162,7 @@ impl Start<'_> {
         let mut all = self.models_of_tasks();
         if objective.is_some_and(|objective| objective.cost_penalty > 0.0) {
             let at = format!("{settings_at}/objective/cost_penalty");
-            check_prices(&all, &prices, (&at, "cost_penalty"), problems);
+            check_prices(&all, &prices, &at, "cost_penalty", problems);
         }
         let judges = self.workload.evaluators.iter().flat_map(Evaluator::workflows).collect();
         all.append(&mut self.resolution.models_of(judges));
@@ -170,7 +170,7 @@ impl Start<'_> {
         all.extend(models.iter().filter_map(|model| priced_model(model, &Map::new())));
         if settings.limits.max_cost.is_some() {
             let at = format!("{settings_at}/budget/max_cost");
-            check_prices(&all, &prices, (&at, "max_cost"), problems);
+            check_prices(&all, &prices, &at, "max_cost", problems);
         }
     }
 

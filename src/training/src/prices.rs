@@ -57,7 +57,8 @@ fn is_foreign(fields: &Map<String, Value>) -> bool {
 pub(crate) fn check_prices(
     models: &BTreeSet<PricedModel>,
     prices: &RunPrices,
-    (at, field): (&str, &str),
+    at: &str,
+    field: &str,
     problems: &mut Vec<FieldError>,
 ) {
     let is_unknown = |(model, base_url): &&PricedModel| prices.find(model, base_url.as_deref()).is_none();
@@ -104,7 +105,7 @@ mod tests {
         let models: BTreeSet<PricedModel> = models.map(|model| (model.to_owned(), None)).into();
         let codes = |prices: &RunPrices| {
             let mut problems = Vec::new();
-            check_prices(&models, prices, ("/budget/max_cost", "max_cost"), &mut problems);
+            check_prices(&models, prices, "/budget/max_cost", "max_cost", &mut problems);
             problems.into_iter().map(|it| (it.pointer, it.code)).collect::<Vec<_>>()
         };
         let unknown = ("/budget/max_cost".to_owned(), "price_unknown".to_owned());

@@ -76,7 +76,8 @@ pub fn trainable_prompts(
     plan: &Plan,
     config: &Map<String, Value>,
     pointer: &str,
-    (problems, warnings): (&mut Vec<FieldError>, &mut Vec<Warning>),
+    problems: &mut Vec<FieldError>,
+    warnings: &mut Vec<Warning>,
 ) -> Vec<TrainablePrompt> {
     let named = named_prompts(plan, config, |_| true);
     let instructing = named_prompts(plan, config, |named| named.instructs);
@@ -154,7 +155,7 @@ fn read(name: &str, prompt: &Map<String, Value>) -> Option<TrainablePrompt> {
     };
     let frozen: Vec<FrozenSpan> = list("frozen_spans").filter_map(span).collect();
     let max_chars = prompt.get("max_chars").and_then(Value::as_u64);
-    let rules = PromptRules::of(&seed, &frozen, max_chars.and_then(|most| usize::try_from(most).ok()));
+    let rules = PromptRules::from_seed(&seed, &frozen, max_chars.and_then(|most| usize::try_from(most).ok()));
     let demos = read_demos(prompt.get("demos"));
     let demos_trainable = prompt.get("demos_trainable") == Some(&Value::Bool(true));
     Some(TrainablePrompt {
@@ -196,7 +197,7 @@ mod tests {
     fn found(plan: &Plan, prompts: Value) -> (Vec<String>, Vec<String>, Vec<&'static str>) {
         let config = Map::from_iter([("prompts".to_owned(), prompts)]);
         let (mut problems, mut warnings) = (Vec::new(), Vec::new());
-        let read = trainable_prompts(plan, &config, "/at", (&mut problems, &mut warnings));
+        let read = trainable_prompts(plan, &config, "/at", &mut problems, &mut warnings);
         let problems =
             problems.iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect();
         (
@@ -242,7 +243,7 @@ mod tests {
             FrozenSpan::Text("Keep:".into()),
             FrozenSpan::Between { start: "<b>".into(), end: "</b>".into() },
         ];
-        assert_eq!(read.rules, PromptRules::of(&read.seed, &frozen, Some(50)));
+        assert_eq!(read.rules, PromptRules::from_seed(&read.seed, &frozen, Some(50)));
     }
 
     #[test]
@@ -257,7 +258,7 @@ mod tests {
         let config = Map::from_iter([("prompts".to_owned(), prompts)]);
         let found = |node: Value| -> Vec<String> {
             let plan = engine::check(&graph(node)).unwrap_or_else(|problems| panic!("{problems:?}"));
-            let all = trainable_prompts(&plan, &config, "", (&mut Vec::new(), &mut Vec::new()));
+            let all = trainable_prompts(&plan, &config, "", &mut Vec::new(), &mut Vec::new());
             all.into_iter().filter(|prompt| prompt.demos_trainable).map(|prompt| prompt.name).collect()
         };
         let read = |name: &str| format!("{{{{ config.prompts.{name}.text }}}}");

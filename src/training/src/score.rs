@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn verdicts(scores: [f64; 4]) -> Vec<Verdict> {
-        scores.into_iter().map(|score| Verdict::of(score, 0.5)).collect()
+        scores.into_iter().map(|score| Verdict::from_score(score, 0.5)).collect()
     }
 
     #[test]

@@ -140,12 +140,12 @@ pub fn details_json(trace: &[CaseStep]) -> Option<String> {
 impl StoredResult {
     /// Builds a stored result from a run and its verdicts.
     #[must_use]
-    pub fn of(run: &CaseRun, verdicts: Vec<Verdict>, spent: Spent) -> Self {
+    pub fn from_run(run: &CaseRun, verdicts: Vec<Verdict>, spent: Spent) -> Self {
         Self {
             output: run.output.clone(),
             text: run.text.clone(),
             error: run.error.as_ref().map(StoredError::of_case),
-            trace: run.trace.iter().map(StoredStep::of).collect(),
+            trace: run.trace.iter().map(StoredStep::from_step).collect(),
             verdicts,
             duration_ns: u64::try_from(run.duration.as_nanos()).unwrap_or(u64::MAX),
             cost: run.cost,
@@ -207,7 +207,7 @@ impl StoredError {
 }
 
 impl StoredStep {
-    fn of(step: &CaseStep) -> Self {
+    fn from_step(step: &CaseStep) -> Self {
         let error = step.error.as_ref().map(|error| StoredError {
             code: error.code.as_str().to_owned(),
             message: error.message.clone(),
@@ -329,11 +329,12 @@ mod tests {
         ] {
             let run = run(error);
             let targets = [("style".to_owned(), "be kinder".to_owned())].into();
-            let verdict = Verdict { targets, ..Verdict::of(1.0 / 3.0, 0.5).because("short") };
+            let verdict = Verdict { targets, ..Verdict::from_score(1.0 / 3.0, 0.5).because("short") };
             let verdicts =
                 vec![verdict, Verdict::failed("broken"), Verdict { skip: true, ..Verdict::passed(true) }];
             let text =
-                serde_json::to_string(&StoredResult::of(&run, verdicts.clone(), Spent::default())).unwrap();
+                serde_json::to_string(&StoredResult::from_run(&run, verdicts.clone(), Spent::default()))
+                    .unwrap();
             let read: StoredResult = serde_json::from_str(&text).unwrap();
             let details = details_json(&run.trace);
             assert_eq!(read.trace_with(details.as_deref()), run.trace);

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 /// The line, from 1, of the location or of its nearest existing ancestor. The text must be JSON.
 #[must_use]
 pub fn line_of(text: &str, pointer: &str) -> usize {
-    Lines::read(text).of(pointer)
+    Lines::read(text).line(pointer)
 }
 
 /// The lines of all locations in a JSON text, which is parsed once for any number of lookups.
 #[derive(Debug)]
-pub struct Lines(Vec<Place>);
+pub struct Lines(Vec<ValueLocation>);
 
 #[derive(Debug)]
-struct Place {
+struct ValueLocation {
     /// Line of its name, or of the value itself if it has no name.
     line: usize,
     /// Line of its value.
@@ -73,7 +73,7 @@ impl Lines {
 
     /// The line, from 1, of the location or of its nearest existing ancestor.
     #[must_use]
-    pub fn of(&self, pointer: &str) -> usize {
+    pub fn line(&self, pointer: &str) -> usize {
         let Some(mut place) = self.0.first() else { return 1 };
         for part in pointer.split('/').skip(1) {
             let next = match &place.inner {
@@ -89,7 +89,7 @@ impl Lines {
 
     fn add(&mut self, parent: Option<&usize>, name: Option<String>, line: usize) -> usize {
         let place = self.0.len();
-        self.0.push(Place { line, value: line, inner: Inner::Nothing });
+        self.0.push(ValueLocation { line, value: line, inner: Inner::Nothing });
         match (parent.and_then(|parent| self.0.get_mut(*parent)).map(|parent| &mut parent.inner), name) {
             (Some(Inner::Members(members)), Some(name)) => {
                 members.entry(name).or_insert(place);

@@ -87,7 +87,7 @@ pub struct Answer {
 impl Answer {
     /// An answer with a body.
     #[must_use]
-    pub const fn of(status: u16, shape: Shape) -> Self {
+    pub const fn new(status: u16, shape: Shape) -> Self {
         Self { status, when: "", shape: Some(shape) }
     }
 

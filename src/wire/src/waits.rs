@@ -23,7 +23,7 @@ pub enum WaitKind {
 impl WaitKind {
     /// The kind for a chat's pending item, if there is one.
     #[must_use]
-    pub fn of(item: Option<&ItemBody>) -> Self {
+    pub fn from_item(item: Option<&ItemBody>) -> Self {
         match item {
             Some(ItemBody::StructuredInput { .. }) => Self::Ask,
             Some(ItemBody::ClientToolCall { .. }) => Self::ClientTool,

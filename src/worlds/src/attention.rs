@@ -3,7 +3,7 @@
 use super::definition::{KINDS, World};
 use super::family::Family;
 use super::random::float;
-use super::reading::{Reading, Statement};
+use super::reading::{ParsedPrompt, Statement};
 use super::words::word_set;
 
 /// Above this number, each further instruction weakens all.
@@ -32,14 +32,14 @@ pub struct Demo {
 
 /// The rules that a prompt's demos show.
 #[derive(Debug, Clone)]
-pub(super) struct Shown {
+pub(super) struct DemonstratedRules {
     rules: Vec<bool>,
     /// Correct minus wrong examples per kind of rules.
     kinds: [i32; KINDS],
 }
 
-impl Shown {
-    pub(super) fn by(world: &World, demos: &[Demo]) -> Self {
+impl DemonstratedRules {
+    pub(super) fn new(world: &World, demos: &[Demo]) -> Self {
         let mut shown = Self { rules: vec![false; world.rules.len()], kinds: [0; KINDS] };
         for demo in demos {
             let (user, assistant) = (word_set(&demo.user), word_set(&demo.assistant));
@@ -60,22 +60,27 @@ impl Shown {
 /// The probabilities under a prompt with its demos.
 pub(super) struct Attention<'w> {
     world: &'w World,
-    reading: Reading,
-    shown: Shown,
+    prompt: ParsedPrompt,
+    demonstrated: DemonstratedRules,
     dilution: f64,
 }
 
 impl<'w> Attention<'w> {
     /// Reads the prompt at this place.
-    pub(super) fn of(world: &'w World, place: usize, text: &str, demos: &[Demo]) -> Self {
-        let reading = Reading::of(world, place, text);
-        let excess = float(reading.instructions.saturating_sub(LIMIT));
-        Self { world, shown: Shown::by(world, demos), dilution: DILUTION.powf(excess), reading }
+    pub(super) fn new(world: &'w World, place: usize, text: &str, demos: &[Demo]) -> Self {
+        let prompt = ParsedPrompt::new(world, place, text);
+        let excess = float(prompt.instructions.saturating_sub(LIMIT));
+        Self {
+            world,
+            demonstrated: DemonstratedRules::new(world, demos),
+            dilution: DILUTION.powf(excess),
+            prompt,
+        }
     }
 
     /// Whether the model works at all in a case for this desk: a prompt without its placeholder breaks it.
     pub(super) fn works(&self, desk: Option<&str>) -> bool {
-        self.world.family == Family::NullFlat || desk.is_none_or(|desk| self.reading.names(desk))
+        self.world.family == Family::NullFlat || desk.is_none_or(|desk| self.prompt.names(desk))
     }
 
     /// The probability that the model meets an applicable rule; from 0 to 1.
@@ -84,18 +89,18 @@ impl<'w> Attention<'w> {
         let base = match self.world.family {
             Family::NullFlat => return FLAT,
             Family::Demo => {
-                let shown = self.shown.kinds.get(meant.kind).copied().unwrap_or_default();
+                let shown = self.demonstrated.kinds.get(meant.kind).copied().unwrap_or_default();
                 let at = usize::try_from(shown).unwrap_or_default().min(SHOWN.len() - 1);
                 SHOWN.get(at).copied().unwrap_or_default()
             }
-            _ => match self.reading.rules.get(rule) {
+            _ => match self.prompt.rules.get(rule) {
                 Some(Statement::Precise) => 1.0,
                 Some(Statement::Vague) => VAGUE,
-                _ if self.shown.rules.get(rule) == Some(&true) => VAGUE,
+                _ if self.demonstrated.rules.get(rule) == Some(&true) => VAGUE,
                 _ => 0.0,
             },
         };
-        let foreign = self.world.rules.iter().zip(&self.reading.rules);
+        let foreign = self.world.rules.iter().zip(&self.prompt.rules);
         let foreign =
             foreign.filter(|(other, stated)| other.niche != meant.niche && **stated != Statement::Absent);
         base * self.dilution * DISTRACTION.powf(float(foreign.count()))
@@ -103,7 +108,7 @@ impl<'w> Attention<'w> {
 
     /// The probability that the model meets a format requirement; from 0 to 1.
     pub(super) fn gate(&self, gate: usize) -> f64 {
-        match self.reading.gates.get(gate) {
+        match self.prompt.gates.get(gate) {
             Some(Statement::Precise) => 1.0,
             Some(Statement::Vague) => VAGUE,
             _ => HABIT,
@@ -121,14 +126,14 @@ mod tests {
     fn chances_follow_the_precision_of_statements() {
         let world = World::draw(Family::One, 2);
         let draw = Draw::new(0, "test");
-        let chance = |text: &str| Attention::of(&world, 0, text, &[]).chance(0);
+        let chance = |text: &str| Attention::new(&world, 0, text, &[]).chance(0);
         let rule = &world.rules[0];
         assert_eq!(
             (chance(&precise(rule, draw)), chance(&vague(rule, draw)), chance("Be kind.")),
             (1.0, 0.5, 0.0)
         );
         let demo = Demo { user: rule.triggers.join(" "), assistant: rule.action.clone() };
-        assert_eq!(Attention::of(&world, 0, "", &[demo]).chance(0), 0.5);
+        assert_eq!(Attention::new(&world, 0, "", &[demo]).chance(0), 0.5);
     }
 
     #[test]
@@ -136,7 +141,7 @@ mod tests {
         let world = World::draw(Family::One, 2);
         let stated = precise(&world.rules[0], Draw::new(0, "test"));
         let chance = |more: usize| {
-            Attention::of(&world, 0, &format!("{stated}\n{}", "Be kind.\n".repeat(more)), &[]).chance(0)
+            Attention::new(&world, 0, &format!("{stated}\n{}", "Be kind.\n".repeat(more)), &[]).chance(0)
         };
         assert_eq!((chance(0), chance(LIMIT - 1)), (1.0, 1.0));
         assert!((chance(LIMIT + 9) - DILUTION.powi(10)).abs() < 1e-12);
@@ -148,7 +153,7 @@ mod tests {
         let state = |rules: &[usize]| {
             let lines: Vec<String> =
                 rules.iter().map(|at| precise(&world.rules[*at], Draw::new(0, "test"))).collect();
-            Attention::of(&world, 0, &lines.join("\n"), &[]).chance(0)
+            Attention::new(&world, 0, &lines.join("\n"), &[]).chance(0)
         };
         assert_eq!((state(&[0]), state(&[0, 2])), (1.0, 1.0));
         assert!((state(&[0, 1, 3]) - DISTRACTION.powi(2)).abs() < 1e-12);
@@ -160,7 +165,7 @@ mod tests {
         let rule = &world.rules[0];
         let text = precise(rule, Draw::new(0, "test"));
         let demo = |assistant: &str| Demo { user: rule.triggers.join(" "), assistant: assistant.to_owned() };
-        let chance = |demos: &[Demo]| Attention::of(&world, 0, &text, demos).chance(0);
+        let chance = |demos: &[Demo]| Attention::new(&world, 0, &text, demos).chance(0);
         let right = demo(&rule.action);
         assert_eq!(chance(&[]), SHOWN[0]);
         assert_eq!(chance(std::slice::from_ref(&right)), SHOWN[1]);

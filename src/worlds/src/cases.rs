@@ -111,36 +111,38 @@ impl World {
 
     /// Draws a case for a purpose: a split name or another one.
     pub(super) fn case(&self, purpose: &str, index: usize, split: Option<Split>) -> Case {
-        let (shape, draw) = (self.family.shape(), self.drawn("cases").of(purpose).at(index));
-        let first = (index + self.drawn("first").of(purpose).below(self.rules.len())) % self.rules.len();
+        let (shape, draw) = (self.family.shape(), self.drawn("cases").for_key(purpose).at(index));
+        let first = (index + self.drawn("first").for_key(purpose).below(self.rules.len())) % self.rules.len();
         let niche = self.rules.get(first).map_or(0, |rule| rule.niche);
         let mut others: Vec<usize> = (0..self.rules.len()).collect();
         others.retain(|at| *at != first && self.rules.get(*at).is_some_and(|rule| rule.niche == niche));
-        draw.of("rules").shuffle(&mut others);
-        let count = draw.of("count").within(shape.per_case);
+        draw.for_key("rules").shuffle(&mut others);
+        let (least, most) = shape.per_case;
+        let count = draw.for_key("count").within(least, most);
         let drawn = std::iter::once(first).chain(others.iter().copied().take(count.saturating_sub(1)));
         let drawn = drawn.filter_map(|at| self.rules.get(at));
         let mut said: Vec<String> = drawn.flat_map(|rule| rule.triggers.clone()).collect();
-        said.extend(self.half_trigger(niche, draw.of("half")));
+        said.extend(self.half_trigger(niche, draw.for_key("half")));
         let mut distractors = self.distractors.clone();
-        draw.of("distractors").shuffle(&mut distractors);
-        said.extend(distractors.into_iter().take(draw.of("more").within(DISTRACTORS)));
-        draw.of("order").shuffle(&mut said);
-        let desk = draw.of("desk").choose(&self.desks).cloned().unwrap_or_default();
+        draw.for_key("distractors").shuffle(&mut distractors);
+        let (least, most) = DISTRACTORS;
+        said.extend(distractors.into_iter().take(draw.for_key("more").within(least, most)));
+        draw.for_key("order").shuffle(&mut said);
+        let desk = draw.for_key("desk").choose(&self.desks).cloned().unwrap_or_default();
         let is_held_out = matches!(split, Some(Split::Val | Split::Test));
         let prefix = if is_held_out { &self.canary_prefix } else { &self.ticket_prefix };
         // Val and test share a prefix, and so do train and fresh cases: their indices must differ.
         let number = if matches!(purpose, "test" | "fresh") { index + (1 << 15) } else { index };
-        let ticket = ticket(prefix, number, draw.of("ticket"));
-        let message = format!("Note {ticket} for {desk}: {}.", sentence(&said, draw.of("links")));
+        let ticket = ticket(prefix, number, draw.for_key("ticket"));
+        let message = format!("Note {ticket} for {desk}: {}.", sentence(&said, draw.for_key("links")));
         let words = word_set(&message);
         let rules: Vec<usize> = (0..self.rules.len())
             .filter(|at| self.rules.get(*at).is_some_and(|rule| rule.applies(&words)))
             .collect();
         let mut expected: Vec<String> =
             rules.iter().filter_map(|at| self.rules.get(*at)).map(|rule| rule.action.clone()).collect();
-        if draw.of("noise").happens(shape.noise) {
-            expected.extend(draw.of("noise word").choose(&self.unpredictable).cloned());
+        if draw.for_key("noise").happens(shape.noise) {
+            expected.extend(draw.for_key("noise word").choose(&self.unpredictable).cloned());
         }
         let expected_output = expected_output(&expected, shape.scoring);
         Case {

@@ -10,7 +10,7 @@ const PIECE: usize = 12;
 
 /// A completion request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct CompletionRequest {
     pub(super) model: String,
     /// `(role, content)`, in order.
     pub(super) messages: Vec<(String, String)>,
@@ -18,7 +18,7 @@ pub(super) struct Asked {
     pub(super) seed: u64,
 }
 
-impl Asked {
+impl CompletionRequest {
     /// Reads a request body; `None` if it has no model or no messages.
     pub(super) fn read(body: &Value) -> Option<Self> {
         let model = body.get("model")?.as_str()?.to_owned();
@@ -73,9 +73,9 @@ pub(super) fn tokens(bytes: usize) -> usize {
 }
 
 /// The response body: a `chat.completion` with `usage`. Its id is a function of request and text.
-pub(super) fn written(request: &Asked, text: &str) -> Value {
+pub(super) fn written(request: &CompletionRequest, text: &str) -> Value {
     let (input, output) = (tokens(request.bytes()), tokens(text.len()));
-    let draw = Draw::new(request.seed, "completion").of(&request.model).of(text);
+    let draw = Draw::new(request.seed, "completion").for_key(&request.model).for_key(text);
     json!({
         "id": format!("chatcmpl-{}", draw.hex()),
         "object": "chat.completion",
@@ -126,11 +126,11 @@ pub fn stream_events(completion: &Value) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn request() -> Asked {
+    fn request() -> CompletionRequest {
         let body = json!({"model": "one-1/task", "seed": 7, "stream": true, "messages": [
             {"role": "system", "content": "s"}, {"role": "user", "content": "u1"}, {"role": "assistant", "content": "a1"},
             {"role": "user", "content": [{"type": "text", "text": "u2"}]}]});
-        Asked::read(&body).unwrap()
+        CompletionRequest::read(&body).unwrap()
     }
 
     #[test]
@@ -139,8 +139,8 @@ mod tests {
         assert_eq!((request.model.as_str(), request.seed), ("one-1/task", 7));
         assert_eq!((request.last("user"), request.last("system"), request.last("tool")), ("u2", "s", ""));
         assert_eq!(request.demos(), [Demo { user: "u1".into(), assistant: "a1".into() }]);
-        assert_eq!(Asked::read(&json!({"model": "m", "messages": []})), None);
-        assert_eq!(Asked::read(&json!({"messages": [{"role": "user", "content": "x"}]})), None);
+        assert_eq!(CompletionRequest::read(&json!({"model": "m", "messages": []})), None);
+        assert_eq!(CompletionRequest::read(&json!({"messages": [{"role": "user", "content": "x"}]})), None);
     }
 
     #[test]

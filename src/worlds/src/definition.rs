@@ -67,10 +67,11 @@ impl World {
     pub fn draw(family: Family, seed: u64) -> Self {
         let shape = family.shape();
         let draw = Draw::new(seed, family.as_str());
-        let mut vocabulary = Vocabulary::new(draw.of("words"));
-        let count = draw.of("rules").within(shape.rules);
+        let mut vocabulary = Vocabulary::new(draw.for_key("words"));
+        let (least, most) = shape.rules;
+        let count = draw.for_key("rules").within(least, most);
         let rule = |at: usize| {
-            let triggers = if draw.of("triggers").at(at).happens(TWO_TRIGGERS) { 2 } else { 1 };
+            let triggers = if draw.for_key("triggers").at(at).happens(TWO_TRIGGERS) { 2 } else { 1 };
             Rule {
                 triggers: (0..triggers).map(|_| vocabulary.trigger()).collect(),
                 action: vocabulary.action(),
@@ -186,7 +187,7 @@ impl World {
 
     /// The world's draws for a purpose.
     pub(super) fn drawn(&self, purpose: &str) -> Draw {
-        Draw::new(self.seed, self.family.as_str()).of(purpose)
+        Draw::new(self.seed, self.family.as_str()).for_key(purpose)
     }
 
     fn prompts(&self, stated: &BTreeSet<usize>, has_gates: bool) -> BTreeMap<String, String> {

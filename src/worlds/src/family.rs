@@ -56,7 +56,7 @@ impl Sizes {
         self.val > 0 || self.test > 0
     }
 
-    const fn of(train: usize, val: usize, test: usize) -> Self {
+    const fn new(train: usize, val: usize, test: usize) -> Self {
         Self { train, val, test }
     }
 }
@@ -82,7 +82,7 @@ const ONE: Shape = Shape {
     prompts: &["answer"],
     rules: (8, 24),
     per_case: (2, 4),
-    sizes: Sizes::of(40, 32, 24),
+    sizes: Sizes::new(40, 32, 24),
     scoring: Scoring::Share,
     stated: 0.2,
     noise: 0.0,
@@ -150,18 +150,18 @@ impl Family {
             Self::Niche => Shape { rules: (12, 24), ..ONE },
             Self::Strict => Shape { scoring: Scoring::Exact, ..ONE },
             Self::Format => Shape { scoring: Scoring::Json, ..ONE },
-            Self::Pair => Shape { prompts: &["first", "second"], sizes: Sizes::of(32, 24, 16), ..ONE },
+            Self::Pair => Shape { prompts: &["first", "second"], sizes: Sizes::new(32, 24, 16), ..ONE },
             Self::Quad => Shape {
                 prompts: &["first", "second", "third", "fourth"],
                 rules: (16, 24),
-                sizes: Sizes::of(32, 20, 12),
+                sizes: Sizes::new(32, 20, 12),
                 ..ONE
             },
             Self::NullOpt => Shape { rules: (18, 24), stated: 1.0, noise: 0.25, ..ONE },
             Self::NullFlat => Shape { scoring: Scoring::F1, ..ONE },
-            Self::Tiny => Shape { rules: (8, 12), sizes: Sizes::of(16, 0, 0), ..ONE },
+            Self::Tiny => Shape { rules: (8, 12), sizes: Sizes::new(16, 0, 0), ..ONE },
             Self::Demo => {
-                Shape { rules: (8, 16), per_case: (1, 3), sizes: Sizes::of(48, 32, 24), stated: 0.0, ..ONE }
+                Shape { rules: (8, 16), per_case: (1, 3), sizes: Sizes::new(48, 32, 24), stated: 0.0, ..ONE }
             }
         }
     }

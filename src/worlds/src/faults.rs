@@ -32,7 +32,7 @@ pub(super) enum Fault {
 
 impl Faults {
     /// The fault for the request with this number, from 0.
-    pub(super) fn of(&self, request: u64) -> Option<Fault> {
+    pub(super) fn for_request(&self, request: u64) -> Option<Fault> {
         let drawn = Draw::new(self.seed, "faults").number(request).unit();
         let rates = [
             (self.rate_limited, Fault::RateLimited),
@@ -56,12 +56,12 @@ mod tests {
     fn faults_have_their_rates() {
         let faults =
             Faults { seed: 1, rate_limited: 0.1, failed: 0.05, cut: 0.02, slow: 0.2, ..Faults::default() };
-        let drawn: Vec<Option<Fault>> = (0..10_000).map(|request| faults.of(request)).collect();
+        let drawn: Vec<Option<Fault>> = (0..10_000).map(|request| faults.for_request(request)).collect();
         let count = |fault| drawn.iter().filter(|drawn| **drawn == Some(fault)).count();
         let near = |count: usize, expected: usize| count.abs_diff(expected) < expected / 5;
         assert!(near(count(Fault::RateLimited), 1_000) && near(count(Fault::Failed), 500));
         assert!(near(count(Fault::Cut), 200) && near(count(Fault::Slow), 2_000));
-        assert_eq!(drawn, (0..10_000).map(|request| faults.of(request)).collect::<Vec<_>>());
-        assert!((0..10_000).all(|request| Faults::default().of(request).is_none()));
+        assert_eq!(drawn, (0..10_000).map(|request| faults.for_request(request)).collect::<Vec<_>>());
+        assert!((0..10_000).all(|request| Faults::default().for_request(request).is_none()));
     }
 }

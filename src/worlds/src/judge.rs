@@ -37,9 +37,9 @@ impl World {
         let share = 1.0 - float(missing.len()) / float(required.len().max(1));
         let draw = messages
             .iter()
-            .fold(self.drawn("judge").number(seed), |draw: Draw, (_, content)| draw.of(content));
+            .fold(self.drawn("judge").number(seed), |draw: Draw, (_, content)| draw.for_key(content));
         let slip = match draw.happens(self.rates.judge_slips) {
-            true if draw.of("up").happens(0.5) => SLIP,
+            true if draw.for_key("up").happens(0.5) => SLIP,
             true => -SLIP,
             false => 0.0,
         };

@@ -10,7 +10,7 @@ pub(super) struct Draw(u64);
 impl Draw {
     /// The draws for a seed and a purpose.
     pub(super) fn new(seed: u64, purpose: &str) -> Self {
-        Self(mix(seed.wrapping_add(GAMMA))).of(purpose)
+        Self(mix(seed.wrapping_add(GAMMA))).for_key(purpose)
     }
 
     /// The sub-place with this index.
@@ -23,9 +23,9 @@ impl Draw {
         Self(mix(self.0.rotate_left(23) ^ mix(number.wrapping_add(GAMMA))))
     }
 
-    /// The sub-place with this text.
-    pub(super) fn of(self, text: &str) -> Self {
-        self.number(digest(text))
+    /// The sub-place with this key.
+    pub(super) fn for_key(self, key: &str) -> Self {
+        self.number(digest(key))
     }
 
     /// A number in [0, 1), with 53 bits.
@@ -47,9 +47,9 @@ impl Draw {
         usize::try_from(wide >> 64).unwrap_or_default()
     }
 
-    /// A whole number from `range.0` to `range.1`, both included.
-    pub(super) fn within(self, range: (usize, usize)) -> usize {
-        range.0 + self.below(range.1.saturating_sub(range.0) + 1)
+    /// A whole number from `least` to `most`, both included.
+    pub(super) fn within(self, least: usize, most: usize) -> usize {
+        least + self.below(most.saturating_sub(least) + 1)
     }
 
     /// Chooses an item; `None` from an empty list.
@@ -100,12 +100,12 @@ mod tests {
 
     #[test]
     fn a_draw_depends_on_seed_purpose_and_index() {
-        let draw = Draw::new(7, "a").at(1).of("x");
-        assert_eq!(draw, Draw::new(7, "a").at(1).of("x"));
+        let draw = Draw::new(7, "a").at(1).for_key("x");
+        assert_eq!(draw, Draw::new(7, "a").at(1).for_key("x"));
         for other in [
-            Draw::new(8, "a").at(1).of("x"),
-            Draw::new(7, "b").at(1).of("x"),
-            Draw::new(7, "a").of("x").at(1),
+            Draw::new(8, "a").at(1).for_key("x"),
+            Draw::new(7, "b").at(1).for_key("x"),
+            Draw::new(7, "a").for_key("x").at(1),
         ] {
             assert_ne!(draw, other);
         }
@@ -118,7 +118,7 @@ mod tests {
         let mut sum = 0.0;
         for index in 0..10_000 {
             counts[draw.at(index).below(10)] += 1;
-            sum += draw.at(index).of("unit").unit();
+            sum += draw.at(index).for_key("unit").unit();
         }
         assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
         assert!((sum / 10_000.0 - 0.5).abs() < 0.015, "{sum}");

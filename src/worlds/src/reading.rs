@@ -19,7 +19,7 @@ pub(super) enum Statement {
 
 /// A text as a task model understands it.
 #[derive(Debug, Clone)]
-pub(super) struct Reading {
+pub(super) struct ParsedPrompt {
     /// One statement per world rule.
     pub(super) rules: Vec<Statement>,
     /// One statement per format requirement.
@@ -30,11 +30,11 @@ pub(super) struct Reading {
     has_placeholder: bool,
 }
 
-impl Reading {
+impl ParsedPrompt {
     /// Reads the text of the prompt at this place, with or without a filled placeholder.
-    pub(super) fn of(world: &World, place: usize, text: &str) -> Self {
+    pub(super) fn new(world: &World, place: usize, text: &str) -> Self {
         let general = world.general(place);
-        let mut reading = Self {
+        let mut prompt = Self {
             rules: vec![Statement::Absent; world.rules.len()],
             gates: [Statement::Absent; 2],
             instructions: 0,
@@ -46,9 +46,9 @@ impl Reading {
             let actions = world.rules.iter().filter(|rule| words.contains(&rule.action)).count();
             let is_general = general.iter().any(|line| is_same(line, sentence));
             if words.len() > 1 && !is_general {
-                reading.instructions += actions.max(1);
+                prompt.instructions += actions.max(1);
             }
-            for (rule, stated) in world.rules.iter().zip(&mut reading.rules) {
+            for (rule, stated) in world.rules.iter().zip(&mut prompt.rules) {
                 let is_named =
                     words.contains(&rule.action) || rule.triggers.iter().any(|word| words.contains(word));
                 let is_precise = words.contains(&rule.action) && rule.applies(&words) && actions <= LEGIBLE;
@@ -59,7 +59,7 @@ impl Reading {
                 });
             }
             let lower = sentence.to_lowercase();
-            for (gate, stated) in GATES.iter().zip(&mut reading.gates) {
+            for (gate, stated) in GATES.iter().zip(&mut prompt.gates) {
                 let found = if lower.contains(gate.precise_mark) {
                     Statement::Precise
                 } else if gate.vague_marks.iter().any(|mark| words.contains(*mark)) {
@@ -70,7 +70,7 @@ impl Reading {
                 *stated = (*stated).max(found);
             }
         }
-        reading
+        prompt
     }
 
     /// Whether the text names the desk, by placeholder or by name.
@@ -111,8 +111,8 @@ mod tests {
         World::draw(Family::One, 1)
     }
 
-    fn read(text: &str) -> Reading {
-        Reading::of(&world(), 0, text)
+    fn read(text: &str) -> ParsedPrompt {
+        ParsedPrompt::new(&world(), 0, text)
     }
 
     #[test]

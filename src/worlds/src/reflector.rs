@@ -30,15 +30,15 @@ impl World {
         if request.is_critique {
             return criticize(self, &request, draw);
         }
-        if draw.of("refuses").happens(self.rates.refuses) {
+        if draw.for_key("refuses").happens(self.rates.refuses) {
             return REFUSAL.to_owned();
         }
         let text = rewrite(self, &request, draw);
-        let chatter = draw.of("chatter");
+        let chatter = draw.for_key("chatter");
         if !chatter.happens(self.rates.chatter) {
             return format!("<new_prompt>\n{text}\n</new_prompt>");
         }
-        let written = match chatter.of("fence").happens(FENCED) {
+        let written = match chatter.for_key("fence").happens(FENCED) {
             true => format!("```\n{text}\n```"),
             false => format!("<new_prompt>\n{text}\n</new_prompt>"),
         };
@@ -48,6 +48,6 @@ impl World {
     /// The draws for a request.
     fn reflection(&self, messages: &[(&str, &str)], seed: u64) -> Draw {
         let draw = self.drawn("reflect").number(seed);
-        messages.iter().fold(draw, |draw, (role, content)| draw.of(role).of(content))
+        messages.iter().fold(draw, |draw, (role, content)| draw.for_key(role).for_key(content))
     }
 }

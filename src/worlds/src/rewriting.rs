@@ -37,13 +37,13 @@ pub(super) fn rewrite(world: &World, request: &Request, draw: Draw) -> String {
         let is_kept =
             general.iter().any(|known| known == line) || request.kept.iter().any(|kept| kept.contains(line));
         let is_shown = is_replaced(world, &lessons, line);
-        let forgets = !line.trim().is_empty() && draw.of("forgets").at(at).happens(rates.forgets);
+        let forgets = !line.trim().is_empty() && draw.for_key("forgets").at(at).happens(rates.forgets);
         if is_kept || !(is_shown || forgets) {
             lines.push(line.to_owned());
         }
     }
     let new = lines.len();
-    let is_vague = |name: &str, at: usize, rate: f64| draw.of(name).at(at).happens(rate);
+    let is_vague = |name: &str, at: usize, rate: f64| draw.for_key(name).at(at).happens(rate);
     for gate in &lessons.gates {
         let written = GATES
             .get(*gate)
@@ -51,18 +51,18 @@ pub(super) fn rewrite(world: &World, request: &Request, draw: Draw) -> String {
         lines.extend(written.map(str::to_owned));
     }
     for (at, is_critiqued) in &lessons.rules {
-        let (Some(rule), phrase) = (world.rules.get(*at), draw.of("phrase").at(*at)) else { continue };
+        let (Some(rule), phrase) = (world.rules.get(*at), draw.for_key("phrase").at(*at)) else { continue };
         let rate = if *is_critiqued { rates.vague_critiqued } else { rates.vague };
         lines.push(if is_vague("rule", *at, rate) { vague(rule, phrase) } else { precise(rule, phrase) });
     }
-    let speculated = lessons.unexplained.iter().find(|_| draw.of("speculates").happens(SPECULATES));
+    let speculated = lessons.unexplained.iter().find(|_| draw.for_key("speculates").happens(SPECULATES));
     lines.extend(speculated.map(|word| spurious(word)));
     if lines.len() == new {
-        vary(&mut lines, draw.of("filler"));
+        vary(&mut lines, draw.for_key("filler"));
     }
     shorten(&mut lines, new, request.max_chars);
     let text = lines.join("\n");
-    let loses = draw.of("placeholder").happens(rates.loses_placeholder) && !request.warns_of_placeholder;
+    let loses = draw.for_key("placeholder").happens(rates.loses_placeholder) && !request.warns_of_placeholder;
     if loses { text.replace(PLACEHOLDER, LOST) } else { text }
 }
 
@@ -78,7 +78,7 @@ pub(super) fn criticize(world: &World, request: &Request, draw: Draw) -> String 
         .copied()
         .filter(|at| world.rules.get(*at).is_some_and(|rule| rule.prompt == place))
         .collect();
-    match draw.of("critique").choose(&own).and_then(|at| world.rules.get(*at)) {
+    match draw.for_key("critique").choose(&own).and_then(|at| world.rules.get(*at)) {
         Some(rule) => critique(rule),
         None if !rules.is_empty() => super::phrases::OTHER_CAUSE.to_owned(),
         None => super::phrases::NO_CAUSE.to_owned(),
@@ -112,14 +112,15 @@ fn lessons(world: &World, request: &Request, records: &[Record], draw: Draw) -> 
             let is_own = world.rules.get(rule).is_some_and(|known| known.prompt == place);
             let is_critiqued = is_own
                 && world.rules.get(rule).is_some_and(|known| record.feedback.contains(&critique(known)));
-            let draw = draw.of("record").at(at).at(rule);
+            let draw = draw.for_key("record").at(at).at(rule);
             if !is_own
-                && (record.has_other_cause() || !draw.of("misattributes").happens(world.rates.misattributes))
+                && (record.has_other_cause()
+                    || !draw.for_key("misattributes").happens(world.rates.misattributes))
             {
                 continue;
             }
             let rate = if is_critiqued { world.rates.notices_critiqued } else { world.rates.notices };
-            if draw.of("notices").happens(rate) {
+            if draw.for_key("notices").happens(rate) {
                 *lessons.rules.entry(rule).or_default() |= is_critiqued;
             } else {
                 first = first.or(Some((rule, is_critiqued)));
@@ -153,16 +154,16 @@ fn guess(world: &World, request: &Request, draw: Draw) -> Lessons {
         .enumerate()
         .filter(|(_, rule)| rule.prompt == place && !said.contains(&rule.action));
     let unsaid: Vec<usize> = unsaid.map(|(at, _)| at).collect();
-    if !draw.of("guesses").happens(guesses) {
+    if !draw.for_key("guesses").happens(guesses) {
         return Lessons::default();
     }
     let gates =
         GATES.iter().enumerate().filter(|(_, gate)| world.is_json() && !request.text.contains(gate.precise));
     let gates: Vec<usize> = gates.map(|(at, _)| at).collect();
-    if let Some(gate) = draw.of("gate").choose(&gates).filter(|_| draw.of("which").happens(0.5)) {
+    if let Some(gate) = draw.for_key("gate").choose(&gates).filter(|_| draw.for_key("which").happens(0.5)) {
         return Lessons { gates: BTreeSet::from([*gate]), ..Lessons::default() };
     }
-    let guessed = draw.of("guess").choose(&unsaid);
+    let guessed = draw.for_key("guess").choose(&unsaid);
     Lessons { rules: guessed.map(|at| (*at, false)).into_iter().collect(), ..Lessons::default() }
 }
 
@@ -199,7 +200,7 @@ fn shorten(lines: &mut Vec<String>, new: usize, max_chars: Option<usize>) {
 mod tests {
     use super::super::family::Family;
     use super::super::random::float;
-    use super::super::reading::{Reading, Statement};
+    use super::super::reading::{ParsedPrompt, Statement};
     use super::*;
 
     fn quiet(family: Family) -> World {
@@ -244,7 +245,7 @@ mod tests {
         let world = quiet(Family::One);
         let request = request(&world, "answer", records(&world));
         let text = rewrite(&world, &request, Draw::new(1, "test"));
-        let reading = Reading::of(&world, 0, &text);
+        let reading = ParsedPrompt::new(&world, 0, &text);
         assert!(reading.rules.iter().all(|stated| *stated == Statement::Precise), "{text}");
         assert!(text.contains(PLACEHOLDER));
         assert_eq!(reading.instructions, world.rules.len(), "each rule once");
@@ -256,8 +257,8 @@ mod tests {
         let request = request(&world, "first", records(&world)[..6].to_vec());
         let stated = |prompt: usize| {
             let draws = (0..200).map(|at| rewrite(&world, &request, Draw::new(at, "test")));
-            let readings = draws.map(|text| Reading::of(&world, 0, &text));
-            let count = |reading: Reading| {
+            let readings = draws.map(|text| ParsedPrompt::new(&world, 0, &text));
+            let count = |reading: ParsedPrompt| {
                 world
                     .rules
                     .iter()
@@ -281,7 +282,7 @@ mod tests {
         request.text = world.oracle_prompts()["answer"].clone();
         let shown = world.cases()[0].rules.clone();
         for at in 0..2_000 {
-            let reading = Reading::of(&world, 0, &rewrite(&world, &request, Draw::new(at, "test")));
+            let reading = ParsedPrompt::new(&world, 0, &rewrite(&world, &request, Draw::new(at, "test")));
             remaining += (0..world.rules.len())
                 .filter(|at| !shown.contains(at) && reading.rules[*at] == Statement::Precise)
                 .count();
@@ -304,7 +305,7 @@ mod tests {
         };
         let gates = |got: &str| {
             let text = rewrite(&world, &request(&world, "answer", vec![record(got)]), Draw::new(1, "test"));
-            Reading::of(&world, 0, &text).gates
+            ParsedPrompt::new(&world, 0, &text).gates
         };
         assert_eq!(gates("nothing"), [Statement::Precise, Statement::Absent]);
         assert_eq!(
@@ -330,11 +331,11 @@ mod tests {
     fn without_records_a_rule_is_rarely_guessed_and_the_text_changes() {
         let world = quiet(Family::One);
         let request = request(&world, "answer", Vec::new());
-        let before = Reading::of(&world, 0, &request.text).rules;
+        let before = ParsedPrompt::new(&world, 0, &request.text).rules;
         let texts: Vec<String> =
             (0..500).map(|at| rewrite(&world, &request, Draw::new(at, "test"))).collect();
         assert!(texts.iter().all(|text| *text != request.text));
-        let guessed = texts.iter().filter(|text| Reading::of(&world, 0, text).rules != before).count();
+        let guessed = texts.iter().filter(|text| ParsedPrompt::new(&world, 0, text).rules != before).count();
         assert!((10..45).contains(&guessed), "{guessed}");
     }
 }

@@ -56,7 +56,7 @@ impl World {
             let text =
                 prompts.get(*name).or_else(|| seeds.get(*name)).map(String::as_str).unwrap_or_default();
             let demos = demos.get(*name).map(Vec::as_slice).unwrap_or_default();
-            Attention::of(self, place, text, demos)
+            Attention::new(self, place, text, demos)
         };
         let attentions: Vec<Attention<'_>> = self.prompt_names().iter().enumerate().map(attention).collect();
         let fresh =

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use super::completion::{Asked, error, tokens, written};
+use super::completion::{CompletionRequest, error, tokens, written};
 use super::definition::World;
 use super::faults::{Fault, Faults};
-use super::reading::Reading;
+use super::reading::ParsedPrompt;
 use super::tally::{CallCount, Tally};
 use super::words::desk_in;
 
@@ -29,7 +29,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    fn of(status: u16, body: Value) -> Self {
+    fn new(status: u16, body: Value) -> Self {
         Self { status, retry_after_seconds: None, delay_ms: 0, is_cut: false, body }
     }
 }
@@ -93,9 +93,9 @@ impl Simulator {
     /// The response to a `POST …/chat/completions` body.
     #[must_use]
     pub fn reply(&self, body: &Value) -> Reply {
-        let Some(asked) = Asked::read(body) else {
+        let Some(asked) = CompletionRequest::read(body) else {
             self.lock().tally.refused += 1;
-            return Reply::of(
+            return Reply::new(
                 400,
                 error("invalid_request_error", "the request needs `model` and `messages`"),
             );
@@ -106,15 +106,15 @@ impl Simulator {
                 "`{}` is not a valid model: use `<family>-<seed>/task`, `/reflect` or `/judge`",
                 asked.model
             );
-            return Reply::of(404, error("model_not_found", &message));
+            return Reply::new(404, error("model_not_found", &message));
         };
         let fault = self.receive(&world, role, &asked);
         match fault {
             Some((Fault::RateLimited, faults)) => {
-                let reply = Reply::of(429, error("rate_limit_exceeded", "too many requests"));
+                let reply = Reply::new(429, error("rate_limit_exceeded", "too many requests"));
                 return Reply { retry_after_seconds: Some(faults.retry_after_seconds), ..reply };
             }
-            Some((Fault::Failed, _)) => return Reply::of(500, error("server_error", "an injected fault")),
+            Some((Fault::Failed, _)) => return Reply::new(500, error("server_error", "an injected fault")),
             _ => {}
         }
         let text = match role {
@@ -124,7 +124,7 @@ impl Simulator {
             Role::Reflect => world.reflect(&asked.messages(), asked.seed),
             Role::Judge => world.judge(&asked.messages(), asked.seed),
         };
-        let reply = Reply::of(200, written(&asked, &text));
+        let reply = Reply::new(200, written(&asked, &text));
         if let Some((Fault::Cut, _)) = fault {
             return Reply { is_cut: true, ..reply };
         }
@@ -158,9 +158,9 @@ impl Simulator {
     }
 
     /// Counts a request, and draws its fault.
-    fn receive(&self, world: &World, role: Role, asked: &Asked) -> Option<(Fault, Faults)> {
+    fn receive(&self, world: &World, role: Role, asked: &CompletionRequest) -> Option<(Fault, Faults)> {
         let mut state = self.lock();
-        let fault = state.faults.of(state.requests);
+        let fault = state.faults.for_request(state.requests);
         state.requests += 1;
         let faults = state.faults;
         count_of(&mut state.tally, role).received += 1;
@@ -176,7 +176,7 @@ impl Simulator {
             tally.canaries.push(world.name());
         }
         let desk = desk_in(asked.last("user")).filter(|_| role == Role::Task);
-        if desk.is_some_and(|desk| !Reading::of(world, 0, asked.last("system")).names(desk)) {
+        if desk.is_some_and(|desk| !ParsedPrompt::new(world, 0, asked.last("system")).names(desk)) {
             tally.without_placeholder += 1;
         }
         fault.map(|fault| (fault, faults))
@@ -244,7 +244,7 @@ mod tests {
         /// The same from a model with another name; the id depends on it.
         fn with_model(mut self, model: &str) -> Self {
             self.body["model"] = json!(model);
-            let request = Asked { model: model.to_owned(), messages: Vec::new(), seed: 5 };
+            let request = CompletionRequest { model: model.to_owned(), messages: Vec::new(), seed: 5 };
             self.body["id"] =
                 written(&request, self.body["choices"][0]["message"]["content"].as_str().unwrap())["id"]
                     .clone();

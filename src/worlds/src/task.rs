@@ -31,8 +31,8 @@ impl World {
     pub fn answer_with(&self, system: &str, demos: &[Demo], user: &str, seed: u64) -> String {
         let step = line_of(user, STEP).unwrap_or_default();
         let place = self.place_of(step);
-        let attention = Attention::of(self, place, system, demos);
-        let draw = self.drawn("answer").number(seed).of(system).of(user);
+        let attention = Attention::new(self, place, system, demos);
+        let draw = self.drawn("answer").number(seed).for_key(system).for_key(user);
         if !attention.works(desk_in(user)) {
             return NOTHING.to_owned();
         }
@@ -44,7 +44,7 @@ impl World {
         });
         let actions: Vec<&str> = met.map(|(_, rule)| rule.action.as_str()).collect();
         let gates =
-            [0, 1].map(|gate| !self.is_json() || draw.of("gate").at(gate).happens(attention.gate(gate)));
+            [0, 1].map(|gate| !self.is_json() || draw.for_key("gate").at(gate).happens(attention.gate(gate)));
         self.written(&actions, gates)
     }
 

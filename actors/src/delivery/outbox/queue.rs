@@ -59,10 +59,11 @@ impl Queue for Requests {
         let credentials = CredentialsOf {
             workspace: workspace_id,
             store: &self.store,
-            reads: self.reads.of(workspace_id),
+            reads: self.reads.for_workspace(workspace_id),
             ring: self.vault.as_ref(),
         };
-        let sent = match stored_json(&claimed.request).map(|request| (Mail::of(&request), request)) {
+        let sent = match stored_json(&claimed.request).map(|request| (Mail::from_request(&request), request))
+        {
             // The SMTP success code as the status.
             Ok((Some(mail), _)) => self.send_mail(&mail, &claimed).await?.map(|()| 250),
             Ok((None, request)) => deliver(id, request, &credentials, &self.outbound, &*self.clock).await,

@@ -14,7 +14,7 @@ use crate::text::json;
 /// The last event in an action's stream, which only the service reads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Ended {
+pub(super) enum ActionEnd {
     /// It succeeded.
     Done {
         /// The widget, if it has changed.
@@ -44,7 +44,7 @@ pub(crate) struct ActionEvents {
     sent: Vec<Option<ItemBody>>,
     /// The last state, if the run has succeeded.
     state: Option<ThreadItem>,
-    end: Option<Ended>,
+    end: Option<ActionEnd>,
 }
 
 impl ActionEvents {
@@ -60,12 +60,12 @@ impl ActionEvents {
         // An unchanged state is written too, because another action may have changed the widget since.
         let changed = self.state.as_ref().zip(self.widget.as_ref());
         let changed = changed.filter(|(state, widget)| state.body != widget.item.body);
-        self.end = Some(Ended::Done { item: changed.map(|(state, _)| Box::new(state.clone())) });
+        self.end = Some(ActionEnd::Done { item: changed.map(|(state, _)| Box::new(state.clone())) });
     }
 
     /// Ends a run that did not succeed: the widget is unchanged.
     pub(super) fn failed(&mut self, too_late: bool) {
-        self.end = Some(if too_late { Ended::TooLate } else { Ended::Failed });
+        self.end = Some(if too_late { ActionEnd::TooLate } else { ActionEnd::Failed });
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
         events.succeeded();
         let (mut frames, mut batch) = (Frames::new("s".to_owned(), 1), Batch::default());
         let item = match events.end.clone() {
-            Some(Ended::Done { item }) => item.map(|item| item.body),
+            Some(ActionEnd::Done { item }) => item.map(|item| item.body),
             _ => None,
         };
         events.write(&mut frames, &mut batch);

@@ -27,7 +27,7 @@ pub(crate) struct ActionRuns;
 
 /// Action-specific data of a run.
 #[derive(Debug, Clone)]
-pub(crate) struct Own {
+pub(crate) struct ActionData {
     pub(super) thread: ThreadId,
     /// `None` in a resumed run, which reads it from the database.
     pub(super) widget: Option<Widget>,
@@ -38,18 +38,18 @@ pub(crate) struct Own {
 }
 
 impl Kind for ActionRuns {
-    type Own = Own;
-    type Told = Option<Widget>;
+    type Data = ActionData;
+    type ReaderState = Option<Widget>;
     type Events = ActionEvents;
     type Work = RunInput;
     type Opening = ();
 
     const ROW: KindRow = kinds::ACTION;
 
-    fn own(&self, left: &LeftRun) -> Result<Own, String> {
+    fn own(&self, left: &LeftRun) -> Result<ActionData, String> {
         let thread = left.run.thread_id.ok_or("the action has no thread")?;
         let StoredOptions { session, .. } = StoredOptions::read(left.run.options.as_deref());
-        Ok(Own { thread, widget: None, accepted: left.run.created_at, session })
+        Ok(ActionData { thread, widget: None, accepted: left.run.created_at, session })
     }
 
     fn account(&self, run: &Run<Self>) -> Option<BudgetAccount> {
@@ -89,8 +89,8 @@ impl Kind for ActionRuns {
         if ports.store.thread(run.own.thread).await?.is_none() {
             return Ok(None);
         }
-        let ids = (run.id, run.workflow, run.own.thread);
-        let input = input(ids, run.inputs.clone(), version, Some(run.own.accepted), ports);
+        let (inputs, accepted) = (run.inputs.clone(), Some(run.own.accepted));
+        let input = input(run.id, run.workflow, run.own.thread, inputs, version, accepted, ports);
         Ok(Some((input.await?, ())))
     }
 
@@ -125,24 +125,25 @@ impl Kind for ActionRuns {
         let Some(thread) = stored.thread_id else {
             return Err(StoreError::Corrupt(format!("action {} has no thread", stored.id)));
         };
-        input((stored.id, stored.workflow_id, thread), inputs, version, None, ports).await
+        input(stored.id, stored.workflow_id, thread, inputs, version, None, ports).await
     }
 }
 
-/// The input for an action; `ids`: run, workflow and thread. `from`: the start of its time limit.
+/// The input for an action. `from`: the start of its time limit.
 async fn input(
-    ids: (Uuid, Uuid, ThreadId),
+    run: Uuid,
+    workflow: Uuid,
+    thread: ThreadId,
     inputs: Value,
     version: &LoadedVersion,
     from: Option<DateTime<Utc>>,
     ports: &RunPorts,
 ) -> Result<RunInput, StoreError> {
-    let (run, _, thread) = ids;
     let messages = match version.plan.reads_messages() {
         true => history_of(&ports.store, thread, run).await?,
         false => Vec::new(),
     };
     let limit = TimeDelta::from_std(MAX_RUN_TIME).unwrap_or_default();
     let deadline = from.and_then(|from| from.checked_add_signed(limit));
-    Ok(RunInput { deadline, ..run_input(ids, TRIGGER, version, inputs, messages) })
+    Ok(RunInput { deadline, ..run_input(run, workflow, thread, TRIGGER, version, inputs, messages) })
 }

@@ -22,7 +22,7 @@ use crate::streams::Readout;
 pub(crate) use kind::ActionRuns;
 pub use start::NewAction;
 
-use events::Ended;
+use events::ActionEnd;
 
 /// Maximum duration of an action.
 const MAX_RUN_TIME: Duration = Duration::from_secs(30);
@@ -96,9 +96,9 @@ impl Actions {
                     let text = String::from_utf8_lossy(&frames);
                     for event in sse::data(&text).filter_map(|event| serde_json::from_str(event).ok()) {
                         last = match event {
-                            Ended::Done { item } => Acted::Done(item),
-                            Ended::Failed => Acted::Failed,
-                            Ended::TooLate => Acted::TooLate,
+                            ActionEnd::Done { item } => Acted::Done(item),
+                            ActionEnd::Failed => Acted::Failed,
+                            ActionEnd::TooLate => Acted::TooLate,
                         };
                     }
                 }

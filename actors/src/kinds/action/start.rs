@@ -12,7 +12,7 @@ use uuid::Uuid;
 use wire::chat::ThreadItem;
 
 use super::events::Widget;
-use super::kind::{ActionRuns, Own};
+use super::kind::{ActionData, ActionRuns};
 use crate::kinds::turn::chat::ActionInput;
 use crate::plans::LoadedVersion;
 use crate::run::kind::{Progress, Run};
@@ -89,7 +89,7 @@ pub(super) fn rows(new: NewAction, id: Uuid, now: DateTime<Utc>) -> (StartRows, 
         parked: 0,
         progress: Progress::New { next_seq: 1 },
         early: Mutex::default(),
-        own: Own { thread: new.thread, widget, accepted: now, session: new.session },
+        own: ActionData { thread: new.thread, widget, accepted: now, session: new.session },
     };
     (StartRows { workspace: new.workspace, stream: id, batch, events: None, queued: false }, run)
 }

@@ -30,8 +30,8 @@ pub(crate) struct Counts {
 }
 
 impl Kind for Counter {
-    type Own = ();
-    type Told = usize;
+    type Data = ();
+    type ReaderState = usize;
     type Events = Counts;
     type Work = RunInput;
     type Opening = ();
@@ -64,7 +64,7 @@ impl Kind for Counter {
         _told: &usize,
         _ports: &RunPorts,
     ) -> Result<Option<(RunInput, ())>, StoreError> {
-        Ok(Some((input((run.id, run.workflow), run.inputs.clone(), version), ())))
+        Ok(Some((input(run.id, run.workflow, run.inputs.clone(), version), ())))
     }
 
     fn events(&self, _run: &Run<Self>, questions: usize, _ports: &RunPorts) -> Counts {
@@ -89,7 +89,7 @@ impl Kind for Counter {
         version: &Arc<LoadedVersion>,
         _ports: &RunPorts,
     ) -> Result<RunInput, StoreError> {
-        Ok(input((stored.id, stored.workflow_id), inputs, version))
+        Ok(input(stored.id, stored.workflow_id, inputs, version))
     }
 }
 
@@ -118,8 +118,7 @@ impl EventWriter for Counts {
     }
 }
 
-fn input(ids: (Uuid, Uuid), inputs: Value, version: &LoadedVersion) -> RunInput {
-    let (run, workflow) = ids;
+fn input(run: Uuid, workflow: Uuid, inputs: Value, version: &LoadedVersion) -> RunInput {
     let (id, workflow_id) = (run.to_string(), workflow.to_string());
     RunInput {
         patch: None,

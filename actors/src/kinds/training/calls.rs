@@ -118,7 +118,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    fn row(&self, (key, role, model): (&CallKey, Role, &str), used: &Amount) -> Option<TrainingCallRow> {
+    fn row(&self, key: &CallKey, role: Role, model: &str, used: &Amount) -> Option<TrainingCallRow> {
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let id = match self.ids.uuid() {
             Ok(id) => id,
@@ -156,7 +156,7 @@ impl Sink {
 
 impl CallSink for Sink {
     fn record(&self, call: &RecordedCall, in_flight: Option<u32>) {
-        let Some(row) = self.row((&call.key, call.role, &call.model), &call.used) else { return };
+        let Some(row) = self.row(&call.key, call.role, &call.model, &call.used) else { return };
         let row = TrainingCallRow {
             reply: Some(reply_json(&call.reply).to_string()),
             estimated: call.estimated,
@@ -168,7 +168,7 @@ impl CallSink for Sink {
     }
 
     fn record_unanswered(&self, call: &UnansweredCall, in_flight: Option<u32>) {
-        let Some(row) = self.row((&call.key, call.role, &call.model), &call.used) else { return };
+        let Some(row) = self.row(&call.key, call.role, &call.model, &call.used) else { return };
         let row = TrainingCallRow {
             estimated: call.estimated,
             attempts: i32::try_from(call.attempts).unwrap_or(i32::MAX),

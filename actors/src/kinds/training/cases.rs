@@ -31,6 +31,14 @@ const LONGEST_REASON: usize = 2 << 10;
 /// Maximum reused results announced per commit.
 const ANNOUNCED: usize = 20;
 
+/// Identifies a result: the candidate's number, the case's place, and the sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ResultKey {
+    pub(super) candidate: u32,
+    pub(super) place: usize,
+    pub(super) sample: u32,
+}
+
 impl ActorLab<'_> {
     /// Provides a case's ports. Its journal and output are separate from the run's.
     pub(super) async fn with_ports<R>(&self, work: impl AsyncFnOnce(Ports<'_>) -> R) -> R {
@@ -44,7 +52,7 @@ impl ActorLab<'_> {
             account: None,
             shows_items: false,
         };
-        let adapters = Adapters::of(reach, &session.ports);
+        let adapters = Adapters::new(reach, &session.ports);
         let activity = Activity::default();
         let ports = adapters.ports(&session.ports, &Nowhere, &Nowhere, &activity);
         let pinned = session.decided.pins.over(ports.workflows);
@@ -61,7 +69,8 @@ impl ActorLab<'_> {
     /// Executes a case once with a config, and stores the result. Returns after the commit.
     pub(super) async fn case(
         &self,
-        (candidate, config): (&Candidate, &Map<String, Value>),
+        candidate: &Candidate,
+        config: &Map<String, Value>,
         place: usize,
         sample: u32,
         round: Round,
@@ -69,7 +78,7 @@ impl ActorLab<'_> {
         let session = self.session;
         let Some(case) = session.cases.get(place) else { return Err(Stop::Lost) };
         if let Some(origin) = &session.decided.origin {
-            return self.judge_again(origin, (case, place, sample), round).await;
+            return self.judge_again(origin, case, place, sample, round).await;
         }
         let name = format!("{}-{}", candidate.number, case.index);
         let spent: Arc<Mutex<Spent>> = Arc::default();
@@ -80,7 +89,7 @@ impl ActorLab<'_> {
                 let recorded = case.recorded_output().filter(|_| round.phase == Phase::Calibration);
                 let run = match recorded {
                     Some(output) => CaseRun::recorded(output),
-                    None => run_case((plan, config), case, &session.case_settings, &scope, ports).await,
+                    None => run_case(plan, config, case, &session.case_settings, &scope, ports).await,
                 };
                 let bench = CaseBench {
                     plan,
@@ -119,7 +128,8 @@ impl ActorLab<'_> {
             .await?;
         }
         self.warn_of_failing(&verdicts).await?;
-        self.store((candidate.number, place, sample), round, (&run, &verdicts), spent).await?;
+        let key = ResultKey { candidate: candidate.number, place, sample };
+        self.store(key, round, &run, &verdicts, spent).await?;
         Ok(JudgedRun { run: Arc::new(run.without_details()), verdicts })
     }
 
@@ -139,12 +149,14 @@ impl ActorLab<'_> {
     /// Commits a result with its event.
     pub(super) async fn store(
         &self,
-        (candidate, place, sample): (u32, usize, u32),
+        key: ResultKey,
         round: Round,
-        (run, verdicts): (&CaseRun, &[Verdict]),
+        run: &CaseRun,
+        verdicts: &[Verdict],
         spent: Spent,
     ) -> Result<(), Stop> {
         let session = self.session;
+        let ResultKey { candidate, place, sample } = key;
         let aggregate = session
             .optimizer
             .as_ref()
@@ -152,7 +164,7 @@ impl ActorLab<'_> {
         let scored = case_score(&session.evaluators, verdicts, aggregate);
         let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
         let answered = spent.answered;
-        let result = StoredResult::of(run, verdicts.to_vec(), spent);
+        let result = StoredResult::from_run(run, verdicts.to_vec(), spent);
         let row = TrainingCaseRow {
             run_id: session.run,
             candidate: number(candidate),
@@ -177,13 +189,12 @@ impl ActorLab<'_> {
             let now = self.now();
             let mut progress = self.progress.lock();
             progress.executed(candidate, round.phase, scored.score);
-            let left = (session.calls.budget_left(), session.settings.max_active);
-            let shown = progress.shown(now, &usage, left);
+            let shown = progress.shown(now, &usage, session.calls.budget_left(), session.settings.max_active);
             let is_due = progress.is_due(now);
-            let state = is_due.then(|| progress.state(now, session.ports.writer, (shown.clone(), usage)));
+            let state = is_due.then(|| progress.state(now, session.ports.writer, shown.clone(), usage));
             (shown, state)
         };
-        let event = self.progress_event((candidate, place, sample), round, &result, (progress, false));
+        let event = self.progress_event(key, round, &result, progress, false);
         self.commit(|events: &mut TrainingEvents| {
             events.case(row);
             events.event(event);
@@ -198,12 +209,14 @@ impl ActorLab<'_> {
 
     fn progress_event(
         &self,
-        (candidate, place, sample): (u32, usize, u32),
+        key: ResultKey,
         round: Round,
         result: &StoredResult,
-        (progress, cached): (TrainingProgress, bool),
+        progress: TrainingProgress,
+        cached: bool,
     ) -> TrainingEvent {
         let session = self.session;
+        let ResultKey { candidate, place, sample } = key;
         let case = session.cases.get(place);
         let is_training = session.decided.kind == TrainingKind::Training;
         let shown_case = CaseProgress {
@@ -265,8 +278,8 @@ impl ActorLab<'_> {
             let mut rows = session.writer.ask("results of cases", read).await;
             rows.sort_by_key(|row| (row.case_index, row.sample));
             let usage = session.usage();
-            let left = (session.calls.budget_left(), session.settings.max_active);
-            let shown = self.progress.lock().shown(self.now(), &usage, left);
+            let (left, seconds) = (session.calls.budget_left(), session.settings.max_active);
+            let shown = self.progress.lock().shown(self.now(), &usage, left, seconds);
             let mut events = Vec::new();
             for row in rows {
                 let (Ok(place), Ok(sample)) = (usize::try_from(row.case_index), u32::try_from(row.sample))
@@ -274,9 +287,9 @@ impl ActorLab<'_> {
                     continue;
                 };
                 let result = read_result(&row.result).filter(|_| samples.contains(&sample));
-                let key = (candidate.number, place, sample);
+                let key = ResultKey { candidate: candidate.number, place, sample };
                 let event =
-                    |result: StoredResult| self.progress_event(key, round, &result, (shown.clone(), true));
+                    |result: StoredResult| self.progress_event(key, round, &result, shown.clone(), true);
                 events.extend(result.map(event));
             }
             self.once(mark, |into| events.into_iter().for_each(|event| into.event(event))).await?;

@@ -14,21 +14,23 @@ use super::datasets::{as_rows, fingerprint};
 use super::decided::Decided;
 use super::limits::check_inputs;
 use super::outside;
-use super::prepare::{Prepared, Read, Refused, Wanted};
+use super::prepare::{ParsedTraining, Prepared, Refused, Wanted};
 
 /// The decisions for a request, with its cases as rows.
-pub(super) struct Checked {
+pub(super) struct CheckedRequest {
     decided: Decided,
     cases: Vec<NewCase>,
     fingerprint: Vec<u8>,
 }
 
-impl Checked {
+impl CheckedRequest {
     /// The prepared run.
     pub(super) fn prepared(
         self,
-        (wanted, workload): (Wanted, &Workload),
-        (config, dataset): (Map<String, Value>, Option<(Uuid, i32)>),
+        wanted: Wanted,
+        workload: &Workload,
+        config: Map<String, Value>,
+        dataset: Option<(Uuid, i32)>,
     ) -> Prepared {
         let Self { decided, cases, fingerprint } = self;
         let evaluators = wanted.request.get("evaluators").cloned().unwrap_or_default();
@@ -48,28 +50,30 @@ impl Checked {
     }
 }
 
-/// Checks everything that needs no I/O. `problems`: problems found before.
+/// Checks everything that needs no I/O. `is_stored`: whether the cases come from a stored dataset; `problems`: problems
+/// found before.
 ///
 /// # Errors
 /// [`Refused::Invalid`] with all problems.
 pub(super) fn checked(
     wanted: &Wanted,
-    read: &Read,
-    (start, is_stored): (&Start<'_>, bool),
+    read: &ParsedTraining,
+    start: &Start<'_>,
+    is_stored: bool,
     mut problems: Vec<FieldError>,
-) -> Result<Checked, Refused> {
+) -> Result<CheckedRequest, Refused> {
     let at = start.workload_at;
-    let (cases, dataset_at) = ((start.cases, is_stored), format!("{at}/dataset"));
-    check_inputs((start.plan, &wanted.inputs), cases, &dataset_at, &mut problems);
+    let dataset_at = format!("{at}/dataset");
+    check_inputs(start.plan, &wanted.inputs, start.cases, is_stored, &dataset_at, &mut problems);
     let settings_at = match wanted.kind {
         TrainingKind::Training => format!("{at}/optimizer"),
         TrainingKind::Evaluation => at.to_owned(),
     };
-    let decided = decide(wanted, read, start, (at, &settings_at), &mut problems);
+    let decided = decide(wanted, read, start, at, &settings_at, &mut problems);
     let cases = as_rows(start.cases, &format!("{dataset_at}/cases"), &mut problems);
     let fingerprint = fingerprint(&cases);
     if problems.is_empty() {
-        Ok(Checked { decided, cases, fingerprint })
+        Ok(CheckedRequest { decided, cases, fingerprint })
     } else {
         Err(Refused::Invalid(problems))
     }
@@ -78,9 +82,10 @@ pub(super) fn checked(
 /// Makes the decisions before the first call.
 fn decide(
     wanted: &Wanted,
-    read: &Read,
+    read: &ParsedTraining,
     start: &Start<'_>,
-    (at, settings_at): (&str, &str),
+    at: &str,
+    settings_at: &str,
     problems: &mut Vec<FieldError>,
 ) -> Decided {
     let mut warnings = Vec::new();
@@ -101,8 +106,8 @@ fn decide(
     let models = [(proposes, &optimizer_model), (start.asks_judges(), &judge_model)];
     let models: Vec<_> = models.into_iter().filter(|(is_used, _)| *is_used).map(|(_, model)| model).collect();
     let evaluators = wanted.request.get("evaluators").unwrap_or(&Value::Null);
-    let counting = (&read.settings, read.optimizer.as_ref().map(|optimizer| &optimizer.objective));
-    start.check_prices(counting, evaluators, &models, settings_at, problems);
+    let objective = read.optimizer.as_ref().map(|optimizer| &optimizer.objective);
+    start.check_prices(&read.settings, objective, evaluators, &models, settings_at, problems);
     let splits = read.optimizer.as_ref().map(|optimizer| splits_of(start.cases, optimizer));
     let asked = AskedModels { evaluators, judge: &judge_model, optimizer: &optimizer_model };
     let estimate = match (&read.optimizer, &splits) {
@@ -110,8 +115,8 @@ fn decide(
             check_optimizer(optimizer, &optimizer_model, at, problems);
             Start::check_demos(optimizer, &trainable, "/runnable_config/prompts", problems);
             let budget_at = format!("{at}/optimizer/budget");
-            start.check_budget(optimizer, (splits, &trainable), &asked, &budget_at, problems);
-            start.estimate_training(optimizer, (splits, &trainable), &asked)
+            start.check_budget(optimizer, splits, &trainable, &asked, &budget_at, problems);
+            start.estimate_training(optimizer, splits, &trainable, &asked)
         }
         _ => start.estimate_evaluation(&read.settings, &asked),
     };

@@ -38,7 +38,7 @@ impl ReadDataset {
         let mut problems = Vec::new();
         // A dataset may start without cases.
         if matches!(&content, DatasetContent::List(Value::Array(list)) if list.is_empty()) {
-            return Ok(Self::of(Vec::new()));
+            return Ok(Self::from_rows(Vec::new()));
         }
         let cases = match content {
             DatasetContent::List(list) => read_cases(&list, at, None, &mut problems),
@@ -52,12 +52,12 @@ impl ReadDataset {
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Self::of(cases))
+        Ok(Self::from_rows(cases))
     }
 
     /// Wraps cases that are rows already.
     #[must_use]
-    pub fn of(cases: Vec<NewCase>) -> Self {
+    pub fn from_rows(cases: Vec<NewCase>) -> Self {
         Self { fingerprint: fingerprint(&cases), cases }
     }
 }

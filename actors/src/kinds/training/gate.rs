@@ -137,7 +137,8 @@ impl Trainings {
     /// [`Refused`] with pointers into `/gate`.
     pub async fn check_gate(
         &self,
-        (workspace, workflow): (Uuid, Uuid),
+        workspace: Uuid,
+        workflow: Uuid,
         version: Option<Arc<LoadedVersion>>,
         gate: RolloutGate,
     ) -> Result<FixedGate, Refused> {
@@ -158,13 +159,14 @@ impl Trainings {
                 }
             }
         }
-        self.fixed((workspace, workflow), gate).await.map_err(|refused| in_gate(refused, 0))
+        self.fixed(workspace, workflow, gate).await.map_err(|refused| in_gate(refused, 0))
     }
 
     /// Pins the gate to the current versions.
     async fn fixed(
         &self,
-        (workspace, workflow): (Uuid, Uuid),
+        workspace: Uuid,
+        workflow: Uuid,
         mut gate: RolloutGate,
     ) -> Result<FixedGate, Refused> {
         let invalid = |pointer: &str, code: &'static str, message: String| {
@@ -181,7 +183,7 @@ impl Trainings {
         }
         let mut judges = BTreeMap::new();
         for named in named_workflows(&gate.evaluators) {
-            let Some(judge) = self.judge(workspace, &named).await? else {
+            let Some(judge) = self.judge(workspace, &named.0, named.1).await? else {
                 let message = format!("this workspace has no workflow '{}' with a version", named.0);
                 return Err(invalid("/evaluation/evaluators", "evaluator_not_found", message));
             };
@@ -203,7 +205,8 @@ impl Trainings {
     async fn judge(
         &self,
         workspace: Uuid,
-        (workflow, version): &(String, Option<u32>),
+        workflow: &str,
+        version: Option<u32>,
     ) -> Result<Option<(Uuid, u32)>, StoreError> {
         let found = self.ports.store.workflow(&WorkflowRef::parse(workflow), workspace).await?;
         let Some(found) = found.filter(|found| found.workspace_id == workspace) else { return Ok(None) };

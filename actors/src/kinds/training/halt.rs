@@ -12,7 +12,7 @@ pub(crate) struct Pauses(Arc<DashMap<Uuid, CancellationToken>>);
 
 impl Pauses {
     /// The token that is cancelled when a client pauses the run.
-    pub(super) fn of(&self, run: Uuid) -> CancellationToken {
+    pub(super) fn token(&self, run: Uuid) -> CancellationToken {
         self.0.entry(run).or_default().clone()
     }
 

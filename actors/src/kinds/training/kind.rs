@@ -64,14 +64,14 @@ impl TrainingRuns {
 }
 
 /// Kind-specific data of a run.
-pub(crate) struct Own {
+pub(crate) struct TrainingData {
     config: Map<String, Value>,
     accepted_at: DateTime<Utc>,
     /// Held during the execution.
     slot: Mutex<Option<Slot>>,
 }
 
-impl Own {
+impl TrainingData {
     pub(super) fn new(config: Map<String, Value>, accepted_at: DateTime<Utc>) -> Self {
         Self { config, accepted_at, slot: Mutex::default() }
     }
@@ -86,19 +86,19 @@ pub(crate) struct Opening {
 }
 
 impl Kind for TrainingRuns {
-    type Own = Own;
-    type Told = BTreeSet<String>;
+    type Data = TrainingData;
+    type ReaderState = BTreeSet<String>;
     type Events = TrainingEvents;
     type Work = TrainingWork;
     type Opening = Opening;
 
     const ROW: KindRow = kinds::TRAINING;
 
-    fn own(&self, left: &LeftRun) -> Result<Own, String> {
+    fn own(&self, left: &LeftRun) -> Result<TrainingData, String> {
         let options = left.run.options.as_deref().map(stored_json).transpose();
         let options = options.and_then(|options| options.map(serde_json::from_value::<Options>).transpose());
         let options = options.map_err(|error| format!("the options of a training: {error}"))?;
-        Ok(Own::new(options.unwrap_or_default().config, left.run.created_at))
+        Ok(TrainingData::new(options.unwrap_or_default().config, left.run.created_at))
     }
 
     fn fresh(&self, _run: &Run<Self>) -> BTreeSet<String> {
@@ -121,7 +121,7 @@ impl Kind for TrainingRuns {
         ports: &RunPorts,
         stop: &CancellationToken,
     ) -> Result<bool, StoreError> {
-        let pause = self.pauses.of(run.id);
+        let pause = self.pauses.token(run.id);
         if ports.store.pause_requested(run.id).await? {
             return Ok(true);
         }

@@ -20,7 +20,7 @@ use wire::ErrorCode;
 
 use super::halt::{Halt, Interruption};
 use super::progress::Progress;
-use super::reserve::Kept;
+use super::reserve::Reservations;
 use super::session::{Session, read_result};
 use crate::lanes::WriteError;
 use crate::run::whole;
@@ -54,7 +54,7 @@ pub(super) struct ActorLab<'a> {
     known: Mutex<BTreeSet<CaseKey>>,
     pub(super) marks: Mutex<BTreeSet<String>>,
     configs: Mutex<HashMap<u32, Arc<Map<String, Value>>>>,
-    pub(super) kept: Mutex<Kept>,
+    pub(super) kept: Mutex<Reservations>,
     /// Counts the search's requests; the numbers are the same in each life.
     steps: AtomicU64,
     pub(super) progress: Mutex<Progress>,
@@ -69,7 +69,12 @@ pub(super) struct ActorLab<'a> {
 }
 
 impl<'a> ActorLab<'a> {
-    pub(super) fn new(session: &'a Session, marks: BTreeSet<String>, halt: &'a Halt, kept: Kept) -> Self {
+    pub(super) fn new(
+        session: &'a Session,
+        marks: BTreeSet<String>,
+        halt: &'a Halt,
+        kept: Reservations,
+    ) -> Self {
         let now = session.ports.clock.monotonic();
         let progress = Progress::new(session.results.len(), session.decided.planned, &session.before, now);
         session.calls.keep(kept.for_final + kept.for_demos);
@@ -234,7 +239,9 @@ impl<'a> ActorLab<'a> {
     /// Executes these cases.
     async fn execute(
         &self,
-        (candidate, round, step): (&Candidate, Round, u64),
+        candidate: &Candidate,
+        round: Round,
+        step: u64,
         missing: Vec<Sample>,
         found: &mut BTreeMap<Sample, JudgedRun>,
     ) -> Result<(), Stop> {
@@ -256,7 +263,7 @@ impl<'a> ActorLab<'a> {
                 let Some((number, sample)) = missing.pop_first() else { break };
                 let next = Next { number, sample, is_alone: width == 1 };
                 match self.check() {
-                    Ok(()) => in_flight.push(self.next((candidate, &config), next, round)),
+                    Ok(()) => in_flight.push(self.next(candidate, &config, next, round)),
                     Err(stop) => ended = Some(stop),
                 }
             }
@@ -290,12 +297,13 @@ impl<'a> ActorLab<'a> {
 
     async fn next(
         &self,
-        subject: (&Candidate, &Map<String, Value>),
+        candidate: &Candidate,
+        config: &Map<String, Value>,
         next: Next,
         round: Round,
     ) -> (Next, Result<JudgedRun, Stop>) {
         let (place, sample) = next.sample;
-        (next, self.case(subject, place, sample, round).await)
+        (next, self.case(candidate, config, place, sample, round).await)
     }
 
     /// Ends after the grace period that follows an interruption.
@@ -345,7 +353,7 @@ impl Lab for ActorLab<'_> {
         let missing: Vec<Sample> =
             wanted.iter().copied().filter(|sample| !found.contains_key(sample)).collect();
         if !missing.is_empty() {
-            self.execute((candidate, round, step), missing, &mut found).await?;
+            self.execute(candidate, round, step, missing, &mut found).await?;
         }
         Ok(self.in_order(places, round, found))
     }
@@ -381,7 +389,7 @@ impl Lab for ActorLab<'_> {
         let place = place.unwrap_or_default();
         let model = &session.decided.optimizer_model;
         let asked = self.with_ports(async |ports| {
-            ask(&session.calls, &session.case_settings, ports, model, (&question, place)).await
+            ask(&session.calls, &session.case_settings, ports, model, &question, place).await
         });
         let replied = tokio::select! {
             biased;

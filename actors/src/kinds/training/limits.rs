@@ -17,7 +17,8 @@ const MOST_WRONG: usize = 20;
 /// executes.
 pub(super) fn check_sizes(
     request: &Value,
-    (inputs, config): (&Map<String, Value>, &Map<String, Value>),
+    inputs: &Map<String, Value>,
+    config: &Map<String, Value>,
     at: &str,
     problems: &mut Vec<FieldError>,
 ) {
@@ -60,7 +61,7 @@ pub fn request_problems(kind: TrainingKind, request: &Value) -> Vec<FieldError> 
     let at = format!("/{}", kind.as_str());
     let mut problems = Vec::new();
     let nothing = Map::new();
-    check_sizes(request, (&nothing, &nothing), &at, &mut problems);
+    check_sizes(request, &nothing, &nothing, &at, &mut problems);
     match kind {
         TrainingKind::Training => drop(read_training(request, &at, &mut problems)),
         TrainingKind::Evaluation => drop(read_evaluation(request, &at, &mut problems)),
@@ -68,10 +69,13 @@ pub fn request_problems(kind: TrainingKind, request: &Value) -> Vec<FieldError> 
     problems
 }
 
-/// Reports cases whose inputs, laid over the request's inputs, do not match the graph's schema.
+/// Reports cases whose inputs, laid over the request's inputs, do not match the graph's schema. `is_stored`: whether
+/// the cases come from a stored dataset.
 pub(super) fn check_inputs(
-    (plan, inputs): (&Plan, &Map<String, Value>),
-    (cases, is_stored): (&[Case], bool),
+    plan: &Plan,
+    inputs: &Map<String, Value>,
+    cases: &[Case],
+    is_stored: bool,
     at: &str,
     problems: &mut Vec<FieldError>,
 ) {
@@ -119,18 +123,18 @@ mod tests {
         let small = json!({"mocks": {"a": 1}, "evaluators": [{"id": "a"}]});
         let mut problems = Vec::new();
         let nothing = Map::new();
-        check_sizes(&small, (&of(&json!("x")), &nothing), "/training", &mut problems);
+        check_sizes(&small, &of(&json!("x")), &nothing, "/training", &mut problems);
         assert_eq!(problems, []);
         let request =
             json!({"mocks": {"a": large}, "evaluators": [{"id": "a"}, {"id": "b", "config": large}]});
-        check_sizes(&request, (&of(&large), &of(&large)), "/training", &mut problems);
+        check_sizes(&request, &of(&large), &of(&large), "/training", &mut problems);
         let pointers: Vec<&str> = problems.iter().map(|problem| problem.pointer.as_str()).collect();
         let expected = ["/inputs", "/runnable_config", "/training/mocks", "/training/evaluators/1"];
         assert_eq!(pointers, expected);
         // The quotes and the member's name count as well.
         let most = json!("x".repeat(LARGEST - r#"{"text":""}"#.len()));
         let mut problems = Vec::new();
-        check_sizes(&small, (&of(&most), &nothing), "/training", &mut problems);
+        check_sizes(&small, &of(&most), &nothing, "/training", &mut problems);
         assert_eq!(problems, []);
     }
 }

@@ -22,13 +22,14 @@ const RESOLVE: Duration = Duration::from_secs(5);
 /// [`Refused`] if the database or the sandbox is unavailable.
 pub(super) async fn check(
     ports: &RunPorts,
-    (workspace, plan): (Uuid, &Plan),
+    workspace: Uuid,
+    plan: &Plan,
     evaluators: &[Evaluator],
     problems: &mut Vec<FieldError>,
 ) -> Result<(), Refused> {
     let functions: Vec<_> = evaluators.iter().flat_map(Evaluator::functions).collect();
     if !functions.is_empty() {
-        let sandbox = ports.sandbox.of(workspace);
+        let sandbox = ports.sandbox.for_workspace(workspace);
         let named: Vec<&str> = functions.iter().map(|function| function.module.as_str()).collect();
         let known = plan.functions_of(&named, &sandbox).await.map_err(Refused::Code)?;
         let mut missing = Vec::new();

@@ -90,14 +90,14 @@ impl Prepared {
 }
 
 /// A parsed request.
-pub(super) struct Read {
+pub(super) struct ParsedTraining {
     pub(super) workload: Workload,
     pub(super) optimizer: Option<Optimizer>,
     pub(super) settings: RunSettings,
 }
 
-impl Read {
-    fn of(wanted: &Wanted, at: &str, problems: &mut Vec<FieldError>) -> Option<Self> {
+impl ParsedTraining {
+    fn from_request(wanted: &Wanted, at: &str, problems: &mut Vec<FieldError>) -> Option<Self> {
         match wanted.kind {
             TrainingKind::Training => {
                 let read = read_training(&wanted.request, at, problems)?;
@@ -118,15 +118,15 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
     let request_at = at.clone();
     let (wanted, read, mut problems) = elsewhere(move || {
         let mut problems = runnable_config::check(&wanted.config);
-        check_sizes(&wanted.request, (&wanted.inputs, &wanted.config), &request_at, &mut problems);
-        let read = Read::of(&wanted, &request_at, &mut problems);
+        check_sizes(&wanted.request, &wanted.inputs, &wanted.config, &request_at, &mut problems);
+        let read = ParsedTraining::from_request(&wanted, &request_at, &mut problems);
         (wanted, read, problems)
     })
     .await?;
     // Further checks would only repeat these problems.
     let Some(mut read) = read.filter(|_| problems.is_empty()) else { return Err(Refused::Invalid(problems)) };
     let workflow = wanted.version.workflow;
-    let Taken { cases, dataset } =
+    let RequestedCases { cases, dataset } =
         take_cases(ports, workflow, &mut read.workload, &at, &mut problems).await?;
     let mut config = wanted.config.clone();
     let resumed = match read.optimizer.as_ref().and_then(|optimizer| optimizer.resume.as_ref()) {
@@ -159,7 +159,7 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
     let resolution = resolve(named, &versions, &mut problems).await?;
     let evaluators = &read.workload.evaluators;
     check_workflows(evaluators, &resolution, &mut problems);
-    outside::check(ports, (wanted.workspace, &wanted.version.plan), evaluators, &mut problems).await?;
+    outside::check(ports, wanted.workspace, &wanted.version.plan, evaluators, &mut problems).await?;
     elsewhere(move || {
         let start = Start {
             graph: &graph,
@@ -171,14 +171,14 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
             cases: &cases,
             resolution: &resolution,
         };
-        let found = checked(&wanted, &read, (&start, dataset.is_some()), problems)?;
-        Ok(found.prepared((wanted, &read.workload), (config, dataset)))
+        let found = checked(&wanted, &read, &start, dataset.is_some(), problems)?;
+        Ok(found.prepared(wanted, &read.workload, config, dataset))
     })
     .await?
 }
 
 /// A request's cases.
-struct Taken {
+struct RequestedCases {
     cases: Vec<Case>,
     /// The stored dataset and its version, if the run uses it.
     dataset: Option<(Uuid, i32)>,
@@ -191,15 +191,17 @@ async fn take_cases(
     workload: &mut Workload,
     at: &str,
     problems: &mut Vec<FieldError>,
-) -> Result<Taken, StoreError> {
+) -> Result<RequestedCases, StoreError> {
     let (id, version) = match &mut workload.dataset {
-        DatasetSource::Inline(cases) => return Ok(Taken { cases: std::mem::take(cases), dataset: None }),
+        DatasetSource::Inline(cases) => {
+            return Ok(RequestedCases { cases: std::mem::take(cases), dataset: None });
+        }
         DatasetSource::Stored { id, version } => (id, version),
     };
     let store = &ports.store;
     let mut missing = |field: &str, message: String| {
         problems.push(FieldError::new(format!("{at}/dataset/{field}"), "dataset_not_found", message));
-        Ok(Taken { cases: Vec::new(), dataset: None })
+        Ok(RequestedCases { cases: Vec::new(), dataset: None })
     };
     let Some(found) = store.dataset(workflow, id).await? else {
         return missing("id", format!("this workflow has no dataset '{id}'"));
@@ -233,7 +235,7 @@ async fn take_cases(
         problems.push(FieldError::new(format!("{at}/dataset/id"), "dataset_empty", message));
     }
     // Without the erased cases, the list differs from the stored version.
-    Ok(Taken { cases, dataset: (erased == 0).then_some((found.id, number)) })
+    Ok(RequestedCases { cases, dataset: (erased == 0).then_some((found.id, number)) })
 }
 
 /// The initial prompts of a run, by name; `None` if the checkpoint was not found.

@@ -95,7 +95,8 @@ impl Progress {
         &self,
         now: Duration,
         usage: &CallUsage,
-        (left, seconds): (BudgetLimits, Option<Duration>),
+        left: BudgetLimits,
+        seconds: Option<Duration>,
     ) -> TrainingProgress {
         let life = now.saturating_sub(self.begun).as_secs_f64();
         let rate = (self.fresh > 0 && life > 0.0).then(|| f64::from(self.fresh) / life);
@@ -135,7 +136,8 @@ impl Progress {
         &self,
         now: Duration,
         owner: Uuid,
-        (shown, usage): (TrainingProgress, CallUsage),
+        shown: TrainingProgress,
+        usage: CallUsage,
     ) -> State {
         let active_ms = u64::try_from(self.active(now).as_millis()).unwrap_or(u64::MAX);
         State { progress: shown, usage, active_ms, owner, refused_since: None }
@@ -162,13 +164,13 @@ mod tests {
         progress.executed(2, Phase::Race, Some(0.0));
         let now = Duration::from_secs(102);
         let left = BudgetLimits { max_llm_calls: Some(7), ..BudgetLimits::default() };
-        let shown = progress.shown(now, &CallUsage::default(), (left, Some(Duration::from_secs(10))));
+        let shown = progress.shown(now, &CallUsage::default(), left, Some(Duration::from_secs(10)));
         assert_eq!((shown.done, shown.planned, shown.running_mean), (14, 30, Some(0.0)));
         assert_eq!((shown.cases_per_s, shown.eta_s), (Some(2.0), Some(8.0)));
         let budget = shown.budget_left.unwrap();
         assert_eq!((budget.llm_calls, budget.tokens, budget.seconds), (Some(7), None, Some(3.0)));
         assert_eq!(progress.active(now), Duration::from_secs(7));
-        let none = progress.shown(now, &CallUsage::default(), (BudgetLimits::default(), None));
+        let none = progress.shown(now, &CallUsage::default(), BudgetLimits::default(), None);
         assert_eq!(none.budget_left, None);
     }
 

@@ -149,9 +149,9 @@ impl ActorLab<'_> {
         let (best_score, wall_s, state) = {
             let mut progress = self.progress.lock();
             progress.best(score);
-            let left = (session.calls.budget_left(), session.settings.max_active);
-            let shown = progress.shown(now, &usage, left);
-            let state = progress.state(now, session.ports.writer, (shown, usage.clone()));
+            let (left, seconds) = (session.calls.budget_left(), session.settings.max_active);
+            let shown = progress.shown(now, &usage, left, seconds);
+            let state = progress.state(now, session.ports.writer, shown, usage.clone());
             (progress.best_score().unwrap_or(score), progress.active(now).as_secs_f64(), state)
         };
         let complete = EpochComplete {

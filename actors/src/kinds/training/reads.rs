@@ -50,7 +50,8 @@ impl Trainings {
     pub async fn of_workflow(
         &self,
         workflow: Uuid,
-        (status, before): (Option<TrainingState>, Option<Uuid>),
+        status: Option<TrainingState>,
+        before: Option<Uuid>,
         limit: i64,
     ) -> Result<Vec<TrainingRecord>, StoreError> {
         let store = &self.ports.store;
@@ -110,11 +111,11 @@ impl Trainings {
         let mut cases = Vec::new();
         for row in &rows {
             let content =
-                store.case_of_version((training.dataset_id, training.dataset_version), row.case_index);
+                store.case_of_version(training.dataset_id, training.dataset_version, row.case_index);
             let content = content.await?.and_then(|content| stored_json(&content).ok()).unwrap_or_default();
             let index = u32::try_from(row.case_index).unwrap_or_default();
             let Some(case) = read_stored_case(&content, index) else { continue };
-            cases.extend(case_record(row, &case, (decided.kind, &evaluators), filter.with_details));
+            cases.extend(case_record(row, &case, decided.kind, &evaluators, filter.with_details));
         }
         Ok(CasesPage { cases, next })
     }

@@ -114,7 +114,8 @@ fn status(run: &StoredRun, training: &StoredTraining) -> TrainingState {
 pub(super) fn case_record(
     row: &StoredCase,
     case: &Case,
-    (kind, evaluators): (TrainingKind, &[String]),
+    kind: TrainingKind,
+    evaluators: &[String],
     with_trace: bool,
 ) -> Option<CaseRecord> {
     let result = read_result(&row.result)?;

@@ -53,8 +53,10 @@ impl Trainings {
     /// [`NotACase`].
     pub async fn case_of_run(&self, run: &StoredRun, wanted: &WantedCase) -> Result<NewCase, NotACase> {
         let store = &self.ports.store;
-        let kind =
-            self.kinds.of(&run.trigger).filter(|_| wire::TrainingKind::from_name(&run.trigger).is_none());
+        let kind = self
+            .kinds
+            .for_trigger(&run.trigger)
+            .filter(|_| wire::TrainingKind::from_name(&run.trigger).is_none());
         let kind = kind.ok_or(NotACase::Training)?;
         if !run.status.is_terminal() {
             return Err(NotACase::NotEnded);

@@ -76,12 +76,12 @@ impl Trainings {
             Some((usize::try_from(row.case_index).ok()?, read_result(&row.result)?.verdicts))
         });
         let results: Vec<(usize, Vec<Verdict>)> = results.collect();
-        let dataset = (training.dataset_id, training.dataset_version);
+        let (dataset, version) = (training.dataset_id, training.dataset_version);
         let mut cases: Vec<Case> = Vec::new();
         let mut verdicts: Vec<(usize, &[Verdict])> = Vec::new();
         for (place, of_case) in &results {
             let place = i32::try_from(*place).unwrap_or(i32::MAX);
-            let Some(content) = store.case_of_version(dataset, place).await? else { continue };
+            let Some(content) = store.case_of_version(dataset, version, place).await? else { continue };
             let Some(case) = stored_json(&content).ok().and_then(|it| read_stored_case(&it, 0)) else {
                 continue;
             };

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use wire::{ErrorCode, FieldError, TrainingKind};
 
 use super::Trainings;
+use super::cases::ResultKey;
 use super::datasets::{as_rows, elsewhere, fingerprint};
 use super::decided::Decided;
 use super::lab::ActorLab;
@@ -106,7 +107,7 @@ impl Trainings {
             Err(PlanError::Graph(..) | PlanError::Missing(_)) => return Err(NotRescored::Erased),
         };
         let mut problems = Vec::new();
-        outside::check(&self.ports, (origin.workspace_id, &version.plan), &read, &mut problems).await?;
+        outside::check(&self.ports, origin.workspace_id, &version.plan, &read, &mut problems).await?;
         if !problems.is_empty() {
             return Err(invalid(problems));
         }
@@ -115,7 +116,7 @@ impl Trainings {
         let Some(number) = self.number_of(origin, candidate).await? else {
             return no_results("the run has returned no prompts".to_owned());
         };
-        let places = self.places(&training, &decided, (number, repeats)).await?;
+        let places = self.places(&training, &decided, number, repeats).await?;
         if places.is_empty() {
             return no_results(format!("candidate {number} has no results of scoring cases"));
         }
@@ -192,7 +193,8 @@ impl Trainings {
         &self,
         training: &StoredTraining,
         decided: &Decided,
-        (candidate, repeats): (i32, u64),
+        candidate: i32,
+        repeats: u64,
     ) -> Result<Vec<i32>, StoreError> {
         let keys = self.ports.store.case_keys(training.run_id).await?;
         let scoring =
@@ -242,7 +244,7 @@ impl Trainings {
 fn check(request: &Value) -> Result<Vec<Evaluator>, NotRescored> {
     let mut problems = Vec::new();
     let nothing = Map::new();
-    check_sizes(request, (&nothing, &nothing), "", &mut problems);
+    check_sizes(request, &nothing, &nothing, "", &mut problems);
     let read = read_evaluation(request, "", &mut problems);
     let evaluators = read.as_ref().map(|read| read.workload.evaluators.as_slice()).unwrap_or_default();
     for (place, _) in evaluators.iter().enumerate().filter(|(_, evaluator)| evaluator.asks_model()) {
@@ -264,7 +266,9 @@ impl ActorLab<'_> {
     pub(super) async fn judge_again(
         &self,
         origin: &OriginResults,
-        (case, place, sample): (&Case, usize, u32),
+        case: &Case,
+        place: usize,
+        sample: u32,
         round: Round,
     ) -> Result<JudgedRun, Stop> {
         let session = self.session;
@@ -304,7 +308,8 @@ impl ActorLab<'_> {
             .await;
         let Some(verdicts) = verdicts else { return Err(Stop::Budget) };
         self.warn_of_failing(&verdicts).await?;
-        self.store((0, place, sample), round, (&run, &verdicts), Spent::default()).await?;
+        let key = ResultKey { candidate: 0, place, sample };
+        self.store(key, round, &run, &verdicts, Spent::default()).await?;
         Ok(JudgedRun { run: Arc::new(run.without_details()), verdicts })
     }
 }

@@ -9,7 +9,7 @@ const KEPT_TIME: u32 = 10;
 
 /// Thousandths of the budget reserved for later phases.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Kept {
+pub(super) struct Reservations {
     /// Reserved for the final.
     pub(super) for_final: u64,
     /// Reserved until demos are compared; also applies to time.

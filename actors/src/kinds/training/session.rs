@@ -133,9 +133,11 @@ impl Session {
     /// Builds the session from the run's stored data.
     pub(super) fn new(
         of: &RunOf,
-        (start, stored): (StoredStart, Stored),
+        start: StoredStart,
+        stored: Stored,
         endpoints: &Endpoints,
-        (ports, writer): (&RunPorts, &RunWriter<TrainingEvents>),
+        ports: &RunPorts,
+        writer: &RunWriter<TrainingEvents>,
     ) -> Result<Self, Unreadable> {
         let StoredStart { training, decided, state } = start;
         let Stored { mut cases, calls, results, answered } = stored;
@@ -157,7 +159,7 @@ impl Session {
         }
         let config = overlaid(&of.version.config, &of.config);
         let prompts = match optimizer {
-            Some(_) => trainable_prompts(&of.version.plan, &config, "", (&mut problems, &mut Vec::new())),
+            Some(_) => trainable_prompts(&of.version.plan, &config, "", &mut problems, &mut Vec::new()),
             None => Vec::new(),
         };
         let split_of = splits(&cases, optimizer.as_ref());
@@ -197,7 +199,8 @@ impl Session {
             usage,
             journal,
             endpoints.clone(),
-            (Arc::clone(&ports.clock), Arc::clone(&ports.random)),
+            Arc::clone(&ports.clock),
+            Arc::clone(&ports.random),
         );
         Ok(Self {
             run: of.run,

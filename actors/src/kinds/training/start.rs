@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use store::batch::{Batch, RunRow, StreamRow, TrainingRunRow};
 use uuid::Uuid;
 
-use super::kind::{Own, TrainingRuns};
+use super::kind::{TrainingData, TrainingRuns};
 use super::prepare::Prepared;
 use crate::run::kind::{Progress, Run};
 use crate::run::start::StartRows;
@@ -94,7 +94,7 @@ pub(super) fn rows(
         parked: 0,
         progress: Progress::New { next_seq: 1 },
         early: Mutex::default(),
-        own: Own::new(config, now),
+        own: TrainingData::new(config, now),
     };
     (rows, run)
 }

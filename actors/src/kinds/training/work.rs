@@ -18,7 +18,7 @@ use super::events::TrainingEvents;
 use super::gate::settle;
 use super::halt::{Halt, Interruption, Pauses};
 use super::lab::ActorLab;
-use super::reserve::Kept;
+use super::reserve::Reservations;
 use super::result::{of_evaluation, of_training, output};
 use super::session::{RunOf, Session, Stored, StoredStart, Unreadable};
 use super::state::State;
@@ -47,7 +47,7 @@ pub(crate) struct TrainingWork {
 }
 
 /// The result of a life.
-enum Ended {
+enum LifeOutcome {
     Succeeded(Value),
     Stopped,
     Interrupted(Interruption),
@@ -68,7 +68,7 @@ impl Work<TrainingEvents> for TrainingWork {
         let id = reach.run;
         // Notifies readers now that the run executes; the first case may take long.
         writer.change_and_flush(|_| {});
-        let pause = self.pauses.of(id);
+        let pause = self.pauses.token(id);
         let _forgotten = Forgotten { pauses: self.pauses.clone(), run: id };
         if self.stored.training.pause_requested_at.is_some() {
             pause.cancel();
@@ -105,27 +105,29 @@ impl Work<TrainingEvents> for TrainingWork {
         let task = async move {
             tokio::select! {
                 biased;
-                () = cut.cancelled() => Ended::Lost(WriteError::Closed),
+                () = cut.cancelled() => LifeOutcome::Lost(WriteError::Closed),
                 ended = async {
-                    match session(&of, start, &endpoints, (&ports, &writer)).await {
+                    match session(&of, start, &endpoints, &ports, &writer).await {
                         Ok(session) => carry_out(session, marks, halt).await,
                         Err(error) => {
                             kernel::warn_once_a_minute!("training.not_executed", run = %id, %error, "failed to execute a training");
-                            Ended::Failed(whole(error.code))
+                            LifeOutcome::Failed(whole(error.code))
                         }
                     }
                 } => ended,
             }
         };
         match children.spawn(None, task).await {
-            ChildExit::Done(Ended::Succeeded(output)) => Ran::Succeeded(output.into()),
-            ChildExit::Done(Ended::Stopped) => Ran::Stopped,
-            ChildExit::Done(Ended::Refused(due)) => Ran::Paused(due),
+            ChildExit::Done(LifeOutcome::Succeeded(output)) => Ran::Succeeded(output.into()),
+            ChildExit::Done(LifeOutcome::Stopped) => Ran::Stopped,
+            ChildExit::Done(LifeOutcome::Refused(due)) => Ran::Paused(due),
             // The next owner continues it. Nothing more is written, and shutdown does not wait for it.
-            ChildExit::Done(Ended::Interrupted(Interruption::Shutdown)) => Ran::Lost(WriteError::Closed),
-            ChildExit::Done(Ended::Interrupted(_)) => Ran::Paused(None),
-            ChildExit::Done(Ended::Lost(error)) => Ran::Lost(error),
-            ChildExit::Done(Ended::Failed(error)) => Ran::Failed(error),
+            ChildExit::Done(LifeOutcome::Interrupted(Interruption::Shutdown)) => {
+                Ran::Lost(WriteError::Closed)
+            }
+            ChildExit::Done(LifeOutcome::Interrupted(_)) => Ran::Paused(None),
+            ChildExit::Done(LifeOutcome::Lost(error)) => Ran::Lost(error),
+            ChildExit::Done(LifeOutcome::Failed(error)) => Ran::Failed(error),
             ChildExit::Panicked(text) => {
                 kernel::warn_once_a_minute!("training.panicked", run = %id, panic = text, "training panicked");
                 Ran::Failed(whole(ErrorCode::Internal))
@@ -152,21 +154,22 @@ async fn session(
     of: &RunOf,
     start: StoredStart,
     endpoints: &Endpoints,
-    (ports, writer): (&RunPorts, &RunWriter<TrainingEvents>),
+    ports: &RunPorts,
+    writer: &RunWriter<TrainingEvents>,
 ) -> Result<Session, Unreadable> {
     let stored = writer.ask("the stored training", || Stored::read(&start.training, ports)).await?;
-    Session::new(of, (start, stored), endpoints, (ports, writer))
+    Session::new(of, start, stored, endpoints, ports, writer)
 }
 
-async fn carry_out(session: Session, marks: BTreeSet<String>, halt: Halt) -> Ended {
+async fn carry_out(session: Session, marks: BTreeSet<String>, halt: Halt) -> LifeOutcome {
     let problem = session
         .optimizer
         .as_ref()
         .map(|optimizer| Problem::new(&session.cases, &session.prompts, &session.evaluators, optimizer));
-    let kept = problem.as_ref().map_or(Kept::default(), |problem| {
+    let kept = problem.as_ref().map_or(Reservations::default(), |problem| {
         let calls_of_case = session.decided.calls_of_case.max(1);
         let for_final = problem.kept_thousandths(calls_of_case, session.settings.limits.max_llm_calls);
-        Kept { for_final, for_demos: problem.kept_for_demos() }
+        Reservations { for_final, for_demos: problem.kept_for_demos() }
     });
     let lab = ActorLab::new(&session, marks, &halt, kept);
     let ended = match &problem {
@@ -202,23 +205,27 @@ async fn carry_out(session: Session, marks: BTreeSet<String>, halt: Halt) -> End
                 events.result(event);
                 events.state(state);
             });
-            if is_cancelled { Ended::Stopped } else { Ended::Succeeded(output) }
+            if is_cancelled { LifeOutcome::Stopped } else { LifeOutcome::Succeeded(output) }
         }
         Err(Stop::Lost) => interrupted(&session, &lab).await,
         // A search ends with a result, whatever else stops it.
-        Err(Stop::Budget | Stop::MaxSeconds | Stop::Cancelled) => Ended::Failed(whole(ErrorCode::Internal)),
+        Err(Stop::Budget | Stop::MaxSeconds | Stop::Cancelled) => {
+            LifeOutcome::Failed(whole(ErrorCode::Internal))
+        }
     }
 }
 
 /// Handles a life that ended without a result.
-async fn interrupted(session: &Session, lab: &ActorLab<'_>) -> Ended {
+async fn interrupted(session: &Session, lab: &ActorLab<'_>) -> LifeOutcome {
     if let Some(error) = lab.lost.lock().take() {
-        return Ended::Lost(error);
+        return LifeOutcome::Lost(error);
     }
     if let Some(error) = lab.failed.lock().take() {
-        return Ended::Failed(error);
+        return LifeOutcome::Failed(error);
     }
-    let Some(interruption) = lab.interruption() else { return Ended::Failed(whole(ErrorCode::Internal)) };
+    let Some(interruption) = lab.interruption() else {
+        return LifeOutcome::Failed(whole(ErrorCode::Internal));
+    };
     let mut state = state_of(session, lab);
     let now = session.ports.clock.now();
     let mut due = None;
@@ -245,17 +252,17 @@ async fn interrupted(session: &Session, lab: &ActorLab<'_>) -> Ended {
         })
         .await;
     match told {
-        Ok(()) if interruption == Interruption::RateLimited => Ended::Refused(due),
-        Ok(()) => Ended::Interrupted(interruption),
-        Err(error) => Ended::Lost(error),
+        Ok(()) if interruption == Interruption::RateLimited => LifeOutcome::Refused(due),
+        Ok(()) => LifeOutcome::Interrupted(interruption),
+        Err(error) => LifeOutcome::Lost(error),
     }
 }
 
 /// The run's progress for its row.
 fn state_of(session: &Session, lab: &ActorLab<'_>) -> State {
     let (usage, now) = (session.usage(), lab.now());
-    let left = (session.calls.budget_left(), session.settings.max_active);
+    let (left, seconds) = (session.calls.budget_left(), session.settings.max_active);
     let progress = lab.progress.lock();
-    let shown = progress.shown(now, &usage, left);
-    progress.state(now, session.ports.writer, (shown, usage))
+    let shown = progress.shown(now, &usage, left, seconds);
+    progress.state(now, session.ports.writer, shown, usage)
 }

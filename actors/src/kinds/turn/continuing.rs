@@ -9,7 +9,7 @@ use uuid::Uuid;
 use wire::chat::{ChatEvent, Dialect, ItemBody, StreamOptions, ThreadItem};
 use wire::sse;
 
-use super::sent::Sent;
+use super::sent::OutputList;
 use crate::text::json;
 
 /// A run that executed steps of a turn.
@@ -30,7 +30,7 @@ pub(super) struct TurnLife {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Left {
     /// Its output list.
-    pub(super) sent: Sent,
+    pub(super) sent: OutputList,
     /// The runs that executed its steps.
     pub(super) lives: Vec<TurnLife>,
     /// The message that it answers.
@@ -103,10 +103,10 @@ impl Left {
     }
 }
 
-/// Creates the run that continues a turn, `(run, stream)`, with the first events for its stream. `items`: those with
-/// answers.
+/// Creates the run that continues a turn, with the first events for its stream. `items`: those with answers.
 pub(crate) fn continuation(
-    (run, stream): (Uuid, Uuid),
+    run: Uuid,
+    stream: Uuid,
     dialect: Option<Dialect>,
     items: &[&ThreadItem],
 ) -> Continuation {

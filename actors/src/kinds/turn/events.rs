@@ -21,7 +21,7 @@ use self::changes::events_of;
 use super::continuing::Continued;
 use super::images::attachment_of;
 use super::message::Message;
-use super::sent::{Change, Item, Sent};
+use super::sent::{Change, Item, OutputList};
 use crate::run::{EventWriter, ImageLinks};
 use crate::text::{json, timestamp};
 
@@ -50,7 +50,7 @@ pub(crate) struct ChatEvents {
     /// Creates image URLs, with the base URL as seen by the client.
     links: Option<(ImageLinks, String)>,
     /// The output list, including output from earlier lives.
-    sent: Sent,
+    sent: OutputList,
     /// The message being written.
     message: Option<Message>,
     /// Whether readers already know the complete message; it is compared once complete again.
@@ -77,15 +77,25 @@ struct Rows {
     contained: Vec<ContainedRow>,
 }
 
+/// Identifies a turn.
+pub(super) struct TurnIdentity {
+    pub(super) thread: ThreadId,
+    pub(super) run: Uuid,
+    /// The user's message that the turn answers.
+    pub(super) question: Option<ItemKey>,
+}
+
 impl ChatEvents {
     /// `sent` and `open`: output of an earlier life, and the message that it was writing.
     pub(super) fn new(
-        (thread, run, question): (ThreadId, Uuid, Option<ItemKey>),
+        turn: TurnIdentity,
         dialect: Dialect,
         ids: Ids,
         clock: Arc<dyn Clock>,
-        (sent, open): (Sent, Option<Message>),
+        sent: OutputList,
+        open: Option<Message>,
     ) -> Self {
+        let TurnIdentity { thread, run, question } = turn;
         let (message, again, events, rows) = (None, false, Vec::new(), Rows::default());
         let places = HashMap::new();
         Self {

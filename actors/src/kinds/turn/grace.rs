@@ -26,7 +26,7 @@ pub struct Grace {
 }
 
 impl Grace {
-    pub(super) fn of(self, dialect: Dialect) -> Option<Duration> {
+    pub(super) fn for_dialect(self, dialect: Dialect) -> Option<Duration> {
         match dialect {
             Dialect::Interface => self.interface,
             Dialect::Chatkit => self.chatkit,

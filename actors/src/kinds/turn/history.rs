@@ -16,7 +16,7 @@ const CALL_OUTPUT: usize = 64 << 10;
 
 /// The thread items that belong to the turn.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Own<'a> {
+pub(super) struct TurnItems<'a> {
     /// The message that it answers.
     pub(super) message: Option<&'a str>,
     /// Output of the turns that it continues.
@@ -28,10 +28,10 @@ pub(super) struct Own<'a> {
 pub(super) fn messages(
     items: Vec<ThreadItem>,
     files: &[StoredAttachment],
-    own: Own<'_>,
+    own: TurnItems<'_>,
     resumed: Option<DateTime<Utc>>,
 ) -> Vec<Value> {
-    let Own { message: own, items: sent } = own;
+    let TurnItems { message: own, items: sent } = own;
     let waits = |item: &ThreadItem| {
         is_users(item)
             && own.is_some_and(|own| item.id() > own)
@@ -121,7 +121,7 @@ pub(crate) async fn before(store: &Store, thread: ThreadId, run: Uuid) -> Result
     let items = store.thread_items(thread).await?;
     let files = files(store, thread, &items).await?;
     let own = ItemKey::at(run).wire("msg");
-    Ok(messages(paired(items), &files, Own { message: Some(&own), items: &[] }, None))
+    Ok(messages(paired(items), &files, TurnItems { message: Some(&own), items: &[] }, None))
 }
 
 /// The ids of items that answer this message.
@@ -224,7 +224,7 @@ mod tests {
         let items = vec![item(user, 1, 1), item(user, 2, 5), item(answer, 3, 6), item(user, 4, 20)];
         let own = items[0].id().to_owned();
         let roles = |resumed| -> Vec<String> {
-            let own = Own { message: Some(&own), items: &[] };
+            let own = TurnItems { message: Some(&own), items: &[] };
             let messages = messages(items.clone(), &[], own, resumed);
             messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
         };
@@ -260,7 +260,7 @@ mod tests {
             item("assistant_message", 6, 6),
         ];
         let (own, sent) = (items[0].id().to_owned(), [call.id().to_owned()]);
-        let own = Own { message: Some(&own), items: &sent };
+        let own = TurnItems { message: Some(&own), items: &sent };
         let messages = messages(items.clone(), &[], own, Some(at(10)));
         let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
         assert_eq!(roles, ["user", "assistant", "user", "assistant", "tool"]);

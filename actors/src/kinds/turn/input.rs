@@ -63,7 +63,7 @@ pub(super) async fn read(
             Some(_) => history::answers_to(&items, user_item),
             None => Vec::new(),
         };
-        let own = history::Own { message: own.as_deref(), items: &sent };
+        let own = history::TurnItems { message: own.as_deref(), items: &sent };
         messages = history::messages(history::paired(items), &files, own, resumed);
     } else if let Some(item) = user_item
         && turn.first.is_none()
@@ -71,19 +71,21 @@ pub(super) async fn read(
     {
         return Ok(None);
     }
-    let ids = (run.id, run.workflow, turn.thread);
-    Ok(Some((run_input(ids, TRIGGER, version, run.inputs.clone(), messages), cut)))
+    let inputs = run.inputs.clone();
+    let input = run_input(run.id, run.workflow, turn.thread, TRIGGER, version, inputs, messages);
+    Ok(Some((input, cut)))
 }
 
-/// The input for a run in a thread; `ids`: run, workflow and thread.
+/// The input for a run in a thread.
 pub(crate) fn run_input(
-    ids: (Uuid, Uuid, ThreadId),
+    run: Uuid,
+    workflow: Uuid,
+    thread: ThreadId,
     trigger: &str,
     version: &LoadedVersion,
     inputs: Value,
     messages: Vec<Value>,
 ) -> RunInput {
-    let (run, workflow, thread) = ids;
     RunInput {
         patch: None,
         inputs,

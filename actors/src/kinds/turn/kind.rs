@@ -15,7 +15,7 @@ use wire::chat::{ChatEvent, ThreadItem};
 
 use super::again::Again;
 use super::continuing::{Continued, Left};
-use super::events::ChatEvents;
+use super::events::{ChatEvents, TurnIdentity};
 use super::input::{self, Cut};
 use super::resume::{Resumed, fold};
 use super::{TRIGGER, Turn, TurnOf, Turns, ending, grace, order, refill};
@@ -44,8 +44,8 @@ pub(crate) struct Opening {
 const SOON: TimeDelta = TimeDelta::seconds(5);
 
 impl Kind for Turns {
-    type Own = Turn;
-    type Told = Resumed;
+    type Data = Turn;
+    type ReaderState = Resumed;
     type Events = ChatEvents;
     type Work = RunInput;
     type Opening = Opening;
@@ -140,7 +140,8 @@ impl Kind for Turns {
         let Resumed { sent, message, user_item, continued, has_added, .. } = told;
         let (ids, clock) = (ports.ids.clone(), Arc::clone(&ports.clock));
         let is_action = run.inputs.get("action").is_some_and(|action| !action.is_null());
-        ChatEvents::new((run.own.thread, run.id, user_item), run.own.dialect, ids, clock, (sent, message))
+        let turn = TurnIdentity { thread: run.own.thread, run: run.id, question: user_item };
+        ChatEvents::new(turn, run.own.dialect, ids, clock, sent, message)
             .with_links(ports.links.clone(), run.own.base.clone())
             .without_reply(is_action)
             .continuing(continued, has_added, run.first_start().is_some())
@@ -176,7 +177,7 @@ impl Kind for Turns {
     }
 
     async fn abandoned(&self, run: &TurnOf, readers: watch::Receiver<usize>, ports: &RunPorts) {
-        grace::abandoned(self.grace.of(run.own.dialect), run, readers, ports).await;
+        grace::abandoned(self.grace.for_dialect(run.own.dialect), run, readers, ports).await;
     }
 
     async fn parks(
@@ -234,7 +235,7 @@ impl Kind for Turns {
             true => refill::messages(&ports.store, stored, thread).await?,
             false => Vec::new(),
         };
-        Ok(input::run_input((stored.id, stored.workflow_id, thread), TRIGGER, version, inputs, messages))
+        Ok(input::run_input(stored.id, stored.workflow_id, thread, TRIGGER, version, inputs, messages))
     }
 }
 

@@ -10,7 +10,7 @@ use wire::chat::{
 
 /// The part of the text that readers have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Told {
+enum ReceivedText {
     /// The item has not been sent.
     Nothing,
     /// This many bytes of the text.
@@ -31,7 +31,7 @@ pub(super) struct Message {
     text: String,
     /// Length of the text in Unicode characters.
     length: usize,
-    told: Told,
+    told: ReceivedText,
     /// Annotations, each with the number of text bytes before it.
     annotations: Vec<(usize, Annotation)>,
     /// Annotations that readers have. In the interface dialect they arrive with the complete message.
@@ -40,7 +40,7 @@ pub(super) struct Message {
 
 impl Message {
     pub(super) fn new(id: ItemKey, thread: ThreadId, created_at: Timestamp, dialect: Dialect) -> Self {
-        let (text, told) = (String::new(), Told::Nothing);
+        let (text, told) = (String::new(), ReceivedText::Nothing);
         let (annotations, told_annotations) = (Vec::new(), Vec::new());
         Self { id, thread, created_at, dialect, text, length: 0, told, annotations, told_annotations }
     }
@@ -54,7 +54,7 @@ impl Message {
         told: OutputText,
     ) -> Self {
         let new = Self::new(id, thread, created_at, dialect);
-        Self { told: Told::Earlier(told.text), told_annotations: told.annotations, ..new }
+        Self { told: ReceivedText::Earlier(told.text), told_annotations: told.annotations, ..new }
     }
 
     /// Reopens a complete message, with the positions of its annotations. Readers receive it once it is complete again.
@@ -107,10 +107,10 @@ impl Message {
     /// Removes the last `bytes` bytes with their annotations. Readers keep received annotations until the text differs.
     pub(super) fn rewind(&mut self, bytes: usize) {
         let left = self.text.floor_char_boundary(self.text.len().saturating_sub(bytes));
-        if let Told::Prefix(told) = self.told
+        if let ReceivedText::Prefix(told) = self.told
             && told > left
         {
-            self.told = Told::Earlier(self.text.get(..told).unwrap_or_default().to_owned());
+            self.told = ReceivedText::Earlier(self.text.get(..told).unwrap_or_default().to_owned());
         }
         self.length -= self.text.get(left..).unwrap_or_default().chars().count();
         self.text.truncate(left);
@@ -120,37 +120,37 @@ impl Message {
     /// Number of bytes that readers do not have.
     pub(super) fn untold(&self) -> usize {
         match &self.told {
-            Told::Nothing => self.text.len(),
-            Told::Prefix(told) => self.text.len().saturating_sub(*told),
-            Told::Earlier(told) => self.text.len().saturating_sub(told.len()),
-            Told::Other => 0,
+            ReceivedText::Nothing => self.text.len(),
+            ReceivedText::Prefix(told) => self.text.len().saturating_sub(*told),
+            ReceivedText::Earlier(told) => self.text.len().saturating_sub(told.len()),
+            ReceivedText::Other => 0,
         }
     }
 
     /// Whether readers know the message.
     pub(super) fn is_begun(&self) -> bool {
-        self.told != Told::Nothing
+        self.told != ReceivedText::Nothing
     }
 
     /// The events that bring readers up to date.
     pub(super) fn tell(&mut self) -> Vec<ChatEvent> {
         let mut events = Vec::new();
-        if let Told::Earlier(told) = &self.told {
+        if let ReceivedText::Earlier(told) = &self.told {
             if told.len() > self.text.len() && told.starts_with(&self.text) {
                 return events;
             }
             if self.text.starts_with(told.as_str()) {
-                self.told = Told::Prefix(told.len());
+                self.told = ReceivedText::Prefix(told.len());
             } else if self.dialect == Dialect::Chatkit {
                 events.push(self.replaced());
             } else {
-                self.told = Told::Other;
+                self.told = ReceivedText::Other;
             }
         }
-        if self.told == Told::Nothing && !self.text.is_empty() {
+        if self.told == ReceivedText::Nothing && !self.text.is_empty() {
             self.begin(&mut events);
         }
-        if let Told::Prefix(told) = self.told
+        if let ReceivedText::Prefix(told) = self.told
             && let Some(piece) = self.text.get(told..)
             && !piece.is_empty()
         {
@@ -159,9 +159,9 @@ impl Message {
                 Dialect::Chatkit => ItemUpdate::TextDelta { content_index: 0, delta: piece.to_owned() },
             };
             events.push(self.updated(update));
-            self.told = Told::Prefix(self.text.len());
+            self.told = ReceivedText::Prefix(self.text.len());
         }
-        if self.dialect == Dialect::Chatkit && matches!(self.told, Told::Prefix(_)) {
+        if self.dialect == Dialect::Chatkit && matches!(self.told, ReceivedText::Prefix(_)) {
             self.tell_annotations(&mut events);
         }
         events
@@ -193,7 +193,7 @@ impl Message {
 
     /// The whole message, replacing the readers' version.
     fn replaced(&mut self) -> ChatEvent {
-        self.told = Told::Prefix(self.text.len());
+        self.told = ReceivedText::Prefix(self.text.len());
         self.told_annotations = self.all_annotations();
         ChatEvent::ItemReplaced { item: self.item(None) }
     }
@@ -202,7 +202,7 @@ impl Message {
     pub(super) fn finish(&mut self, incomplete: Option<IncompleteReason>) -> Vec<ChatEvent> {
         let mut events = self.tell();
         if self.dialect == Dialect::Chatkit {
-            if self.told == Told::Nothing {
+            if self.told == ReceivedText::Nothing {
                 self.begin(&mut events);
             }
             events.push(self.updated(ItemUpdate::PartDone { content_index: 0, content: self.content() }));
@@ -213,7 +213,7 @@ impl Message {
 
     /// Keeps the text that readers have when the turn was stopped before the new text caught up.
     pub(super) fn keep_what_was_told(&mut self) {
-        if let Told::Earlier(told) = &self.told
+        if let ReceivedText::Earlier(told) = &self.told
             && told.len() > self.text.len()
         {
             self.text.clone_from(told);
@@ -248,7 +248,7 @@ impl Message {
             let content = ContentPart::text("");
             events.push(self.updated(ItemUpdate::PartAdded { content_index: 0, content }));
         }
-        self.told = Told::Prefix(0);
+        self.told = ReceivedText::Prefix(0);
     }
 
     fn updated(&self, update: ItemUpdate) -> ChatEvent {

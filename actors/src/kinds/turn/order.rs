@@ -21,7 +21,7 @@ pub(super) async fn in_order(
 ) -> Result<bool, StoreError> {
     let SharedPorts { store, clock, others, writer, .. } = &**ports;
     while others.load(Ordering::Relaxed) && !stop.is_cancelled() {
-        match store.start_turn(run.own.thread, (run.own.order, run.id), *writer).await? {
+        match store.start_turn(run.own.thread, run.own.order, run.id, *writer).await? {
             TurnStart::Started => break,
             TurnStart::NotOurs => return Ok(false),
             TurnStart::Waits => clock.sleep(POLL_INTERVAL).await,

@@ -49,6 +49,6 @@ pub(crate) async fn messages(
     let files = history::files(store, thread, &items).await?;
     let sent = if before.is_some() { history::answers_to(&items, own) } else { Vec::new() };
     let message = own.unwrap_or_else(|| ItemKey::at(run.id)).wire("msg");
-    let own = history::Own { message: Some(&message), items: &sent };
+    let own = history::TurnItems { message: Some(&message), items: &sent };
     Ok(history::messages(history::paired(items), &files, own, None))
 }

@@ -8,7 +8,7 @@ use wire::sse;
 use super::continuing::Continued;
 use super::images::without_address;
 use super::message::Message;
-use super::sent::Sent;
+use super::sent::OutputList;
 
 /// The state that an earlier life left.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,7 +16,7 @@ pub(crate) struct Resumed {
     /// Sequence number of the last event.
     pub(super) last_seq: u64,
     /// The output list, except for the unfinished message.
-    pub(super) sent: Sent,
+    pub(super) sent: OutputList,
     /// The message that was started and not completed.
     pub(super) message: Option<Message>,
     /// The user's message of this turn.

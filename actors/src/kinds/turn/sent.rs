@@ -73,7 +73,7 @@ impl Entry {
 
 /// The output list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Sent {
+pub(super) struct OutputList {
     items: Vec<Item>,
     entries: Vec<Entry>,
     /// Number of entries that the run has produced.
@@ -85,7 +85,7 @@ pub(super) struct Sent {
 }
 
 // Queries on the list.
-impl Sent {
+impl OutputList {
     fn place(&self, id: ItemKey) -> Option<usize> {
         self.items.iter().position(|item| item.id == id)
     }
@@ -222,7 +222,7 @@ impl Sent {
 }
 
 // Changes by the run's output.
-impl Sent {
+impl OutputList {
     /// Adds a message that this life has written.
     pub(super) fn written(&mut self, id: ItemKey, item: ThreadItem) {
         self.received(id, item);

@@ -30,9 +30,9 @@ impl Runs {
     /// # Errors
     /// [`RandomError`] if the system provides no random bytes.
     pub fn continuation(&self, item: Option<&ThreadItem>) -> Result<Continuation, RandomError> {
-        let ids = (self.ports.ids.uuid()?, self.ports.ids.uuid()?);
+        let (run, stream) = (self.ports.ids.uuid()?, self.ports.ids.uuid()?);
         let items: Vec<&ThreadItem> = item.into_iter().collect();
-        Ok(continuation(ids, None, &items))
+        Ok(continuation(run, stream, None, &items))
     }
 
     /// Resumes the run of a stored answer, on any instance. If it cannot be notified, it resumes at the next poll.

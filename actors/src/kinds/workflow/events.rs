@@ -42,7 +42,7 @@ impl RunEvents {
 fn waits_for(question: &Question) -> WaitsFor {
     WaitsFor {
         key: question.key.clone(),
-        kind: WaitKind::of(question.item.as_ref()),
+        kind: WaitKind::from_item(question.item.as_ref()),
         item_id: None,
         message: question.message.clone(),
         schema: question.schema.clone(),

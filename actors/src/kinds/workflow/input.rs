@@ -11,16 +11,16 @@ use super::start::RunOptions;
 use crate::plans::LoadedVersion;
 use crate::run::{life, overlaid};
 
-/// The input for a run. `ids`: run and workflow; `started_at`: its first start.
+/// The input for a run. `started_at`: its first start.
 pub(super) fn run_input(
-    ids: (Uuid, Uuid),
+    run: Uuid,
+    workflow: Uuid,
     trigger: &str,
     inputs: Value,
     options: &RunOptions,
     version: &LoadedVersion,
     started_at: DateTime<Utc>,
 ) -> RunInput {
-    let (run, workflow) = ids;
     let limit = options.timeout_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let limit = limit.and_then(|limit| chrono::Duration::from_std(limit).ok());
     RunInput {

@@ -20,8 +20,8 @@ use crate::run::{End, RunApp, RunPorts, RunWriter, whole};
 pub(crate) struct WorkflowRuns<const OF_APPS: bool>;
 
 impl<const OF_APPS: bool> Kind for WorkflowRuns<OF_APPS> {
-    type Own = RunOptions;
-    type Told = ();
+    type Data = RunOptions;
+    type ReaderState = ();
     type Events = RunEvents;
     type Work = RunInput;
     type Opening = ();
@@ -47,12 +47,12 @@ impl<const OF_APPS: bool> Kind for WorkflowRuns<OF_APPS> {
         &self,
         run: &Run<Self>,
         version: &LoadedVersion,
-        (): &(),
+        _told: &Self::ReaderState,
         ports: &RunPorts,
     ) -> Result<Option<(RunInput, ())>, StoreError> {
         let started_at = run.first_start().unwrap_or_else(|| ports.clock.now());
-        let ids = (run.id, run.workflow);
-        let input = run_input(ids, &run.trigger, run.inputs.clone(), &run.own, version, started_at);
+        let inputs = run.inputs.clone();
+        let input = run_input(run.id, run.workflow, &run.trigger, inputs, &run.own, version, started_at);
         Ok(Some((input, ())))
     }
 
@@ -60,7 +60,7 @@ impl<const OF_APPS: bool> Kind for WorkflowRuns<OF_APPS> {
         run.own.app
     }
 
-    fn events(&self, run: &Run<Self>, (): (), ports: &RunPorts) -> RunEvents {
+    fn events(&self, run: &Run<Self>, _told: Self::ReaderState, ports: &RunPorts) -> RunEvents {
         RunEvents::new(run.id, Arc::clone(&ports.clock))
     }
 
@@ -68,7 +68,7 @@ impl<const OF_APPS: bool> Kind for WorkflowRuns<OF_APPS> {
         &self,
         run: &Run<Self>,
         version: &LoadedVersion,
-        (): (),
+        _opening: Self::Opening,
         _stopping: bool,
         writer: &RunWriter<RunEvents>,
         _ports: &RunPorts,
@@ -88,9 +88,9 @@ impl<const OF_APPS: bool> Kind for WorkflowRuns<OF_APPS> {
         ports: &RunPorts,
     ) -> Result<RunInput, StoreError> {
         let started_at = stored.started_at.unwrap_or_else(|| ports.clock.now());
-        let ids = (stored.id, stored.workflow_id);
+        let (run, workflow) = (stored.id, stored.workflow_id);
         let options = RunOptions::stored(stored);
-        Ok(run_input(ids, &stored.trigger, inputs, &options, version, started_at))
+        Ok(run_input(run, workflow, &stored.trigger, inputs, &options, version, started_at))
     }
 }
 

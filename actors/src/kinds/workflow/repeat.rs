@@ -56,7 +56,7 @@ impl Runs {
         limited: bool,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<StartedRun, RepeatError> {
-        if !self.kinds.of(&run.trigger).is_some_and(|kind| kind.row().repeatable) {
+        if !self.kinds.for_trigger(&run.trigger).is_some_and(|kind| kind.row().repeatable) {
             return Err(RepeatError::Never);
         }
         let is_changed = wanted.inputs.is_some() || wanted.version.is_some();

@@ -98,7 +98,7 @@ pub struct NewRun {
 }
 
 /// All rows for a run's start.
-pub(in crate::kinds) fn start_rows<K: Kind<Own = RunOptions>>(
+pub(in crate::kinds) fn start_rows<K: Kind<Data = RunOptions>>(
     new: NewRun,
     id: Uuid,
     now: DateTime<Utc>,

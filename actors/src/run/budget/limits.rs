@@ -6,7 +6,12 @@ use uuid::Uuid;
 use wire::{ChatLimits, ErrorCode};
 
 /// The account: a workflow's chat, or one of its sessions.
-pub(super) type Key = (Uuid, Option<String>);
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct AccountKey {
+    pub(super) workflow: Uuid,
+    /// `None`: the whole chat.
+    pub(super) session: Option<String>,
+}
 
 /// A limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,8 +43,8 @@ impl Limit {
     }
 
     /// The account that this limit applies to, for a caller in this session.
-    pub(super) fn key(&self, workflow: Uuid, session: &str) -> Key {
-        (workflow, self.of_session.then(|| session.to_owned()))
+    pub(super) fn key(&self, workflow: Uuid, session: &str) -> AccountKey {
+        AccountKey { workflow, session: self.of_session.then(|| session.to_owned()) }
     }
 
     pub(super) fn code(&self) -> ErrorCode {

@@ -47,10 +47,11 @@ impl BudgetAccount {
         (self.workflow, &self.session)
     }
 
-    /// The usage row for `(run, step)`.
+    /// The usage row for a run, or for one of its steps.
     fn usage_row(
         &self,
-        (run_id, step): (Uuid, Option<(String, i32, i32)>),
+        run_id: Uuid,
+        step: Option<(String, i32, i32)>,
         spent: &Spending,
         now: DateTime<Utc>,
     ) -> ChatUsageRow {
@@ -104,9 +105,11 @@ impl Budgets {
     /// [`StoreError`] if the database does not answer.
     pub(crate) async fn check(
         &self,
-        (workflow, session): (Uuid, &str),
+        workflow: Uuid,
+        session: &str,
         limits: &ChatLimits,
-        (store, clock): (&Store, &dyn Clock),
+        store: &Store,
+        clock: &dyn Clock,
     ) -> Result<Option<BudgetSpent>, StoreError> {
         for limit in Limit::all(limits) {
             let key = limit.key(workflow, session);
@@ -129,7 +132,7 @@ impl Budgets {
         let used = step.spending.as_ref()?;
         self.recorded(account, used);
         let key = (step.node.clone(), number(step.visit), number(step.attempt));
-        Some(account.usage_row((run, Some(key)), used, now))
+        Some(account.usage_row(run, Some(key), used, now))
     }
 
     /// The usage row for a run that ends (`ends`) or enters the queue: abandoned calls, which no step has recorded.
@@ -143,13 +146,14 @@ impl Budgets {
         let rest = *account.unrecorded.lock();
         self.recorded(account, &rest);
         let turns = i64::from(ends && account.is_turn);
-        let row = || ChatUsageRow { turns, ..account.usage_row((run, None), &rest, now) };
+        let row = || ChatUsageRow { turns, ..account.usage_row(run, None, &rest, now) };
         (turns > 0 || rest.calls > 0).then(row)
     }
 
     /// Moves usage from unrecorded to recorded: its row exists now.
     pub(crate) fn recorded(&self, account: &BudgetAccount, used: &Spending) {
-        self.sums.recorded(account.key(), used);
+        let (workflow, session) = account.key();
+        self.sums.recorded(workflow, session, used);
         let mut unrecorded = account.unrecorded.lock();
         *unrecorded = minus(&unrecorded, used);
     }
@@ -186,13 +190,14 @@ impl ModelBudget for RunBudget<'_> {
                 NodeError::retryable(ErrorCode::NodeFailed, "the chat's usage cannot be read now")
             })?;
         }
-        let reserved = sums.reserve(account.key(), &limits, expected);
+        let reserved = sums.reserve(workflow, session, &limits, expected);
         reserved.map_err(|code| NodeError::new(code, code.message()))
     }
 
     fn release(&self, expected: &Spending, used: &Spending) {
         let Some(account) = &self.account else { return };
-        self.budgets.sums.release(account.key(), expected, used);
+        let (workflow, session) = account.key();
+        self.budgets.sums.release(workflow, session, expected, used);
         let mut unrecorded = account.unrecorded.lock();
         *unrecorded = unrecorded.plus(used);
     }

@@ -12,7 +12,7 @@ use store::{ChatUsageSum, Store, StoreError};
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::limits::{Key, Limit};
+use super::limits::{AccountKey, Limit};
 
 /// Maximum age before a sum is read again.
 const MAX_AGE: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ const MAX_SUMS: usize = 10_000;
 
 /// Sums on this instance. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Sums(Arc<DashMap<Key, Sum>>);
+pub(super) struct Sums(Arc<DashMap<AccountKey, Sum>>);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
@@ -50,7 +50,7 @@ impl Sums {
     /// Reads a sum again if it is older than [`MAX_AGE`].
     pub(super) async fn refresh(
         &self,
-        key: &Key,
+        key: &AccountKey,
         store: &Store,
         clock: &dyn Clock,
     ) -> Result<(), StoreError> {
@@ -64,7 +64,7 @@ impl Sums {
                 sum.read_at = Some(now);
             }
         });
-        let read = store.chat_usage_of(key.0, key.1.as_deref(), day).await?;
+        let read = store.chat_usage_of(key.workflow, key.session.as_deref(), day).await?;
         if self.0.len() > MAX_SUMS {
             self.0.retain(|_, sum| {
                 sum.reserved.calls > 0 || sum.day == day && sum.unrecorded.calls > 0 || sum.is_fresh(day, now)
@@ -80,18 +80,19 @@ impl Sums {
     }
 
     /// Whether usage has reached a limit. Calls in progress do not count: they may use less than they reserved.
-    pub(super) fn is_reached(&self, limit: &Limit, key: &Key) -> bool {
+    pub(super) fn is_reached(&self, limit: &Limit, key: &AccountKey) -> bool {
         self.0.get(key).is_some_and(|sum| limit.is_reached(&sum.used()))
     }
 
     /// Reserves in the session's and the workflow's account, where limited; all or nothing.
     pub(super) fn reserve(
         &self,
-        (workflow, session): (Uuid, &str),
+        workflow: Uuid,
+        session: &str,
         limits: &[Limit],
         expected: &Spending,
     ) -> Result<(), ErrorCode> {
-        let mut done: Vec<Key> = Vec::new();
+        let mut done: Vec<AccountKey> = Vec::new();
         for key in keys(workflow, session, limits) {
             let mut sum = self.0.entry(key.clone()).or_default();
             let total = sum.used().plus(&sum.reserved).plus(expected);
@@ -112,7 +113,7 @@ impl Sums {
     }
 
     /// Ends the reservation when its call has ended.
-    pub(super) fn release(&self, (workflow, session): (Uuid, &str), expected: &Spending, used: &Spending) {
+    pub(super) fn release(&self, workflow: Uuid, session: &str, expected: &Spending, used: &Spending) {
         for key in both(workflow, session) {
             self.change(&key, |sum| {
                 sum.reserved = minus(&sum.reserved, expected);
@@ -122,7 +123,7 @@ impl Sums {
     }
 
     /// Moves usage from unrecorded to recorded: its row exists now.
-    pub(super) fn recorded(&self, (workflow, session): (Uuid, &str), used: &Spending) {
+    pub(super) fn recorded(&self, workflow: Uuid, session: &str, used: &Spending) {
         for key in both(workflow, session) {
             self.change(&key, |sum| {
                 sum.unrecorded = minus(&sum.unrecorded, used);
@@ -131,7 +132,7 @@ impl Sums {
         }
     }
 
-    fn change(&self, key: &Key, change: impl FnOnce(&mut Sum)) {
+    fn change(&self, key: &AccountKey, change: impl FnOnce(&mut Sum)) {
         if let Some(mut sum) = self.0.get_mut(key) {
             change(&mut sum);
         }
@@ -139,14 +140,14 @@ impl Sums {
 }
 
 /// Accounts with a limit.
-fn keys(workflow: Uuid, session: &str, limits: &[Limit]) -> Vec<Key> {
-    let mut keys: Vec<Key> = limits.iter().map(|limit| limit.key(workflow, session)).collect();
+fn keys(workflow: Uuid, session: &str, limits: &[Limit]) -> Vec<AccountKey> {
+    let mut keys: Vec<AccountKey> = limits.iter().map(|limit| limit.key(workflow, session)).collect();
     keys.dedup();
     keys
 }
 
-fn both(workflow: Uuid, session: &str) -> [Key; 2] {
-    [(workflow, Some(session.to_owned())), (workflow, None)]
+fn both(workflow: Uuid, session: &str) -> [AccountKey; 2] {
+    [Some(session.to_owned()), None].map(|session| AccountKey { workflow, session })
 }
 
 fn spending(sum: ChatUsageSum) -> Spending {
@@ -174,8 +175,9 @@ mod tests {
 
     use super::*;
 
-    const ONE: (Uuid, &str) = (Uuid::nil(), "visitor:1");
-    const TWO: (Uuid, &str) = (Uuid::nil(), "visitor:2");
+    const WORKFLOW: Uuid = Uuid::nil();
+    const ONE: &str = "visitor:1";
+    const TWO: &str = "visitor:2";
 
     fn tokens(tokens: u64) -> Spending {
         Spending { calls: 1, input_tokens: tokens, ..Spending::default() }
@@ -191,15 +193,15 @@ mod tests {
     fn reserved_amounts_count_until_they_are_released() {
         let sums = Sums::default();
         let limits = limits(Some(100), Some(150));
-        assert_eq!(sums.reserve(ONE, &limits, &tokens(60)), Ok(()));
-        assert_eq!(sums.reserve(ONE, &limits, &tokens(60)), Err(ErrorCode::ChatBudgetSession));
-        assert_eq!(sums.reserve(TWO, &limits, &tokens(95)), Err(ErrorCode::ChatBudgetWorkflow));
+        assert_eq!(sums.reserve(WORKFLOW, ONE, &limits, &tokens(60)), Ok(()));
+        assert_eq!(sums.reserve(WORKFLOW, ONE, &limits, &tokens(60)), Err(ErrorCode::ChatBudgetSession));
+        assert_eq!(sums.reserve(WORKFLOW, TWO, &limits, &tokens(95)), Err(ErrorCode::ChatBudgetWorkflow));
         // A refused reservation leaves no trace.
-        assert_eq!(sums.reserve(TWO, &limits, &tokens(90)), Ok(()));
-        assert_eq!(sums.reserve(ONE, &limits, &tokens(1)), Err(ErrorCode::ChatBudgetWorkflow));
-        sums.release(TWO, &tokens(90), &tokens(30));
-        assert_eq!(sums.reserve(ONE, &limits, &tokens(40)), Ok(()), "30 are spent, 60 reserved");
-        assert_eq!(sums.reserve(TWO, &limits, &tokens(25)), Err(ErrorCode::ChatBudgetWorkflow));
+        assert_eq!(sums.reserve(WORKFLOW, TWO, &limits, &tokens(90)), Ok(()));
+        assert_eq!(sums.reserve(WORKFLOW, ONE, &limits, &tokens(1)), Err(ErrorCode::ChatBudgetWorkflow));
+        sums.release(WORKFLOW, TWO, &tokens(90), &tokens(30));
+        assert_eq!(sums.reserve(WORKFLOW, ONE, &limits, &tokens(40)), Ok(()), "30 are spent, 60 reserved");
+        assert_eq!(sums.reserve(WORKFLOW, TWO, &limits, &tokens(25)), Err(ErrorCode::ChatBudgetWorkflow));
     }
 
     #[test]
@@ -207,32 +209,32 @@ mod tests {
         let sums = Sums::default();
         let limits = Limit::all(&ChatLimits { usd_per_day: Some(1.0), ..ChatLimits::default() });
         let priced = |dollars| Spending { dollars, ..tokens(1) };
-        assert_eq!(sums.reserve(ONE, &limits, &priced(0.9)), Ok(()));
-        sums.release(ONE, &priced(0.9), &priced(1.5));
-        assert_eq!(sums.reserve(ONE, &limits, &tokens(50)), Ok(()));
-        assert_eq!(sums.reserve(ONE, &limits, &priced(0.1)), Err(ErrorCode::ChatBudgetWorkflow));
+        assert_eq!(sums.reserve(WORKFLOW, ONE, &limits, &priced(0.9)), Ok(()));
+        sums.release(WORKFLOW, ONE, &priced(0.9), &priced(1.5));
+        assert_eq!(sums.reserve(WORKFLOW, ONE, &limits, &tokens(50)), Ok(()));
+        assert_eq!(sums.reserve(WORKFLOW, ONE, &limits, &priced(0.1)), Err(ErrorCode::ChatBudgetWorkflow));
     }
 
     #[test]
     fn a_limit_is_reached_by_used_amounts_not_by_reserved_ones() {
         let sums = Sums::default();
         let limits = limits(Some(100), None);
-        let key = limits[0].key(ONE.0, ONE.1);
-        assert_eq!(sums.reserve(ONE, &limits, &tokens(100)), Ok(()));
+        let key = limits[0].key(WORKFLOW, ONE);
+        assert_eq!(sums.reserve(WORKFLOW, ONE, &limits, &tokens(100)), Ok(()));
         assert!(!sums.is_reached(&limits[0], &key));
-        sums.release(ONE, &tokens(100), &tokens(100));
+        sums.release(WORKFLOW, ONE, &tokens(100), &tokens(100));
         assert!(sums.is_reached(&limits[0], &key));
-        sums.recorded(ONE, &tokens(100));
+        sums.recorded(WORKFLOW, ONE, &tokens(100));
         assert!(sums.is_reached(&limits[0], &key));
     }
 
     #[test]
     fn accounts_without_a_limit_are_not_tracked() {
         let sums = Sums::default();
-        assert_eq!(sums.reserve(ONE, &[], &tokens(60)), Ok(()));
-        sums.release(ONE, &tokens(60), &tokens(60));
-        sums.recorded(ONE, &tokens(60));
-        assert_eq!(sums.reserve(ONE, &limits(Some(100), None), &tokens(60)), Ok(()));
+        assert_eq!(sums.reserve(WORKFLOW, ONE, &[], &tokens(60)), Ok(()));
+        sums.release(WORKFLOW, ONE, &tokens(60), &tokens(60));
+        sums.recorded(WORKFLOW, ONE, &tokens(60));
+        assert_eq!(sums.reserve(WORKFLOW, ONE, &limits(Some(100), None), &tokens(60)), Ok(()));
         assert_eq!(sums.0.len(), 1);
     }
 }

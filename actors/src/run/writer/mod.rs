@@ -88,17 +88,26 @@ pub(crate) struct End {
     pub(crate) error: Option<String>,
 }
 
+/// Identifies a run to its writer.
+pub(crate) struct WriterIdentity {
+    pub(crate) key: Key,
+    /// The account that pays for the run's models.
+    pub(crate) account: Option<BudgetAccount>,
+    /// Whether events are retained as long as the run.
+    pub(crate) keeps_events: bool,
+}
+
 impl<T: EventWriter> RunWriter<T> {
-    /// `early`: the run's start, if not yet stored. `account`: pays for the run's models. `keeps_events`: whether
-    /// events are retained as long as the run.
+    /// `early`: the run's start, if not yet stored.
     pub(crate) fn new(
-        (key, account, keeps_events): (Key, Option<BudgetAccount>, bool),
+        identity: WriterIdentity,
         stream: Uuid,
         ports: RunPorts,
         next_seq: u64,
         events: T,
         early: Option<Box<EarlyStart>>,
     ) -> Self {
+        let WriterIdentity { key, account, keeps_events } = identity;
         let start = early.as_deref().map(EarlyStart::outcome);
         let state = State {
             early,

@@ -66,7 +66,7 @@ async fn kills_of_either_instance_lose_and_cut_nothing() {
     let runs: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let (client, shapes, stopped) = (client.clone(), Arc::clone(&shapes), Arc::clone(&stopped));
-            tokio::spawn(async move { runs::keep_starting(&client, &shapes, (number, 300), &stopped).await })
+            tokio::spawn(async move { runs::keep_starting(&client, &shapes, number, 300, &stopped).await })
         })
         .collect();
     let waiting: Vec<_> = (0..CLIENTS)

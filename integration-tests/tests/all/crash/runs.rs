@@ -170,7 +170,7 @@ async fn kills_repeat_no_completed_step_and_every_run_ends() {
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let (client, workflows, stopped) = (client.clone(), Arc::clone(&workflows), Arc::clone(&stopped));
-            tokio::spawn(async move { keep_starting(&client, &workflows, (number, 60), &stopped).await })
+            tokio::spawn(async move { keep_starting(&client, &workflows, number, 60, &stopped).await })
         })
         .collect();
     kill_on(kills, &random, &mut service, &mut oracle);
@@ -208,7 +208,8 @@ pub(super) async fn create(client: &Client) -> Vec<String> {
 pub(super) async fn keep_starting(
     client: &Client,
     workflows: &[String],
-    (number, rest): (usize, u64),
+    number: usize,
+    rest: u64,
     stopped: &AtomicBool,
 ) -> Vec<Acknowledged> {
     let mut acknowledged = Vec::new();

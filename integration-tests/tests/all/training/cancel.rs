@@ -86,7 +86,7 @@ async fn the_last_event_reports_a_cancellation_over_the_websocket() {
     let model = stuck_model(2).await;
     let t = model.service().await;
     let workflow = workflow(&t, "openai/test").await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     socket.say(&super::message("train_workflow", "t", &training(json!({"epochs": 1})))).await;
     let id = socket.next().await["run_id"].clone();
     filled(&model, 2).await;

@@ -278,7 +278,7 @@ async fn published(t: &TestService) -> Workflow {
 
 /// Replies to a new thread's message and rates the reply as its visitor: thumbs down with the right label, if it was
 /// wrong.
-async fn rated(t: &TestService, workflow: &Workflow, (message, right): (&str, &str)) -> bool {
+async fn rated(t: &TestService, workflow: &Workflow, message: &str, right: &str) -> bool {
     let client = t.visitor();
     let thread = client.say(&workflow.id, message).await.unwrap().thread_id;
     let items = client.thread(&workflow.id, &thread).await.unwrap().items.data;
@@ -294,8 +294,8 @@ async fn negative_feedback_becomes_a_dataset_that_improves_answers() {
     let client = t.anonymous();
     let workflow = published(&t).await;
     let mut right = 0;
-    for case in CASES.iter().copied() {
-        right += usize::from(rated(&t, &workflow, case).await);
+    for (message, expected) in CASES.iter().copied() {
+        right += usize::from(rated(&t, &workflow, message, expected).await);
     }
     assert!(right < CASES.len() / 2, "{right} answers are right before the training");
     let negative =
@@ -322,8 +322,8 @@ async fn negative_feedback_becomes_a_dataset_that_improves_answers() {
         (format!("/api/workflows/{}/versions", workflow.id), json!({"checkpoint": best["id"]}));
     assert_eq!(post(&client, &versions, &promoted).await.status, 201);
     let mut better = 0;
-    for case in CASES.iter().copied() {
-        better += usize::from(rated(&t, &workflow, case).await);
+    for (message, expected) in CASES.iter().copied() {
+        better += usize::from(rated(&t, &workflow, message, expected).await);
     }
     assert!(better >= right + 6, "{right} answers were right, now {better}");
 }
@@ -332,8 +332,8 @@ async fn negative_feedback_becomes_a_dataset_that_improves_answers() {
 async fn erased_visitor_data_is_removed_from_datasets() {
     let t = TestService::builder().manual_clock().start().await;
     let workflow = published(&t).await;
-    for case in [("The secret parcel 4711", "shipping"), ("My invoice is wrong", "billing")] {
-        t.while_time_passes(rated(&t, &workflow, case)).await;
+    for (message, expected) in [("The secret parcel 4711", "shipping"), ("My invoice is wrong", "billing")] {
+        t.while_time_passes(rated(&t, &workflow, message, expected)).await;
     }
     created(&t, &workflow.id, json!({"name": "all", "from": {"feedback": {}}})).await;
     let thread = t.scalar("SELECT thread_id FROM runs WHERE inputs LIKE '%4711%'").await;

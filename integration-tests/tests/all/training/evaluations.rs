@@ -59,7 +59,7 @@ async fn an_evaluation_executes_every_case_once_over_http() {
 async fn an_evaluation_executes_every_case_once_over_the_websocket() {
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify").await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     socket.say(&message("evaluate_workflow", "e", &evaluation(6, json!({})))).await;
     let received = socket.until("run_completed").await;
     assert!(received.iter().all(|message| message["request_id"] == "e"));

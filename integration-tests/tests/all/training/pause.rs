@@ -89,7 +89,7 @@ async fn a_repeated_control_changes_nothing() {
 async fn a_training_is_paused_and_resumed_over_the_websocket() {
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify@30ms").await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     socket.say(&message("train_workflow", "t", &training(json!({"epochs": 1})))).await;
     let id = socket.until("training_progress").await[0]["run_id"].clone();
     socket.say(&json!({"type": "pause", "run_id": id, "request_id": "p"})).await;

@@ -157,7 +157,7 @@ async fn a_wrong_request_is_rejected_with_its_problems_and_stores_nothing() {
 async fn the_websocket_rejects_the_same_requests_without_a_run() {
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify").await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     for (body, problems) in wrong_requests() {
         // On a socket, the message type names the kind.
         if body.get("training").is_none() || body.get("evaluation").is_some() {

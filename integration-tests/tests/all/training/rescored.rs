@@ -41,7 +41,7 @@ async fn judged_cases(client: &Client, run: &Run) -> usize {
 }
 
 /// Asserts that the run has ended for this reason with the verdicts so far, without a model call.
-async fn assert_ended(run: &Run, record: &Value, (reason, last): (&str, &str)) {
+async fn assert_ended(run: &Run, record: &Value, reason: &str, last: &str) {
     let events = run.events().await;
     assert_eq!(steps(&events).last().copied(), Some(last), "{events:?}");
     let result = only(&events, "evaluation_result");
@@ -62,7 +62,7 @@ async fn a_rescoring_is_cancelled_within_two_seconds_with_a_stuck_judge() {
     let record = run.controlled("cancel").await;
     assert!(clock.monotonic() - begun < Duration::from_secs(2));
     assert_eq!(record["status"], "cancelled");
-    assert_ended(&run, &record, ("cancelled", "run_cancelled")).await;
+    assert_ended(&run, &record, "cancelled", "run_cancelled").await;
     until("the connections are closed", async || judge.gone() >= held).await;
     assert_eq!(run.record().await, record);
     let of_run = format!("SELECT count(*)::text FROM training_calls WHERE run_id = '{}'", run.id);
@@ -84,7 +84,7 @@ async fn a_rescoring_ends_at_its_time_limit_with_the_verdicts_so_far() {
     t.execute(&less).await;
     run.controlled("resume").await;
     let record = run.becomes("succeeded").await;
-    assert_ended(&run, &record, ("max_seconds", "run_completed")).await;
+    assert_ended(&run, &record, "max_seconds", "run_completed").await;
     let of_run = format!("SELECT count(*)::text FROM training_calls WHERE run_id = '{}'", run.id);
     assert_eq!(t.scalar(&of_run).await, "0");
 }

@@ -46,7 +46,7 @@ fn refusal_of(messages: &[Value], run: &Value) -> String {
 
 async fn open(t: &TestService) -> (Workflow, Socket) {
     let workflow = workflow(t, "practice/classify").await;
-    let socket = Socket::of(t, &workflow, &[]).await;
+    let socket = Socket::for_workflow(t, &workflow, &[]).await;
     (workflow, socket)
 }
 
@@ -61,7 +61,7 @@ async fn a_training_over_a_socket_has_the_events_of_http() {
     let run = Run::existing(&t.anonymous(), &workflow.id, received[0]["run_id"].as_str().unwrap());
     assert_eq!(received, run.events().await);
     // Another socket reads the whole stream, or the rest of it.
-    let mut other = Socket::of(&t, &workflow, &[]).await;
+    let mut other = Socket::for_workflow(&t, &workflow, &[]).await;
     other.say(&json!({"type": "subscribe", "run_id": run.id, "after_seq": 0})).await;
     assert_eq!(to_end(&mut other).await, received);
     other.say(&json!({"type": "subscribe", "run_id": run.id, "after_seq": 100})).await;
@@ -76,11 +76,11 @@ async fn a_training_over_a_socket_has_the_events_of_http() {
 async fn a_reader_joins_while_the_training_executes() {
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify@20ms").await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     socket.say(&message("train_workflow", "starter", &training(json!({"epochs": 2})))).await;
     let first = socket.next().await;
     let id = first["run_id"].as_str().unwrap().to_owned();
-    let mut reader = Socket::of(&t, &workflow, &[]).await;
+    let mut reader = Socket::for_workflow(&t, &workflow, &[]).await;
     reader.say(&json!({"type": "subscribe", "run_id": id, "request_id": "reader"})).await;
     // One subscription per socket and run.
     socket.say(&json!({"type": "subscribe", "run_id": id, "request_id": "again"})).await;
@@ -105,7 +105,7 @@ async fn a_run_reports_its_start_before_the_first_answer() {
     let model = ModelServer::start(|_, _| Reply::Held("shipping".to_owned())).await;
     let t = model.service().await;
     let workflow = workflow(&t, "openai/test").await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     for (operation, body) in
         [("train_workflow", training(json!({"epochs": 1}))), ("evaluate_workflow", evaluation(4, json!({})))]
     {
@@ -132,7 +132,7 @@ async fn a_run_reports_its_start_before_the_first_answer() {
 async fn a_closed_socket_does_not_stop_its_training() {
     let t = TestService::start().await;
     let workflow = workflow(&t, "practice/classify@20ms").await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     socket.say(&message("train_workflow", "r", &training(json!({"epochs": 1})))).await;
     let id = socket.next().await["run_id"].as_str().unwrap().to_owned();
     // Disconnected without a close frame.
@@ -150,11 +150,11 @@ async fn a_repeated_run_id_attaches_only_with_the_same_body() {
     let mut body = training(json!({"epochs": 1}));
     body["run_id"] = json!(new_run_id());
     let start = message("train_workflow", "r1", &body);
-    let mut first = Socket::of(&t, &workflow, &[]).await;
+    let mut first = Socket::for_workflow(&t, &workflow, &[]).await;
     first.say(&start).await;
     assert_eq!(first.next().await["run_id"], body["run_id"]);
     // While it executes, and after its end.
-    let mut second = Socket::of(&t, &workflow, &[]).await;
+    let mut second = Socket::for_workflow(&t, &workflow, &[]).await;
     second.say(&start).await;
     let whole = to_end(&mut second).await;
     assert_eq!((&whole[0]["seq"], &whole[0]["run_id"]), (&json!(1), &body["run_id"]));
@@ -166,7 +166,7 @@ async fn a_repeated_run_id_attaches_only_with_the_same_body() {
     assert_eq!(refusal(&to_end(&mut second).await), "idempotency.key_reused");
     // The id is not valid for a run in another workflow either.
     let elsewhere = super::workflow(&t, "practice/classify").await;
-    let mut third = Socket::of(&t, &elsewhere, &[]).await;
+    let mut third = Socket::for_workflow(&t, &elsewhere, &[]).await;
     third.say(&start).await;
     assert_eq!(refusal(&to_end(&mut third).await), "idempotency.key_reused");
     assert_eq!(t.scalar("SELECT count(*) FROM training_runs").await, "1");
@@ -182,7 +182,7 @@ async fn a_run_id_can_be_repeated_with_another_request_id() {
     body["run_id"] = json!(new_run_id());
     socket.say(&message("train_workflow", "first", &body)).await;
     let received = unlabelled(to_end(&mut socket).await, "first");
-    let mut other = Socket::of(&t, &workflow, &[]).await;
+    let mut other = Socket::for_workflow(&t, &workflow, &[]).await;
     other.say(&message("train_workflow", "second", &body)).await;
     assert_eq!(unlabelled(to_end(&mut other).await, "second"), received);
 }
@@ -253,7 +253,7 @@ async fn a_socket_accesses_only_runs_of_its_workflow() {
     let run = Run::start(&t.anonymous(), &workflow.id, &training(json!({"name": "none"}))).await;
     run.becomes("succeeded").await;
     let other = super::workflow(&t, "practice/classify").await;
-    let mut elsewhere = Socket::of(&t, &other, &[]).await;
+    let mut elsewhere = Socket::for_workflow(&t, &other, &[]).await;
     elsewhere.say(&json!({"type": "subscribe", "run_id": run.id})).await;
     assert_eq!(refusal(&to_end(&mut elsewhere).await), "run.not_found");
     let named = json!(run.id);

@@ -21,7 +21,7 @@ async fn a_message_that_is_too_large_closes_the_socket() {
         format!("{text}{}", " ".repeat(length - text.len()))
     };
     let too_large = "1009 ws.message_too_large";
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     socket.send(Message::text(fits(4096))).await.unwrap();
     assert_eq!(socket.next().await["type"], "pong");
     socket.send_part(&fits(4000).as_bytes()[..2000], true, false).await.unwrap();
@@ -30,7 +30,7 @@ async fn a_message_that_is_too_large_closes_the_socket() {
     let _ = socket.send(Message::text(fits(4097))).await;
     assert_eq!(socket.closed().await, too_large);
     // However many frames it consists of, and even if it never ends.
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     for part in 0..10_000 {
         if socket.send_part(&[b' '; 64], part == 0, false).await.is_err() {
             break;
@@ -38,7 +38,7 @@ async fn a_message_that_is_too_large_closes_the_socket() {
     }
     assert_eq!(socket.closed().await, too_large);
     // Megabytes are not read into memory, and the client still gets the reason.
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     let _ = socket.send(Message::text("x".repeat(8 << 20))).await;
     assert_eq!(socket.closed().await, too_large);
 }
@@ -47,7 +47,7 @@ async fn a_message_that_is_too_large_closes_the_socket() {
 async fn the_largest_message_by_default_is_8_mib() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     let text = r#"{"type":"ping","request_id":"large"}"#;
     socket.send(Message::text(format!("{text}{}", " ".repeat((8 << 20) - text.len())))).await.unwrap();
     assert_eq!(socket.next().await["request_id"], "large");
@@ -59,11 +59,11 @@ async fn the_largest_message_by_default_is_8_mib() {
 async fn broken_frames_close_the_socket() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     let _ = socket.send_part(b"more", false, true).await;
     assert_eq!(socket.closed().await, "1002 ws.protocol_error");
     for parts in [vec![b"{\"\xff\"}".as_slice()], vec![b"{\"\xc3".as_slice(), b"\xff\"}".as_slice()]] {
-        let mut socket = Socket::of(&t, &workflow, &[]).await;
+        let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
         for (index, part) in parts.iter().enumerate() {
             let _ = socket.send_part(part, index == 0, index + 1 == parts.len()).await;
         }
@@ -79,7 +79,7 @@ async fn a_slow_reader_gets_every_event_and_does_not_delay_others() {
         .map(|index| json!({"name": format!("n{index}"), "type": "template", "template": text}))
         .collect();
     let workflow = t.workflow().graph(graphs::chain(&nodes, None)).create().await;
-    let mut slow = Socket::of(&t, &workflow, &[]).await;
+    let mut slow = Socket::for_workflow(&t, &workflow, &[]).await;
     let mut runs = Vec::new();
     for _ in 0..6 {
         let run = begin(&t, &workflow).await;
@@ -87,7 +87,7 @@ async fn a_slow_reader_gets_every_event_and_does_not_delay_others() {
         runs.push(run);
     }
     // It has not read a byte, and all others continue.
-    let mut quick = Socket::of(&t, &workflow, &[]).await;
+    let mut quick = Socket::for_workflow(&t, &workflow, &[]).await;
     for run in &runs {
         quick.say(&subscribe(run, 0)).await;
         quick.until("run_completed").await;
@@ -116,9 +116,9 @@ async fn revoked_and_expired_callers_are_disconnected_within_a_minute() {
     let workflow = t.workflow().by(admin(&t)).create().await;
     let scopes = json!({"scopes": ["workflows:execute"], "expires_in": 3_600});
     let ((revoked, first), (_, second)) = (token(&t, scopes.clone()).await, token(&t, scopes).await);
-    let mut gone = Socket::of(&t, &workflow, &[("authorization", &bearer(&first))]).await;
-    let mut expiring = Socket::of(&t, &workflow, &[("authorization", &bearer(&second))]).await;
-    let mut staying = Socket::of(&t, &workflow, &[("authorization", &bearer(ADMIN))]).await;
+    let mut gone = Socket::for_workflow(&t, &workflow, &[("authorization", &bearer(&first))]).await;
+    let mut expiring = Socket::for_workflow(&t, &workflow, &[("authorization", &bearer(&second))]).await;
+    let mut staying = Socket::for_workflow(&t, &workflow, &[("authorization", &bearer(ADMIN))]).await;
     super::call(&t, "DELETE", &format!("/api/admin/service-tokens/{revoked}"), &json!({"reason": "lost"}))
         .await;
     let before = t.clock().now();
@@ -156,7 +156,7 @@ async fn a_silent_client_is_disconnected_after_a_minute() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().create().await;
     // A client that reads responds to pings automatically.
-    let mut alive = Socket::of(&t, &workflow, &[]).await;
+    let mut alive = Socket::for_workflow(&t, &workflow, &[]).await;
     let path = format!("/ws/workflow/{}", workflow.id);
     let headers = [
         ("upgrade", "websocket"),
@@ -189,8 +189,8 @@ async fn a_silent_client_is_disconnected_after_a_minute() {
 async fn a_shutdown_closes_every_socket_after_the_runs() {
     let mut t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::delayed(0.5, "done")).create().await;
-    let mut idle = Socket::of(&t, &workflow, &[]).await;
-    let mut reading = Socket::of(&t, &workflow, &[]).await;
+    let mut idle = Socket::for_workflow(&t, &workflow, &[]).await;
+    let mut reading = Socket::for_workflow(&t, &workflow, &[]).await;
     let run = begin(&t, &workflow).await;
     reading.say(&subscribe(&run, 0)).await;
     reading.until("step_started").await;
@@ -207,7 +207,7 @@ async fn sockets_leave_nothing_behind() {
     let workflow = t.workflow().graph(graphs::delayed(30.0, "late")).create().await;
     let run = begin(&t, &workflow).await;
     for _ in 0..20 {
-        let mut socket = Socket::of(&t, &workflow, &[]).await;
+        let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
         socket.say(&subscribe(&run, 0)).await;
         socket.next().await;
         drop(socket);

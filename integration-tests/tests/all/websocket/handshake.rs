@@ -103,7 +103,7 @@ async fn handshake_failures_have_the_responses_of_http() {
     assert_eq!(unknown.refusal(), "404 workflow.not_found");
     let odd = refused(&t, &format!("{path}?tokn=x"), &[("authorization", good.as_str())]).await;
     assert_eq!(odd.problems(), ["/tokn unknown_parameter"]);
-    let socket = Socket::of(&t, &workflow, &[("authorization", good.as_str())]).await;
+    let socket = Socket::for_workflow(&t, &workflow, &[("authorization", good.as_str())]).await;
     socket.close().await;
     let by_handle = format!("/ws/workflow/{}", workflow.handle);
     Socket::open(t.address(), &by_handle, &[("authorization", good.as_str())]).await.close().await;
@@ -244,7 +244,7 @@ async fn only_same_origin_and_listed_pages_may_connect() {
 async fn a_service_without_authentication_checks_only_the_origin() {
     let t = TestService::builder().set("SERVICE_CORS_ALLOW_ORIGINS", r#"["*"]"#).start().await;
     let workflow = t.workflow().create().await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     assert!(socket.settle().await.is_empty());
     let path = format!("/ws/workflow/{}", workflow.id);
     let rebound = refused(&t, &path, &[("host", "rebound.example")]).await;

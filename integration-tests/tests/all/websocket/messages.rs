@@ -20,7 +20,7 @@ async fn answer(socket: &mut Socket, message: Message) -> Value {
 async fn a_pong_repeats_the_request_id_of_its_ping() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     let pong = answer(&mut socket, Message::text(r#"{"type": "ping", "request_id": "é\"1"}"#)).await;
     let expected = json!({"type": "pong", "run_id": null, "seq": 0, "payload": {}, "request_id": "é\"1"});
     assert_eq!(pong, expected);
@@ -46,7 +46,7 @@ async fn a_pong_repeats_the_request_id_of_its_ping() {
 async fn invalid_messages_are_rejected_and_the_socket_stays_open() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for (text, code, problems) in [
         ("", "request.invalid_json", vec![]),

@@ -34,7 +34,7 @@ async fn runs_are_read_live_and_afterwards_from_any_position() {
     let t = TestService::start().await;
     let workflow = talkative(&t).await;
     let (first, second) = (begin(&t, &workflow).await, begin(&t, &workflow).await);
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     socket.say(&subscribe(&first, 0)).await;
     socket.say(&json!({"type": "subscribe", "run_id": second, "request_id": "the second"})).await;
     // One subscription per socket and run.
@@ -85,7 +85,7 @@ async fn a_cut_connection_loses_and_repeats_nothing() {
     let mut events: Vec<Value> = Vec::new();
     loop {
         let after = events.last().map_or(0, |event| event["seq"].as_u64().unwrap());
-        let mut socket = Socket::of(&t, &workflow, &[]).await;
+        let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
         socket.say(&subscribe(&run, after)).await;
         for _ in 0..3 {
             events.push(socket.next().await);
@@ -106,7 +106,7 @@ async fn a_run_of_another_instance_is_read() {
     let other = TestService::builder().set("SERVICE_POSTGRES_DSN", dsn).start().await;
     let workflow = talkative(&t).await;
     let run = begin(&t, &workflow).await;
-    let mut socket = Socket::of(&other, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&other, &workflow, &[]).await;
     socket.say(&subscribe(&run, 0)).await;
     let read = read(&mut socket, &[&run]).await;
     assert_eq!(read[0], stored(&t, &run).await);
@@ -127,12 +127,12 @@ async fn a_socket_reads_only_permitted_runs_of_its_workflow() {
     .await;
     let run = run["id"].as_str().unwrap();
     let header = bearer(super::ADMIN);
-    let mut socket = Socket::of(&t, &one, &[("authorization", &header)]).await;
+    let mut socket = Socket::for_workflow(&t, &one, &[("authorization", &header)]).await;
     socket.say(&subscribe(run, 0)).await;
     assert_eq!(socket.next().await["payload"]["code"], "run.not_found", "it is another workflow's");
     socket.close().await;
     let (_, executes) = token(&t, json!({"scopes": ["workflows:execute"]})).await;
-    let mut socket = Socket::of(&t, &two, &[("authorization", &bearer(&executes))]).await;
+    let mut socket = Socket::for_workflow(&t, &two, &[("authorization", &bearer(&executes))]).await;
     socket.say(&subscribe(run, 0)).await;
     let refused = socket.next().await;
     assert_eq!(refused["payload"]["code"], "auth.missing_scope");
@@ -142,7 +142,7 @@ async fn a_socket_reads_only_permitted_runs_of_its_workflow() {
     let turn = t.chat(&chat::create(&two, "hi")).await;
     assert_eq!(turn.status, 200, "{}", turn.text());
     let turn = t.scalar("SELECT id FROM runs WHERE thread_id IS NOT NULL").await;
-    let mut socket = Socket::of(&t, &two, &[("authorization", &header)]).await;
+    let mut socket = Socket::for_workflow(&t, &two, &[("authorization", &header)]).await;
     socket.say(&subscribe(&turn, 0)).await;
     assert_eq!(socket.next().await["payload"]["code"], "stream.not_found");
     socket.close().await;
@@ -153,7 +153,7 @@ async fn a_run_is_stopped_over_the_socket() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::delayed(60.0, "late")).create().await;
     let run = begin(&t, &workflow).await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     socket.say(&subscribe(&run, 0)).await;
     socket.until("step_started").await;
     socket.say(&json!({"type": "cancel", "run_id": run})).await;
@@ -173,7 +173,7 @@ async fn a_run_is_stopped_over_the_socket() {
 async fn a_socket_reads_and_cancels_64_runs_at_a_time() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::delayed(60.0, "late")).create().await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     let mut runs = Vec::new();
     for _ in 0..65 {
         runs.push(begin(&t, &workflow).await);

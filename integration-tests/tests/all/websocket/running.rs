@@ -30,7 +30,7 @@ fn double() -> Value {
 async fn a_run_is_started_and_its_events_have_the_request_id() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(double()).create().await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     socket.say(&json!({"type": "run_workflow", "inputs": {"n": 4}, "request_id": "r1"})).await;
     let received = events(&mut socket).await;
     let kinds: Vec<&str> = received.iter().map(|event| event["type"].as_str().unwrap()).collect();
@@ -55,7 +55,7 @@ async fn a_run_is_started_and_its_events_have_the_request_id() {
 async fn a_graph_in_a_message_is_stored_once_as_a_draft() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(double()).create().await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     let graph = graphs::chain(&[json!({"name": "x", "type": "template", "template": "new"})], None);
     let mut drafts = Vec::new();
     for _ in 0..2 {
@@ -159,7 +159,7 @@ async fn a_graph_requires_the_write_scope() {
 async fn unused_drafts_are_deleted() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(double()).create().await;
-    let mut socket = Socket::of(&t, &workflow, &[]).await;
+    let mut socket = Socket::for_workflow(&t, &workflow, &[]).await;
     for template in ["kept", "forgotten"] {
         let graph = graphs::chain(&[json!({"name": "x", "type": "template", "template": template})], None);
         socket.say(&json!({"type": "run_workflow", "graph_config": graph})).await;

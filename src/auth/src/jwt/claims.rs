@@ -83,13 +83,13 @@ pub enum SignedBy {
 pub(crate) struct BadClaims;
 
 /// Well-formed claims, and a time that is needed only for verification.
-pub(super) struct Read {
+pub(super) struct ParsedClaims {
     pub(super) claims: Claims,
     pub(super) not_before: Option<DateTime<Utc>>,
 }
 
 /// Parses every claim that the service knows. A claim that is present must have its type, even if it is not needed.
-pub(super) fn read(members: &Map<String, Value>, signed_by: SignedBy) -> Result<Read, BadClaims> {
+pub(super) fn read(members: &Map<String, Value>, signed_by: SignedBy) -> Result<ParsedClaims, BadClaims> {
     let scopes = union(members, &["scope", "scopes", "scp"], "scopes").map_err(|_| BadClaims)?;
     let scopes = scopes.unwrap_or_default();
     if scopes.len() > MOST_SCOPES {
@@ -110,7 +110,7 @@ pub(super) fn read(members: &Map<String, Value>, signed_by: SignedBy) -> Result<
         session: text(members, "sid")?,
         signed_by,
     };
-    Ok(Read { claims, not_before: date(members, "nbf")? })
+    Ok(ParsedClaims { claims, not_before: date(members, "nbf")? })
 }
 
 /// The subject of a token with a valid signature, even if the token is otherwise invalid.

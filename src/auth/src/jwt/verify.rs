@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use jsonwebtoken::DecodingKey;
 use serde_json::{Map, Value};
 
-use super::claims::{self, Claims, Read, SignedBy};
+use super::claims::{self, Claims, ParsedClaims, SignedBy};
 use super::header::BadHeader;
 use super::jwks::{CachedKeys, KeysUnavailable};
 use super::{Algorithm, HmacSecret, LEEWAY, Purpose, Token, verified};
@@ -146,7 +146,8 @@ impl AccessTokens {
         signed_by: SignedBy,
         now: DateTime<Utc>,
     ) -> Result<Claims, Refusal> {
-        let Read { claims, not_before } = claims::read(members, signed_by).map_err(|_| Refusal::Invalid)?;
+        let ParsedClaims { claims, not_before } =
+            claims::read(members, signed_by).map_err(|_| Refusal::Invalid)?;
         let expected = match (signed_by, &self.rules.first_party) {
             (SignedBy::FirstParty, Some(own)) => Some(&own.issuer),
             _ => self.rules.issuer.as_ref(),

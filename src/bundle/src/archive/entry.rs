@@ -64,7 +64,7 @@ impl Entry {
     }
 
     /// Reads an entry from the directory; `None` if it is truncated or not an entry.
-    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Result<Self, Wrong>> {
+    pub(super) fn read(fields: &mut Fields<'_>) -> Option<Result<Self, EntryProblem>> {
         fields.0 = fields.0.strip_prefix(&CENTRAL)?;
         let _made_by = fields.u16()?;
         let (version, flags, method) = (fields.u16()?, fields.u16()?, fields.u16()?);
@@ -127,12 +127,12 @@ impl Entry {
                 data: 0,
             })
         };
-        Some(checked().map_err(|(code, detail)| Wrong { name: name.into(), code, detail }))
+        Some(checked().map_err(|(code, detail)| EntryProblem { name: name.into(), code, detail }))
     }
 }
 
 /// The reason that an entry is refused.
-pub(super) struct Wrong {
+pub(super) struct EntryProblem {
     pub(super) name: Box<[u8]>,
     pub(super) code: Code,
     pub(super) detail: &'static str,

@@ -56,10 +56,15 @@ pub(super) fn read(
     Ok(())
 }
 
-type Checked<T> = Result<T, (Code, &'static str)>;
+/// The result of a header check; a failed one has a code and a detail.
+type HeaderResult<T> = Result<T, (Code, &'static str)>;
 
 /// Checks a local header; returns the entry's end.
-fn header(reader: &mut (impl Read + Seek), entry: &mut Entry, end: u64) -> Result<Checked<u64>, CheckError> {
+fn header(
+    reader: &mut (impl Read + Seek),
+    entry: &mut Entry,
+    end: u64,
+) -> Result<HeaderResult<u64>, CheckError> {
     let malformed = |detail| Ok(Err((Code::ZipMalformed, detail)));
     let start = u64::from(entry.offset);
     reader.seek(SeekFrom::Start(start))?;
@@ -106,7 +111,7 @@ fn header(reader: &mut (impl Read + Seek), entry: &mut Entry, end: u64) -> Resul
 }
 
 /// Compares the fixed part; returns the lengths of the name and the extra fields.
-fn compare(fixed: &[u8], entry: &Entry) -> Checked<(u16, u16)> {
+fn compare(fixed: &[u8], entry: &Entry) -> HeaderResult<(u16, u16)> {
     let malformed = |detail| (Code::ZipMalformed, detail);
     let cut = malformed("The local header is cut off.");
     let fixed = fixed.strip_prefix(&LOCAL).ok_or(malformed("The entry has no local header."))?;

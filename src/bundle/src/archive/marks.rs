@@ -2,11 +2,11 @@
 
 /// Finds the marks of local headers, directory entries and descriptors in a stream of pieces.
 #[derive(Debug, Default)]
-pub(super) struct Marks(Seen);
+pub(super) struct Marks(MatchState);
 
 /// The part matched so far.
 #[derive(Debug, Default, Clone, Copy)]
-enum Seen {
+enum MatchState {
     #[default]
     Nothing,
     First,
@@ -19,18 +19,18 @@ impl Marks {
     /// Whether a mark ends in this piece.
     pub(super) fn find(&mut self, mut piece: &[u8]) -> bool {
         loop {
-            if matches!(self.0, Seen::Nothing) {
+            if matches!(self.0, MatchState::Nothing) {
                 let Some(at) = piece.iter().position(|byte| *byte == b'P') else { return false };
                 piece = piece.get(at..).unwrap_or_default();
             }
             let Some((byte, rest)) = piece.split_first() else { return false };
             piece = rest;
             self.0 = match (self.0, byte) {
-                (Seen::AllBut(last), byte) if last == *byte => return true,
-                (_, b'P') => Seen::First,
-                (Seen::First, b'K') => Seen::Second,
-                (Seen::Second, 1 | 3 | 7) => Seen::AllBut(byte + 1),
-                _ => Seen::Nothing,
+                (MatchState::AllBut(last), byte) if last == *byte => return true,
+                (_, b'P') => MatchState::First,
+                (MatchState::First, b'K') => MatchState::Second,
+                (MatchState::Second, 1 | 3 | 7) => MatchState::AllBut(byte + 1),
+                _ => MatchState::Nothing,
             };
         }
     }

@@ -7,20 +7,23 @@ use wire::UniqueJson;
 const MAX_DEPTH: usize = 32;
 
 /// The reason that a text is refused.
-pub(super) struct Wrong {
+pub(super) struct JsonProblem {
     pub(super) line: usize,
     pub(super) detail: String,
 }
 
 /// Parses a text.
-pub(super) fn parse(text: &str) -> Result<Value, Wrong> {
+pub(super) fn parse(text: &str) -> Result<Value, JsonProblem> {
     let UniqueJson(value) = serde_json::from_str(text).map_err(|error| {
         let detail = error.to_string();
         let detail = detail.split(" at line ").next().unwrap_or_default();
-        Wrong { line: error.line(), detail: format!("The manifest is not valid JSON: {detail}.") }
+        JsonProblem { line: error.line(), detail: format!("The manifest is not valid JSON: {detail}.") }
     })?;
     if depth(&value) > MAX_DEPTH {
-        return Err(Wrong { line: 1, detail: format!("The manifest is more than {MAX_DEPTH} levels deep.") });
+        return Err(JsonProblem {
+            line: 1,
+            detail: format!("The manifest is more than {MAX_DEPTH} levels deep."),
+        });
     }
     Ok(value)
 }

@@ -98,7 +98,8 @@ pub(crate) fn read(
 
 /// Reads a binding whose name is given separately. Returns `None` if it has findings.
 pub(crate) fn read_binding(
-    (name, bytes): (&str, &[u8]),
+    name: &str,
+    bytes: &[u8],
     deadline: &Deadline<'_>,
     findings: &mut Findings,
 ) -> Result<Option<AppBinding>, CheckError> {

@@ -28,7 +28,7 @@ impl<'a> Reader<'a> {
 
     /// Reports a problem at a pointer.
     pub(super) fn wrong(&mut self, code: Code, pointer: &str, detail: impl AsRef<str>) {
-        let line = self.lines.get_or_insert_with(|| Lines::read(self.text)).of(pointer);
+        let line = self.lines.get_or_insert_with(|| Lines::read(self.text)).line(pointer);
         let line = u32::try_from(line).ok();
         let place = if pointer.is_empty() { String::new() } else { format!("`{pointer}` ") };
         let detail = printable(format!("{place}{}", detail.as_ref()).as_bytes());

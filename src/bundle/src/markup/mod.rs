@@ -25,7 +25,7 @@ use crate::kinds::extension;
 use counters::{Counters, MAX_BYTES, MAX_NESTED, MAX_TIME};
 pub(crate) use report::Notes;
 use report::Report;
-use sink::{Kept, Sink, State, What};
+use sink::{DeferredText, Sink, State, What};
 use xml::Parsed;
 
 const PART_BYTES: usize = 4 * 1024;
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// The document kind of a file by its extension; `None` if it is not a document.
-    pub(crate) fn of(path: &str) -> Option<Self> {
+    pub(crate) fn from_path(path: &str) -> Option<Self> {
         match extension(path).as_str() {
             "html" | "htm" => Some(Self::Html),
             "svg" => Some(Self::Svg),
@@ -142,7 +142,7 @@ fn html<'a>(
         return Ok(parser.tokenizer.sink.sink.state.into_inner());
     }
     let mut state = parser.finish();
-    for Kept { line, text, what } in std::mem::take(&mut state.kept) {
+    for DeferredText { line, text, what } in std::mem::take(&mut state.kept) {
         state.report.line = line;
         match what {
             What::Style => {

@@ -51,7 +51,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(tag: &Tag<'_>) -> Self {
+    fn from_tag(tag: &Tag<'_>) -> Self {
         let written = match (tag.get("type"), tag.get("language")) {
             (Some(""), _) | (None, None | Some("")) => return Self::JavaScript,
             (Some(kind), _) => kind.to_owned(),
@@ -89,7 +89,7 @@ impl Script {
     /// ignore the other one.
     pub(super) fn new(tag: &Tag<'_>, is_svg: bool, line: u32) -> Self {
         let source = if is_svg { tag.get("href").or_else(|| tag.get("xlink:href")) } else { tag.get("src") };
-        Self { line, kind: Kind::of(tag), source: source.map(Box::from), text: None }
+        Self { line, kind: Kind::from_tag(tag), source: source.map(Box::from), text: None }
     }
 
     pub(super) fn add(&mut self, text: &str) {

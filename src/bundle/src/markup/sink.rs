@@ -33,11 +33,11 @@ pub(super) struct Node {
 enum Text {
     Nowhere,
     Script(usize),
-    Kept(usize),
+    Deferred(usize),
 }
 
 /// A text that is checked once it is complete.
-pub(super) struct Kept {
+pub(super) struct DeferredText {
     pub(super) line: u32,
     pub(super) text: String,
     pub(super) what: What,
@@ -62,7 +62,7 @@ pub(super) struct State<'a> {
     pub(super) counts: bool,
     pub(super) counters: Counters,
     pub(super) scripts: Vec<Script>,
-    pub(super) kept: Vec<Kept>,
+    pub(super) kept: Vec<DeferredText>,
 }
 
 pub(super) struct Sink<'a> {
@@ -96,7 +96,7 @@ impl<'a> Sink<'a> {
                             script.add(&text);
                         }
                     }
-                    Text::Kept(number) => {
+                    Text::Deferred(number) => {
                         if let Some(kept) = state.kept.get_mut(number) {
                             kept.text.push_str(&text);
                         }
@@ -143,7 +143,7 @@ impl State<'_> {
         rules::element(&tag, &mut self.report);
         let line = self.report.line;
         if let Some(source) = tag.get("srcdoc").filter(|_| tag.name == "iframe") {
-            self.kept.push(Kept { line, text: source.to_owned(), what: What::SourceDocument });
+            self.kept.push(DeferredText { line, text: source.to_owned(), what: What::SourceDocument });
         }
         let what = match tag.name {
             "script" => {
@@ -158,8 +158,8 @@ impl State<'_> {
             "noscript" if self.scripting => What::NoScript,
             _ => return Text::Nowhere,
         };
-        self.kept.push(Kept { line, text: String::new(), what });
-        Text::Kept(self.kept.len() - 1)
+        self.kept.push(DeferredText { line, text: String::new(), what });
+        Text::Deferred(self.kept.len() - 1)
     }
 }
 

@@ -23,10 +23,11 @@ const SECRET_EXTENSIONS: [&str; 3] = ["pem", "p12", "pfx"];
 /// The manifest, at the root of a bundle.
 pub const MANIFEST: &str = "service.app.json";
 
-pub(super) type Wrong = (Code, String);
+/// The code and detail of a violated rule.
+pub(super) type Violation = (Code, String);
 
 /// Checks a path's length and depth. `path` has no trailing slash.
-pub(super) fn too_large(path: &[u8], depth: usize) -> Option<Wrong> {
+pub(super) fn too_large(path: &[u8], depth: usize) -> Option<Violation> {
     let segments = path.split(|byte| *byte == b'/');
     let names = segments.clone().count();
     if names > depth {
@@ -47,7 +48,7 @@ pub(super) fn too_large(path: &[u8], depth: usize) -> Option<Wrong> {
 }
 
 /// Returns the reason if a path is unsafe. `path` has no trailing slash.
-pub(super) fn unsafe_path(path: &str) -> Option<Wrong> {
+pub(super) fn unsafe_path(path: &str) -> Option<Violation> {
     let lower = path.to_ascii_lowercase();
     let wrong = if path.is_empty() {
         "The name is empty.".to_owned()

@@ -7,7 +7,7 @@ use super::whoami::service_token_id;
 use crate::complaint::Complaint;
 use crate::options::{ClientOptions, block_on};
 use crate::output::{Failure, Output, complain, pretty, say};
-use crate::profile::{self, Held};
+use crate::profile::{self, ProfileLock};
 use crate::terminal::Paint;
 
 #[derive(Debug, Args)]
@@ -31,10 +31,10 @@ impl Logout {
 }
 
 async fn leave(options: &ClientOptions, everywhere: bool) -> Result<(), Failure> {
-    let (place, client) = options.place_to_sign_in("logout")?;
-    let (base, name) = (&place.api_url, &place.name);
-    let held = (place.profile.sign_in.is_some() || place.profile.service_token.is_some())
-        .then(Held::lock)
+    let (endpoint, client) = options.endpoint_to_sign_in("logout")?;
+    let (base, name) = (&endpoint.api_url, &endpoint.name);
+    let held = (endpoint.profile.sign_in.is_some() || endpoint.profile.service_token.is_some())
+        .then(ProfileLock::lock)
         .transpose()?;
     let current = profile::read_if_any(name)?;
     let done = match (&held, &current.sign_in, &current.service_token) {
@@ -45,7 +45,8 @@ async fn leave(options: &ClientOptions, everywhere: bool) -> Result<(), Failure>
                 if everywhere { client.log_out_everywhere(token).await } else { client.log_out(token).await };
             ended.map_err(|error| {
                 Failure::from(
-                    Complaint::of(error, base).hint("Nothing was changed: the sign-in is still active."),
+                    Complaint::from_client_error(error, base)
+                        .hint("Nothing was changed: the sign-in is still active."),
                 )
             })?;
             draft.keep_nothing()?;

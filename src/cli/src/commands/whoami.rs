@@ -13,7 +13,7 @@ use wire::{Me, ServiceTokenRecord, WorkspaceRole};
 
 use super::token::lines;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, Origin, Sent, Session, with_service};
+use crate::options::{ClientOptions, Origin, PresentedCredential, Session, with_service};
 use crate::output::{Failure, Output, pretty, say};
 use crate::terminal::{Paint, harmless};
 
@@ -47,12 +47,13 @@ impl Whoami {
 
 async fn perform(session: &Session) -> Result<(), Failure> {
     let nobody = |told: String| Complaint::failed(told).coded("client.nobody").refused();
-    let Sent::Token { token, from } = &session.sent else {
+    let PresentedCredential::Token { token, from } = &session.sent else {
         let told = format!("not signed in at {} with the profile [{}]", session.base(), session.profile);
         let hint = "Sign in with `callboard login`, or set a token with --service-token, SERVICE_SERVICE_TOKEN or the profile.";
         return Err(nobody(told).hint(hint).into());
     };
-    let identity = Identity::of(&session.client, token).await.map_err(|error| session.failed(error))?;
+    let identity =
+        Identity::for_token(&session.client, token).await.map_err(|error| session.failed(error))?;
     let from = match from {
         Origin::Flag => "--service-token".to_owned(),
         Origin::Environment => "SERVICE_SERVICE_TOKEN".to_owned(),
@@ -74,7 +75,7 @@ async fn perform(session: &Session) -> Result<(), Failure> {
 impl Identity {
     /// Identifies the caller with at most one request, which cannot count as a failed attempt with a valid token.
     /// Returns `None` if the service does not know the token.
-    pub(crate) async fn of(client: &Client, token: &Secret) -> Result<Option<Self>, ClientError> {
+    pub(crate) async fn for_token(client: &Client, token: &Secret) -> Result<Option<Self>, ClientError> {
         if let Some(id) = service_token_id(token) {
             return match client.service_token(&id).await {
                 Ok(record) => Ok(Some(Self::ServiceToken { id, token: Some(record) })),

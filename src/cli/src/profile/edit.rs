@@ -15,7 +15,7 @@ use super::{ACCESS_EXPIRES, ACCESS_TOKEN, REFRESH_TOKEN, SignIn};
 use crate::output::Failure;
 
 /// The locked profile file. Content must be read after the lock is taken.
-pub(crate) struct Held {
+pub(crate) struct ProfileLock {
     path: PathBuf,
     _lock: File,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Draft {
     name: String,
 }
 
-impl Held {
+impl ProfileLock {
     /// Waits for the lock.
     pub(crate) fn lock() -> Result<Self, Failure> {
         let path = super::own_path().ok_or_else(|| {

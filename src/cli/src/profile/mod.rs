@@ -13,7 +13,7 @@ use kernel::Secret;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-pub(crate) use self::edit::{Draft, Held};
+pub(crate) use self::edit::{Draft, ProfileLock};
 use crate::output::Failure;
 
 /// The default table.
@@ -94,9 +94,9 @@ fn path(config_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf
 }
 
 /// The location (`, line 3`, or empty if no line is at fault), and the error.
-type Wrong = (String, String);
+type LocatedError = (String, String);
 
-fn choose(text: &str, name: Option<&str>) -> Result<Profile, Wrong> {
+fn choose(text: &str, name: Option<&str>) -> Result<Profile, LocatedError> {
     let tables = tables(text)?;
     let names: Vec<String> = tables.iter().map(|(name, _)| format!("`{name}`")).collect();
     let wanted = name.unwrap_or(DEFAULT);
@@ -111,7 +111,7 @@ fn choose(text: &str, name: Option<&str>) -> Result<Profile, Wrong> {
 }
 
 /// Reads every table; an error in one table makes the whole file invalid.
-fn tables(text: &str) -> Result<Vec<(String, Profile)>, Wrong> {
+fn tables(text: &str) -> Result<Vec<(String, Profile)>, LocatedError> {
     let line = |at: usize| {
         let before = text.get(..at).unwrap_or(text);
         format!(", line {}", before.matches('\n').count().saturating_add(1))

@@ -149,7 +149,7 @@ pub async fn set_binding(
     binding: &str,
 ) -> Decision<Option<(StoredBinding, bool)>> {
     let app = changes.lock_app(app).await?.ok_or_else(|| Refusal::new(ErrorCode::AppNotFound))?;
-    let SetBinding::Set(set, is_new) = changes.set_binding((app.id, app.workspace_id), name, binding).await?
+    let SetBinding::Set(set, is_new) = changes.set_binding(app.id, app.workspace_id, name, binding).await?
     else {
         return Ok(None);
     };

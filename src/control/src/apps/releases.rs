@@ -128,7 +128,7 @@ pub async fn publish(
     Ok(PublishOutcome::Released(Box::new(made)))
 }
 
-/// Repeats a release with everything that it froze.
+/// Repeats the release `source` with everything that it froze. The new release gets this `id`.
 ///
 /// # Errors
 /// [`ErrorCode::AppNotFound`], [`ErrorCode::ReleaseNotFound`], [`ErrorCode::DeploymentStale`].
@@ -136,7 +136,8 @@ pub async fn roll_back(
     changes: &mut Changes,
     by: Requester<'_>,
     app: &StoredApp,
-    (source, id): (Uuid, Uuid),
+    source: Uuid,
+    id: Uuid,
     created_by: Option<String>,
 ) -> Decision<StoredRelease> {
     let app = lock(changes, app.id, app.workspace_id).await?;
@@ -198,7 +199,7 @@ async fn collections(
                 known.id
             }
             None => {
-                let Some(made) = changes.declare_collection(app, name, (kind, &capabilities, schema)).await?
+                let Some(made) = changes.declare_collection(app, name, kind, &capabilities, schema).await?
                 else {
                     return Ok(None);
                 };

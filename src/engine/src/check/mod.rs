@@ -22,7 +22,7 @@ pub(crate) struct Check {
     pub(crate) problems: Problems,
     /// Problems that are checked only on save: stored versions keep running.
     pub(crate) at_saving: Problems,
-    pub(crate) names: Vec<Named>,
+    pub(crate) names: Vec<NameUse>,
     pub(crate) owner: Owner,
     pub(crate) locals: Locals,
     /// The graph's own code.
@@ -41,7 +41,7 @@ pub(crate) struct Locals {
 }
 
 /// A name that a template or a condition uses.
-pub(crate) struct Named {
+pub(crate) struct NameUse {
     /// Dotted name: `results.classify.kind`.
     pub(crate) name: String,
     pub(crate) pointer: String,
@@ -73,7 +73,7 @@ impl Check {
     }
 
     /// Sets the owner of the templates that follow.
-    pub(crate) fn of(&mut self, owner: Owner) {
+    pub(crate) fn set_owner(&mut self, owner: Owner) {
         self.owner = owner;
     }
 
@@ -185,7 +185,8 @@ impl Check {
         match names {
             Ok(names) => {
                 let (owner, locals) = (self.owner.clone(), self.locals);
-                let named = |name| Named { name, pointer: pointer.to_owned(), owner: owner.clone(), locals };
+                let named =
+                    |name| NameUse { name, pointer: pointer.to_owned(), owner: owner.clone(), locals };
                 self.names.extend(names.into_iter().map(named));
                 true
             }

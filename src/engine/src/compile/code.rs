@@ -63,7 +63,7 @@ struct Pass<'a> {
 }
 
 /// The result of checking one piece of code.
-enum Found {
+enum SurveyResult {
     Sound(Surveyed),
     Unsound,
     /// The check exceeded its limits; the next one would take as long.
@@ -77,11 +77,11 @@ impl<'a> Pass<'a> {
             let Some(language) = Language::of_module(name) else { continue };
             let pointer = format!("/modules/{}", escape(name));
             match self.survey(language, Source::Module(name.clone()), pointer, name).await? {
-                Found::Sound(surveyed) => {
+                SurveyResult::Sound(surveyed) => {
                     self.names.insert(name, surveyed.names);
                 }
-                Found::Unsound => {}
-                Found::Stopped => return Ok(true),
+                SurveyResult::Unsound => {}
+                SurveyResult::Stopped => return Ok(true),
             }
         }
         Ok(false)
@@ -111,7 +111,7 @@ impl<'a> Pass<'a> {
             let pointer = format!("{pointer}/source");
             let found =
                 self.survey(language, Source::Alone(source.to_owned()), pointer, "the source").await?;
-            return Ok(matches!(found, Found::Stopped));
+            return Ok(matches!(found, SurveyResult::Stopped));
         }
         if let (Some(module), Some(function)) = (text("module"), text("function"))
             && let Some(names) = self.names.get(module)
@@ -138,20 +138,20 @@ impl<'a> Pass<'a> {
         source: Source,
         pointer: String,
         what: &str,
-    ) -> Result<Found, SandboxError> {
+    ) -> Result<SurveyResult, SandboxError> {
         let modules = match language {
-            Language::Javascript => modules::of(&self.graph.modules, language),
+            Language::Javascript => modules::for_language(&self.graph.modules, language),
             // The list of other modules shows which ones it cannot import.
             Language::Python => match &source {
-                Source::Module(_) => modules::of(&self.graph.modules, language),
+                Source::Module(_) => modules::for_language(&self.graph.modules, language),
                 Source::Alone(_) => Arc::default(),
             },
         };
         match self.sandbox.survey(language, modules, source).await {
-            Ok(Ok(surveyed)) => Ok(Found::Sound(surveyed)),
+            Ok(Ok(surveyed)) => Ok(SurveyResult::Sound(surveyed)),
             Ok(Err(problem)) => {
                 self.problems.push(said(pointer, problem, what));
-                Ok(Found::Unsound)
+                Ok(SurveyResult::Unsound)
             }
             Err(
                 error @ (SandboxError::Busy { .. }
@@ -162,7 +162,7 @@ impl<'a> Pass<'a> {
                 let problem = FieldError::new(pointer, "load", format!("it cannot be loaded: {error}"));
                 self.problems
                     .push(problem.suggest("put the work into functions; the module should only define them"));
-                Ok(Found::Stopped)
+                Ok(SurveyResult::Stopped)
             }
         }
     }

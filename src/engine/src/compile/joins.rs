@@ -19,7 +19,7 @@ const NAMED: usize = 5;
 
 /// Reports joins whose sources are on different branches of a choice: they are never met.
 pub(super) fn check(graph: &Graph, reach: &Reach, check: &mut Check) {
-    let excluded = Joins::of(reach).excluded();
+    let excluded = Joins::new(reach).excluded();
     check.problems.extend(excluded.into_iter().filter_map(|link| {
         let message = format!(
             "waits for {}, which never all run: they are on different branches of a choice",
@@ -34,10 +34,11 @@ pub(super) fn check(graph: &Graph, reach: &Reach, check: &mut Check) {
 pub fn warnings(document: &Value) -> Problems {
     let mut problems = Problems::new();
     let graph = read_graph(document, &mut problems).filter(|_| problems.is_empty());
-    let Some((graph, reach)) = graph.and_then(|graph| Reach::of(&graph).map(|reach| (graph, reach))) else {
+    let Some((graph, reach)) = graph.and_then(|graph| Reach::from_graph(&graph).map(|reach| (graph, reach)))
+    else {
         return Problems::new();
     };
-    let open = Joins::of(&reach).open();
+    let open = Joins::new(&reach).open();
     open.into_iter().filter_map(|open| {
         let (ran, missing) = (name(&graph, open.ran), name(&graph, open.missing));
         let message = format!(
@@ -87,7 +88,7 @@ struct Open<'a> {
 }
 
 impl<'a> Joins<'a> {
-    fn of(reach: &'a Reach) -> Self {
+    fn new(reach: &'a Reach) -> Self {
         let joins: Vec<&Link> = reach.links.iter().filter(|link| link.from.len() > 1).collect();
         let mut into = vec![Vec::new(); reach.out.len()];
         let mut size = reach.out.len();
@@ -189,7 +190,7 @@ impl<'a> Joins<'a> {
     /// Marks the nodes that can run if `target` does not finish; `None` if it finishes in every run. A target with an
     /// `on_error` path does not finish if it fails; then only that path leads out.
     fn without(&self, target: usize) -> Option<Vec<bool>> {
-        let avoiding = Avoiding::of(self, target);
+        let avoiding = Avoiding::new(self, target);
         let fails = |at: usize| {
             let link = self.reach.links.get(at);
             link.is_none_or(|link| link.edge.is_none() || !link.from.contains(&target))
@@ -234,7 +235,7 @@ struct Avoiding<'a> {
 }
 
 impl<'a> Avoiding<'a> {
-    fn of(joins: &'a Joins<'a>, target: usize) -> Self {
+    fn new(joins: &'a Joins<'a>, target: usize) -> Self {
         let links = &joins.reach.links;
         let mut holding = vec![0; joins.reach.out.len()];
         for from in links.iter().filter(|link| link.edge.is_some()).flat_map(|link| &link.from) {

@@ -39,7 +39,7 @@ pub fn check(document: &Value) -> Result<Plan, Problems> {
     let edges_are_read = !check.problems.iter().any(misread);
     let plan = graph.map(|graph| {
         let plan = plan::plan(&graph, &mut check);
-        let reach = reach::Reach::of(&graph).filter(|_| edges_are_read);
+        let reach = reach::Reach::from_graph(&graph).filter(|_| edges_are_read);
         // Unreachable nodes must be fixed first.
         let sound = reach.filter(|reach| reach::check(&graph, reach, &mut check));
         if let Some(reach) = &sound {

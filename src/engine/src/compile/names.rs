@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wire::FieldError;
 
 use super::reach::{Reach, is_set};
-use crate::check::{Check, Named, Owner};
+use crate::check::{Check, NameUse, Owner};
 use crate::graph::fields::{listed, nearest};
 use crate::graph::{Graph, NodeSpec, OnError};
 use crate::nodes::CATALOGUE;
@@ -32,7 +32,7 @@ pub(super) fn check(graph: &Graph, reach: Option<&Reach>, check: &mut Check) {
     }
 }
 
-fn problem(graph: &Graph, before: &mut Before<'_>, named: &Named) -> Option<FieldError> {
+fn problem(graph: &Graph, before: &mut Before<'_>, named: &NameUse) -> Option<FieldError> {
     let mut parts = named.name.split('.');
     let (first, second, third) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
     let note = |code, message, near: Option<&str>, known: String| {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use wire::FieldError;
 
 use crate::Problems;
-use crate::check::{Check, Named, Owner};
+use crate::check::{Check, NameUse, Owner};
 use crate::execute::{Destination, Plan, PlanEdge, PlanNode, PlanTarget, PromptUse, prompt_named};
 use crate::graph::common::state_pointer;
 use crate::graph::fields::{listed, nearest};
@@ -30,13 +30,13 @@ pub fn compile(graph: &Graph) -> Result<Plan, Problems> {
 /// Builds the plan, which is complete if no problem is recorded.
 pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
     check.modules = Arc::new(graph.modules.clone());
-    check.scripts = modules::of(&graph.modules, sandbox::Language::Javascript);
+    check.scripts = modules::for_language(&graph.modules, sandbox::Language::Javascript);
     let inputs = graph.inputs.as_ref().and_then(|schema| schema::compile(schema, "/inputs", check));
     let nodes = graph.nodes.iter().filter_map(|spec| plan_node(graph, spec, check)).map(Arc::new).collect();
     let names = index_names(graph, &mut check.problems);
     check_diversions(graph, &names, &mut check.problems);
     let edges: Vec<PlanEdge> = graph.edges.iter().filter_map(|edge| plan_edge(edge, &names, check)).collect();
-    check.of(Owner::Output);
+    check.set_owner(Owner::Output);
     if let Some(output) = &graph.output {
         check.templates(output, "/output");
     }
@@ -80,7 +80,7 @@ pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
 const INSTRUCTIONS: [&str; 3] = ["/system", "/instructions", "/criteria"];
 
 /// Returns the prompt that a template name reads.
-fn prompt_use(named: &Named) -> Option<PromptUse> {
+fn prompt_use(named: &NameUse) -> Option<PromptUse> {
     let prompt = prompt_named(&named.name)?;
     let node = match &named.owner {
         Owner::Node(node) => Some(node.clone()),
@@ -103,10 +103,10 @@ fn plan_node(graph: &Graph, spec: &NodeSpec, check: &mut Check) -> Option<PlanNo
                     .suggest(format!("declare it: \"state\": {{\"{channel}\": {{\"merge\": \"replace\"}}}}")),
             });
         }
-        check.of(Owner::After(vec![spec.name.clone()]));
+        check.set_owner(Owner::After(vec![spec.name.clone()]));
         check.templates(write, &pointer);
     }
-    check.of(Owner::Node(spec.name.clone()));
+    check.set_owner(Owner::Node(spec.name.clone()));
     plan_body(spec, check)
 }
 
@@ -145,7 +145,7 @@ fn index_names<'a>(graph: &'a Graph, problems: &mut Problems) -> BTreeMap<&'a st
 fn plan_edge(edge: &EdgeSpec, names: &BTreeMap<&str, usize>, check: &mut Check) -> Option<PlanEdge> {
     let starts = edge.from.len() == 1 && edge.from.first().is_some_and(|name| name == START);
     let from = if starts { Some(Vec::new()) } else { sources(edge, names, &mut check.problems) };
-    check.of(Owner::After(if starts { Vec::new() } else { edge.from.clone() }));
+    check.set_owner(Owner::After(if starts { Vec::new() } else { edge.from.clone() }));
     let mut destination =
         |name: &str, pointer: String| destination(name, names, pointer, &mut check.problems);
     let target = match &edge.target {

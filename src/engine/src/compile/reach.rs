@@ -29,7 +29,7 @@ impl Reach {
     /// Returns `None` if an edge leads to an unknown target, because reachability is then unknown.
     ///
     /// A misspelt name counts as its most likely target, so that one slip causes no further problems.
-    pub(super) fn of(graph: &Graph) -> Option<Self> {
+    pub(super) fn from_graph(graph: &Graph) -> Option<Self> {
         // Of two nodes with the same name the first wins: it is inserted last and overwrites the others.
         let names: BTreeMap<&str, usize> =
             graph.nodes.iter().enumerate().rev().map(|(index, node)| (node.name.as_str(), index)).collect();

@@ -54,7 +54,7 @@ const PART: usize = 4 << 10;
 /// each is compared with all before it.
 pub(super) fn text(html: &str, late: impl Fn() -> bool) -> Option<String> {
     let input = BufferQueue::default();
-    let sink = Reading(RefCell::default());
+    let sink = TextSink(RefCell::default());
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let mut rest = html;
     while !rest.is_empty() {
@@ -76,16 +76,16 @@ pub(super) fn text(html: &str, late: impl Fn() -> bool) -> Option<String> {
 
 /// The text and state so far.
 #[derive(Default)]
-struct Read {
+struct PageText {
     text: String,
     /// The current silent element, and the number of open elements with its name.
     silent: Option<(String, u32)>,
     pre: u32,
 }
 
-struct Reading(RefCell<Read>);
+struct TextSink(RefCell<PageText>);
 
-impl TokenSink for Reading {
+impl TokenSink for TextSink {
     type Handle = ();
 
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
@@ -99,7 +99,7 @@ impl TokenSink for Reading {
     }
 }
 
-impl Read {
+impl PageText {
     fn tag(&mut self, tag: &Tag) -> TokenSinkResult<()> {
         let name: &str = &tag.name;
         let begins = tag.kind == TagKind::StartTag;

@@ -55,7 +55,7 @@ impl Format {
 ///
 /// # Errors
 /// [`ErrorCode::DocumentUnsupported`] if the format is unknown.
-pub(crate) fn of(bytes: &[u8], kind: Option<&str>, path: &str) -> Result<Format, NodeError> {
+pub(crate) fn detect(bytes: &[u8], kind: Option<&str>, path: &str) -> Result<Format, NodeError> {
     let head = bytes.get(..bytes.len().min(MARK)).unwrap_or_default();
     if head.windows(5).any(|mark| mark == b"%PDF-") {
         return Ok(Format::Pdf);
@@ -111,7 +111,7 @@ mod tests {
             (b"PK\x03\x04..word/document.xml", Some("application/zip"), "/", Some(Format::Docx)),
             (b"PK\x03\x04", Some("application/zip"), "/a.zip", None),
         ] {
-            let found = of(bytes, kind, path);
+            let found = detect(bytes, kind, path);
             assert_eq!(found.as_ref().ok().copied(), format, "{kind:?} {path}: {found:?}");
             if let Err(error) = found {
                 assert_eq!(error.code, ErrorCode::DocumentUnsupported);

@@ -13,7 +13,7 @@ use net::{NetErrorKind, Response};
 use sandbox::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText, Feed, Sandbox};
 use wire::ErrorCode;
 
-pub(crate) use kind::{Format, of};
+pub(crate) use kind::{Format, detect};
 
 use crate::NodeError;
 use crate::outbound;

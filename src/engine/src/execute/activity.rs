@@ -92,29 +92,29 @@ impl Activity {
     }
 
     /// Marks a task as working.
-    pub(super) fn busy(&self) -> Place<'_> {
+    pub(super) fn busy(&self) -> ActivityGuard<'_> {
         self.change(|state| state.busy += 1);
-        Place { activity: self, change: -1 }
+        ActivityGuard { activity: self, change: -1 }
     }
 
     /// Marks the working task as waiting only for its nested work.
-    pub(super) fn lent(&self) -> Place<'_> {
+    pub(super) fn lent(&self) -> ActivityGuard<'_> {
         self.change(|state| state.busy -= 1);
-        Place { activity: self, change: 1 }
+        ActivityGuard { activity: self, change: 1 }
     }
 
     /// Marks the working task as waiting, at most until `until`.
-    pub(super) fn waits(&self, until: Option<DateTime<Utc>>) -> Waiting<'_> {
+    pub(super) fn waits(&self, until: Option<DateTime<Utc>>) -> WaitGuard<'_> {
         self.waits_for(until, false, None)
     }
 
     /// Marks the working task as waiting for a person, at most until `until`.
-    pub(super) fn waits_for_person(&self, until: Option<DateTime<Utc>>) -> Waiting<'_> {
+    pub(super) fn waits_for_person(&self, until: Option<DateTime<Utc>>) -> WaitGuard<'_> {
         self.waits_for(until, true, None)
     }
 
     /// Marks the working task as waiting for the answer to an item's question.
-    pub(super) fn asks(&self, step: AskingStep) -> Waiting<'_> {
+    pub(super) fn asks(&self, step: AskingStep) -> WaitGuard<'_> {
         self.waits_for(None, true, Some(step))
     }
 
@@ -123,14 +123,14 @@ impl Activity {
         until: Option<DateTime<Utc>>,
         for_person: bool,
         asks: Option<AskingStep>,
-    ) -> Waiting<'_> {
+    ) -> WaitGuard<'_> {
         let lent = self.lent();
         let mut key = 0;
         self.change(|state| {
             key = state.changes;
             state.waits.insert(key, Wait { until, for_person, asks });
         });
-        Waiting { _lent: lent, _entry: Entry { activity: self, key, bound: false } }
+        WaitGuard { _lent: lent, _entry: Entry { activity: self, key, bound: false } }
     }
 
     /// Limits work in progress to this time.
@@ -145,21 +145,21 @@ impl Activity {
 }
 
 /// Held while a task works or lends its place.
-pub(crate) struct Place<'a> {
+pub(crate) struct ActivityGuard<'a> {
     activity: &'a Activity,
     change: i64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for ActivityGuard<'_> {
     fn drop(&mut self) {
         self.activity.change(|state| state.busy += self.change);
     }
 }
 
 /// Held while a task waits.
-pub(super) struct Waiting<'a> {
+pub(super) struct WaitGuard<'a> {
     _entry: Entry<'a>,
-    _lent: Place<'a>,
+    _lent: ActivityGuard<'a>,
 }
 
 /// Held while a wait or a time limit is active.

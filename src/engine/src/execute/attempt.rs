@@ -101,7 +101,7 @@ impl Visit<'_> {
         if let Some(result) = self.mock() {
             return self.mocked(result).await;
         }
-        let rows = self.env.recorded.of(&self.path, self.visit);
+        let rows = self.env.recorded.attempts(&self.path, self.visit);
         if let Some((row, result)) = rows.iter().find_map(|row| Some((row, row.result.clone()?))) {
             self.say_again(row, &result).await;
             return Visited { ended_at: row.finished_at, ..Visited::known(Ok(result)) };

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use wire::chat::ItemBody;
 
 use super::Failure;
-use super::activity::{AskingStep, Place, Waiting};
+use super::activity::{ActivityGuard, AskingStep, WaitGuard};
 use super::attachments::Attachments;
 use super::delivery::Delivery;
 use super::frame::{Env, Frame};
@@ -29,8 +29,14 @@ use crate::redact::Redactor;
 use crate::{NodeError, RunError};
 use models::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelRequest, Models, Pieces};
 
-/// A model's name, the endpoint that the graph names, and its provider.
-pub(crate) type AskedModel<'a> = (&'a str, Option<&'a Value>, &'a dyn Model);
+/// The model of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct AskedModel<'a> {
+    pub(crate) name: &'a str,
+    /// The endpoint that the graph names.
+    pub(crate) endpoint: Option<&'a Value>,
+    pub(crate) provider: &'a dyn Model,
+}
 
 /// The services that a working node may use.
 pub(crate) struct Call<'a> {
@@ -147,7 +153,7 @@ impl Call<'_> {
         pieces: &dyn Pieces,
     ) -> Result<ModelAnswer, NodeError> {
         let answer = self.env.ports.observer.call(self.model_call(asked), request, pieces).await?;
-        self.note_call(asked.0, request, &answer);
+        self.note_call(asked.name, request, &answer);
         Ok(answer)
     }
 
@@ -163,14 +169,14 @@ impl Call<'_> {
         self.env.ports.observer.embed(self.model_call(asked), request).await
     }
 
-    fn model_call<'b>(&'b self, (name, endpoint, provider): AskedModel<'b>) -> ModelCall<'b> {
+    fn model_call<'b>(&'b self, asked: AskedModel<'b>) -> ModelCall<'b> {
         ModelCall {
             node: self.path,
             visit: self.visit,
             ordinal: self.model_calls.fetch_add(1, Ordering::Relaxed),
-            model: name,
-            endpoint,
-            provider,
+            model: asked.name,
+            endpoint: asked.endpoint,
+            provider: asked.provider,
             sum: &self.spending,
         }
     }
@@ -187,7 +193,7 @@ impl Call<'_> {
     }
 
     /// Held while the node itself works although it has lent its place to nested work.
-    pub(crate) fn at_work(&self) -> Place<'_> {
+    pub(crate) fn at_work(&self) -> ActivityGuard<'_> {
         self.env.ports.activity.busy()
     }
 
@@ -242,7 +248,7 @@ impl Call<'_> {
     /// `waits`: the run is idle while this guard is held, but not while the answer is read from the database.
     async fn wait_for_answer<'a>(
         &'a self,
-        waits: impl FnOnce() -> Waiting<'a>,
+        waits: impl FnOnce() -> WaitGuard<'a>,
         until: Option<DateTime<Utc>>,
     ) -> Result<Option<Answer>, Failure> {
         let ports = self.env.ports;

@@ -24,7 +24,7 @@ pub struct Mail {
 impl Mail {
     /// Returns the mail in a delivery, if it is one.
     #[must_use]
-    pub fn of(request: &Value) -> Option<Self> {
+    pub fn from_request(request: &Value) -> Option<Self> {
         Self::deserialize(request.get("mail")?).ok()
     }
 }

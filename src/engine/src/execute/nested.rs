@@ -64,7 +64,7 @@ impl Nested<'_> {
     ) -> Result<Value, Failure> {
         let names = View::from_pairs([("item", View::from(Serde(item))), ("index", View::from(index))]);
         let _busy = self.call.at_work();
-        let visited = self.visit(node, (&format!("[{index}]"), names), (output, index), false).await;
+        let visited = self.visit(node, &format!("[{index}]"), names, output, index, false).await;
         output.finish(index).await;
         visited.result
     }
@@ -80,7 +80,7 @@ impl Nested<'_> {
         output: &StepOutput<'_>,
         slot: usize,
     ) -> Result<Value, Failure> {
-        self.durable(node, (name, names), (output, slot), false).await
+        self.durable(node, name, names, output, slot, false).await
     }
 
     /// As [`Self::inner`], but a failure is a result for this node: its next attempt gets the same one. Writes no
@@ -92,18 +92,20 @@ impl Nested<'_> {
         names: View,
         output: &StepOutput<'_>,
     ) -> Result<Value, Failure> {
-        self.durable(node, (name, names), (output, usize::MAX), true).await
+        self.durable(node, name, names, output, usize::MAX, true).await
     }
 
     async fn durable(
         &self,
         node: &Arc<PlanNode>,
-        named: (&str, View),
-        into: (&StepOutput<'_>, usize),
+        name: &str,
+        names: View,
+        output: &StepOutput<'_>,
+        slot: usize,
         failure_counts: bool,
     ) -> Result<Value, Failure> {
         let _busy = self.call.at_work();
-        let visited = self.visit(node, named, into, failure_counts).await;
+        let visited = self.visit(node, name, names, output, slot, failure_counts).await;
         if let Some(receipt) = visited.receipt {
             receipt.await.map_err(|error| Failure::Lost(error.to_string()))?;
         }
@@ -113,8 +115,10 @@ impl Nested<'_> {
     async fn visit(
         &self,
         node: &Arc<PlanNode>,
-        (name, names): (&str, View),
-        (output, slot): (&StepOutput<'_>, usize),
+        name: &str,
+        names: View,
+        output: &StepOutput<'_>,
+        slot: usize,
         failure_counts: bool,
     ) -> Visited {
         let view = if names.is_none() { self.call.view.clone() } else { overlay(self.call.view, names) };

@@ -122,7 +122,7 @@ impl<'a> Reservation<'a> {
         expected: Spending,
     ) -> Result<Self, NodeError> {
         budget.reserve(&expected).await?;
-        let used = Spending::of(call.model, expected.input_tokens, 0);
+        let used = Spending::for_call(call.model, expected.input_tokens, 0);
         Ok(Self { budget, call, expected, used })
     }
 

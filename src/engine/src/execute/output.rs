@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 /// One piece of buffered output.
 #[derive(Debug, Clone, PartialEq)]
-enum Held {
+enum BufferedOutput {
     Text { node: String, piece: String },
     Annotations(Vec<SentAnnotation>),
     NewMessage,
@@ -20,7 +20,7 @@ enum Held {
 
 /// A part of an attempt's output, buffered or sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum OutputPart {
     /// Bytes in the current message.
     Text(usize),
     /// Bytes in a message that was completed by a request for a new one.
@@ -47,67 +47,69 @@ struct State {
 struct Slot {
     /// Output that is not forwarded yet; in a live slot, only pieces that wait for their turn. So a piece is neither
     /// lost nor undone wrongly if its writer is dropped while it waits.
-    held: VecDeque<Held>,
+    held: VecDeque<BufferedOutput>,
     /// The current attempt's output.
-    said: Vec<Said>,
+    said: Vec<OutputPart>,
     done: bool,
 }
 
 impl Slot {
     fn say(&mut self, bytes: usize) {
         match self.said.last_mut() {
-            Some(Said::Text(before)) => *before += bytes,
-            _ => self.said.push(Said::Text(bytes)),
+            Some(OutputPart::Text(before)) => *before += bytes,
+            _ => self.said.push(OutputPart::Text(bytes)),
         }
     }
 
     fn text(&mut self, node: &str, piece: &str) {
         self.say(piece.len());
         match self.held.back_mut() {
-            Some(Held::Text { node: last, piece: held }) if last == node => held.push_str(piece),
-            _ => self.held.push_back(Held::Text { node: node.to_owned(), piece: piece.to_owned() }),
+            Some(BufferedOutput::Text { node: last, piece: held }) if last == node => held.push_str(piece),
+            _ => self.held.push_back(BufferedOutput::Text { node: node.to_owned(), piece: piece.to_owned() }),
         }
     }
 
     fn new_message(&mut self) {
-        if let Some(Said::Text(bytes)) = self.said.last().copied() {
+        if let Some(OutputPart::Text(bytes)) = self.said.last().copied() {
             self.said.pop();
-            self.said.push(Said::Message(bytes));
+            self.said.push(OutputPart::Message(bytes));
         }
         // A repeated request has no effect.
-        if !matches!(self.held.back(), Some(Held::NewMessage)) {
-            self.held.push_back(Held::NewMessage);
+        if !matches!(self.held.back(), Some(BufferedOutput::NewMessage)) {
+            self.held.push_back(BufferedOutput::NewMessage);
         }
     }
 
     fn item(&mut self, item: SentItem) {
-        if let Some(Said::Text(bytes)) = self.said.last().copied() {
+        if let Some(OutputPart::Text(bytes)) = self.said.last().copied() {
             self.said.pop();
-            self.said.push(Said::BeforeItem(bytes));
+            self.said.push(OutputPart::BeforeItem(bytes));
         }
-        self.said.push(Said::Item);
-        self.held.push_back(Held::Item(item));
+        self.said.push(OutputPart::Item);
+        self.held.push_back(BufferedOutput::Item(item));
     }
 
     /// Takes back the last part, at most `most` bytes if it is text. Returns the share that was already forwarded.
     fn undo(&mut self, most: usize) -> Option<Undone> {
-        if self.said.last() == Some(&Said::Item) && matches!(self.held.back(), Some(Held::NewMessage)) {
+        if self.said.last() == Some(&OutputPart::Item)
+            && matches!(self.held.back(), Some(BufferedOutput::NewMessage))
+        {
             self.held.pop_back();
         }
         let (bytes, complete) = match self.said.pop()? {
-            Said::Item if matches!(self.held.back(), Some(Held::Item(_))) => {
+            OutputPart::Item if matches!(self.held.back(), Some(BufferedOutput::Item(_))) => {
                 self.held.pop_back();
-                if let Some(Said::BeforeItem(bytes)) = self.said.last().copied() {
+                if let Some(OutputPart::BeforeItem(bytes)) = self.said.last().copied() {
                     self.said.pop();
-                    self.said.push(Said::Text(bytes));
+                    self.said.push(OutputPart::Text(bytes));
                 }
                 return None;
             }
-            Said::Item => return Some(Undone::Item),
-            Said::Text(bytes) => (bytes, false),
-            Said::BeforeItem(bytes) => (bytes, true),
-            Said::Message(bytes) => {
-                let held = matches!(self.held.back(), Some(Held::NewMessage));
+            OutputPart::Item => return Some(Undone::Item),
+            OutputPart::Text(bytes) => (bytes, false),
+            OutputPart::BeforeItem(bytes) => (bytes, true),
+            OutputPart::Message(bytes) => {
+                let held = matches!(self.held.back(), Some(BufferedOutput::NewMessage));
                 if held {
                     self.held.pop_back();
                 }
@@ -117,7 +119,7 @@ impl Slot {
         let taken = bytes.min(most);
         if bytes > taken {
             // A complete message that loses a part is open again.
-            self.said.push(Said::Text(bytes - taken));
+            self.said.push(OutputPart::Text(bytes - taken));
         }
         match take_back(&mut self.held, taken) {
             0 => None,
@@ -174,7 +176,7 @@ impl<'a> StepOutput<'a> {
 
     /// Accepts annotations on a slot's text in the current message.
     pub(crate) async fn annotate(&self, slot: usize, annotations: Vec<SentAnnotation>) {
-        if self.enter(slot, |slot| slot.held.push_back(Held::Annotations(annotations))) {
+        if self.enter(slot, |slot| slot.held.push_back(BufferedOutput::Annotations(annotations))) {
             self.hand_on().await;
         }
     }
@@ -256,15 +258,15 @@ impl<'a> StepOutput<'a> {
         let _turn = self.turn.lock().await;
         while let Some(held) = self.next_held() {
             match held {
-                Held::Text { node, piece } => self.into.text(&node, &piece).await,
-                Held::Annotations(annotations) => self.into.annotate(annotations).await,
-                Held::NewMessage => self.into.new_message().await,
-                Held::Item(item) => self.into.item(item).await,
+                BufferedOutput::Text { node, piece } => self.into.text(&node, &piece).await,
+                BufferedOutput::Annotations(annotations) => self.into.annotate(annotations).await,
+                BufferedOutput::NewMessage => self.into.new_message().await,
+                BufferedOutput::Item(item) => self.into.item(item).await,
             }
         }
     }
 
-    fn next_held(&self) -> Option<Held> {
+    fn next_held(&self) -> Option<BufferedOutput> {
         let mut state = self.state.lock();
         loop {
             let live = state.live;
@@ -281,17 +283,17 @@ impl<'a> StepOutput<'a> {
 }
 
 /// Removes `bytes` bytes from the end of the buffer, with their annotations. Returns how many of them were not in it.
-fn take_back(held: &mut VecDeque<Held>, mut bytes: usize) -> usize {
+fn take_back(held: &mut VecDeque<BufferedOutput>, mut bytes: usize) -> usize {
     while bytes > 0 {
         let left = match held.back_mut() {
-            Some(Held::Text { piece, .. }) => {
+            Some(BufferedOutput::Text { piece, .. }) => {
                 let left = piece.len().saturating_sub(bytes);
                 bytes -= piece.len() - left;
                 piece.truncate(left);
                 left
             }
-            Some(Held::Annotations(_)) => 0,
-            Some(Held::NewMessage | Held::Item(_)) | None => break,
+            Some(BufferedOutput::Annotations(_)) => 0,
+            Some(BufferedOutput::NewMessage | BufferedOutput::Item(_)) | None => break,
         };
         if left == 0 {
             held.pop_back();

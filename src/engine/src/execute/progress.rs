@@ -43,7 +43,7 @@ impl EdgeProgress {
 }
 
 impl Progress {
-    pub(super) fn of(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &Plan) -> Self {
         let edge = |edge: &PlanEdge| EdgeProgress { arrived: vec![false; edge.from.len()], led_on: false };
         Self { edges: plan.edges.iter().map(edge).collect(), reached_end: false }
     }

@@ -70,7 +70,7 @@ impl Recorded {
     }
 
     /// Returns a visit's attempts.
-    pub(super) fn of(&self, node: &str, visit: u32) -> &[RecordedStep] {
+    pub(super) fn attempts(&self, node: &str, visit: u32) -> &[RecordedStep] {
         if self.visits.is_empty() {
             return &[];
         }

@@ -92,13 +92,13 @@ impl Visit<'_> {
     pub(super) async fn refilled(&self, refill: &Refill) -> Visited {
         // Yields: a loop over rows alone would never let other tasks run.
         tokio::task::consume_budget().await;
-        let rows = self.env.recorded.of(&self.path, self.visit);
+        let rows = self.env.recorded.attempts(&self.path, self.visit);
         let reused = if rows.is_empty() { self.finished_earlier().await } else { None };
         let key = (self.path.clone(), self.visit);
         let is_container = self.node.effect == Effect::Nested;
         let is_wanted = !rows.is_empty() && (is_container || refill.wanted.contains(&key));
         if (is_wanted || (is_container && self.has_open_attempt(rows)))
-            && let Err(stopped) = self.fill_again(refill, key, rows, is_container).await
+            && let Err(stopped) = self.fill_again(refill, rows, is_container).await
         {
             return Visited::known(Err(stopped));
         }
@@ -126,7 +126,6 @@ impl Visit<'_> {
     async fn fill_again(
         &self,
         refill: &Refill,
-        key: (String, u32),
         rows: &[RecordedStep],
         is_container: bool,
     ) -> Result<(), Failure> {
@@ -136,6 +135,7 @@ impl Visit<'_> {
         let Ok(input) = self.input_noting(&reads).await else { return Ok(()) };
         let (digest, bytes) = text_digest(&input);
         let mut digests = rows.iter().map(|row| row.input_digest);
+        let key = (self.path.clone(), self.visit);
         let theirs = digests.find(|recorded| is_digest_of(*recorded, &input, digest));
         if let Some(digest) = theirs.filter(|_| refill.wanted.contains(&key))
             && refill.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= BYTES

@@ -30,7 +30,7 @@ impl Visit<'_> {
         let (digest, _) = text_digest(&input);
         self.earlier.iter().find_map(|path| {
             let kept = self.keeps.and_then(|kept| kept.lock().get(path).cloned());
-            let rows = self.env.recorded.of(path, self.visit);
+            let rows = self.env.recorded.attempts(path, self.visit);
             let failed = || rows.last().filter(|row| self.failure_counts && row.error.is_some());
             let row =
                 kept.or_else(|| rows.iter().find(|row| row.result.is_some()).or_else(failed).cloned())?;

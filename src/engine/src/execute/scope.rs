@@ -27,14 +27,14 @@ pub(super) struct Scope {
     /// Config prompts whose text is itself a template.
     prompts: Option<View>,
     results: BTreeMap<String, View>,
-    channels: Vec<Held>,
+    channels: Vec<ChannelState>,
     bytes: usize,
     /// The value of `now()`: the end of the last step. It comes from the journal, so it is the same after a resume.
     now: DateTime<Utc>,
 }
 
 /// A channel and its value.
-struct Held {
+struct ChannelState {
     channel: Channel,
     value: Value,
     view: View,
@@ -51,7 +51,7 @@ impl Scope {
         ]);
         let held = |channel: &Channel| {
             let (channel, value) = (channel.clone(), channel.initial.clone());
-            Held { channel, view: View::from(Serde(&value)), value }
+            ChannelState { channel, view: View::from(Serde(&value)), value }
         };
         let channels = plan.channels.iter().map(held).collect();
         let bytes = size(frame.inputs()) + messages.iter().map(size).sum::<usize>();

@@ -52,13 +52,13 @@ impl Spending {
         let answer = request.max_tokens.map_or(ANSWER_TOKENS, u64::from);
         let images: u64 = request.messages.iter().map(images_of).sum();
         let input = tokens_of(messages + tools).saturating_add(images.saturating_mul(IMAGE_TOKENS));
-        Self::of(model, input, answer)
+        Self::for_call(model, input, answer)
     }
 
     /// Estimates the usage of embedding these texts.
     #[must_use]
     pub fn expected_of_texts(model: &str, texts: &[String]) -> Self {
-        Self::of(model, tokens_of(texts.iter().map(String::len).sum()), 0)
+        Self::for_call(model, tokens_of(texts.iter().map(String::len).sum()), 0)
     }
 
     /// Returns a call's usage: as the endpoint reports it, else the expected input and an answer with `answer` bytes.
@@ -71,7 +71,7 @@ impl Spending {
                 output_tokens: usage.output_tokens,
                 dollars: cost(model, usage).unwrap_or_default(),
             },
-            None => Self::of(model, expected.input_tokens, tokens_of(answer)),
+            None => Self::for_call(model, expected.input_tokens, tokens_of(answer)),
         }
     }
 
@@ -84,7 +84,7 @@ impl Spending {
 
     /// Returns one call with these tokens.
     #[must_use]
-    pub fn of(model: &str, input_tokens: u64, output_tokens: u64) -> Self {
+    pub fn for_call(model: &str, input_tokens: u64, output_tokens: u64) -> Self {
         let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
         Self { calls: 1, input_tokens, output_tokens, dollars: cost(model, usage).unwrap_or_default() }
     }

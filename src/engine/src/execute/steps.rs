@@ -49,7 +49,7 @@ pub(super) fn run<'a>(
             into: SlotOutput { output, slot },
             scope: Scope::new(plan, frame),
             visits: vec![0; plan.nodes.len()],
-            progress: Progress::of(plan),
+            progress: Progress::new(plan),
             ended_with: Vec::new(),
             places: Semaphore::new(concurrency),
         };

@@ -151,7 +151,7 @@ pub(crate) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> Common {
 
 fn read_retry(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Retry> {
     let pointer = fields.at("retry");
-    let mut fields = Fields::of(pointer, fields.value("retry")?, problems)?;
+    let mut fields = Fields::from_value(pointer, fields.value("retry")?, problems)?;
     let mut retry = Retry::times(3);
     if let Some(attempts) = fields.whole("max_attempts", 1..=MAX_ATTEMPTS, problems) {
         retry.max_attempts = attempts;
@@ -180,7 +180,9 @@ fn read_on_error(fields: &mut Fields<'_>, problems: &mut Problems) -> OnError {
         Some(Value::String(word)) if word == "fail" => OnError::Fail,
         Some(Value::String(word)) if word == "continue" => OnError::Continue,
         Some(object @ Value::Object(_)) => {
-            let Some(mut fields) = Fields::of(pointer, object, problems) else { return OnError::Fail };
+            let Some(mut fields) = Fields::from_value(pointer, object, problems) else {
+                return OnError::Fail;
+            };
             let to = fields.text("to", problems).map(str::to_owned);
             fields.refuse_others(problems);
             to.map_or(OnError::Fail, OnError::To)

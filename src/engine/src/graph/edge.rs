@@ -10,7 +10,7 @@ use crate::Problems;
 const CASES: &str = r#""cases": [{"when": "<condition>", "to": "<node>"}], "else": "<node>""#;
 
 pub(super) fn read_edge(pointer: String, edge: &Value, problems: &mut Problems) -> Option<EdgeSpec> {
-    let mut fields = Fields::of(pointer.clone(), edge, problems)?;
+    let mut fields = Fields::from_value(pointer.clone(), edge, problems)?;
     let from = read_from(&mut fields, problems);
     let target = read_target(&mut fields, problems);
     fields.refuse_others(problems);
@@ -76,7 +76,7 @@ fn read_cases(pointer: &str, cases: &[Value], problems: &mut Problems) -> Vec<Ca
     let mut read = Vec::with_capacity(cases.len());
     for (index, case) in cases.iter().enumerate() {
         let pointer = format!("{pointer}/{index}");
-        let Some(mut case) = Fields::of(pointer.clone(), case, problems) else { continue };
+        let Some(mut case) = Fields::from_value(pointer.clone(), case, problems) else { continue };
         let when = case.text("when", problems);
         let to = case.text("to", problems);
         case.refuse_others(problems);

@@ -22,7 +22,7 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Reads `value`, which must be an object.
-    pub fn of(pointer: impl Into<String>, value: &'a Value, problems: &mut Problems) -> Option<Self> {
+    pub fn from_value(pointer: impl Into<String>, value: &'a Value, problems: &mut Problems) -> Option<Self> {
         let pointer = pointer.into();
         match value {
             Value::Object(members) => Some(Self { pointer, members, known: Vec::new() }),

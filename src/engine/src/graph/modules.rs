@@ -60,7 +60,7 @@ pub(super) fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> Modules 
 }
 
 /// Returns the modules in one language.
-pub(crate) fn of(modules: &Modules, language: Language) -> Arc<Modules> {
+pub(crate) fn for_language(modules: &Modules, language: Language) -> Arc<Modules> {
     let own = modules.iter().filter(|(name, _)| Language::of_module(name) == Some(language));
     Arc::new(own.map(|(name, source)| (name.clone(), Arc::clone(source))).collect())
 }

@@ -47,7 +47,7 @@ pub(crate) fn read_graph(document: &Value, problems: &mut Problems) -> Option<Gr
         problems.push(FieldError::new("", "too_large", message));
         return None;
     }
-    let mut fields = Fields::of("", document, problems)?;
+    let mut fields = Fields::from_value("", document, problems)?;
     match fields.text("format", problems) {
         Some(FORMAT) | None => {}
         Some(other) => problems.push(
@@ -81,7 +81,7 @@ fn read_channels(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Channe
     for (name, channel) in members {
         let pointer = format!("{pointer}/{}", escape(name));
         check_name("channel", name, pointer.clone(), problems);
-        let Some(mut fields) = Fields::of(pointer, channel, problems) else { continue };
+        let Some(mut fields) = Fields::from_value(pointer, channel, problems) else { continue };
         let rule = Rule::read(fields.word("merge", &Rule::NAMES, problems).unwrap_or("replace"));
         let initial = fields.value("initial").cloned().unwrap_or_else(|| rule.empty());
         if !rule.holds(&initial) {
@@ -144,7 +144,7 @@ fn list<'a>(
 
 /// Reads a node; a `for_each` body is a node without a name.
 pub(crate) fn read_node(pointer: String, node: &Value, problems: &mut Problems) -> Option<NodeSpec> {
-    let mut fields = Fields::of(pointer.clone(), node, problems)?;
+    let mut fields = Fields::from_value(pointer.clone(), node, problems)?;
     let name = fields.text("name", problems).unwrap_or_default().to_owned();
     if !name.is_empty() || fields.value("name").is_some_and(Value::is_string) {
         check_name("node", &name, fields.at("name"), problems);
@@ -161,7 +161,7 @@ pub(crate) fn read_inner(
     what: &str,
     problems: &mut Problems,
 ) -> Option<NodeSpec> {
-    let mut fields = Fields::of(pointer.clone(), node, problems)?;
+    let mut fields = Fields::from_value(pointer.clone(), node, problems)?;
     for own in ["name", "state", "on_error"] {
         if fields.value(own).is_some() {
             let message = format!("{what} cannot have '{own}'");

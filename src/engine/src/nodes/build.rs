@@ -64,7 +64,7 @@ fn no_such_type(spec: &NodeSpec) -> FieldError {
 /// Builds a node of a known type.
 fn build(kind: &NodeType, spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
     let document = Value::Object(spec.fields.clone());
-    let mut fields = Fields::of(&spec.pointer, &document, &mut check.problems)?;
+    let mut fields = Fields::from_value(&spec.pointer, &document, &mut check.problems)?;
     let node = (kind.build)(&mut fields, spec, check);
     fields.read_elsewhere(&common::NAMES);
     fields.refuse_others(&mut check.problems);

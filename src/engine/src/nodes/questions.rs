@@ -66,8 +66,8 @@ impl Expiry {
         Self(seconds.map(|seconds| TimeDelta::milliseconds(whole(seconds * 1_000.0))))
     }
 
-    /// Returns the expiry of a question asked at this time.
-    pub(crate) fn of(&self, asked_at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    /// Returns the deadline of a question asked at this time.
+    pub(crate) fn deadline(&self, asked_at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         asked_at.checked_add_signed(self.0?)
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Forms {
 }
 
 impl Forms {
-    pub(super) fn of(plain: &str) -> Self {
+    pub(super) fn new(plain: &str) -> Self {
         let base64 = [0, 1, 2].map(|before: usize| {
             let bytes = Zeroizing::new([vec![0_u8; before], plain.as_bytes().to_vec()].concat());
             let encoded = Zeroizing::new(STANDARD_NO_PAD.encode(&*bytes));
@@ -78,15 +78,17 @@ impl Forms {
     pub(super) fn has_begun(&self, text: &str, at: usize, effort: &mut Effort) -> bool {
         let is_spaced = self.plain.contains(char::is_whitespace);
         is_spaced
-            && text.get(at..).is_some_and(|rest| matches!(plainly(rest, &self.plain, effort), Said::Begun))
+            && text
+                .get(at..)
+                .is_some_and(|rest| matches!(plainly(rest, &self.plain, effort), PrefixMatch::Begun))
     }
 
     /// Returns the range of the secret that begins at `at`, in any form.
     pub(super) fn at(&self, text: &str, at: usize, effort: &mut Effort) -> Option<Range<usize>> {
         let rest = text.get(at..)?;
         let mut found = match plainly(rest, &self.plain, effort) {
-            Said::All(length) => Some(length),
-            Said::Begun | Said::Else => hexed(rest, &self.hex, effort),
+            PrefixMatch::All(length) => Some(length),
+            PrefixMatch::Begun | PrefixMatch::Else => hexed(rest, &self.hex, effort),
         };
         let mut start = at;
         for (before, form) in self.base64.iter().enumerate() {
@@ -104,7 +106,7 @@ impl Forms {
 }
 
 /// The beginning of a text, compared with a secret.
-enum Said {
+enum PrefixMatch {
     /// The whole secret, in this many bytes.
     All(usize),
     /// A prefix of the secret at the end of the text, or the comparison took too long.
@@ -118,7 +120,7 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn for_text(text: &str) -> Self {
         Self { left: text.len().saturating_mul(16).saturating_add(1 << 20) }
     }
 
@@ -144,18 +146,18 @@ fn hexed(text: &str, hex: &str, effort: &mut Effort) -> Option<usize> {
 }
 
 /// Length of the match with the secret, each character literal or escaped.
-fn plainly(text: &str, secret: &str, effort: &mut Effort) -> Said {
+fn plainly(text: &str, secret: &str, effort: &mut Effort) -> PrefixMatch {
     // A character such as % may be literal or begin its escape; follows both.
     let (mut ends, mut further) = (vec![0], Vec::new());
-    let mut otherwise = Said::Else;
+    let mut otherwise = PrefixMatch::Else;
     for letter in secret.chars() {
         for end in ends.drain(..) {
             let rest = text.get(end..).unwrap_or_default();
             if effort.spend().is_none() {
-                return Said::Begun;
+                return PrefixMatch::Begun;
             }
             if is_cut(rest) {
-                otherwise = Said::Begun;
+                otherwise = PrefixMatch::Begun;
             }
             let spelt = [literal(rest, letter), spelling(rest, letter)];
             further.extend(spelt.into_iter().flatten().map(|length| end + length));
@@ -167,7 +169,7 @@ fn plainly(text: &str, secret: &str, effort: &mut Effort) -> Said {
         further.dedup();
         std::mem::swap(&mut ends, &mut further);
     }
-    ends.last().map_or(Said::Else, |end| Said::All(*end))
+    ends.last().map_or(PrefixMatch::Else, |end| PrefixMatch::All(*end))
 }
 
 /// Whether the text is empty or may be the beginning of an escape.

@@ -27,14 +27,14 @@ const SHORTEST: usize = 4;
 /// The secrets that a run has used so far.
 #[derive(Default)]
 pub(crate) struct Redactor {
-    known: RwLock<Arc<Known>>,
+    known: RwLock<Arc<KnownSecrets>>,
     /// Names of secrets that were relearned after a restart.
     again: RwLock<BTreeSet<String>>,
 }
 
 /// The secrets to search for.
 #[derive(Clone)]
-pub(crate) struct Known {
+pub(crate) struct KnownSecrets {
     forms: Vec<Arc<Forms>>,
     /// Per byte, the secrets that can begin with it.
     starts: Vec<Vec<usize>>,
@@ -46,7 +46,7 @@ pub(crate) struct Known {
     wide: bool,
 }
 
-impl Default for Known {
+impl Default for KnownSecrets {
     fn default() -> Self {
         Self { forms: Vec::new(), starts: vec![Vec::new(); 256], longest: 0, longest_spaced: 0, wide: false }
     }
@@ -69,7 +69,7 @@ impl Redactor {
         Arc::make_mut(&mut known).measure(plain);
         for text in sent {
             if !known.forms.iter().any(|known| known.is(text)) {
-                Arc::make_mut(&mut known).learn(Forms::of(text));
+                Arc::make_mut(&mut known).learn(Forms::new(text));
             }
         }
     }
@@ -81,7 +81,7 @@ impl Redactor {
     }
 
     /// Returns the current secrets.
-    pub(crate) fn known(&self) -> Arc<Known> {
+    pub(crate) fn known(&self) -> Arc<KnownSecrets> {
         Arc::clone(&self.known.read())
     }
 
@@ -96,7 +96,7 @@ impl Redactor {
     }
 }
 
-impl Known {
+impl KnownSecrets {
     /// Updates the number of bytes that must be held back for this secret.
     fn measure(&mut self, plain: &str) {
         // An escaped character takes up to six times its bytes.
@@ -176,7 +176,7 @@ impl Known {
 
     /// Finds the positions of secrets; `None` if the search takes too long.
     fn places(&self, text: &str) -> Option<Vec<Range<usize>>> {
-        let mut effort = Effort::of(text);
+        let mut effort = Effort::for_text(text);
         // Overlapping or adjacent matches form one range.
         let mut places: Vec<Range<usize>> = Vec::new();
         // Per secret, the end of its last match.

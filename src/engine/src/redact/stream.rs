@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use super::forms::Effort;
-use super::{Known, MASK, Redactor};
+use super::{KnownSecrets, MASK, Redactor};
 use models::Pieces;
 
 /// Maximum bytes held back before giving up the search for the end of a secret.
@@ -14,11 +14,11 @@ const LONGEST_HELD: usize = 4 << 10;
 pub(crate) struct Masked<'a> {
     to: &'a dyn Pieces,
     redactor: &'a Redactor,
-    held: Mutex<Held>,
+    held: Mutex<HeldText>,
 }
 
 #[derive(Default)]
-struct Held {
+struct HeldText {
     text: String,
     /// Drops all further text.
     given_up: bool,
@@ -51,7 +51,7 @@ impl Pieces for Masked<'_> {
             match known.ready(&held.text) {
                 Some(end) => known.text(held.text.drain(..end).collect()),
                 None => {
-                    *held = Held { text: String::new(), given_up: true };
+                    *held = HeldText { text: String::new(), given_up: true };
                     MASK.to_owned()
                 }
             }
@@ -62,7 +62,7 @@ impl Pieces for Masked<'_> {
     }
 }
 
-impl Known {
+impl KnownSecrets {
     /// Returns the length of the prefix that no further text can turn into a secret; `None` if that is unknown.
     fn ready(&self, text: &str) -> Option<usize> {
         if self.is_empty() {
@@ -80,7 +80,7 @@ impl Known {
 
     /// Returns the first position from `from` on where an unfinished secret with white space may begin.
     fn begun(&self, text: &str, from: usize) -> Option<usize> {
-        let mut effort = Effort::of(text);
+        let mut effort = Effort::for_text(text);
         let mut places = text.bytes().enumerate().skip(from);
         let begun = places.find(|(at, byte)| {
             self.starting_with(*byte).any(|(_, forms)| forms.has_begun(text, *at, &mut effort))

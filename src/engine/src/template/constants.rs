@@ -136,7 +136,7 @@ impl Constants {
     /// Evaluates an expression with `inner` as its first operand.
     fn folded(&mut self, expression: &Expr<'_>, inner: Folded) -> Result<Folded, String> {
         match expression {
-            Expr::Const(constant) => return Ok(Folded::of(constant.value.clone(), 0)),
+            Expr::Const(constant) => return Ok(Folded::new(constant.value.clone(), 0)),
             Expr::BinOp(operation) => return self.operation(operation, inner),
             Expr::UnaryOp(operation) => return Ok(negated(&operation.op, inner)),
             Expr::Compare(compare) => return self.comparison(compare, expression, inner),
@@ -180,7 +180,7 @@ impl Constants {
     fn collection(&mut self, items: &[Expr<'_>], whole: &Expr<'_>) -> Result<Folded, String> {
         self.all(items)?;
         Ok(match whole.as_const() {
-            Some(value) => Folded::of(value, 0),
+            Some(value) => Folded::new(value, 0),
             None => Folded::NONE,
         })
     }
@@ -195,14 +195,14 @@ impl Constants {
             return Err(too_large());
         }
         Ok(match computed(operation.op, a, b) {
-            Some(value) => Folded::of(value, cost),
+            Some(value) => Folded::new(value, cost),
             None => Folded { value: None, cost },
         })
     }
 }
 
 impl Folded {
-    fn of(value: View, cost: usize) -> Self {
+    fn new(value: View, cost: usize) -> Self {
         let cost = cost.saturating_add(size(&value));
         Self { value: Some(value), cost }
     }

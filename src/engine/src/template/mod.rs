@@ -214,7 +214,7 @@ pub(crate) fn overlay(scope: &View, names: View) -> View {
 
 /// Fills every text inside `value`.
 pub(crate) fn fill(value: &Value, scope: &View) -> Result<Value, NodeError> {
-    meter::metered(|| Filling::of(scope).fill(value))
+    meter::metered(|| Filling::new(scope).fill(value))
 }
 
 /// Fills one value; limits the bytes that all its templates may still create.
@@ -224,7 +224,7 @@ pub(crate) struct Filling<'a> {
 }
 
 impl<'a> Filling<'a> {
-    pub(crate) fn of(scope: &'a View) -> Self {
+    pub(crate) fn new(scope: &'a View) -> Self {
         Self { scope, left: LARGEST }
     }
 

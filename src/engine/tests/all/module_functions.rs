@@ -11,7 +11,8 @@ use wire::ErrorCode;
 use crate::ports::{alone, plan};
 use crate::world::sandbox;
 
-const LIMITS: (Duration, usize) = (Duration::from_secs(2), 1_000);
+const TIME: Duration = Duration::from_secs(2);
+const MOST: usize = 1_000;
 
 fn with_modules(modules: &Value) -> Arc<Plan> {
     let mut graph = alone(&json!({"name": "n", "type": "template", "template": ""}));
@@ -38,7 +39,7 @@ async fn a_module_is_named_with_or_without_its_extension() {
         ("shape.js", json!({"n": 5}), json!(10)),
     ] {
         let function = plan.function(module, "score").unwrap();
-        assert_eq!(function.call(args, LIMITS, &sandbox).await, Ok(expected), "{module}");
+        assert_eq!(function.call(args, TIME, MOST, &sandbox).await, Ok(expected), "{module}");
     }
     let sources =
         |module| plan.function(module, "score").unwrap().sources().map(|it| it.0.to_owned()).collect();
@@ -57,13 +58,13 @@ async fn each_failure_of_a_function_has_its_code() {
         ("nothing", ErrorCode::CodeFailed, "nothing"),
     ] {
         let function = plan.function("metrics", function).unwrap();
-        let error = function.call(json!({}), LIMITS, &sandbox).await.unwrap_err();
+        let error = function.call(json!({}), TIME, MOST, &sandbox).await.unwrap_err();
         assert_eq!(error.code, code, "{error}");
         assert!(error.message.contains(expected), "{error}");
     }
     let closed = sandbox::Sandbox::new(sandbox::Options::new("/nonexistent".into()));
     let error =
-        plan.function("metrics", "score").unwrap().call(json!({}), LIMITS, &closed).await.unwrap_err();
+        plan.function("metrics", "score").unwrap().call(json!({}), TIME, MOST, &closed).await.unwrap_err();
     assert!(error.code == ErrorCode::CodeUnavailable && !error.message.contains("nonexistent"), "{error}");
     assert!(plan.functions(&closed).await.is_err());
 }

@@ -21,14 +21,14 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use tokio::sync::{Notify, oneshot, watch};
 
-type Waiting = (StepRecord, oneshot::Sender<Result<(), JournalError>>);
+type PendingReceipt = (StepRecord, oneshot::Sender<Result<(), JournalError>>);
 
 /// A journal that keeps its rows; receipts arrive at once, or when the test sends them.
 #[derive(Default)]
 pub(crate) struct MemoryJournal {
     pub(crate) rows: Mutex<Vec<StepRecord>>,
     by_hand: bool,
-    waiting: Mutex<Vec<Waiting>>,
+    waiting: Mutex<Vec<PendingReceipt>>,
     refuse: Option<&'static str>,
     /// Whether the run's start is not yet stored, and its result.
     early: bool,
@@ -61,7 +61,7 @@ impl MemoryJournal {
         let (now, later) = std::mem::take(&mut *waiting).into_iter().partition(|(row, _)| row.node == node);
         *waiting = later;
         drop(waiting);
-        let now: Vec<Waiting> = now;
+        let now: Vec<PendingReceipt> = now;
         assert!(!now.is_empty(), "no row of {node} waits");
         for (_, receipt) in now {
             let _ = receipt.send(Ok(()));
@@ -279,7 +279,7 @@ impl MemorySearch {
         if index != "there" {
             return Err(NodeError::new(wire::ErrorCode::IndexNotFound, format!("no '{index}'")));
         }
-        let mut best = engine::search::Best::of(200);
+        let mut best = engine::search::Best::new(200);
         for (document, chunks) in (0..).zip(self.0.lock().values()) {
             for (number, chunk) in (0..).zip(chunks) {
                 let fits =

@@ -57,12 +57,12 @@ fn refill(plan: &Arc<Plan>, timing: u64, rows: &[StepRecord]) -> BTreeMap<String
     runtime.block_on(world(timing, rows).refill(plan))
 }
 
-type Ended = BTreeMap<(String, u32, u32), String>;
+type AttemptOutcomes = BTreeMap<(String, u32, u32), String>;
 
 /// Lists ended attempts in the journal, without times.
 ///
 /// Skips steps inside a failed attempt: which of them still finish depends on timing.
-fn ended(rows: &[StepRecord]) -> Ended {
+fn ended(rows: &[StepRecord]) -> AttemptOutcomes {
     let outcome = |row: &StepRecord| match &row.outcome {
         StepOutcome::Started => None,
         StepOutcome::Succeeded { result, .. } => Some(result.clone()),
@@ -90,7 +90,7 @@ fn ended(rows: &[StepRecord]) -> Ended {
 }
 
 /// Lists rows that differ between two journals or are missing in one.
-fn other_than(one: &Ended, two: &Ended) -> Vec<String> {
+fn other_than(one: &AttemptOutcomes, two: &AttemptOutcomes) -> Vec<String> {
     let names: BTreeSet<_> = one.keys().chain(two.keys()).collect();
     let other = names.into_iter().filter(|name| one.get(name) != two.get(name));
     other.map(|name| format!("{name:?}: {:?} / {:?}", one.get(name), two.get(name))).collect()

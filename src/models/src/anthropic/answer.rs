@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::transport::{Assembly, Call, MOST_CALLS, Wrong, kind_of_error, said_in};
+use crate::transport::{Assembly, Call, DocumentError, MOST_CALLS, kind_of_error, said_in};
 use crate::{ModelAnswer, Usage};
 
 /// Maximum content blocks per answer.
@@ -14,7 +14,7 @@ pub(super) struct Answer {
     /// The tool whose arguments are the answer.
     answers_by: Option<String>,
     blocks: Vec<Block>,
-    usage: Option<Counted>,
+    usage: Option<TokenCounts>,
     stop_reason: Option<String>,
     model: Option<String>,
     begun: bool,
@@ -38,19 +38,19 @@ struct Event {
     #[serde(default)]
     index: u64,
     #[serde(default)]
-    message: Option<Whole>,
+    message: Option<AnswerMessage>,
     #[serde(default)]
     content_block: Value,
     #[serde(default)]
     delta: Delta,
     #[serde(default)]
-    usage: Option<Counted>,
+    usage: Option<TokenCounts>,
     #[serde(default)]
     error: Value,
 }
 
 #[derive(Deserialize)]
-struct Whole {
+struct AnswerMessage {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
@@ -58,7 +58,7 @@ struct Whole {
     #[serde(default)]
     stop_reason: Option<String>,
     #[serde(default)]
-    usage: Option<Counted>,
+    usage: Option<TokenCounts>,
 }
 
 #[derive(Deserialize, Default)]
@@ -79,7 +79,7 @@ struct Delta {
 
 /// Later counts replace earlier ones, field by field.
 #[derive(Deserialize, Default, Clone, Copy)]
-struct Counted {
+struct TokenCounts {
     #[serde(default)]
     input_tokens: Option<u64>,
     #[serde(default)]
@@ -96,22 +96,22 @@ impl Answer {
         Self { answers_by, blocks, usage, stop_reason, model, begun: false, over: false }
     }
 
-    fn whole(&mut self, whole: Whole) -> Result<String, Wrong> {
+    fn read_message(&mut self, message: AnswerMessage) -> Result<String, DocumentError> {
         self.begun = true;
-        self.model = whole.model.or(self.model.take());
-        self.stop_reason = whole.stop_reason.or(self.stop_reason.take());
-        self.count(whole.usage);
+        self.model = message.model.or(self.model.take());
+        self.stop_reason = message.stop_reason.or(self.stop_reason.take());
+        self.count(message.usage);
         let mut text = String::new();
-        for (index, block) in (0_u64..).zip(whole.content) {
+        for (index, block) in (0_u64..).zip(message.content) {
             text.push_str(&self.open(index, block)?);
         }
         Ok(text)
     }
 
-    fn count(&mut self, counted: Option<Counted>) {
+    fn count(&mut self, counted: Option<TokenCounts>) {
         let Some(counted) = counted else { return };
         let before = self.usage.unwrap_or_default();
-        self.usage = Some(Counted {
+        self.usage = Some(TokenCounts {
             input_tokens: counted.input_tokens.or(before.input_tokens),
             output_tokens: counted.output_tokens.or(before.output_tokens),
             cache_read_input_tokens: counted.cache_read_input_tokens.or(before.cache_read_input_tokens),
@@ -122,9 +122,9 @@ impl Answer {
     }
 
     /// Opens a block. In a complete answer, the block already has its content.
-    fn open(&mut self, index: u64, opened: Value) -> Result<String, Wrong> {
+    fn open(&mut self, index: u64, opened: Value) -> Result<String, DocumentError> {
         if self.blocks.len() >= MOST_BLOCKS {
-            return Err(Wrong::Garbage(format!("the answer has more than {MOST_BLOCKS} parts")));
+            return Err(DocumentError::Garbage(format!("the answer has more than {MOST_BLOCKS} parts")));
         }
         let filled = match opened.get("type").and_then(Value::as_str) {
             Some("text") => opened.get("text").and_then(Value::as_str).unwrap_or_default().to_owned(),
@@ -143,9 +143,11 @@ impl Answer {
         Ok(said)
     }
 
-    fn fill(&mut self, index: u64, delta: &Delta) -> Result<String, Wrong> {
+    fn fill(&mut self, index: u64, delta: &Delta) -> Result<String, DocumentError> {
         let Some(at) = self.blocks.iter().rposition(|block| block.index == index) else {
-            return Err(Wrong::Garbage("the answer writes to a part that it has not opened".to_owned()));
+            return Err(DocumentError::Garbage(
+                "the answer writes to a part that it has not opened".to_owned(),
+            ));
         };
         let piece = match delta.kind.as_str() {
             "text_delta" => &delta.text,
@@ -206,13 +208,15 @@ impl Block {
 }
 
 impl Assembly for Answer {
-    fn take(&mut self, data: &str) -> Result<String, Wrong> {
-        let event: Event = serde_json::from_str(data).map_err(Wrong::unreadable)?;
+    fn take(&mut self, data: &str) -> Result<String, DocumentError> {
+        let event: Event = serde_json::from_str(data).map_err(DocumentError::unreadable)?;
         match event.kind.as_str() {
-            "message_start" => event.message.map_or_else(|| Ok(String::new()), |whole| self.whole(whole)),
+            "message_start" => {
+                event.message.map_or_else(|| Ok(String::new()), |message| self.read_message(message))
+            }
             "message" => {
                 self.over = true;
-                self.whole(serde_json::from_str(data).map_err(Wrong::unreadable)?)
+                self.read_message(serde_json::from_str(data).map_err(DocumentError::unreadable)?)
             }
             "content_block_start" => self.open(event.index, event.content_block),
             "content_block_delta" => self.fill(event.index, &event.delta),
@@ -227,7 +231,7 @@ impl Assembly for Answer {
             }
             "error" => {
                 let said = said_in(&json!({"error": event.error})).unwrap_or_else(|| "an error".to_owned());
-                Err(Wrong::Error(kind_of_error(&event.error), said))
+                Err(DocumentError::Error(kind_of_error(&event.error), said))
             }
             // `ping`, and future event types, which the protocol requires clients to ignore.
             _ => Ok(String::new()),

@@ -34,7 +34,7 @@ impl Anthropic {
         key: Option<Secret>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ModelError> {
-        let endpoint = Endpoint::new(client, base_url, (key, KeyAs::Header("x-api-key")), clock)?;
+        let endpoint = Endpoint::new(client, base_url, key, KeyAs::Header("x-api-key"), clock)?;
         Ok(Self(endpoint.versioned("v1")))
     }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::transport::{Assembly, Call, MOST_CALLS, Wrong, kind_of_error, said_in};
+use crate::transport::{Assembly, Call, DocumentError, MOST_CALLS, kind_of_error, said_in};
 use crate::{ModelAnswer, ModelErrorKind, ToolCall, Usage};
 
 /// Maximum parts per answer.
@@ -64,14 +64,14 @@ struct Feedback {
 }
 
 impl Answer {
-    fn part(&mut self, part: Value) -> Result<String, Wrong> {
+    fn part(&mut self, part: Value) -> Result<String, DocumentError> {
         if self.parts.len() >= MOST_PARTS {
-            return Err(Wrong::Garbage(format!("the answer has more than {MOST_PARTS} parts")));
+            return Err(DocumentError::Garbage(format!("the answer has more than {MOST_PARTS} parts")));
         }
         let thought = part.get("thought").is_some_and(|thought| thought == true);
         if let Some(call) = part.get("functionCall") {
             if self.calls.len() >= MOST_CALLS {
-                return Err(Wrong::Garbage(format!("the answer calls more than {MOST_CALLS} tools")));
+                return Err(DocumentError::Garbage(format!("the answer calls more than {MOST_CALLS} tools")));
             }
             let said = |name: &str| call.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
             let arguments = call.get("args").filter(|args| !args.is_null()).map(Value::to_string);
@@ -81,7 +81,7 @@ impl Answer {
                 name: said("name"),
                 arguments: arguments.unwrap_or_default(),
             };
-            let call = call.finish(self.calls.len()).map_err(Wrong::Garbage)?;
+            let call = call.finish(self.calls.len()).map_err(DocumentError::Garbage)?;
             self.calls.push(call);
             self.parts.push(part);
             return Ok(String::new());
@@ -108,11 +108,11 @@ impl Answer {
 }
 
 impl Assembly for Answer {
-    fn take(&mut self, data: &str) -> Result<String, Wrong> {
-        let document: Document = serde_json::from_str(data).map_err(Wrong::unreadable)?;
+    fn take(&mut self, data: &str) -> Result<String, DocumentError> {
+        let document: Document = serde_json::from_str(data).map_err(DocumentError::unreadable)?;
         if !document.error.is_null() {
             let said = said_in(&json!({"error": document.error})).unwrap_or_else(|| "an error".to_owned());
-            return Err(Wrong::Error(kind_of_error(&document.error), said));
+            return Err(DocumentError::Error(kind_of_error(&document.error), said));
         }
         self.documents = self.documents.saturating_add(1);
         if let Some(usage) = usage(&document.usage_metadata) {
@@ -122,7 +122,10 @@ impl Assembly for Answer {
             self.model = Some(model);
         }
         if let Some(reason) = document.prompt_feedback.and_then(|feedback| feedback.block_reason) {
-            return Err(Wrong::Error(ModelErrorKind::Rejected, format!("the prompt was blocked: {reason}")));
+            return Err(DocumentError::Error(
+                ModelErrorKind::Rejected,
+                format!("the prompt was blocked: {reason}"),
+            ));
         }
         let mut added = String::new();
         let candidates = document.candidates.unwrap_or_default();
@@ -135,7 +138,7 @@ impl Assembly for Answer {
                 if reason.contains("FUNCTION_CALL") || reason.contains("TOOL_CALL") {
                     // Sampling is random, so a retry may succeed.
                     let said = format!("the model wrote a tool call that cannot be parsed ({reason})");
-                    return Err(Wrong::Error(ModelErrorKind::Unavailable, said));
+                    return Err(DocumentError::Error(ModelErrorKind::Unavailable, said));
                 }
                 self.finish_reason = Some(reason);
             }

@@ -40,7 +40,7 @@ impl Gemini {
         key: Option<Secret>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ModelError> {
-        let endpoint = Endpoint::new(client, base_url, (key, KeyAs::Header("x-goog-api-key")), clock)?;
+        let endpoint = Endpoint::new(client, base_url, key, KeyAs::Header("x-goog-api-key"), clock)?;
         Ok(Self(endpoint.versioned("v1beta")))
     }
 

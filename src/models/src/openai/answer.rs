@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::transport::{Assembly, Call, MOST_CALLS, Wrong, kind_of_error, said_in};
+use crate::transport::{Assembly, Call, DocumentError, MOST_CALLS, kind_of_error, said_in};
 use crate::{ModelAnswer, Usage};
 
 /// A partially received answer.
@@ -36,35 +36,35 @@ struct Choice {
     #[serde(default)]
     index: Option<u64>,
     #[serde(default)]
-    delta: Option<Said>,
+    delta: Option<ChoiceMessage>,
     #[serde(default)]
-    message: Option<Said>,
+    message: Option<ChoiceMessage>,
     #[serde(default)]
     finish_reason: Value,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ChoiceMessage {
     #[serde(default)]
     content: Value,
     #[serde(default)]
     refusal: Option<String>,
     #[serde(default)]
-    tool_calls: Option<Vec<SaidCall>>,
+    tool_calls: Option<Vec<ChoiceToolCall>>,
 }
 
 #[derive(Deserialize)]
-struct SaidCall {
+struct ChoiceToolCall {
     #[serde(default)]
     index: Option<u64>,
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
-    function: Option<SaidFunction>,
+    function: Option<ChoiceFunction>,
 }
 
 #[derive(Deserialize)]
-struct SaidFunction {
+struct ChoiceFunction {
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
@@ -80,11 +80,11 @@ impl Assembly for Answer {
         self.documents == 0
     }
 
-    fn take(&mut self, data: &str) -> Result<String, Wrong> {
-        let document: Document = serde_json::from_str(data).map_err(Wrong::unreadable)?;
+    fn take(&mut self, data: &str) -> Result<String, DocumentError> {
+        let document: Document = serde_json::from_str(data).map_err(DocumentError::unreadable)?;
         if !document.error.is_null() {
             let said = said_in(&json!({"error": document.error})).unwrap_or_else(|| "an error".to_owned());
-            return Err(Wrong::Error(kind_of_error(&document.error), said));
+            return Err(DocumentError::Error(kind_of_error(&document.error), said));
         }
         self.documents = self.documents.saturating_add(1);
         if let Some(usage) = usage(&document.usage) {
@@ -132,26 +132,26 @@ impl Assembly for Answer {
 }
 
 impl Answer {
-    fn call(&mut self, said: SaidCall) -> Result<(), Wrong> {
-        let id = said.id.filter(|id| !id.is_empty());
+    fn call(&mut self, part: ChoiceToolCall) -> Result<(), DocumentError> {
+        let id = part.id.filter(|id| !id.is_empty());
         // Endpoints that omit the index send each call complete, or repeat its id.
-        let known = match (said.index, &id) {
+        let known = match (part.index, &id) {
             (Some(index), _) => self.calls.iter().position(|call| call.index == Some(index)),
             (None, Some(id)) => self.calls.iter().position(|call| call.id == *id),
             (None, None) => self.calls.len().checked_sub(1),
         };
         let at = known.unwrap_or_else(|| {
-            self.calls.push(Call { index: said.index, ..Call::default() });
+            self.calls.push(Call { index: part.index, ..Call::default() });
             self.calls.len().saturating_sub(1)
         });
         if self.calls.len() > MOST_CALLS {
-            return Err(Wrong::Garbage(format!("the answer calls more than {MOST_CALLS} tools")));
+            return Err(DocumentError::Garbage(format!("the answer calls more than {MOST_CALLS} tools")));
         }
         let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
         if let Some(id) = id.filter(|_| call.id.is_empty()) {
             call.id = id;
         }
-        let Some(function) = said.function else { return Ok(()) };
+        let Some(function) = part.function else { return Ok(()) };
         if let Some(name) = function.name.filter(|_| call.name.is_empty()) {
             call.name = name;
         }

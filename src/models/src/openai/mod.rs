@@ -41,7 +41,7 @@ impl OpenAi {
         key: Option<Secret>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ModelError> {
-        Endpoint::new(client, base_url, (key, KeyAs::Bearer), clock).map(Self)
+        Endpoint::new(client, base_url, key, KeyAs::Bearer, clock).map(Self)
     }
 
     /// Sets the maximum answer bytes.

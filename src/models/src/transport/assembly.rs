@@ -7,14 +7,14 @@ pub(crate) const MOST_CALLS: usize = 128;
 
 /// The reason that a document is not part of an answer.
 #[derive(Debug)]
-pub(crate) enum Wrong {
+pub(crate) enum DocumentError {
     /// The document is not valid.
     Garbage(String),
     /// The document is the endpoint's error.
     Error(ModelErrorKind, String),
 }
 
-impl Wrong {
+impl DocumentError {
     /// A document that does not match the protocol.
     pub(crate) fn unreadable(why: impl std::fmt::Display) -> Self {
         Self::Garbage(format!("the answer cannot be read: {why}"))
@@ -24,7 +24,7 @@ impl Wrong {
 /// A partially received answer.
 pub(crate) trait Assembly: Send {
     /// Consumes the next document and returns the text that it adds.
-    fn take(&mut self, data: &str) -> Result<String, Wrong>;
+    fn take(&mut self, data: &str) -> Result<String, DocumentError>;
 
     /// Whether the finish reason has arrived: the answer is complete even if the body ends now.
     fn is_complete(&self) -> bool;

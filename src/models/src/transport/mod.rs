@@ -12,7 +12,7 @@ use kernel::{Clock, Secret};
 use net::{Client, Limits, Method, NetError, NetErrorKind, Request, Response, Url};
 use serde_json::Value;
 
-pub(super) use self::assembly::{Assembly, Call, MOST_CALLS, Wrong};
+pub(super) use self::assembly::{Assembly, Call, DocumentError, MOST_CALLS};
 use self::events::{Item, Items};
 pub(super) use self::form::{Form, FormFile};
 pub(super) use self::refusal::{kind_of_error, said_in};
@@ -97,7 +97,8 @@ impl Endpoint {
     pub(super) fn new(
         client: Client,
         base_url: &str,
-        (key, key_as): (Option<Secret>, KeyAs),
+        key: Option<Secret>,
+        key_as: KeyAs,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ModelError> {
         let wrong =
@@ -168,8 +169,8 @@ impl Endpoint {
                 Item::Garbage(what) => return Err(bad(what.to_owned())),
             };
             let text = assembly.take(&data).map_err(|why| match why {
-                Wrong::Garbage(what) => bad(what),
-                Wrong::Error(kind, said) => error(kind, self.hide(format!("{}: {said}", self.place))),
+                DocumentError::Garbage(what) => bad(what),
+                DocumentError::Error(kind, said) => error(kind, self.hide(format!("{}: {said}", self.place))),
             })?;
             if !text.is_empty() {
                 pieces.piece(&text).await;

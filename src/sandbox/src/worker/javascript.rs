@@ -33,7 +33,7 @@ const STOP: &str = "throw 0;";
 const STACK: usize = 8 << 20;
 
 /// The available built-ins. Excluded: a clock, weak references (which reveal garbage collection), the DOM.
-type Known = (
+type BuiltIns = (
     intrinsic::Date,
     intrinsic::Eval,
     intrinsic::RegExpCompiler,
@@ -164,7 +164,7 @@ fn inside<T>(
     runtime.set_memory_limit(bounds.memory);
     runtime.set_max_stack_size(STACK);
     runtime.set_loader(Names(Arc::clone(&modules)), Sources(Arc::clone(&modules)));
-    let context = Context::custom::<Known>(&runtime).map_err(broken)?;
+    let context = Context::custom::<BuiltIns>(&runtime).map_err(broken)?;
     let logs = Rc::new(RefCell::new(Logs::new(bounds.logs)));
     let kept = Rc::clone(&logs);
     let done = context.with(|ctx| {

@@ -16,7 +16,7 @@ use wire::FieldError;
 use super::body::{self, BODY_LIMIT};
 use super::error::{ApiError, ApiResult};
 use super::fields;
-use super::guard::{Asked, Caller};
+use super::guard::{Caller, RouteScope};
 use super::idempotency::{Once, Reply};
 use super::query::Params;
 
@@ -32,7 +32,7 @@ pub(super) struct Change<S, const LIMIT: usize = BODY_LIMIT> {
     once: Once,
 }
 
-impl<S: Asked, const LIMIT: usize> FromRequest for Change<S, LIMIT> {
+impl<S: RouteScope, const LIMIT: usize> FromRequest for Change<S, LIMIT> {
     type Error = actix_web::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self, actix_web::Error>>>>;
 
@@ -49,7 +49,7 @@ impl<S: Asked, const LIMIT: usize> FromRequest for Change<S, LIMIT> {
                 waited if waited < JUDGED_FOR => caller,
                 _ => Caller::<S>::extract(&request).await?,
             };
-            let once = Once::of(&caller, &request, &body)?;
+            let once = Once::for_request(&caller, &request, &body)?;
             match once.answered().await? {
                 None => Ok(Self { caller, request, body, once }),
                 // An extractor can respond only through an error.
@@ -65,7 +65,7 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
         &self,
         read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
     ) -> ApiResult<T> {
-        Params::of(&self.request).and(read(&body::object(&self.request, &self.body)?))
+        Params::from_request(&self.request).and(read(&body::object(&self.request, &self.body)?))
     }
 
     /// Like [`Self::wanted`], but refuses duplicate members.
@@ -73,7 +73,7 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
         &self,
         read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
     ) -> ApiResult<T> {
-        Params::of(&self.request).and(read(&body::unique_object(&self.request, &self.body)?))
+        Params::from_request(&self.request).and(read(&body::unique_object(&self.request, &self.body)?))
     }
 
     /// Like [`Self::wanted_unique`], but an empty body counts as an empty object.
@@ -82,7 +82,7 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
         read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
     ) -> ApiResult<T> {
         if self.body.trim_ascii().is_empty() {
-            return Params::of(&self.request).and(read(&Map::new()));
+            return Params::from_request(&self.request).and(read(&Map::new()));
         }
         self.wanted_unique(read)
     }
@@ -92,12 +92,12 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
         &self,
         read: impl FnOnce(&Map<String, Value>) -> Result<T, Vec<FieldError>>,
     ) -> ApiResult<T> {
-        Params::of(&self.request).and(read(&body::object_or_nothing(&self.request, &self.body)?))
+        Params::from_request(&self.request).and(read(&body::object_or_nothing(&self.request, &self.body)?))
     }
 
     /// Returns the body as any JSON value. Query parameters are refused.
     pub(super) fn value(&self) -> ApiResult<Value> {
-        ApiError::refuse(Params::of(&self.request).finish())?;
+        ApiError::refuse(Params::from_request(&self.request).finish())?;
         body::any(&self.request, &self.body)
     }
 

@@ -10,7 +10,7 @@ pub(crate) struct ClientEnd(CancellationToken);
 
 impl ClientEnd {
     /// The signal of a request's connection.
-    pub(super) fn of(request: &HttpRequest) -> Self {
+    pub(super) fn for_request(request: &HttpRequest) -> Self {
         request.conn_data::<Self>().cloned().unwrap_or_default()
     }
 

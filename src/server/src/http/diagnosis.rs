@@ -37,7 +37,7 @@ pub(super) fn places() -> Arc<Semaphore> {
 }
 
 async fn stream(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
-    let mut query = Params::of(&request);
+    let mut query = Params::from_request(&request);
     let of = query.whole("events", 1..=MOST_EVENTS).unwrap_or(EVENTS);
     ApiError::refuse(query.finish())?;
     let place = Arc::clone(app.diagnosis_places()).try_acquire_owned();

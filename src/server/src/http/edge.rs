@@ -35,7 +35,7 @@ pub(super) async fn middleware(
     let checked = span.in_scope(|| refused::check(&request).and_then(|()| surplus::check(&request)));
     let mut response = match checked.and_then(|()| origin::check_host(request.head())) {
         Ok(()) => {
-            let expectation = Expectation::of(&mut request);
+            let expectation = Expectation::for_request(&mut request);
             let answering = next.call(request).instrument(span.clone());
             let answered =
                 request_id::with(id, store::with_statement_limit(STATEMENT_LIMIT, answering)).await;

@@ -15,7 +15,7 @@ use wire::{ErrorCode, FieldError};
 
 use super::chat::StreamPlace;
 use super::error::{ApiError, ApiResult};
-use super::place::{Place, Unknown, place, place_in_latest};
+use super::place::{StreamPosition, Unknown, place, place_in_latest};
 use super::thread_ids::ThreadIds;
 use super::{App, ClientEnd};
 
@@ -44,12 +44,9 @@ pub(super) struct ChatReader {
 
 impl ChatReader {
     pub(super) fn new(place: StreamPlace, request: &HttpRequest) -> Self {
-        Self { place, client_end: ClientEnd::of(request) }
+        Self { place, client_end: ClientEnd::for_request(request) }
     }
 }
-
-/// The chat stream reader; `None` for a run's stream.
-pub(super) type Held = Option<ChatReader>;
 
 /// A caller's view of run events.
 pub(super) struct RunView {
@@ -67,7 +64,7 @@ pub(super) async fn serve(
     request: &HttpRequest,
     unknown: Unknown,
     head: HttpResponseBuilder,
-    held: Held,
+    held: Option<ChatReader>,
 ) -> ApiResult<HttpResponse> {
     serve_from(app, stream, place(request, stream.id, unknown)?, head, held, None).await
 }
@@ -89,7 +86,7 @@ pub(super) async fn serve_latest(
     stream: &StoredStream,
     request: &HttpRequest,
     head: HttpResponseBuilder,
-    held: Held,
+    held: Option<ChatReader>,
 ) -> ApiResult<HttpResponse> {
     serve_from(app, stream, place_in_latest(request, stream.id)?, head, held, None).await
 }
@@ -97,9 +94,9 @@ pub(super) async fn serve_latest(
 async fn serve_from(
     app: &App,
     stream: &StoredStream,
-    place: Place,
+    place: StreamPosition,
     mut head: HttpResponseBuilder,
-    held: Held,
+    held: Option<ChatReader>,
     view: Option<RunView>,
 ) -> ApiResult<HttpResponse> {
     if app.chat().all_seen(stream, place.after).await? {
@@ -136,7 +133,7 @@ pub(super) fn body(
     reader: Reader,
     app: &App,
     dialect: Option<Dialect>,
-    held: Held,
+    held: Option<ChatReader>,
 ) -> impl Stream<Item = Result<Bytes, ReaderError>> + use<> {
     let (clock, closing) = (app.clock().clone(), app.streams_closing().clone());
     let replaced = held.as_ref().map(|held| held.place.replaced()).unwrap_or_default();

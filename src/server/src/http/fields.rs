@@ -17,6 +17,9 @@ pub(super) fn unknown(pointer: String, code: &str, what: &str, name: &str, known
     }
 }
 
+/// A parsed request, or all its problems.
+pub(super) type Parsed<T> = Result<T, Vec<FieldError>>;
+
 /// The members of a request object. A null member counts as absent.
 pub(super) struct Fields<'a> {
     members: &'a Map<String, Value>,
@@ -25,7 +28,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn of(members: &'a Map<String, Value>) -> Self {
+    pub(super) fn new(members: &'a Map<String, Value>) -> Self {
         Self { members, known: Vec::new(), problems: Vec::new() }
     }
 
@@ -166,7 +169,7 @@ impl<'a> Fields<'a> {
 
 /// Checks that the body has no members.
 pub(super) fn nothing(body: &Map<String, Value>) -> Result<(), Vec<FieldError>> {
-    let problems = Fields::of(body).finish();
+    let problems = Fields::new(body).finish();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
@@ -187,7 +190,7 @@ mod tests {
     #[test]
     fn every_problem_is_reported() {
         let body = json!({"name": 1, "on": "yes", "more": [], "tags": ["a", 2, null], "nme": 1, "a/b~c": 2});
-        let mut fields = Fields::of(body.as_object().unwrap());
+        let mut fields = Fields::new(body.as_object().unwrap());
         assert_eq!(fields.text("name"), None);
         assert_eq!(fields.flag("on"), None);
         assert_eq!(fields.object("more"), None);
@@ -211,19 +214,19 @@ mod tests {
     #[test]
     fn the_number_and_length_of_problems_are_limited() {
         let many: Map<String, Value> = (0..1000).map(|n| (format!("k{n}"), json!(1))).collect();
-        assert_eq!(Fields::of(&many).finish().len(), MOST_PROBLEMS + 1);
+        assert_eq!(Fields::new(&many).finish().len(), MOST_PROBLEMS + 1);
         let body = json!({"tags": vec![1; 1000]});
-        let mut fields = Fields::of(body.as_object().unwrap());
+        let mut fields = Fields::new(body.as_object().unwrap());
         fields.texts("tags");
         assert_eq!(fields.finish().len(), MOST_PROBLEMS + 1);
         let long: Map<String, Value> = [("x".repeat(1000), json!(1))].into_iter().collect();
-        assert!(Fields::of(&long).finish()[0].message.len() < 100);
+        assert!(Fields::new(&long).finish()[0].message.len() < 100);
     }
 
     #[test]
     fn null_equals_absent() {
         let body = json!({"name": null, "tags": null});
-        let mut fields = Fields::of(body.as_object().unwrap());
+        let mut fields = Fields::new(body.as_object().unwrap());
         assert!(fields.text("name").is_none() && fields.texts("tags").is_none());
         fields.require("name");
         assert_eq!(lines(fields.finish()), ["/name required: is required"]);

@@ -61,7 +61,7 @@ pub(super) struct KeyScopes {
 }
 
 impl KeyScopes {
-    pub(super) fn of<S>(caller: &Caller<S>, request: &HttpRequest) -> Self {
+    pub(super) fn for_request<S>(caller: &Caller<S>, request: &HttpRequest) -> Self {
         let principal = caller.principal();
         // Issuers may give one subject several tokens for several workspaces. Users are excluded because their roles
         // change.
@@ -140,18 +140,18 @@ pub(super) struct Once {
 
 impl Once {
     /// Reads the request's key, if any.
-    pub(super) fn of<S>(caller: &Caller<S>, request: &HttpRequest, body: &[u8]) -> ApiResult<Self> {
+    pub(super) fn for_request<S>(caller: &Caller<S>, request: &HttpRequest, body: &[u8]) -> ApiResult<Self> {
         Self::with_digest(caller, request, digest(&SHA256, body).as_ref().to_vec())
     }
 
-    /// Like [`Self::of`], with a precomputed SHA-256 of the sent content.
+    /// Like [`Self::for_request`], with a precomputed SHA-256 of the sent content.
     pub(super) fn with_digest<S>(
         caller: &Caller<S>,
         request: &HttpRequest,
         digest: Vec<u8>,
     ) -> ApiResult<Self> {
         let key = key(request)?.map(|key| {
-            let KeyScopes { first, also } = KeyScopes::of(caller, request);
+            let KeyScopes { first, also } = KeyScopes::for_request(caller, request);
             RequestKey { scopes: std::iter::once(first).chain(also).collect(), key, digest }
         });
         Ok(Self { app: caller.app().clone(), key })

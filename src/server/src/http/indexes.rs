@@ -24,8 +24,8 @@ pub(super) fn routes(config: &mut ServiceConfig) {
 /// Lists indexes by name.
 async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<Json<Listed<IndexRecord>>> {
     let workspace = caller.workspace().await?;
-    let mut query = Params::of(&request);
-    let part: Part<String> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<String> = Part::from_params(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().search_indexes(workspace, part.after.as_deref(), part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |index| index.name.clone());

@@ -83,7 +83,7 @@ pub(super) struct Expectation(Option<(Interim, Rc<Cell<Asking>>)>);
 
 impl Expectation {
     /// Sends `100 Continue` as soon as something waits for the body, if the client expects it.
-    pub(super) fn of(request: &mut ServiceRequest) -> Self {
+    pub(super) fn for_request(request: &mut ServiceRequest) -> Self {
         let Some(expected) = request.headers().get(AWAITS).cloned() else { return Self(None) };
         let Some(interim) = request.conn_data::<Interim>().cloned() else { return Self(None) };
         request.headers_mut().remove(AWAITS);

@@ -24,8 +24,8 @@ async fn list(
     _caller: Caller<WorkflowsRead>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<NodeTypeRecord>>> {
-    let mut query = Params::of(&request);
-    let part: Part<usize> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<usize> = Part::from_params(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let wanted = usize::try_from(part.wanted()).unwrap_or(usize::MAX);
     // The cursor holds the number of node types already returned.

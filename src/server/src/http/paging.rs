@@ -20,11 +20,11 @@ pub(super) struct Part<K> {
 
 impl<K: FromStr> Part<K> {
     /// Reads `limit` and `cursor` from a query.
-    pub(super) fn of(params: &mut Params, list: &str) -> Self {
+    pub(super) fn from_params(params: &mut Params, list: &str) -> Self {
         Self::within(params, list, DEFAULT, MOST)
     }
 
-    /// Like [`Self::of`], with other limits.
+    /// Like [`Self::from_params`], with other limits.
     pub(super) fn within(params: &mut Params, list: &str, default: i64, most: i64) -> Self {
         let limit = params.whole("limit", 1..=most).unwrap_or(default);
         let cursor = params.text("cursor").filter(|cursor| !cursor.is_empty());
@@ -70,7 +70,7 @@ mod tests {
 
     fn part(query: &str) -> (Part<i32>, Vec<String>) {
         let mut params = Params::parse(query);
-        let part = Part::of(&mut params, "numbers");
+        let part = Part::from_params(&mut params, "numbers");
         (part, params.finish().into_iter().map(|problem| problem.pointer).collect())
     }
 

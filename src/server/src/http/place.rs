@@ -9,7 +9,7 @@ use super::query::Params;
 
 /// The position from which a client resumes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct StreamPosition {
     /// The number of the last event received; 0 for none.
     pub(super) after: u64,
     /// The header or parameter that gave the position, for error messages.
@@ -27,7 +27,7 @@ pub(super) enum Unknown {
 
 /// Returns the position of the last event received. It comes from the `Last-Event-ID` header, which browsers send
 /// automatically, or from `?after=`. If both are given, the header wins because it is newer.
-pub(super) fn place(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> ApiResult<Place> {
+pub(super) fn place(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> ApiResult<StreamPosition> {
     read(request, stream, unknown).or_else(|problems| {
         ApiError::refuse(problems)?;
         Ok(START)
@@ -35,7 +35,7 @@ pub(super) fn place(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> Ap
 }
 
 /// Like [`place`], but a position in another stream counts as the start of this one.
-pub(super) fn place_in_latest(request: &HttpRequest, stream: Uuid) -> ApiResult<Place> {
+pub(super) fn place_in_latest(request: &HttpRequest, stream: Uuid) -> ApiResult<StreamPosition> {
     read(request, stream, Unknown::Ignored).or_else(|mut problems| {
         problems.retain(|problem| problem.code != OTHER_STREAM);
         ApiError::refuse(problems)?;
@@ -43,7 +43,7 @@ pub(super) fn place_in_latest(request: &HttpRequest, stream: Uuid) -> ApiResult<
     })
 }
 
-fn read(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> Result<Place, Vec<FieldError>> {
+fn read(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> Result<StreamPosition, Vec<FieldError>> {
     let mut problems = Vec::new();
     let headers: Vec<_> = request.headers().get_all("last-event-id").collect();
     let header = match headers.as_slice() {
@@ -55,7 +55,7 @@ fn read(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> Result<Place, 
         }
         _ => Some(Err(FieldError::new(LAST_EVENT_ID, "repeated", "may be given only once"))),
     };
-    let mut query = Params::of(request);
+    let mut query = Params::from_request(request);
     let after = query.text("after").filter(|after| !after.is_empty());
     let after = after.map(|id| event_of(&id, stream, true, AFTER));
     problems.extend(match unknown {
@@ -65,7 +65,7 @@ fn read(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> Result<Place, 
     let mut first = None;
     for (read, pointer) in [(header, LAST_EVENT_ID), (after, AFTER)] {
         match read {
-            Some(Ok(after)) => first = first.or(Some(Place { after, pointer })),
+            Some(Ok(after)) => first = first.or(Some(StreamPosition { after, pointer })),
             Some(Err(problem)) => problems.push(problem),
             None => {}
         }
@@ -76,7 +76,7 @@ fn read(request: &HttpRequest, stream: Uuid, unknown: Unknown) -> Result<Place, 
 const LAST_EVENT_ID: &str = "/Last-Event-ID";
 const AFTER: &str = "/after";
 const OTHER_STREAM: &str = "other_stream";
-const START: Place = Place { after: 0, pointer: AFTER };
+const START: StreamPosition = StreamPosition { after: 0, pointer: AFTER };
 
 /// Parses the number in `<stream>.<number>`, or a bare number if `bare` is set.
 fn event_of(id: &str, stream: Uuid, bare: bool, pointer: &str) -> Result<u64, FieldError> {

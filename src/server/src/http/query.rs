@@ -15,7 +15,7 @@ use super::fields;
 /// # Errors
 /// One unknown-parameter problem per parameter.
 pub(super) fn none(request: &HttpRequest) -> ApiResult<()> {
-    ApiError::refuse(Params::of(request).finish())
+    ApiError::refuse(Params::from_request(request).finish())
 }
 
 /// Query parameters. An empty value is invalid if a value is expected.
@@ -26,7 +26,7 @@ pub(super) struct Params {
 }
 
 impl Params {
-    pub(super) fn of(request: &HttpRequest) -> Self {
+    pub(super) fn from_request(request: &HttpRequest) -> Self {
         Self::parse(request.query_string())
     }
 

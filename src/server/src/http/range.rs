@@ -17,7 +17,7 @@ pub(super) enum Part {
 }
 
 /// Returns the requested part of a body with `length` bytes and this ETag, quotes included.
-pub(super) fn of(request: &HttpRequest, length: usize, tag: &str) -> Part {
+pub(super) fn part(request: &HttpRequest, length: usize, tag: &str) -> Part {
     let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
     if text(IF_RANGE).is_some_and(|known| known != tag) {
         return Part::Whole;

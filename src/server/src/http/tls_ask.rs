@@ -44,7 +44,7 @@ async fn ask(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     if !is_near(&app, &request) {
         return Err(not_found());
     }
-    let mut query = Params::of(&request);
+    let mut query = Params::from_request(&request);
     let domain = query.text("domain");
     if domain.is_none() {
         query.note("domain", "required", "is required");

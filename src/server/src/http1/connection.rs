@@ -15,7 +15,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use super::LINGER;
 use super::admission::Admission;
 use super::inbound::Inbound;
-use super::peer::{Sent, acknowledged_bytes, acknowledgements, now};
+use super::peer::{SendTracker, acknowledged_bytes, acknowledgements, now};
 use super::socket::Socket;
 use crate::http::{Answered, ClientEnd, Interim, Refusal, Surplus};
 use crate::ws::ReadEnd;
@@ -48,7 +48,7 @@ pub(super) struct Connection {
     /// Stalls of flushes. TLS buffers written bytes until a flush. A flush ends only when the buffer is empty, which
     /// may never happen while a client reads.
     flushing: Stall,
-    sent: Sent,
+    sent: SendTracker,
 }
 
 impl Connection {
@@ -69,7 +69,7 @@ impl Connection {
             has_written: false,
             writing: Stall::default(),
             flushing: Stall::default(),
-            sent: Sent::default(),
+            sent: SendTracker::default(),
         }
     }
 
@@ -147,10 +147,11 @@ impl Connection {
 /// Detects a client that stops reading while the socket, or TLS above it, cannot accept more bytes.
 #[derive(Default)]
 struct Stall {
-    waiting: Option<Waiting>,
+    waiting: Option<StallTimer>,
 }
 
-struct Waiting {
+/// The time for which the client has read nothing, checked by a timer.
+struct StallTimer {
     timer: Pin<Box<Sleep>>,
     /// Bytes acknowledged at the last check. The client acknowledges more only if it reads.
     acknowledged: Option<u64>,
@@ -158,7 +159,7 @@ struct Waiting {
     since: Instant,
 }
 
-impl Waiting {
+impl StallTimer {
     fn begin(stream: &TcpStream) -> Self {
         let since = now();
         let timer = Box::pin(sleep_until(since + STALL_CHECK_EVERY));
@@ -193,7 +194,7 @@ impl Stall {
             self.waiting = None;
             return outcome;
         }
-        ready!(self.waiting.get_or_insert_with(|| Waiting::begin(stream)).poll_end(context, stream));
+        ready!(self.waiting.get_or_insert_with(|| StallTimer::begin(stream)).poll_end(context, stream));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }

@@ -31,13 +31,13 @@ pub(super) struct Acknowledgements {
 
 /// Tracks the bytes sent on a connection.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct SendTracker {
     /// The time since when bytes may be unacknowledged; `None` if all are acknowledged.
     since: Option<Instant>,
     checked: Option<Instant>,
 }
 
-impl Sent {
+impl SendTracker {
     /// Records that bytes were passed to the kernel.
     pub(super) fn more(&mut self, now: Instant) {
         self.since.get_or_insert(now);
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_acknowledges_nothing_is_lost_at_the_second_ping() {
-        let mut sent = Sent::default();
+        let mut sent = SendTracker::default();
         assert!(!sent.is_due(second(0)), "nothing was sent");
         sent.more(second(0));
         let silent = Acknowledgements { pending: true, last: second(0) - Duration::from_secs(60) };
@@ -137,7 +137,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_acknowledgement_restarts_the_wait() {
-        let mut sent = Sent::default();
+        let mut sent = SendTracker::default();
         sent.more(second(0));
         let known = Acknowledgements { pending: true, last: second(8) };
         assert!(!sent.is_lost(second(12), known) && !sent.is_lost(second(17), known));
@@ -146,7 +146,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_closed_window_or_a_long_silence_keeps_the_client() {
-        let mut sent = Sent::default();
+        let mut sent = SendTracker::default();
         sent.more(second(0));
         // All sent bytes are acknowledged; the rest waits for the window.
         assert!(!sent.is_lost(second(40), Acknowledgements { pending: false, last: second(1) }));

@@ -23,7 +23,7 @@ const RETRY_GAP: Duration = Duration::from_secs(10);
 const RETRY_GAP_EMPTY: Duration = Duration::from_secs(1);
 
 /// A provider that is ready for sign-in.
-pub(crate) struct Known {
+pub(crate) struct ReadyProvider {
     pub(crate) metadata: Metadata,
     pub(crate) keys: Arc<CachedKeys>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Discovery {
 
 #[derive(Default)]
 struct State {
-    loaded: Option<(Arc<Known>, Duration)>,
+    loaded: Option<(Arc<ReadyProvider>, Duration)>,
     failed_at: Option<Duration>,
 }
 
@@ -51,7 +51,7 @@ impl Discovery {
     }
 
     /// Returns the metadata, fetched first if it is absent or too old; `None` if it cannot be fetched.
-    pub(super) async fn known(&self) -> Option<Arc<Known>> {
+    pub(super) async fn known(&self) -> Option<Arc<ReadyProvider>> {
         if let Some(fresh) = self.within(LIFETIME) {
             return Some(fresh);
         }
@@ -71,7 +71,7 @@ impl Discovery {
         self.within(LIFETIME.saturating_add(STALE))
     }
 
-    fn within(&self, age: Duration) -> Option<Arc<Known>> {
+    fn within(&self, age: Duration) -> Option<Arc<ReadyProvider>> {
         let now = self.clock.monotonic();
         let state = self.state.lock();
         let (known, at) = state.loaded.as_ref()?;
@@ -95,7 +95,7 @@ impl Discovery {
                     state.loaded.take().filter(|(known, _)| known.metadata.jwks_uri == metadata.jwks_uri);
                 let keys = before
                     .map_or_else(|| Arc::new(self.keys(&metadata)), |(known, _)| Arc::clone(&known.keys));
-                state.loaded = Some((Arc::new(Known { metadata, keys }), began));
+                state.loaded = Some((Arc::new(ReadyProvider { metadata, keys }), began));
                 state.failed_at = None;
             }
             Err(why) => {

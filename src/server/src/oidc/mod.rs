@@ -5,7 +5,7 @@
 mod discovery;
 mod provider;
 
-pub(crate) use discovery::Known;
+pub(crate) use discovery::ReadyProvider;
 pub(crate) use provider::{NotKnown, Provider};
 
 use std::time::Duration;

@@ -11,7 +11,7 @@ use net::{Client, ClientError, Method, NetError, Request, StatusCode, Url};
 use secrecy::ExposeSecret;
 use url::form_urlencoded;
 
-use super::discovery::{Discovery, Known};
+use super::discovery::{Discovery, ReadyProvider};
 use super::limits;
 
 /// The reason why an identity is not confirmed. The texts are for the log and contain nothing written by the provider.
@@ -88,14 +88,14 @@ impl Provider {
     }
 
     /// Returns the provider's metadata and keys; `None` if they cannot be fetched, which is logged.
-    pub(crate) async fn known(&self) -> Option<Arc<Known>> {
+    pub(crate) async fn known(&self) -> Option<Arc<ReadyProvider>> {
         self.discovery.known().await
     }
 
     /// Exchanges a code for the user's identity.
     pub(crate) async fn identity(
         &self,
-        known: &Known,
+        known: &ReadyProvider,
         code: &str,
         kept: &Kept,
         redirect_uri: &str,
@@ -113,7 +113,7 @@ impl Provider {
 
     async fn exchange(
         &self,
-        known: &Known,
+        known: &ReadyProvider,
         code: &str,
         kept: &Kept,
         redirect_uri: &str,

@@ -41,7 +41,7 @@ pub(crate) struct Tokens {
 impl Tokens {
     /// Creates the configured tokens. If `SERVICE_AUTH_JWT_SECRET` is not set, our own tokens are signed with a
     /// generated key.
-    pub(crate) async fn of(
+    pub(crate) async fn from_config(
         config: &Config,
         store: &Store,
         ring: Option<&KeyRing>,

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::PollSemaphore;
 
 use super::intake::MessageIntake;
-use super::{Fault, Heard, Pulse};
+use super::{Fault, Heard, LastReceived};
 
 /// Maximum bytes of a control frame.
 const MOST_CONTROL: u64 = 125;
@@ -63,7 +63,7 @@ impl Shared {
 pub(super) struct Frames<S> {
     stream: S,
     shared: Rc<Shared>,
-    pulse: Arc<Pulse>,
+    last_received: Arc<LastReceived>,
     place: PollSemaphore,
     chunk: Bytes,
     header: Header,
@@ -81,11 +81,16 @@ pub(super) struct Frames<S> {
 }
 
 impl<S> Frames<S> {
-    pub(super) fn new(stream: S, shared: Rc<Shared>, pulse: Arc<Pulse>, place: PollSemaphore) -> Self {
+    pub(super) fn new(
+        stream: S,
+        shared: Rc<Shared>,
+        last_received: Arc<LastReceived>,
+        place: PollSemaphore,
+    ) -> Self {
         Self {
             stream,
             shared,
-            pulse,
+            last_received,
             place,
             chunk: Bytes::new(),
             header: Header::default(),
@@ -161,7 +166,7 @@ impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Stream for Frames<S>
             if this.chunk.is_empty() {
                 match ready!(Pin::new(&mut this.stream).poll_next(cx)) {
                     Some(Ok(chunk)) => {
-                        this.pulse.beat();
+                        this.last_received.record();
                         this.chunk = chunk;
                     }
                     // A broken connection also means that the client has left.
@@ -288,11 +293,11 @@ mod tests {
     fn run(bytes: &[u8], piece: usize, places: usize, limit: usize) -> Run {
         let (heard, mut faults) = mpsc::unbounded_channel();
         let place = PollSemaphore::new(Arc::new(Semaphore::new(places)));
-        let pulse = Arc::new(Pulse::new(Arc::new(SystemClock::new())));
+        let last_received = Arc::new(LastReceived::new(Arc::new(SystemClock::new())));
         let pieces: Vec<_> = bytes.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
         let intake = MessageIntake::new(BodyBudget::default(), Sender::Known("a".to_owned()), limit);
         let shared = Rc::new(Shared::new(heard, intake));
-        let mut frames = Frames::new(stream::iter(pieces), shared, pulse, place);
+        let mut frames = Frames::new(stream::iter(pieces), shared, last_received, place);
         let mut passed = Vec::new();
         let ended = loop {
             match frames.next().now_or_never() {

@@ -86,7 +86,7 @@ pub(crate) struct Socket {
     place: Arc<Semaphore>,
     say: mpsc::Sender<Say>,
     close: oneshot::Sender<Closing>,
-    pulse: Arc<Pulse>,
+    last_received: Arc<LastReceived>,
 }
 
 impl Socket {
@@ -106,7 +106,7 @@ impl Socket {
 
     /// The time since the last incoming data.
     pub(crate) fn silence(&self) -> Duration {
-        self.pulse.since()
+        self.last_received.since()
     }
 
     /// Closes the socket after all sent messages, once every sender is dropped.
@@ -116,24 +116,24 @@ impl Socket {
 }
 
 /// The time of the last incoming data.
-struct Pulse {
+struct LastReceived {
     clock: Arc<dyn Clock>,
     /// Milliseconds of monotonic time.
     last: AtomicU64,
 }
 
-impl Pulse {
+impl LastReceived {
     fn new(clock: Arc<dyn Clock>) -> Self {
-        let pulse = Self { clock, last: AtomicU64::new(0) };
-        pulse.beat();
-        pulse
+        let last_received = Self { clock, last: AtomicU64::new(0) };
+        last_received.record();
+        last_received
     }
 
     fn now(&self) -> u64 {
         u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn beat(&self) {
+    fn record(&self) {
         self.last.store(self.now(), Ordering::Relaxed);
     }
 

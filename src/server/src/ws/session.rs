@@ -19,7 +19,7 @@ use tokio_util::sync::PollSemaphore;
 
 use super::frames::{Frames, Shared};
 use super::intake::MessageIntake;
-use super::{Closing, Fault, Heard, OUTBOUND, Pulse, ReadEnd, Say, Socket};
+use super::{Closing, Fault, Heard, LastReceived, OUTBOUND, ReadEnd, Say, Socket};
 
 /// Maximum time for the client to confirm a close.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -40,16 +40,16 @@ pub(crate) fn open(
     let (say, said) = mpsc::channel(OUTBOUND);
     let (close, closing) = oneshot::channel();
     let place = Arc::new(Semaphore::new(1));
-    let pulse = Arc::new(Pulse::new(Arc::clone(clock)));
+    let last_received = Arc::new(LastReceived::new(Arc::clone(clock)));
     let limit = intake.limit();
     let shared = Rc::new(Shared::new(heard, intake));
     let waiting = PollSemaphore::new(Arc::clone(&place));
-    let frames = Frames::new(payload, Rc::clone(&shared), Arc::clone(&pulse), waiting);
+    let frames = Frames::new(payload, Rc::clone(&shared), Arc::clone(&last_received), waiting);
     let end = request.conn_data::<ReadEnd>().cloned().unwrap_or_default();
     let clock = Arc::clone(clock);
     let session = Session { shared, said: Some(said), closing, joined: None, clock, end };
     let response = WsResponseBuilder::new(session, request, frames).frame_size(limit).start()?;
-    Ok((response, Socket { heard: hearing, place, say, close, pulse }))
+    Ok((response, Socket { heard: hearing, place, say, close, last_received }))
 }
 
 struct Session {

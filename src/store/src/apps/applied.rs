@@ -98,7 +98,9 @@ impl Changes {
         &mut self,
         app: &StoredApp,
         name: &str,
-        (kind, capabilities, schema): (&str, &str, Option<String>),
+        kind: &str,
+        capabilities: &str,
+        schema: Option<String>,
     ) -> Result<Option<StoredCollection>, StoreError> {
         let new = StoredCollection {
             id: self.store.ids().uuid()?,

@@ -285,7 +285,7 @@ impl Changes {
             .await
             .optional()?;
         let Some(made) = made else { return Ok(Err(RecordRefusal::NotFound)) };
-        self.count(collection, (1, bytes, 0)).await?;
+        self.count(collection, 1, bytes, 0).await?;
         Ok(Ok(made))
     }
 
@@ -320,7 +320,7 @@ impl Changes {
             .await
             .optional()?;
         let Some(changed) = changed else { return Ok(Err(RecordRefusal::NotFound)) };
-        self.count(collection, (0, more, 0)).await?;
+        self.count(collection, 0, more, 0).await?;
         Ok(Ok(changed))
     }
 
@@ -347,13 +347,16 @@ impl Changes {
         if deleted == 0 {
             return Ok(());
         }
-        self.count(collection, (-1, -length(&record.data), 1)).await
+        self.count(collection, -1, -length(&record.data), 1).await
     }
 
+    /// Adds to a collection's counters.
     async fn count(
         &mut self,
         collection: &LockedCollection,
-        (records, bytes, tombstones): (i64, i64, i64),
+        records: i64,
+        bytes: i64,
+        tombstones: i64,
     ) -> Result<(), StoreError> {
         prepared(
             "UPDATE app_collections SET record_count = record_count + $2, record_bytes = record_bytes + $3,

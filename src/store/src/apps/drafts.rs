@@ -79,7 +79,8 @@ impl Changes {
     /// [`StoreError`] if the database does not answer.
     pub async fn set_binding(
         &mut self,
-        (app, workspace): (Uuid, Uuid),
+        app: Uuid,
+        workspace: Uuid,
         name: &str,
         binding: &str,
     ) -> Result<SetBinding, StoreError> {

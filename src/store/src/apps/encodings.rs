@@ -114,13 +114,13 @@ impl Store {
         connection
             .transaction(async |connection| {
                 // The files are deleted under a lock on this row.
-                let kept: Vec<Kept> = diesel::sql_query(
+                let kept: Vec<DeploymentWorkspace> = diesel::sql_query(
                     "SELECT workspace_id FROM app_deployments WHERE id = $1 AND available FOR SHARE",
                 )
                 .bind::<SqlUuid, _>(deployment)
                 .load(connection)
                 .await?;
-                let Some(Kept { workspace_id: workspace }) = kept.into_iter().next() else { return Ok(()) };
+                let Some(DeploymentWorkspace { workspace_id: workspace }) = kept.into_iter().next() else { return Ok(()) };
                 let mut stored = [None, None];
                 for (stored, bytes) in stored.iter_mut().zip([&encodings.br, &encodings.gzip]) {
                     let Some(bytes) = bytes else { continue };
@@ -151,7 +151,7 @@ impl Store {
 }
 
 #[derive(QueryableByName)]
-struct Kept {
+struct DeploymentWorkspace {
     #[diesel(sql_type = SqlUuid)]
     workspace_id: Uuid,
 }

@@ -44,7 +44,7 @@ const OLD_DEPLOYMENTS: &str = "
     LIMIT $1";
 
 #[derive(QueryableByName)]
-struct Found {
+struct AppId {
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
 }
@@ -76,7 +76,7 @@ impl Store {
         let active_since = self.now() - EARLIER_SERVED;
         let mut connection = self.connection().await?;
         let sql = format!("SELECT a.id FROM apps a WHERE EXISTS ({OLD_DEPLOYMENTS}) LIMIT 1");
-        let found: Option<Found> = diesel::sql_query(sql)
+        let found: Option<AppId> = diesel::sql_query(sql)
             .bind::<BigInt, _>(DEPLOYMENTS_PART)
             .bind::<BigInt, _>(DEPLOYMENTS_KEPT)
             .bind::<BigInt, _>(RELEASES_KEPT)

@@ -57,7 +57,7 @@ pub struct AppRunsPage {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct ListedRunRow {
     #[diesel(sql_type = SqlUuid)]
     run_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -76,10 +76,10 @@ struct Row {
     finished_at: Option<DateTime<Utc>>,
 }
 
-impl TryFrom<Row> for ListedAppRun {
+impl TryFrom<ListedRunRow> for ListedAppRun {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
+    fn try_from(row: ListedRunRow) -> Result<Self, StoreError> {
         let state = AppRunState::from_name(&row.state);
         Ok(Self {
             run: row.run_id,
@@ -156,7 +156,7 @@ impl Window {
         connection: &mut AsyncPgConnection,
         filter: &AppRunsFilter,
         wanted: i64,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<ListedRunRow>, StoreError> {
         let states: Vec<&str> = filter.states.iter().map(|state| state.as_str()).collect();
         // An index contains the ids of an app's runs. Each row is then found by its id: otherwise a plan could
         // read the runs of all apps. JSON functions reject a message with U+0000.

@@ -32,7 +32,7 @@ pub struct StoredAppRun {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct StoredAppRunRow {
     #[diesel(sql_type = SqlUuid)]
     run_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -51,10 +51,10 @@ struct Row {
     finished_at: Option<DateTime<Utc>>,
 }
 
-impl TryFrom<Row> for StoredAppRun {
+impl TryFrom<StoredAppRunRow> for StoredAppRun {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
+    fn try_from(row: StoredAppRunRow) -> Result<Self, StoreError> {
         let status = RunState::from_name(&row.status);
         Ok(Self {
             run: row.run_id,
@@ -75,7 +75,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn app_run(&self, app: Uuid, handle: &[u8]) -> Result<Option<StoredAppRun>, StoreError> {
-        let row: Option<Row> = prepared(
+        let row: Option<StoredAppRunRow> = prepared(
             "SELECT a.run_id, a.release_id, a.binding, a.user_id, r.status, r.output, r.error, r.finished_at
              FROM app_runs a JOIN runs r ON r.id = a.run_id WHERE a.handle = $1 AND a.app_id = $2",
         )

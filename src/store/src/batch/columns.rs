@@ -54,7 +54,7 @@ pub(super) struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     /// The rows from all batches, in order.
-    pub(super) fn of(batches: &[&'a Batch]) -> Self {
+    pub(super) fn from_batches(batches: &[&'a Batch]) -> Self {
         let mut columns = Self::default();
         for batch in batches {
             batch.threads.iter().for_each(|row| columns.threads.push(row));

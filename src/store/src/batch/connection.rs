@@ -68,11 +68,11 @@ impl LaneConnection {
             return Ok(());
         }
         let again = batches.iter().any(|batch| batch.steps.iter().any(|step| step.begun));
-        let mut told = self.try_commit(lease, Columns::of(batches), again).await;
+        let mut told = self.try_commit(lease, Columns::from_batches(batches), again).await;
         let taken = matches!(told, Err(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)));
         if taken && !again {
             // Some rows exist: the batch was committed before, and the answer was lost.
-            told = self.try_commit(lease, Columns::of(batches), true).await;
+            told = self.try_commit(lease, Columns::from_batches(batches), true).await;
         }
         match told {
             Ok(1) => Ok(()),

@@ -26,7 +26,7 @@ pub struct BlobPart {
 }
 
 #[derive(QueryableByName)]
-struct Found {
+struct BlobDigest {
     #[diesel(sql_type = Bytea)]
     digest: Vec<u8>,
 }
@@ -39,7 +39,7 @@ impl Store {
     pub async fn used_blobs(&self, digests: &[[u8; 32]]) -> Result<HashSet<[u8; 32]>, StoreError> {
         let digests: Vec<&[u8]> = digests.iter().map(<[u8; 32]>::as_slice).collect();
         // Sorted, so that two uploads do not deadlock.
-        let rows: Vec<Found> = diesel::sql_query(
+        let rows: Vec<BlobDigest> = diesel::sql_query(
             "WITH found AS MATERIALIZED (SELECT digest FROM blobs b WHERE digest = ANY($1)
                  AND EXISTS (SELECT FROM blob_uses u WHERE u.digest = b.digest) ORDER BY digest FOR UPDATE)
              UPDATE blobs b SET created_at = $2 FROM found WHERE b.digest = found.digest RETURNING b.digest",

@@ -30,7 +30,7 @@ pub struct Erasure {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct ErasureRow {
     #[diesel(sql_type = SqlUuid)]
     workflow_id: Uuid,
     #[diesel(sql_type = Text)]
@@ -41,7 +41,7 @@ struct Row {
     requested_at: DateTime<Utc>,
 }
 
-impl Row {
+impl ErasureRow {
     fn read(self) -> Result<Erasure, StoreError> {
         let kind = OwnerKind::read(&self.owner_kind)?;
         let visitor = ChatVisitor { workflow: self.workflow_id, kind, id: self.owner_id };
@@ -100,7 +100,7 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn open_erasures(&self) -> Result<Vec<Erasure>, StoreError> {
         // Random order, so that an erasure that never completes does not block others.
-        let rows: Vec<Row> = diesel::sql_query(
+        let rows: Vec<ErasureRow> = diesel::sql_query(
             "SELECT workflow_id, owner_kind, owner_id, requested_at FROM erasures e
              WHERE erased_at IS NULL OR EXISTS (SELECT FROM threads t WHERE t.workflow_id = e.workflow_id
                  AND t.owner_kind = e.owner_kind AND t.owner_id = e.owner_id AND t.created_at <= e.requested_at)
@@ -109,7 +109,7 @@ impl Store {
         .bind::<BigInt, _>(ERASURES_PART)
         .load(&mut *self.connection().await?)
         .await?;
-        rows.into_iter().map(Row::read).collect()
+        rows.into_iter().map(ErasureRow::read).collect()
     }
 
     /// Whether an erasure for the visitor was requested at this time or later.

@@ -127,7 +127,7 @@ macro_rules! not_deleted {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = threads)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct StoredThreadRow {
     id: Uuid,
     workflow_id: Uuid,
     owner_kind: String,
@@ -141,29 +141,25 @@ struct Row {
     requires_cookie: bool,
 }
 
-impl TryFrom<Row> for StoredThread {
+impl TryFrom<StoredThreadRow> for StoredThread {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
-        let Row { id, workflow_id, owner_kind, owner_id, title, created_at, canary_version: canary, .. } =
-            row;
-        let owner_kind = OwnerKind::read(&owner_kind)?;
+    fn try_from(row: StoredThreadRow) -> Result<Self, StoreError> {
         let status = ThreadStatus::read(&row.status, row.status_reason)
             .ok_or_else(|| StoreError::Corrupt(format!("status {} of a thread", row.status)))?;
         let hosts = |hosts: String| serde_json::from_str(&hosts).map_err(|e| corrupt("image domains", e));
         let image_domains = row.image_domains.map(hosts).transpose()?;
-        let (id, requires_cookie) = (ThreadId(id), row.requires_cookie);
         Ok(Self {
-            id,
-            workflow_id,
-            owner_kind,
-            owner_id,
-            title,
+            id: ThreadId(row.id),
+            workflow_id: row.workflow_id,
+            owner_kind: OwnerKind::read(&row.owner_kind)?,
+            owner_id: row.owner_id,
+            title: row.title,
             status,
             image_domains,
-            created_at,
-            canary,
-            requires_cookie,
+            created_at: row.created_at,
+            canary: row.canary_version,
+            requires_cookie: row.requires_cookie,
         })
     }
 }
@@ -189,10 +185,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn thread(&self, id: ThreadId) -> Result<Option<StoredThread>, StoreError> {
-        let row: Option<Row> = threads::table
+        let row: Option<StoredThreadRow> = threads::table
             .find(id.0)
             .filter(threads::deleted_at.is_null())
-            .select(Row::as_select())
+            .select(StoredThreadRow::as_select())
             .first(&mut *self.connection().await?)
             .await
             .optional()?;
@@ -223,7 +219,7 @@ impl Store {
             }
         };
         let shown = theirs().filter(threads::deleted_at.is_null());
-        let mut query = shown.select(Row::as_select()).limit(slice.limit);
+        let mut query = shown.select(StoredThreadRow::as_select()).limit(slice.limit);
         if let Some(after) = slice.after {
             let place: Option<DateTime<Utc>> = theirs()
                 .filter(threads::id.eq(after.0))
@@ -247,7 +243,7 @@ impl Store {
         } else {
             query.order((threads::created_at.desc(), threads::id.desc()))
         };
-        let rows: Vec<Row> = query.load(&mut *connection).await?;
+        let rows: Vec<StoredThreadRow> = query.load(&mut *connection).await?;
         rows.into_iter().map(TryInto::try_into).collect::<Result<_, _>>().map(Some)
     }
 
@@ -256,10 +252,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn rename_thread(&self, id: ThreadId, title: &str) -> Result<Option<StoredThread>, StoreError> {
-        let row: Option<Row> = diesel::update(threads::table.find(id.0))
+        let row: Option<StoredThreadRow> = diesel::update(threads::table.find(id.0))
             .filter(threads::deleted_at.is_null())
             .set(threads::title.eq(title))
-            .returning(Row::as_returning())
+            .returning(StoredThreadRow::as_returning())
             .get_result(&mut *self.connection().await?)
             .await
             .optional()?;

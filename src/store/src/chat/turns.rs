@@ -122,7 +122,8 @@ impl Store {
     pub async fn start_turn(
         &self,
         thread: ThreadId,
-        (order, run): (Uuid, Uuid),
+        order: Uuid,
+        run: Uuid,
         writer: Uuid,
     ) -> Result<TurnStart, StoreError> {
         let mut connection = self.connection().await?;

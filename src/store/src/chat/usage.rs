@@ -95,7 +95,8 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn add_chat_usage(
         &self,
-        (workflow, session): (Uuid, &str),
+        workflow: Uuid,
+        session: &str,
         writer: Uuid,
         used: ChatUsageSum,
     ) -> Result<(), StoreError> {

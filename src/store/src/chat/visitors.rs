@@ -167,7 +167,7 @@ impl Store {
         after: Option<Uuid>,
         limit: i64,
     ) -> Result<Vec<ListedThread>, StoreError> {
-        self.listed_threads(workflow, filter, (after, None), limit).await
+        self.listed_threads(workflow, filter, after, None, limit).await
     }
 
     /// Returns one thread from a workflow's list; `None` if it is not found.
@@ -179,15 +179,16 @@ impl Store {
         workflow: Uuid,
         thread: ThreadId,
     ) -> Result<Option<ListedThread>, StoreError> {
-        let only = (None, Some(thread.0));
-        Ok(self.listed_threads(workflow, &ThreadFilter::default(), only, 1).await?.pop())
+        let only = Some(thread.0);
+        Ok(self.listed_threads(workflow, &ThreadFilter::default(), None, only, 1).await?.pop())
     }
 
     async fn listed_threads(
         &self,
         workflow: Uuid,
         filter: &ThreadFilter,
-        (after, only): (Option<Uuid>, Option<Uuid>),
+        after: Option<Uuid>,
+        only: Option<Uuid>,
         limit: i64,
     ) -> Result<Vec<ListedThread>, StoreError> {
         let visitor = filter.visitor.as_ref();
@@ -277,7 +278,8 @@ impl Changes {
     /// [`StoreError`] if the database does not answer.
     pub async fn change_thread(
         &mut self,
-        (workflow, thread): (Uuid, ThreadId),
+        workflow: Uuid,
+        thread: ThreadId,
         title: Option<&str>,
         status: Option<&ThreadStatus>,
     ) -> Result<bool, StoreError> {

@@ -86,12 +86,12 @@ impl Store {
     /// [`StoreError::Unavailable`] when it does not answer or accepts no writes.
     pub async fn ping(&self) -> Result<(), StoreError> {
         #[derive(QueryableByName)]
-        struct Found {
+        struct AccessMode {
             #[diesel(sql_type = Bool)]
             read_only: bool,
         }
         let asked = "SELECT current_setting('transaction_read_only') = 'on' AS read_only";
-        let found: Found = diesel::sql_query(asked).get_result(&mut *self.connection().await?).await?;
+        let found: AccessMode = diesel::sql_query(asked).get_result(&mut *self.connection().await?).await?;
         if found.read_only {
             self.close_idle_connections();
             return Err(StoreError::Unavailable("the database is read-only".to_owned()));

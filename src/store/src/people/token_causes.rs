@@ -8,7 +8,7 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
-use crate::people::tokens::{Row, lock};
+use crate::people::tokens::{ServiceTokenRow, lock};
 use crate::schema::{service_token_secrets, service_tokens};
 use crate::{Cause, Changes, StoreError, StoredServiceToken};
 
@@ -43,7 +43,7 @@ pub struct CauseSearch {
 impl CauseSearch {
     /// Starts a search for everything that this maker has caused.
     #[must_use]
-    pub fn of(maker: &str) -> Self {
+    pub fn for_maker(maker: &str) -> Self {
         Self {
             actors: vec![maker.to_owned()],
             digests: Vec::new(),
@@ -64,21 +64,21 @@ impl Changes {
         if actors.is_empty() && digests.is_empty() {
             return Ok(None);
         }
-        let rows: Vec<Row> = service_tokens::table
+        let rows: Vec<ServiceTokenRow> = service_tokens::table
             .filter(
                 service_tokens::created_by
                     .eq_any(&actors)
                     .or(service_tokens::created_with.eq_any(&digests).assume_not_null()),
             )
             .order(service_tokens::id)
-            .select(Row::as_select())
+            .select(ServiceTokenRow::as_select())
             .load(&mut *self.connection)
             .await?;
         let tokens: Vec<StoredServiceToken> =
             rows.into_iter().map(TryInto::try_into).collect::<Result<_, StoreError>>()?;
         let tokens: Vec<_> = tokens.into_iter().filter(|token| search.tokens.insert(token.id)).collect();
         let made: Vec<Uuid> = tokens.iter().map(|token| token.id).collect();
-        let found: Vec<(Vec<u8>, Row)> = service_token_secrets::table
+        let found: Vec<(Vec<u8>, ServiceTokenRow)> = service_token_secrets::table
             .inner_join(service_tokens::table)
             .filter(
                 service_token_secrets::created_by
@@ -88,7 +88,7 @@ impl Changes {
                     .or(service_token_secrets::token_id.eq_any(&made)),
             )
             .order(service_token_secrets::digest)
-            .select((service_token_secrets::digest, Row::as_select()))
+            .select((service_token_secrets::digest, ServiceTokenRow::as_select()))
             .load(&mut *self.connection)
             .await?;
         let mut secrets = Vec::new();

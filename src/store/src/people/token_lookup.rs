@@ -77,7 +77,7 @@ impl Query for Lookup {
 }
 
 #[derive(Queryable)]
-struct Found {
+struct LookupRow {
     digest: Option<Vec<u8>>,
     secret_until: Option<DateTime<Utc>>,
     id: Option<Uuid>,
@@ -98,7 +98,7 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn service_token_of(&self, digest: &TokenDigest) -> Result<TokenLookup, StoreError> {
         let lookup = Lookup { digest: digest.as_bytes().to_vec() };
-        let found: Found = lookup.get_result(&mut *self.connection().await?).await?;
+        let found: LookupRow = lookup.get_result(&mut *self.connection().await?).await?;
         // The index has already compared it, but not in constant time.
         let is_same = digest.is(found.digest.as_deref().unwrap_or(&[0; 32]));
         let (Some(id), Some(issued_at), true) = (found.id, found.issued_at, is_same) else {

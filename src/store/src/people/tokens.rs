@@ -28,7 +28,7 @@ pub struct Cause {
 impl Cause {
     /// The cause for a caller.
     #[must_use]
-    pub fn of(principal: &Principal) -> Self {
+    pub fn from_principal(principal: &Principal) -> Self {
         Self { by: principal.actor().name(), with: principal.secret().copied() }
     }
 
@@ -131,7 +131,7 @@ impl StoredServiceToken {
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = service_tokens)]
-pub(crate) struct Row {
+pub(crate) struct ServiceTokenRow {
     id: Uuid,
     name: Option<String>,
     scopes: Value,
@@ -144,10 +144,10 @@ pub(crate) struct Row {
     last_used_at: Option<DateTime<Utc>>,
 }
 
-impl TryFrom<Row> for StoredServiceToken {
+impl TryFrom<ServiceTokenRow> for StoredServiceToken {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
+    fn try_from(row: ServiceTokenRow) -> Result<Self, StoreError> {
         Ok(Self {
             id: row.id,
             name: row.name,
@@ -204,7 +204,7 @@ impl Store {
         limit: i64,
     ) -> Result<Vec<StoredServiceToken>, StoreError> {
         let now = self.now();
-        let mut rows = service_tokens::table.select(Row::as_select()).into_boxed();
+        let mut rows = service_tokens::table.select(ServiceTokenRow::as_select()).into_boxed();
         let gone = service_tokens::expires_at.le(now).assume_not_null();
         rows = match status {
             None => rows,
@@ -220,7 +220,7 @@ impl Store {
         if let Some(before) = before {
             rows = rows.filter(service_tokens::id.lt(before));
         }
-        let rows: Vec<Row> =
+        let rows: Vec<ServiceTokenRow> =
             rows.order(service_tokens::id.desc()).limit(limit).load(&mut *self.connection().await?).await?;
         rows.into_iter().map(TryInto::try_into).collect()
     }
@@ -244,7 +244,7 @@ impl Changes {
         &mut self,
         new: NewServiceToken,
     ) -> Result<StoredServiceToken, StoreError> {
-        let row: Row = diesel::insert_into(service_tokens::table)
+        let row: ServiceTokenRow = diesel::insert_into(service_tokens::table)
             .values((
                 service_tokens::id.eq(new.id),
                 service_tokens::name.eq(new.name),
@@ -255,7 +255,7 @@ impl Changes {
                 service_tokens::issued_at.eq(new.issued_at),
                 service_tokens::expires_at.eq(new.expires_at),
             ))
-            .returning(Row::as_returning())
+            .returning(ServiceTokenRow::as_returning())
             .get_result(&mut *self.connection)
             .await?;
         self.add_secret(new.id, new.digest, &new.cause, new.issued_at).await?;
@@ -325,12 +325,12 @@ impl Changes {
         if token.revoked_at.is_some() {
             return Ok(Some((token, false)));
         }
-        let row: Row = diesel::update(service_tokens::table.find(id))
+        let row: ServiceTokenRow = diesel::update(service_tokens::table.find(id))
             .set((
                 service_tokens::revoked_at.eq(Some(self.store.now())),
                 service_tokens::revoked_reason.eq(Some(reason)),
             ))
-            .returning(Row::as_returning())
+            .returning(ServiceTokenRow::as_returning())
             .get_result(&mut *self.connection)
             .await?;
         Ok(Some((row.try_into()?, true)))
@@ -361,8 +361,12 @@ async fn find(
     connection: &mut AsyncPgConnection,
     id: Uuid,
 ) -> Result<Option<StoredServiceToken>, StoreError> {
-    let row: Option<Row> =
-        service_tokens::table.find(id).select(Row::as_select()).first(connection).await.optional()?;
+    let row: Option<ServiceTokenRow> = service_tokens::table
+        .find(id)
+        .select(ServiceTokenRow::as_select())
+        .first(connection)
+        .await
+        .optional()?;
     row.map(TryInto::try_into).transpose()
 }
 
@@ -370,9 +374,9 @@ pub(crate) async fn lock(
     connection: &mut AsyncPgConnection,
     id: Uuid,
 ) -> Result<Option<StoredServiceToken>, StoreError> {
-    let row: Option<Row> = service_tokens::table
+    let row: Option<ServiceTokenRow> = service_tokens::table
         .find(id)
-        .select(Row::as_select())
+        .select(ServiceTokenRow::as_select())
         .for_update()
         .first(connection)
         .await

@@ -134,7 +134,8 @@ impl Changes {
         if outcome == CanaryOutcome::Promoted {
             let entry = entry_of_service(
                 AuditAction::WorkflowLiveVersionSet,
-                (workflow, locked.workspace),
+                workflow,
+                locked.workspace,
                 "the canary was promoted",
             );
             self.move_live(locked, canary.version, entry).await?;
@@ -166,7 +167,7 @@ impl Changes {
             _ => AuditAction::WorkflowCanaryRolledBack,
         };
         let reason = format!("version {}: {}", canary.version, end.reason.as_deref().unwrap_or_default());
-        let entry = entry_of_service(action, (rollout.workflow_id, rollout.workspace_id), &reason);
+        let entry = entry_of_service(action, rollout.workflow_id, rollout.workspace_id, &reason);
         let last_canary = Some(ended(canary, end, self.store.now()));
         self.put_rollout(&StoredRollout { canary: None, last_canary, ..rollout }).await?;
         self.audit(&entry).await
@@ -182,7 +183,8 @@ fn failed_gate(error: Option<&str>) -> CanaryEnd {
 /// An audit row for an action by the service itself.
 pub(super) fn entry_of_service(
     action: AuditAction,
-    (workflow, workspace): (Uuid, Uuid),
+    workflow: Uuid,
+    workspace: Uuid,
     reason: &str,
 ) -> AuditEntry {
     AuditEntry {

@@ -55,7 +55,8 @@ impl Changes {
         &mut self,
         workflow: Uuid,
         number: i32,
-        (latest, live): (Option<i32>, Option<i32>),
+        latest: Option<i32>,
+        live: Option<i32>,
     ) -> Result<Option<i32>, StoreError> {
         let stays = Some(live.or(latest).unwrap_or(NONE));
         let Some(rollout) = self.rollout(workflow).await? else { return Ok(None) };

@@ -56,7 +56,7 @@ pub struct LiveVersions {
 }
 
 #[derive(QueryableByName)]
-pub(super) struct Row {
+pub(super) struct RolloutRow {
     #[diesel(sql_type = SqlUuid)]
     workflow_id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -77,10 +77,10 @@ pub(super) struct Row {
     last_canary: Option<String>,
 }
 
-impl TryFrom<Row> for StoredRollout {
+impl TryFrom<RolloutRow> for StoredRollout {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
+    fn try_from(row: RolloutRow) -> Result<Self, StoreError> {
         let gate = row.gate.as_deref().map(serde_json::from_str).transpose();
         let last_canary = row.last_canary.as_deref().map(serde_json::from_str).transpose();
         let canary = row.canary_version.zip(row.canary_percent).zip(row.canary_since);
@@ -108,7 +108,7 @@ pub(super) async fn of_workflow(
     connection: &mut AsyncPgConnection,
     workflow: Uuid,
 ) -> Result<Option<StoredRollout>, StoreError> {
-    let row: Option<Row> = diesel::sql_query(format!("{SELECT} WHERE workflow_id = $1"))
+    let row: Option<RolloutRow> = diesel::sql_query(format!("{SELECT} WHERE workflow_id = $1"))
         .bind::<SqlUuid, _>(workflow)
         .get_result(connection)
         .await
@@ -131,7 +131,7 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn canaries(&self, among: Option<&[Uuid]>) -> Result<Vec<StoredRollout>, StoreError> {
         let sql = format!("{SELECT} WHERE canary_version IS NOT NULL AND ($1 OR workflow_id = ANY($2))");
-        let rows: Vec<Row> = diesel::sql_query(sql)
+        let rows: Vec<RolloutRow> = diesel::sql_query(sql)
             .bind::<Bool, _>(among.is_none())
             .bind::<diesel::sql_types::Array<SqlUuid>, _>(among.unwrap_or_default())
             .load(&mut *self.connection().await?)

@@ -178,8 +178,12 @@ impl Changes {
             }
             // Only upwards: a publisher may have set a higher version in the meantime.
             if decided.status == GateStatus::Passed && locked.live.is_none_or(|live| gate.version > live) {
-                let of = (workflow, gate.workspace_id);
-                let entry = entry_of_service(AuditAction::WorkflowLiveVersionSet, of, "the gate passed");
+                let entry = entry_of_service(
+                    AuditAction::WorkflowLiveVersionSet,
+                    workflow,
+                    gate.workspace_id,
+                    "the gate passed",
+                );
                 self.move_live(locked, gate.version, entry).await?;
                 locked.live = Some(gate.version);
             }

@@ -38,7 +38,7 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn expired_questions(&self) -> Result<Vec<ExpiredQuestion>, StoreError> {
         #[derive(QueryableByName)]
-        struct Row {
+        struct ExpiredQuestionRow {
             #[diesel(sql_type = Bytea)]
             item_id: Vec<u8>,
             #[diesel(sql_type = SqlUuid)]
@@ -48,7 +48,7 @@ impl Store {
             #[diesel(sql_type = Bool)]
             continues_without: bool,
         }
-        let rows: Vec<Row> = diesel::sql_query(
+        let rows: Vec<ExpiredQuestionRow> = diesel::sql_query(
             // If a tool call was sent again, only its last item.
             "SELECT DISTINCT ON (i.run_id, i.node, i.visit, i.attempt) i.item_id, i.thread_id, i.run_id, q.continues_without
              FROM run_questions q JOIN question_items i USING (run_id, node, visit, attempt)
@@ -59,7 +59,7 @@ impl Store {
         .bind::<BigInt, _>(PART)
         .load(&mut *self.connection().await?)
         .await?;
-        let read = |row: Row| {
+        let read = |row: ExpiredQuestionRow| {
             Ok(ExpiredQuestion {
                 id: key(row.item_id)?,
                 thread: ThreadId(row.thread_id),
@@ -122,11 +122,11 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn due_turns(&self) -> Result<Vec<Uuid>, StoreError> {
         #[derive(QueryableByName)]
-        struct Row {
+        struct DueTurnRow {
             #[diesel(sql_type = SqlUuid)]
             run_id: Uuid,
         }
-        let rows: Vec<Row> = diesel::sql_query(format!(
+        let rows: Vec<DueTurnRow> = diesel::sql_query(format!(
             "SELECT run_id FROM turns_sent t WHERE due_at <= $1 AND {NOT_CONTINUED} ORDER BY due_at LIMIT $2"
         ))
         .bind::<Timestamptz, _>(self.now())

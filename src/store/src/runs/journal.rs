@@ -41,7 +41,7 @@ pub struct StoredStep {
 #[derive(Queryable, QueryableByName, Selectable)]
 #[diesel(table_name = run_steps)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-pub(crate) struct Row {
+pub(crate) struct JournalRow {
     step: i32,
     node: String,
     visit: i32,
@@ -93,20 +93,20 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer, or a large result is missing.
     pub async fn journal(&self, run: Uuid) -> Result<Vec<StoredStep>, StoreError> {
-        let rows: Vec<Row> = run_steps::table
+        let rows: Vec<JournalRow> = run_steps::table
             .filter(run_steps::run_id.eq(run))
             .order((run_steps::node, run_steps::visit, run_steps::attempt))
-            .select(Row::as_select())
+            .select(JournalRow::as_select())
             .load(&mut *self.connection().await?)
             .await?;
         self.with_results(rows).await
     }
 
     /// Adds the large results to the rows.
-    pub(crate) async fn with_results(&self, rows: Vec<Row>) -> Result<Vec<StoredStep>, StoreError> {
+    pub(crate) async fn with_results(&self, rows: Vec<JournalRow>) -> Result<Vec<StoredStep>, StoreError> {
         let large: Vec<Vec<u8>> = rows.iter().filter_map(|row| row.result_blob.clone()).collect();
         let large = self.blobs(&large).await?;
-        let read = |row: Row| {
+        let read = |row: JournalRow| {
             let result = match row.result_blob {
                 Some(digest) => {
                     let bytes =

@@ -126,13 +126,13 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn lease_rounds(&self, lease: Lease) -> Result<BTreeMap<Uuid, i64>, StoreError> {
         #[derive(QueryableByName)]
-        struct Row {
+        struct LeaseRow {
             #[diesel(sql_type = SqlUuid)]
             writer_id: Uuid,
             #[diesel(sql_type = BigInt)]
             round: i64,
         }
-        let rows: Vec<Row> = diesel::sql_query(
+        let rows: Vec<LeaseRow> = diesel::sql_query(
             "SELECT writer_id, round FROM leases
              WHERE writer_id <> $1 AND expires_at > now() AND expires_at <> 'infinity'",
         )

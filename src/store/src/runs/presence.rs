@@ -50,11 +50,11 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn is_read_elsewhere(&self, stream: Uuid, instance: Uuid) -> Result<bool, StoreError> {
         #[derive(QueryableByName)]
-        struct Found {
+        struct ReaderPresence {
             #[diesel(sql_type = Bool)]
             found: bool,
         }
-        let found: Found = prepared(
+        let found: ReaderPresence = prepared(
             "SELECT EXISTS (SELECT FROM stream_readers
                             WHERE stream_id = $1 AND instance_id <> $2
                                 AND until BETWEEN now() AND now() + interval '1 minute') AS found",

@@ -83,7 +83,7 @@ pub enum Answered {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = run_questions)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct OpenQuestionRow {
     run_id: Uuid,
     node: String,
     visit: i32,
@@ -98,12 +98,10 @@ struct Row {
 }
 
 /// A question's row, and the id of its item.
-type Asked = (Row, Option<Vec<u8>>);
+type QuestionColumns = (OpenQuestionRow, Option<Vec<u8>>);
 
-impl TryFrom<Asked> for OpenQuestion {
-    type Error = StoreError;
-
-    fn try_from((row, item_id): Asked) -> Result<Self, StoreError> {
+impl OpenQuestion {
+    fn from_columns(row: OpenQuestionRow, item_id: Option<Vec<u8>>) -> Result<Self, StoreError> {
         let schema = row.schema.as_deref().map(serde_json::from_str).transpose();
         let item = row.item.as_deref().map(serde_json::from_str).transpose();
         Ok(Self {
@@ -144,7 +142,7 @@ impl Store {
             .and(question_items::visit.eq(run_questions::visit))
             .and(question_items::attempt.eq(run_questions::attempt));
         let ended_with_it = exists(turns_sent::table.filter(turns_sent::run_id.eq(run)));
-        let rows: Vec<Asked> = run_questions::table
+        let rows: Vec<QuestionColumns> = run_questions::table
             .inner_join(runs::table.on(runs::id.eq(run_questions::run_id)))
             .left_join(question_items::table.on(is_item))
             .filter(run_questions::run_id.eq(run))
@@ -157,11 +155,13 @@ impl Store {
                 run_questions::visit,
                 run_questions::attempt,
             ))
-            .select((Row::as_select(), question_items::item_id.nullable()))
+            .select((OpenQuestionRow::as_select(), question_items::item_id.nullable()))
             .load(&mut *self.connection().await?)
             .await?;
-        let mut questions: Vec<OpenQuestion> =
-            rows.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?;
+        let mut questions = rows
+            .into_iter()
+            .map(|(row, item_id)| OpenQuestion::from_columns(row, item_id))
+            .collect::<Result<Vec<_>, _>>()?;
         // A tool call that was sent again has two items; the last one counts.
         questions.dedup_by(|later, kept| {
             let same = later.step == kept.step;

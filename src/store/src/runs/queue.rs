@@ -31,7 +31,7 @@ struct Queued {
 }
 
 #[derive(QueryableByName)]
-struct Found {
+struct IdRow {
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
 }
@@ -115,7 +115,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn workflows_with_turns(&self) -> Result<Vec<Uuid>, StoreError> {
-        let found: Vec<Found> =
+        let found: Vec<IdRow> =
             prepared("SELECT DISTINCT workflow_id AS id FROM run_queue WHERE turn LIMIT $1")
                 .bind::<BigInt, _>(MOST_WORKFLOWS)
                 .load(&mut *self.connection().await?)
@@ -144,7 +144,7 @@ impl Store {
     pub async fn take_queued(&self, by: Lease, run: Uuid) -> Result<Vec<Uuid>, ClaimFailed> {
         let now = self.now();
         taken!(self, |connection| {
-            let found: Vec<Found> =
+            let found: Vec<IdRow> =
                 prepared("SELECT run_id AS id FROM run_queue WHERE run_id = $1 FOR UPDATE SKIP LOCKED")
                     .bind::<SqlUuid, _>(run)
                     .load(connection)
@@ -209,7 +209,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn take_signals(&self, writer: Uuid) -> Result<Vec<Uuid>, StoreError> {
-        let found: Vec<Found> =
+        let found: Vec<IdRow> =
             prepared("DELETE FROM run_signals WHERE writer_id = $1 RETURNING run_id AS id")
                 .bind::<SqlUuid, _>(writer)
                 .load(&mut *self.connection().await?)
@@ -279,7 +279,7 @@ impl Store {
         let writers: Vec<Uuid> = seen.iter().map(|seen| seen.writer).collect();
         taken!(self, |connection| {
             if reach(connection, by, oldest).await? {
-                let owned: Vec<Found> = prepared(
+                let owned: Vec<IdRow> = prepared(
                     "UPDATE runs SET writer_id = $1 FROM unnest($2, $3) AS t (id, writer)
                      WHERE runs.id = t.id AND runs.writer_id = t.writer AND runs.finished_at IS NULL
                          AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = runs.id)
@@ -365,7 +365,7 @@ async fn turns(
         }
         None => MOST,
     };
-    let found: Vec<Found> = prepared(
+    let found: Vec<IdRow> = prepared(
         "SELECT run_id AS id FROM run_queue WHERE turn AND workflow_id = $1 ORDER BY run_id LIMIT $2
          FOR UPDATE SKIP LOCKED",
     )
@@ -424,7 +424,7 @@ async fn own(
     runs: &[Uuid],
     now: DateTime<Utc>,
 ) -> Result<Vec<Uuid>, StoreError> {
-    let owned: Vec<Found> = prepared(
+    let owned: Vec<IdRow> = prepared(
         "UPDATE runs SET writer_id = $1, turn_order = CASE WHEN thread_id IS NOT NULL THEN $3 END,
              -- What has just left the queue executes nowhere.
              status = CASE WHEN thread_id IS NOT NULL AND status = 'running' THEN 'waiting' ELSE status END

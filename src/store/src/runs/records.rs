@@ -100,7 +100,7 @@ pub struct LeftRun {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = runs)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct StoredRunRow {
     id: Uuid,
     workspace_id: Uuid,
     workflow_id: Uuid,
@@ -123,10 +123,10 @@ struct Row {
     finished_at: Option<DateTime<Utc>>,
 }
 
-impl TryFrom<Row> for StoredRun {
+impl TryFrom<StoredRunRow> for StoredRun {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
+    fn try_from(row: StoredRunRow) -> Result<Self, StoreError> {
         Ok(Self {
             id: row.id,
             workspace_id: row.workspace_id,
@@ -160,7 +160,7 @@ macro_rules! left {
             .filter(runs::writer_id.eq($writer))
             .filter(runs::finished_at.is_null())
             .filter(not_queued())
-            .select((Row::as_select(), streams::dialect, placed(), crash_ends()))
+            .select((StoredRunRow::as_select(), streams::dialect, placed(), crash_ends()))
     };
 }
 
@@ -170,9 +170,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn run(&self, id: Uuid) -> Result<Option<StoredRun>, StoreError> {
-        let row: Option<Row> = runs::table
+        let row: Option<StoredRunRow> = runs::table
             .find(id)
-            .select(Row::as_select())
+            .select(StoredRunRow::as_select())
             .first(&mut *self.connection().await?)
             .await
             .optional()?;
@@ -184,10 +184,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn numbered_run(&self, id: Uuid) -> Result<Option<(StoredRun, Option<i32>)>, StoreError> {
-        let row: Option<(Row, Option<i32>)> = runs::table
+        let row: Option<(StoredRunRow, Option<i32>)> = runs::table
             .inner_join(workflow_versions::table.on(workflow_versions::id.eq(runs::version_id)))
             .filter(runs::id.eq(id))
-            .select((Row::as_select(), workflow_versions::number))
+            .select((StoredRunRow::as_select(), workflow_versions::number))
             .first(&mut *self.connection().await?)
             .await
             .optional()?;
@@ -199,11 +199,11 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn numbered_runs(&self, ids: &[Uuid]) -> Result<Vec<(StoredRun, Option<i32>)>, StoreError> {
-        let rows: Vec<(Row, Option<i32>)> = runs::table
+        let rows: Vec<(StoredRunRow, Option<i32>)> = runs::table
             .inner_join(workflow_versions::table.on(workflow_versions::id.eq(runs::version_id)))
             .filter(runs::id.eq_any(ids))
             .order(runs::id.desc())
-            .select((Row::as_select(), workflow_versions::number))
+            .select((StoredRunRow::as_select(), workflow_versions::number))
             .load(&mut *self.connection().await?)
             .await?;
         rows.into_iter().map(|(run, number)| Ok((run.try_into()?, number))).collect()
@@ -225,7 +225,7 @@ impl Store {
             .filter(runs::trigger.ne_all(TRAININGS))
             .order(runs::id.desc())
             .limit(limit)
-            .select((Row::as_select(), workflow_versions::number))
+            .select((StoredRunRow::as_select(), workflow_versions::number))
             .into_boxed();
         if let Some(status) = filter.status {
             query = query.filter(runs::status.eq(status.as_str()));
@@ -233,7 +233,7 @@ impl Store {
         if let Some(before) = filter.before {
             query = query.filter(runs::id.lt(before));
         }
-        let rows: Vec<(Row, Option<i32>)> = query.load(&mut *self.connection().await?).await?;
+        let rows: Vec<(StoredRunRow, Option<i32>)> = query.load(&mut *self.connection().await?).await?;
         rows.into_iter().map(|(run, number)| Ok((run.try_into()?, number))).collect()
     }
 
@@ -246,13 +246,13 @@ impl Store {
         thread: ThreadId,
         writer: Uuid,
     ) -> Result<Vec<StoredRun>, StoreError> {
-        let rows: Vec<Row> = runs::table
+        let rows: Vec<StoredRunRow> = runs::table
             .filter(runs::thread_id.eq(thread.0))
             .filter(runs::finished_at.is_null())
             .filter(runs::writer_id.eq(writer))
             .filter(not_queued())
             .order(runs::id)
-            .select(Row::as_select())
+            .select(StoredRunRow::as_select())
             .load(&mut *self.connection().await?)
             .await?;
         rows.into_iter().map(TryInto::try_into).collect()
@@ -288,8 +288,10 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn left_runs(&self, writer: Uuid, since: Uuid, limit: i64) -> Result<Vec<LeftRun>, StoreError> {
         let query = left!(writer).filter(runs::id.ge(since)).order(runs::id).limit(limit);
-        let rows: Vec<Left> = query.load(&mut *self.connection().await?).await?;
-        rows.into_iter().map(TryInto::try_into).collect()
+        let rows: Vec<LeftColumns> = query.load(&mut *self.connection().await?).await?;
+        rows.into_iter()
+            .map(|(run, dialect, placed, crashes)| LeftRun::from_columns(run, &dialect, placed, crashes))
+            .collect()
     }
 
     /// Returns a run, if it is unfinished and this writer owns it.
@@ -298,19 +300,18 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn left_run(&self, writer: Uuid, run: Uuid) -> Result<Option<LeftRun>, StoreError> {
         let query = left!(writer).filter(runs::id.eq(run));
-        let row: Option<Left> = query.first(&mut *self.connection().await?).await.optional()?;
-        row.map(TryInto::try_into).transpose()
+        let row: Option<LeftColumns> = query.first(&mut *self.connection().await?).await.optional()?;
+        row.map(|(run, dialect, placed, crashes)| LeftRun::from_columns(run, &dialect, placed, crashes))
+            .transpose()
     }
 }
 
 /// A run, its stream's dialect, whether it holds a slot, and its crash count.
-type Left = (Row, String, bool, i32);
+type LeftColumns = (StoredRunRow, String, bool, i32);
 
-impl TryFrom<Left> for LeftRun {
-    type Error = StoreError;
-
-    fn try_from((run, name, placed, crashes): Left) -> Result<Self, StoreError> {
-        Ok(Self { run: run.try_into()?, dialect: dialect(&name)?, placed, crashes })
+impl LeftRun {
+    fn from_columns(run: StoredRunRow, name: &str, placed: bool, crashes: i32) -> Result<Self, StoreError> {
+        Ok(Self { run: run.try_into()?, dialect: dialect(name)?, placed, crashes })
     }
 }
 

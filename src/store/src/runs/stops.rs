@@ -24,7 +24,7 @@ pub struct StopRequest {
 }
 
 #[derive(QueryableByName)]
-struct Row {
+struct StopRow {
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
     #[diesel(sql_type = Text)]
@@ -62,7 +62,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn stop_requests(&self, writer: Uuid) -> Result<Vec<StopRequest>, StoreError> {
-        let rows: Vec<Row> = diesel::sql_query(
+        let rows: Vec<StopRow> = diesel::sql_query(
             "SELECT s.run_id AS id, coalesce(r.trigger, '') AS trigger, r.thread_id, q.run_id IS NOT NULL AS queued,
                  r.id IS NULL OR r.finished_at IS NOT NULL AS over
              FROM run_stops s LEFT JOIN runs r ON r.id = s.run_id LEFT JOIN run_queue q ON q.run_id = s.run_id
@@ -71,8 +71,8 @@ impl Store {
         .bind::<SqlUuid, _>(writer)
         .load(&mut *self.connection().await?)
         .await?;
-        let stop = |row: Row| {
-            let Row { id: run, trigger, thread_id, queued, over } = row;
+        let stop = |row: StopRow| {
+            let StopRow { id: run, trigger, thread_id, queued, over } = row;
             StopRequest { run, trigger, thread: thread_id.map(ThreadId), queued, over }
         };
         Ok(rows.into_iter().map(stop).collect())

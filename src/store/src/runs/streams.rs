@@ -103,7 +103,7 @@ impl Store {
     ) -> Result<Vec<StoredFrames>, StoreError> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         #[derive(QueryableByName)]
-        struct Row {
+        struct FramesRow {
             #[diesel(sql_type = BigInt)]
             first_seq: i64,
             #[diesel(sql_type = BigInt)]
@@ -113,7 +113,7 @@ impl Store {
         }
         // Each commit once: for a moment it may be in both tables. A stream with kept events may have very
         // many: it is read from the commit that contains `after`.
-        let rows: Vec<Row> = prepared(
+        let rows: Vec<FramesRow> = prepared(
             "SELECT DISTINCT ON (first_seq) first_seq, last_seq, frames FROM (
                  SELECT first_seq, last_seq, frames FROM stream_events
                  WHERE day = $1 AND stream_id = $2 AND last_seq > $3
@@ -162,7 +162,7 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn stream_news(&self, seen: &[(Uuid, u64)]) -> Result<Vec<StreamNews>, StoreError> {
         #[derive(QueryableByName)]
-        struct Row {
+        struct NewsRow {
             #[diesel(sql_type = SqlUuid)]
             id: Uuid,
             #[diesel(sql_type = Nullable<BigInt>)]
@@ -177,7 +177,7 @@ impl Store {
         let ids: Vec<Uuid> = seen.iter().map(|(id, _)| *id).collect();
         let days: Vec<NaiveDate> = ids.iter().map(|id| day_of(*id)).collect();
         let after: Vec<i64> = seen.iter().map(|(_, seq)| i64::try_from(*seq).unwrap_or(i64::MAX)).collect();
-        let rows: Vec<Row> = prepared(
+        let rows: Vec<NewsRow> = prepared(
             "SELECT a.id, e.first_seq, e.last_seq, e.frames, r.finished_at IS NOT NULL AS ended
              FROM unnest($1, $2, $3) AS a (id, day, seen)
              JOIN streams s ON s.id = a.id JOIN runs r ON r.id = s.run_id

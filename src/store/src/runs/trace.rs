@@ -9,7 +9,7 @@ use diesel::sql_types::{BigInt, Bool, Int4, Nullable, Text, Timestamptz, Uuid as
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
-use crate::runs::journal::Row;
+use crate::runs::journal::JournalRow;
 use crate::{Store, StoreError, StoredStep};
 
 /// Maximum result bytes in a page, except that it has at least one row.
@@ -33,7 +33,7 @@ pub struct StepPlace {
 impl StepPlace {
     /// The position of a row.
     #[must_use]
-    pub fn of(row: &StoredStep) -> Self {
+    pub fn from_step(row: &StoredStep) -> Self {
         let StoredStep { step, started_at, visit, attempt, .. } = *row;
         Self { step, started_at, visit, attempt, node: row.node.clone() }
     }
@@ -73,7 +73,7 @@ pub struct JournalPage {
 #[derive(QueryableByName)]
 struct PageRow {
     #[diesel(embed)]
-    step: Row,
+    step: JournalRow,
     #[diesel(sql_type = Bool)]
     last: bool,
 }

@@ -62,7 +62,7 @@ impl Store {
             .optional()?;
         match kept.and_then(|kept| serde_json::from_str(&kept.usage?).ok()) {
             Some(usage) => Ok(usage),
-            None => Ok(of(&self.models_usage(run).await?)),
+            None => Ok(total_usage(&self.models_usage(run).await?)),
         }
     }
 
@@ -77,7 +77,7 @@ impl Store {
             if used.is_empty() {
                 continue;
             }
-            let usage = serde_json::to_string(&of(&used)).unwrap_or_default();
+            let usage = serde_json::to_string(&total_usage(&used)).unwrap_or_default();
             diesel::sql_query("UPDATE runs SET usage = $2 WHERE id = $1")
                 .bind::<SqlUuid, _>(id)
                 .bind::<Text, _>(usage)
@@ -93,7 +93,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn models_usage(&self, run: Uuid) -> Result<Vec<StepUsage>, StoreError> {
-        type Found = (String, DateTime<Utc>, Option<String>, Option<Vec<u8>>, Option<String>);
+        type StepColumns = (String, DateTime<Utc>, Option<String>, Option<Vec<u8>>, Option<String>);
         const MARK: &str = "%\"cost_usd\"%";
         let mut connection = self.connection().await?;
         let copies: Option<RunId> = diesel::sql_query(HAS_COPIES)
@@ -115,7 +115,7 @@ impl Store {
                 run_steps::result_blob,
                 run_steps::error,
             ))
-            .load_stream::<Found>(&mut *connection)
+            .load_stream::<StepColumns>(&mut *connection)
             .await?;
         let (mut used, mut large) = (Vec::new(), Vec::new());
         let mut rows = std::pin::pin!(rows);
@@ -157,7 +157,7 @@ fn usage_of(text: &str) -> Option<Value> {
 
 /// Sums the nodes that called a model themselves: an agent's row contains the sum of its calls. A sum is null
 /// if a part of it is unknown.
-fn of(used: &[StepUsage]) -> RunUsage {
+fn total_usage(used: &[StepUsage]) -> RunUsage {
     let nodes: BTreeSet<&str> = used.iter().map(|step| step.node.as_str()).collect();
     let mut sum = RunUsage { calls: 0, input_tokens: Some(0), output_tokens: Some(0), cost_usd: Some(0.0) };
     let own = used.iter().filter(|step| !step.is_copied && !holds_others(&step.node, &nodes));
@@ -196,7 +196,7 @@ mod tests {
     fn nested_usage_is_counted_once() {
         let nothing =
             RunUsage { calls: 0, input_tokens: Some(0), output_tokens: Some(0), cost_usd: Some(0.0) };
-        assert_eq!(of(&[]), nothing);
+        assert_eq!(total_usage(&[]), nothing);
         let mut all = vec![
             used("ask", 1, 10, json!(0.1)),
             used("ask2", 2, 5, json!(0.2)),
@@ -207,13 +207,13 @@ mod tests {
         ];
         let sum = RunUsage { calls: 6, input_tokens: Some(130), output_tokens: Some(5), cost_usd: Some(2.2) };
         // A model call that called a workflow contains only its own tokens.
-        assert_eq!(of(&all), sum);
+        assert_eq!(total_usage(&all), sum);
         all.push(used("unpriced", 1, 1, Value::Null));
-        assert_eq!((of(&all).cost_usd, of(&all).input_tokens), (None, Some(131)));
+        assert_eq!((total_usage(&all).cost_usd, total_usage(&all).input_tokens), (None, Some(131)));
         let unknown = json!({"calls": 1, "input_tokens": null, "output_tokens": null, "cost_usd": null});
         all.push(StepUsage { is_copied: true, ..used("copied", 9, 9, json!(9)) });
         all.push(StepUsage { node: "silent".to_owned(), usage: unknown, is_copied: false });
         let sum = RunUsage { calls: 8, input_tokens: None, output_tokens: None, cost_usd: None };
-        assert_eq!(of(&all), sum);
+        assert_eq!(total_usage(&all), sum);
     }
 }

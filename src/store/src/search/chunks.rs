@@ -100,7 +100,7 @@ struct Vector {
 
 /// A document's current counters in its index.
 #[derive(Debug, Default, QueryableByName)]
-struct Known {
+struct DocumentFigures {
     #[diesel(sql_type = BigInt)]
     id: i64,
     #[diesel(sql_type = BigInt)]
@@ -211,10 +211,11 @@ impl Store {
     pub async fn search_vectors(
         &self,
         index: i32,
-        (document, number): ChunkPlace,
+        after: ChunkPlace,
         filter: Option<&Value>,
         most: i64,
     ) -> Result<Vec<(ChunkPlace, Vec<u8>)>, StoreError> {
+        let (document, number) = after;
         let found: Vec<Vector> = diesel::sql_query(
             "SELECT document_id, number, vector FROM search_chunks
              WHERE index_id = $1 AND (document_id, number) > ($2, $3) AND vector IS NOT NULL
@@ -265,7 +266,7 @@ impl Changes {
     ) -> Result<Result<i64, IndexRefusal>, StoreError> {
         let connection = &mut *self.connection;
         // Locks the document's row, and returns its previous counters.
-        let had: Known = diesel::sql_query(
+        let had: DocumentFigures = diesel::sql_query(
             "INSERT INTO search_documents (index_id, document) VALUES ($1, $2)
              ON CONFLICT (index_id, document) DO UPDATE SET document = excluded.document
              RETURNING id, chunks, length, vectors, terms",
@@ -275,7 +276,7 @@ impl Changes {
         .get_result(connection)
         .await?;
         forget(connection, index, &had).await?;
-        let has = Known {
+        let has = DocumentFigures {
             id: had.id,
             chunks: count(chunks.len()),
             length: chunks.iter().map(|chunk| i64::from(chunk.length)).sum(),
@@ -314,8 +315,8 @@ impl Changes {
 async fn figures(
     connection: &mut AsyncPgConnection,
     index: i32,
-    had: &Known,
-    has: &Known,
+    had: &DocumentFigures,
+    has: &DocumentFigures,
     dimensions: Option<i32>,
     last: bool,
 ) -> Result<Option<IndexRefusal>, StoreError> {
@@ -349,7 +350,11 @@ async fn figures(
     Ok(None)
 }
 
-async fn forget(connection: &mut AsyncPgConnection, index: i32, had: &Known) -> Result<(), StoreError> {
+async fn forget(
+    connection: &mut AsyncPgConnection,
+    index: i32,
+    had: &DocumentFigures,
+) -> Result<(), StoreError> {
     if had.chunks == 0 {
         return Ok(());
     }

@@ -35,7 +35,7 @@ pub struct NamedIndex {
 }
 
 #[derive(QueryableByName)]
-struct Doomed {
+struct OrphanedDocument {
     #[diesel(sql_type = BigInt)]
     id: i64,
     #[diesel(sql_type = BigInt)]
@@ -95,7 +95,7 @@ impl Store {
 
 /// Erases some documents. They are locked first, so that the second statement sees all data written into them.
 async fn erased(connection: &mut AsyncPgConnection) -> Result<bool, StoreError> {
-    let found: Vec<Doomed> = diesel::sql_query(
+    let found: Vec<OrphanedDocument> = diesel::sql_query(
         "SELECT d.id, d.chunks FROM search_documents d JOIN search_indexes i ON i.id = d.index_id
          WHERE i.deleted_at IS NOT NULL LIMIT $1 FOR UPDATE OF d SKIP LOCKED",
     )

@@ -28,7 +28,7 @@ pub(crate) async fn up(mut connection: AsyncPgConnection) -> Result<(AsyncPgConn
 pub(crate) async fn compare(connection: &mut AsyncPgConnection) -> Result<Compared, StoreError> {
     use diesel_async::RunQueryDsl;
     #[derive(diesel::QueryableByName)]
-    struct Row {
+    struct MigrationRow {
         #[diesel(sql_type = diesel::sql_types::Text)]
         version: String,
     }
@@ -39,7 +39,7 @@ pub(crate) async fn compare(connection: &mut AsyncPgConnection) -> Result<Compar
     }
     let there = "SELECT to_regclass('public.__diesel_schema_migrations') IS NOT NULL AS there";
     let There { there } = diesel::sql_query(there).get_result(connection).await?;
-    let applied: Vec<Row> = if there {
+    let applied: Vec<MigrationRow> = if there {
         let sql = "SELECT version FROM public.__diesel_schema_migrations ORDER BY version";
         diesel::sql_query(sql).load(connection).await?
     } else {

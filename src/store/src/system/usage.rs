@@ -253,7 +253,7 @@ struct Size {
 }
 
 #[derive(QueryableByName)]
-struct Wanted {
+struct MeasurementDue {
     #[diesel(sql_type = Bool)]
     wanted: bool,
 }
@@ -302,7 +302,7 @@ impl Store {
         // It takes longer than any other work, so it does not use a pooled connection.
         let mut connection = self.connector().open(Session::Service(self.role())).await?;
         // Not in one transaction: the locks on the tables would block a new partition until the end.
-        let wanted: Wanted =
+        let wanted: MeasurementDue =
             diesel::sql_query(format!("SELECT {OLD} AND pg_try_advisory_lock($2) AS wanted"))
                 .bind::<Timestamptz, _>(since)
                 .bind::<BigInt, _>(LOCK)
@@ -320,7 +320,7 @@ impl Store {
     }
 
     async fn usage_is_old(&self, since: DateTime<Utc>) -> Result<bool, StoreError> {
-        let found: Wanted = diesel::sql_query(format!("SELECT {OLD} AS wanted"))
+        let found: MeasurementDue = diesel::sql_query(format!("SELECT {OLD} AS wanted"))
             .bind::<Timestamptz, _>(since)
             .get_result(&mut *self.connection().await?)
             .await?;

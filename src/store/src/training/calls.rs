@@ -126,7 +126,7 @@ impl Store {
 impl Changes {
     async fn erase_replies(&mut self) -> Result<bool, StoreError> {
         // A run that has not ended reuses its answers in a later life.
-        let found: Option<Ended> = diesel::sql_query(
+        let found: Option<EndedTraining> = diesel::sql_query(
             "SELECT t.run_id FROM workspaces w JOIN workflows f ON f.workspace_id = w.id
                  JOIN training_runs t ON t.workflow_id = f.id AND t.replies_erased_at IS NULL
                  JOIN runs r ON r.id = t.run_id AND r.finished_at IS NOT NULL
@@ -135,7 +135,7 @@ impl Changes {
         .get_result(&mut *self.connection)
         .await
         .optional()?;
-        let Some(Ended { run_id }) = found else { return Ok(false) };
+        let Some(EndedTraining { run_id }) = found else { return Ok(false) };
         let erased = diesel::sql_query(
             "UPDATE training_calls SET reply = NULL WHERE ctid = ANY (ARRAY(
                  SELECT ctid FROM training_calls WHERE run_id = $1 AND reply IS NOT NULL LIMIT $2 FOR UPDATE))",
@@ -163,7 +163,7 @@ impl Changes {
 }
 
 #[derive(QueryableByName)]
-struct Ended {
+struct EndedTraining {
     #[diesel(sql_type = SqlUuid)]
     run_id: Uuid,
 }

@@ -68,7 +68,7 @@ impl Store {
         limit: i64,
     ) -> Result<Vec<Uuid>, StoreError> {
         #[derive(QueryableByName)]
-        struct Found {
+        struct TrainingId {
             #[diesel(sql_type = SqlUuid)]
             run_id: Uuid,
         }
@@ -79,7 +79,7 @@ impl Store {
              WHERE t.workflow_id = $1 AND ($2 IS NULL OR t.run_id < $2) AND {state}
              ORDER BY t.run_id DESC LIMIT $3"
         );
-        let found: Vec<Found> = diesel::sql_query(sql)
+        let found: Vec<TrainingId> = diesel::sql_query(sql)
             .bind::<SqlUuid, _>(workflow)
             .bind::<Nullable<SqlUuid>, _>(filter.before)
             .bind::<BigInt, _>(limit)

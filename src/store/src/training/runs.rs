@@ -43,7 +43,7 @@ pub struct StoredTraining {
 }
 
 #[derive(QueryableByName)]
-struct Found {
+struct TrainingId {
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
 }
@@ -146,7 +146,8 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn is_parked(&self, run: Uuid) -> Result<bool, StoreError> {
         let query = diesel::sql_query("SELECT run_id AS id FROM run_queue WHERE run_id = $1");
-        let found: Vec<Found> = query.bind::<SqlUuid, _>(run).load(&mut *self.connection().await?).await?;
+        let found: Vec<TrainingId> =
+            query.bind::<SqlUuid, _>(run).load(&mut *self.connection().await?).await?;
         Ok(!found.is_empty())
     }
 
@@ -169,7 +170,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn pauses_of_writer(&self, writer: Uuid) -> Result<Vec<Uuid>, StoreError> {
-        let found: Vec<Found> = diesel::sql_query(
+        let found: Vec<TrainingId> = diesel::sql_query(
             "SELECT t.run_id AS id FROM training_runs t JOIN runs r ON r.id = t.run_id
              WHERE t.pause_requested_at IS NOT NULL AND r.finished_at IS NULL AND r.writer_id = $1
                  AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = t.run_id)",

@@ -25,12 +25,12 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn has_runs_of_the_future(&self, now: DateTime<Utc>) -> Result<bool, StoreError> {
         #[derive(QueryableByName)]
-        struct Found {
+        struct FutureRun {
             #[diesel(sql_type = SqlUuid)]
             #[expect(dead_code, reason = "whether there is a row is all that counts")]
             id: Uuid,
         }
-        let found: Vec<Found> = diesel::sql_query("SELECT id FROM runs WHERE id > $1 LIMIT 1")
+        let found: Vec<FutureRun> = diesel::sql_query("SELECT id FROM runs WHERE id > $1 LIMIT 1")
             .bind::<SqlUuid, _>(first_id_at(now + TOLERANCE))
             .load(&mut *self.connection().await?)
             .await?;

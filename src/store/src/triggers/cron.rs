@@ -67,7 +67,7 @@ pub enum FiredCron {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = cron_triggers)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct CronRow {
     workflow_id: Uuid,
     expression: String,
     timezone: String,
@@ -84,11 +84,11 @@ struct Row {
     updated_at: DateTime<Utc>,
 }
 
-impl TryFrom<Row> for StoredCron {
+impl TryFrom<CronRow> for StoredCron {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
-        let Row { expression, timezone, overlap, enabled, .. } = row;
+    fn try_from(row: CronRow) -> Result<Self, StoreError> {
+        let CronRow { expression, timezone, overlap, enabled, .. } = row;
         let missed = MissedFires::parse(&row.missed)
             .ok_or_else(|| StoreError::Corrupt(format!("missed is {}", row.missed)))?;
         let skipped = row.last_skipped.map(serde_json::from_value).transpose();
@@ -120,9 +120,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn cron_trigger(&self, workflow: Uuid) -> Result<Option<StoredCron>, StoreError> {
-        let row: Option<Row> = cron_triggers::table
+        let row: Option<CronRow> = cron_triggers::table
             .find(workflow)
-            .select(Row::as_select())
+            .select(CronRow::as_select())
             .first(&mut *self.connection().await?)
             .await
             .optional()?;
@@ -152,11 +152,11 @@ impl Store {
             return Ok(Vec::new());
         }
         let ids: Vec<Uuid> = claimed.into_iter().map(|row| row.workflow_id).collect();
-        let rows: Vec<Row> = cron_triggers::table
+        let rows: Vec<CronRow> = cron_triggers::table
             .filter(cron_triggers::workflow_id.eq_any(ids))
             .filter(cron_triggers::claimed_at.is_not_null())
             .order(cron_triggers::next_fire_at)
-            .select(Row::as_select())
+            .select(CronRow::as_select())
             .load(&mut *connection)
             .await?;
         rows.into_iter().map(TryInto::try_into).collect()
@@ -252,12 +252,12 @@ impl Changes {
             cron_triggers::claimed_until.eq(None::<DateTime<Utc>>),
             cron_triggers::updated_at.eq(now),
         );
-        let row: Row = diesel::insert_into(cron_triggers::table)
+        let row: CronRow = diesel::insert_into(cron_triggers::table)
             .values((cron_triggers::workflow_id.eq(workflow), cron_triggers::created_at.eq(now), told))
             .on_conflict(cron_triggers::workflow_id)
             .do_update()
             .set(told)
-            .returning(Row::as_returning())
+            .returning(CronRow::as_returning())
             .get_result(&mut *self.connection)
             .await?;
         row.try_into()

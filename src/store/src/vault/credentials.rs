@@ -122,11 +122,26 @@ impl SealedCredential {
     }
 }
 
-type Sealed = (Uuid, Uuid, String, i32, String, Vec<u8>, Vec<u8>, Vec<u8>);
+/// The columns in [`SEALED`].
+#[derive(Queryable)]
+struct SealedRow {
+    id: Uuid,
+    workspace_id: Uuid,
+    name: String,
+    version: i32,
+    key_id: String,
+    wrapped_key: Vec<u8>,
+    nonce: Vec<u8>,
+    ciphertext: Vec<u8>,
+}
 
-fn sealed((id, workspace_id, name, version, key_id, bytes, nonce, ciphertext): Sealed) -> SealedCredential {
-    let envelope = Envelope { key: WrappedKey { key_id, bytes }, nonce, ciphertext };
-    SealedCredential { name, id, workspace_id, version, envelope }
+impl From<SealedRow> for SealedCredential {
+    fn from(row: SealedRow) -> Self {
+        let SealedRow { id, workspace_id, name, version, key_id, wrapped_key: bytes, nonce, ciphertext } =
+            row;
+        let envelope = Envelope { key: WrappedKey { key_id, bytes }, nonce, ciphertext };
+        Self { name, id, workspace_id, version, envelope }
+    }
 }
 
 const SEALED: (
@@ -299,13 +314,13 @@ impl Store {
         workspace: Uuid,
         names: &[String],
     ) -> Result<Vec<SealedCredential>, StoreError> {
-        let rows: Vec<Sealed> = credentials::table
+        let rows: Vec<SealedRow> = credentials::table
             .filter(credentials::workspace_id.eq(workspace))
             .filter(credentials::name.eq_any(names))
             .select(SEALED)
             .load(&mut *self.connection().await?)
             .await?;
-        Ok(rows.into_iter().map(sealed).collect())
+        Ok(rows.into_iter().map(Into::into).collect())
     }
 
     /// Returns secrets whose data keys are wrapped by a key other than this one, in id order.
@@ -318,7 +333,7 @@ impl Store {
         after: Option<Uuid>,
         limit: i64,
     ) -> Result<Vec<SealedCredential>, StoreError> {
-        let rows: Vec<Sealed> = credentials::table
+        let rows: Vec<SealedRow> = credentials::table
             .filter(credentials::key_id.ne(key_id))
             .filter(credentials::id.gt(after.unwrap_or_default()))
             .order(credentials::id)
@@ -326,7 +341,7 @@ impl Store {
             .select(SEALED)
             .load(&mut *self.connection().await?)
             .await?;
-        Ok(rows.into_iter().map(sealed).collect())
+        Ok(rows.into_iter().map(Into::into).collect())
     }
 
     /// Replaces a data key's wrapping, if it is still the one that was read; `false` if the row has changed in

@@ -10,7 +10,7 @@ use wire::{ChatSettings, UpdateChatSettings};
 
 use crate::error::HANDLE_KEY;
 use crate::schema::workflows;
-use crate::workflows::records::Row;
+use crate::workflows::records::WorkflowRow;
 use crate::{Changes, NewWorkflow, StoreError, StoredWorkflow};
 
 /// Changes to a workflow; `None` leaves a member unchanged.
@@ -84,7 +84,7 @@ impl Changes {
     /// [`StoreError::Taken`] when the workspace has a workflow with this handle; the transaction stays usable.
     pub async fn create_workflow(&mut self, new: NewWorkflow) -> Result<StoredWorkflow, StoreError> {
         let now = self.store.now();
-        let row: Option<Row> = diesel::insert_into(workflows::table)
+        let row: Option<WorkflowRow> = diesel::insert_into(workflows::table)
             .values((
                 workflows::id.eq(self.store.ids().uuid()?),
                 workflows::workspace_id.eq(new.workspace_id),
@@ -99,7 +99,7 @@ impl Changes {
             // A failed statement would abort the whole transaction.
             .on_conflict((workflows::workspace_id, workflows::handle))
             .do_nothing()
-            .returning(Row::as_returning())
+            .returning(WorkflowRow::as_returning())
             .get_result(&mut *self.connection)
             .await
             .optional()?;
@@ -116,9 +116,9 @@ impl Changes {
         id: Uuid,
         change: WorkflowChange,
     ) -> Result<StoredWorkflow, StoreError> {
-        let row: Row = workflows::table
+        let row: WorkflowRow = workflows::table
             .find(id)
-            .select(Row::as_select())
+            .select(WorkflowRow::as_select())
             .for_update()
             .first(&mut *self.connection)
             .await?;
@@ -131,7 +131,7 @@ impl Changes {
             return Ok(old);
         }
         self.touch(id);
-        let row: Row = diesel::update(workflows::table.find(id))
+        let row: WorkflowRow = diesel::update(workflows::table.find(id))
             .set((
                 workflows::name.eq(&new.name),
                 workflows::handle.eq(&new.handle),
@@ -141,7 +141,7 @@ impl Changes {
                 workflows::max_concurrent_runs.eq(new.max_concurrent_runs),
                 workflows::updated_at.eq(self.store.now()),
             ))
-            .returning(Row::as_returning())
+            .returning(WorkflowRow::as_returning())
             .get_result(&mut *self.connection)
             .await?;
         row.try_into()
@@ -158,10 +158,10 @@ impl Changes {
         by: Option<&str>,
     ) -> Result<(StoredWorkflow, Publication), StoreError> {
         let now = self.store.now();
-        let was: Option<Row> = workflows::table
+        let was: Option<WorkflowRow> = workflows::table
             .find(id)
             .filter(workflows::archived_at.is_null())
-            .select(Row::as_select())
+            .select(WorkflowRow::as_select())
             .for_update()
             .first(&mut *self.connection)
             .await
@@ -173,7 +173,7 @@ impl Changes {
             (true, _) => return Ok((was, Publication::Same)),
         };
         // The first publication's time and author stay while it is published.
-        let row: Row = diesel::update(workflows::table.find(id))
+        let row: WorkflowRow = diesel::update(workflows::table.find(id))
             .set((
                 workflows::published_at.eq(diesel::dsl::case_when(
                     workflows::is_public,
@@ -190,7 +190,7 @@ impl Changes {
                 .otherwise(by.into_sql::<Nullable<Text>>())),
                 workflows::updated_at.eq(now),
             ))
-            .returning(Row::as_returning())
+            .returning(WorkflowRow::as_returning())
             .get_result(&mut *self.connection)
             .await?;
         self.touch(id);
@@ -211,7 +211,7 @@ impl Changes {
                 workflows::published_by.eq(None::<String>),
                 workflows::updated_at.eq(self.store.now()),
             ))
-            .returning(Row::as_returning())
+            .returning(WorkflowRow::as_returning())
             .get_result(&mut *self.connection)
             .await
             .optional()?;
@@ -249,7 +249,7 @@ impl Changes {
                 workflows::published_by.eq(None::<String>),
                 workflows::updated_at.eq(now),
             ))
-            .returning(Row::as_returning())
+            .returning(WorkflowRow::as_returning())
             .get_result(&mut *self.connection)
             .await
             .optional()?;
@@ -267,7 +267,7 @@ impl Changes {
                 workflows::archived_at.eq(None::<DateTime<Utc>>),
                 workflows::updated_at.eq(self.store.now()),
             ))
-            .returning(Row::as_returning())
+            .returning(WorkflowRow::as_returning())
             .get_result(&mut *self.connection)
             .await
             .optional()?;
@@ -277,13 +277,19 @@ impl Changes {
     async fn changed_or_as_it_is(
         &mut self,
         id: Uuid,
-        changed: Option<Row>,
+        changed: Option<WorkflowRow>,
     ) -> Result<(StoredWorkflow, bool), StoreError> {
         let was_changed = changed.is_some();
         self.touch(id);
         let row = match changed {
             Some(row) => row,
-            None => workflows::table.find(id).select(Row::as_select()).first(&mut *self.connection).await?,
+            None => {
+                workflows::table
+                    .find(id)
+                    .select(WorkflowRow::as_select())
+                    .first(&mut *self.connection)
+                    .await?
+            }
         };
         Ok((row.try_into()?, was_changed))
     }

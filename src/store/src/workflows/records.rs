@@ -84,7 +84,7 @@ pub struct NewWorkflow {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = workflows)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-pub(crate) struct Row {
+pub(crate) struct WorkflowRow {
     id: Uuid,
     workspace_id: Uuid,
     handle: String,
@@ -104,10 +104,10 @@ pub(crate) struct Row {
     max_concurrent_runs: Option<i32>,
 }
 
-impl TryFrom<Row> for StoredWorkflow {
+impl TryFrom<WorkflowRow> for StoredWorkflow {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
+    fn try_from(row: WorkflowRow) -> Result<Self, StoreError> {
         Ok(Self {
             id: row.id,
             workspace_id: row.workspace_id,
@@ -141,7 +141,7 @@ impl Store {
         name: &WorkflowRef,
         workspace: Uuid,
     ) -> Result<Option<StoredWorkflow>, StoreError> {
-        let query = workflows::table.select(Row::as_select()).into_boxed();
+        let query = workflows::table.select(WorkflowRow::as_select()).into_boxed();
         let query = match name {
             WorkflowRef::Id(id) => query.filter(workflows::id.eq(*id)),
             // PostgreSQL rejects such a text instead of finding nothing.
@@ -150,7 +150,7 @@ impl Store {
                 .filter(workflows::workspace_id.eq(workspace))
                 .filter(workflows::handle.eq(handle.clone())),
         };
-        let row: Option<Row> = query.first(&mut *self.connection().await?).await.optional()?;
+        let row: Option<WorkflowRow> = query.first(&mut *self.connection().await?).await.optional()?;
         row.map(TryInto::try_into).transpose()
     }
 
@@ -164,11 +164,11 @@ impl Store {
             return Ok(Vec::new());
         }
         let there = workspaces::table.filter(workspaces::deleted_at.is_null()).select(workspaces::id);
-        let rows: Vec<Row> = workflows::table
+        let rows: Vec<WorkflowRow> = workflows::table
             .filter(workflows::handle.eq(handle))
             .filter(workflows::workspace_id.eq_any(there))
             .order(workflows::workspace_id)
-            .select(Row::as_select())
+            .select(WorkflowRow::as_select())
             .load(&mut *self.connection().await?)
             .await?;
         rows.into_iter().map(TryInto::try_into).collect()
@@ -189,7 +189,7 @@ impl Store {
             .filter(workflows::workspace_id.eq(workspace))
             .order(workflows::id.desc())
             .limit(limit)
-            .select(Row::as_select())
+            .select(WorkflowRow::as_select())
             .into_boxed();
         if !with_archived {
             query = query.filter(workflows::archived_at.is_null());
@@ -197,7 +197,7 @@ impl Store {
         if let Some(before) = before {
             query = query.filter(workflows::id.lt(before));
         }
-        let rows: Vec<Row> = query.load(&mut *self.connection().await?).await?;
+        let rows: Vec<WorkflowRow> = query.load(&mut *self.connection().await?).await?;
         rows.into_iter().map(TryInto::try_into).collect()
     }
 }

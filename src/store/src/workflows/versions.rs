@@ -88,7 +88,7 @@ pub struct NewVersion {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = workflow_versions)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct VersionRow {
     id: Uuid,
     workflow_id: Uuid,
     number: Option<i32>,
@@ -101,10 +101,10 @@ struct Row {
     created_at: DateTime<Utc>,
 }
 
-impl TryFrom<Row> for StoredVersion {
+impl TryFrom<VersionRow> for StoredVersion {
     type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, StoreError> {
+    fn try_from(row: VersionRow) -> Result<Self, StoreError> {
         let object = |value| serde_json::from_value(value).map_err(|e| corrupt("version", e));
         Ok(Self {
             id: row.id,
@@ -155,7 +155,7 @@ impl Changes {
         let workflow = new.workflow_id;
         self.touch(workflow);
         let version = self.insert_version(new, Some(number), now).await?;
-        let live = self.live_after_saving(workflow, number, (latest, live)).await?;
+        let live = self.live_after_saving(workflow, number, latest, live).await?;
         diesel::update(workflows::table.find(workflow))
             .set((
                 workflows::latest_version.eq(number),
@@ -179,10 +179,10 @@ impl Changes {
         if archived_at.is_some() {
             return Err(StoreError::Archived);
         }
-        let newest: Option<(Row, Vec<u8>)> = workflow_versions::table
+        let newest: Option<(VersionRow, Vec<u8>)> = workflow_versions::table
             .filter(workflow_versions::workflow_id.eq(workflow))
             .filter(workflow_versions::number.eq(latest))
-            .select((Row::as_select(), workflow_versions::identity))
+            .select((VersionRow::as_select(), workflow_versions::identity))
             .first(connection)
             .await
             .optional()?;
@@ -197,7 +197,7 @@ impl Changes {
         number: Option<i32>,
         now: DateTime<Utc>,
     ) -> Result<StoredVersion, StoreError> {
-        let row: Row = diesel::insert_into(workflow_versions::table)
+        let row: VersionRow = diesel::insert_into(workflow_versions::table)
             .values((
                 workflow_versions::id.eq(self.store.ids().uuid()?),
                 workflow_versions::workflow_id.eq(new.workflow_id),
@@ -212,7 +212,7 @@ impl Changes {
                 workflow_versions::created_by.eq(&new.created_by),
                 workflow_versions::created_at.eq(now),
             ))
-            .returning(Row::as_returning())
+            .returning(VersionRow::as_returning())
             .get_result(&mut *self.connection)
             .await?;
         row.try_into()
@@ -237,7 +237,7 @@ impl Changes {
         }
         // An older draft may be deleted before the run that needs it is stored.
         let lasts = workflow_versions::created_at.gt(now - DRAFTS_KEPT + DRAFT_MARGIN);
-        let same: Option<Row> = workflow_versions::table
+        let same: Option<VersionRow> = workflow_versions::table
             .filter(workflow_versions::workflow_id.eq(new.workflow_id))
             .filter(workflow_versions::identity.eq(&new.digest))
             .filter(not(workflow_versions::draft).or(lasts))
@@ -246,7 +246,7 @@ impl Changes {
                 workflow_versions::number.is_distinct_from(live),
                 workflow_versions::id.desc(),
             ))
-            .select(Row::as_select())
+            .select(VersionRow::as_select())
             .first(connection)
             .await
             .optional()?;
@@ -325,10 +325,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn version(&self, workflow: Uuid, number: i32) -> Result<Option<StoredVersion>, StoreError> {
-        let row: Option<Row> = workflow_versions::table
+        let row: Option<VersionRow> = workflow_versions::table
             .filter(workflow_versions::workflow_id.eq(workflow))
             .filter(workflow_versions::number.eq(number))
-            .select(Row::as_select())
+            .select(VersionRow::as_select())
             .first(&mut *self.connection().await?)
             .await
             .optional()?;
@@ -340,9 +340,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn version_by_id(&self, id: Uuid) -> Result<Option<StoredVersion>, StoreError> {
-        let row: Option<Row> = workflow_versions::table
+        let row: Option<VersionRow> = workflow_versions::table
             .find(id)
-            .select(Row::as_select())
+            .select(VersionRow::as_select())
             .first(&mut *self.connection().await?)
             .await
             .optional()?;

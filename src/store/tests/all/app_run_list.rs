@@ -1,5 +1,7 @@
 //! Lists of app runs.
 
+use std::ops::RangeInclusive;
+
 use store::{AppRunsFilter, ListedAppRun};
 use uuid::Uuid;
 use wire::AppRunState;
@@ -10,8 +12,15 @@ const APP: Uuid = Uuid::from_u128(7);
 const OTHER: Uuid = Uuid::from_u128(70);
 
 /// Adds an app's runs, one per number; `status` and `error` are expressions over `n`.
-async fn add(world: &World, app: Uuid, numbers: (u32, u32), binding: &str, status: &str, error: &str) {
-    let (from, to) = numbers;
+async fn add(
+    world: &World,
+    app: Uuid,
+    numbers: RangeInclusive<u32>,
+    binding: &str,
+    status: &str,
+    error: &str,
+) {
+    let (from, to) = numbers.into_inner();
     let sql = format!(
         "WITH n AS (SELECT n, lpad(to_hex(n), 32, '0')::uuid AS id FROM generate_series({from}, {to}) AS n),
          made AS (INSERT INTO runs (id, workspace_id, workflow_id, version_id, trigger, writer_id, status, inputs, error, created_at,
@@ -42,8 +51,8 @@ fn filter_by(states: &[AppRunState], binding: Option<&str>) -> AppRunsFilter {
 #[tokio::test]
 async fn the_newest_runs_of_an_app_come_first_page_by_page() {
     let world = World::new().await;
-    add(&world, APP, (1, 5), "form", "'succeeded'", "NULL::text").await;
-    add(&world, OTHER, (6, 9), "form", "'succeeded'", "NULL::text").await;
+    add(&world, APP, 1..=5, "form", "'succeeded'", "NULL::text").await;
+    add(&world, OTHER, 6..=9, "form", "'succeeded'", "NULL::text").await;
     let all = filter_by(&[], None);
     assert_eq!(page(&world, &all, None, 2).await, (vec![5, 4], Some(4)));
     assert_eq!(page(&world, &all, Some(4), 2).await, (vec![3, 2], Some(2)));
@@ -81,8 +90,8 @@ async fn filters_for_app_runs_are_combined() {
         (6, "form", "failed", error("run.timeout")),
         (7, "form", "cancelled", error("run.cancelled")),
     ] {
-        add(&world, APP, (number, number), binding, &format!("'{status}'"), &error).await;
-        add(&world, OTHER, (number + 100, number + 100), binding, &format!("'{status}'"), &error).await;
+        add(&world, APP, number..=number, binding, &format!("'{status}'"), &error).await;
+        add(&world, OTHER, number + 100..=number + 100, binding, &format!("'{status}'"), &error).await;
     }
     for (states, binding, expected) in [
         (&[][..], None, &[7, 6, 5, 4, 3, 2, 1][..]),
@@ -115,9 +124,9 @@ async fn filters_for_app_runs_are_combined() {
 #[tokio::test]
 async fn a_page_reads_ten_thousand_runs_of_an_app_at_most() {
     let world = World::new().await;
-    add(&world, APP, (1, 1), "mail", "'running'", "NULL::text").await;
-    add(&world, APP, (2, 2), "mail", "'failed'", "NULL::text").await;
-    add(&world, APP, (3, 10_003), "form", "'succeeded'", "NULL::text").await;
+    add(&world, APP, 1..=1, "mail", "'running'", "NULL::text").await;
+    add(&world, APP, 2..=2, "mail", "'failed'", "NULL::text").await;
+    add(&world, APP, 3..=10_003, "form", "'succeeded'", "NULL::text").await;
     for filter in [filter_by(&[AppRunState::Failed], None), filter_by(&[], Some("mail"))] {
         let (found, next) = page(&world, &filter, None, 10).await;
         assert_eq!((found.len(), next), (0, Some(4)), "the last one that was read");

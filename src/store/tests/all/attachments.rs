@@ -59,8 +59,8 @@ async fn stored(world: &World, id: AttachmentId) -> Option<StoredAttachment> {
 }
 
 async fn claim(world: &World, ids: &[AttachmentId], thread: ThreadId, owner: &str) -> AttachmentClaim {
-    let to = (thread, Uuid::from_u128(9));
-    world.store.claim_attachments(ids, to, (OwnerKind::Session, Some(owner))).await.unwrap()
+    let workflow = Uuid::from_u128(9);
+    world.store.claim_attachments(ids, thread, workflow, OwnerKind::Session, Some(owner)).await.unwrap()
 }
 
 #[tokio::test]

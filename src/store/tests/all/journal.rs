@@ -67,7 +67,7 @@ async fn a_journal_is_read_page_by_page_in_the_order_of_starts() {
         loop {
             let page = world.store.journal_page(turn.run, after.as_ref(), limit).await.unwrap();
             assert!(i64::try_from(page.steps.len()).unwrap() <= limit);
-            let last = page.steps.last().map(StepPlace::of).unwrap();
+            let last = page.steps.last().map(StepPlace::from_step).unwrap();
             // Round trip through a cursor's text.
             assert_eq!(last.to_string().parse(), Ok(last.clone()));
             after = Some(last);
@@ -99,7 +99,7 @@ async fn a_page_ends_before_its_results_are_too_large() {
     loop {
         let page = world.store.journal_page(turn.run, after.as_ref(), 100).await.unwrap();
         sizes.push(page.steps.len());
-        after = page.steps.last().map(StepPlace::of);
+        after = page.steps.last().map(StepPlace::from_step);
         if !page.more {
             break;
         }

@@ -19,7 +19,7 @@ async fn start(world: &World, lease: Lease, turn: &Turn) -> TurnStart {
 }
 
 async fn start_at(world: &World, lease: Lease, turn: &Turn, order: Uuid) -> TurnStart {
-    world.store.start_turn(turn.thread, (order, turn.run), lease.writer_id).await.unwrap()
+    world.store.start_turn(turn.thread, order, turn.run, lease.writer_id).await.unwrap()
 }
 
 fn park(turn: &Turn, parking: i32) -> Batch {

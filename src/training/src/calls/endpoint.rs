@@ -24,7 +24,7 @@ pub struct Endpoints {
 
 impl Endpoints {
     /// The endpoint of a call; `None` for the built-in model, which has no limit.
-    pub(super) fn of(&self, call: &ModelCall<'_>) -> Option<Arc<Endpoint>> {
+    pub(super) fn for_call(&self, call: &ModelCall<'_>) -> Option<Arc<Endpoint>> {
         let provider = call.model.split_once('/').map_or(call.model, |(provider, _)| provider);
         if provider == PRACTICE {
             return None;

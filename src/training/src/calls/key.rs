@@ -13,7 +13,7 @@ pub struct CallKey(pub [u8; 32]);
 
 impl CallKey {
     /// The key of a request with its seed. `sample` separates repeats of a case, also on endpoints without seeds.
-    pub(super) fn of(call: &ModelCall<'_>, request: &impl Serialize, sample: u32) -> Self {
+    pub(super) fn for_request(call: &ModelCall<'_>, request: &impl Serialize, sample: u32) -> Self {
         let endpoint = call.endpoint.map(ToString::to_string).unwrap_or_default();
         // The field order is fixed, and schema members are ordered as in the graph.
         let request = serde_json::to_string(request).unwrap_or_default();

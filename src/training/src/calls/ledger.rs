@@ -20,7 +20,7 @@ struct Accounts {
 impl Ledger {
     /// Creates the ledger of a run with earlier usage. `answered`: answered calls; `recorded`: the distinct ones
     /// among them.
-    pub(super) fn new(limits: BudgetLimits, usage: CallUsage, (answered, recorded): (u64, u64)) -> Self {
+    pub(super) fn new(limits: BudgetLimits, usage: CallUsage, answered: u64, recorded: u64) -> Self {
         let used = Amount {
             calls: usage.llm_calls,
             input_tokens: usage.input_tokens,

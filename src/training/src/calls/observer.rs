@@ -23,7 +23,7 @@ use super::ledger::Ledger;
 use super::outgoing::{Request, is_refusal, of_another_kind, spending};
 use super::prices::RunPrices;
 use super::usage::{Amount, CallUsage, Role, Spent};
-use super::waiting::Waiting;
+use super::waiting::WaitTime;
 
 /// Maximum requests per call while the endpoint is unreachable or breaks off.
 const ATTEMPTS: u32 = 3;
@@ -80,12 +80,13 @@ impl Calls {
         usage: CallUsage,
         journal: CallJournal,
         endpoints: Endpoints,
-        (clock, random): (Arc<dyn Clock>, Arc<dyn Random>),
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
     ) -> Self {
         Self {
             run: settings.run,
             seed: settings.seed,
-            ledger: Ledger::new(settings.limits, usage, (settings.answered, journal.sent())),
+            ledger: Ledger::new(settings.limits, usage, settings.answered, journal.sent()),
             permits: Semaphore::new(settings.concurrency),
             endpoints,
             journal,
@@ -147,7 +148,7 @@ impl Calls {
             role,
             sample,
             name,
-            waiting: Waiting::default(),
+            waiting: WaitTime::default(),
             exhausted: CancellationToken::new(),
             spent: Arc::default(),
             replayed: Mutex::default(),
@@ -162,7 +163,7 @@ pub struct CallScope<'a> {
     sample: u32,
     /// Candidate and case, for `Idempotency-Key`.
     name: String,
-    waiting: Waiting,
+    waiting: WaitTime,
     exhausted: CancellationToken,
     spent: Arc<Mutex<Spent>>,
     /// Total original duration of replayed calls.
@@ -298,7 +299,7 @@ impl CallScope<'_> {
             let waits = self.waiting.begin(&*calls.clock);
             // The run's own permit comes first: a call that waits for it takes no endpoint slot from other runs.
             let permit = calls.permits.acquire().await;
-            let in_flight = match calls.endpoints.of(&request.call) {
+            let in_flight = match calls.endpoints.for_call(&request.call) {
                 Some(endpoint) => Some(endpoint.enter(&*calls.clock).await),
                 None => None,
             };
@@ -321,7 +322,7 @@ impl CallScope<'_> {
                     attempts.used = attempts.used.plus(&used);
                     attempts.is_answered = true;
                     let duration = calls.clock.monotonic().saturating_sub(attempts.begun);
-                    return Ok(request.recorded(reply, (attempts.used, estimated), attempts.sent, duration));
+                    return Ok(request.recorded(reply, attempts.used, estimated, attempts.sent, duration));
                 }
                 Err(error) => error,
             };
@@ -366,7 +367,7 @@ impl CallScope<'_> {
 
     /// The lookup key of the answer: shared within the run, or for this place only.
     fn key(&self, call: &ModelCall<'_>, request: &impl Serialize) -> CallKey {
-        let key = CallKey::of(call, request, self.sample);
+        let key = CallKey::for_request(call, request, self.sample);
         if self.calls.shares_answers {
             return key;
         }
@@ -401,7 +402,7 @@ impl ModelObserver for CallScope<'_> {
         let key = self.key(&call, &request);
         let expected = Spending::expected(call.model, &request);
         let price = self.calls.prices.of_call(call.model, call.endpoint);
-        let asked = Request::new(call, key, self.role, (price, expected), &request);
+        let asked = Request::new(call, key, self.role, price, expected, &request);
         let recorded = self.reply(asked).await?;
         let Reply::Answer(answer) = &recorded.reply else { return Err(of_another_kind()) };
         pieces.piece(&answer.text).await;
@@ -412,7 +413,7 @@ impl ModelObserver for CallScope<'_> {
         let key = self.key(&call, request);
         let expected = Spending::expected_of_texts(call.model, &request.texts);
         let price = self.calls.prices.of_call(call.model, call.endpoint);
-        let asked = Request::new(call, key, Role::Embedding, (price, expected), request);
+        let asked = Request::new(call, key, Role::Embedding, price, expected, request);
         let recorded = self.reply(asked).await?;
         let Reply::Embeddings(made) = &recorded.reply else { return Err(of_another_kind()) };
         Ok(made.clone())
@@ -439,8 +440,9 @@ impl Drop for Attempts<'_> {
             return;
         }
         let duration = self.calls.clock.monotonic().saturating_sub(self.begun);
-        let used = (self.used.plus(&self.in_flight), self.in_flight != Amount::default());
-        let call = self.request.unanswered(used, self.sent, duration);
+        let used = self.used.plus(&self.in_flight);
+        let estimated = self.in_flight != Amount::default();
+        let call = self.request.unanswered(used, estimated, self.sent, duration);
         self.calls.journal.record_unanswered(&call, self.is_long);
     }
 }

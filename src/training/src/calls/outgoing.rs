@@ -53,7 +53,8 @@ impl<'a> Request<'a> {
         call: ModelCall<'a>,
         key: CallKey,
         role: Role,
-        (price, expected): (Option<Price>, Spending),
+        price: Option<Price>,
+        expected: Spending,
         sending: &'a dyn Sending,
     ) -> Self {
         let input = amount(&Spending { output_tokens: 0, ..expected }, None, price);
@@ -77,7 +78,8 @@ impl<'a> Request<'a> {
 
     pub(super) fn unanswered(
         &self,
-        (used, estimated): (Amount, bool),
+        used: Amount,
+        estimated: bool,
         attempts: u32,
         duration: Duration,
     ) -> UnansweredCall {
@@ -88,7 +90,8 @@ impl<'a> Request<'a> {
     pub(super) fn recorded(
         &self,
         reply: Reply,
-        (used, estimated): (Amount, bool),
+        used: Amount,
+        estimated: bool,
         attempts: u32,
         duration: Duration,
     ) -> RecordedCall {

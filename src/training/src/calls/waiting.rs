@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 /// Measures the time in which at least one call waits.
 #[derive(Debug, Default)]
-pub(super) struct Waiting(Mutex<State>);
+pub(super) struct WaitTime(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -17,7 +17,7 @@ struct State {
     since: Duration,
 }
 
-impl Waiting {
+impl WaitTime {
     /// Starts a wait, which ends when the guard is dropped.
     pub(super) fn begin<'a>(&'a self, clock: &'a dyn Clock) -> Waits<'a> {
         let mut state = self.0.lock();
@@ -39,7 +39,7 @@ impl Waiting {
 
 /// The guard of a waiting call.
 pub(super) struct Waits<'a> {
-    waiting: &'a Waiting,
+    waiting: &'a WaitTime,
     clock: &'a dyn Clock,
 }
 
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn overlapping_waits_count_once() {
-        let (clock, waiting) = (ManualClock::new(DateTime::UNIX_EPOCH), Waiting::default());
+        let (clock, waiting) = (ManualClock::new(DateTime::UNIX_EPOCH), WaitTime::default());
         let second = || clock.advance(Duration::from_secs(1));
         second();
         let first = waiting.begin(&clock);

@@ -11,9 +11,9 @@ use super::combine::{Combined, Rule};
 use super::config::Config;
 use super::json;
 use super::judge::{Asking, Judge, Judging};
-use super::measures::{Limit, Measured, Numeric, ToolCalls};
+use super::measures::{Limit, LimitedQuantity, Numeric, ToolCalls};
 use super::overlap::{self, Overlap, SetF1};
-use super::text::{Contains, Exact, Length, Pattern, StartsWith, Wanted};
+use super::text::{Contains, ContainsMode, Exact, Length, Pattern, StartsWith};
 use super::versions;
 
 /// A built-in evaluator.
@@ -24,20 +24,20 @@ pub struct BuiltinType {
     pub summary: &'static str,
     /// The fields of `config`.
     pub config: &'static str,
-    read: Read,
+    read: ConfigReader,
 }
 
 impl BuiltinType {
     /// Whether it calls a model itself.
     #[must_use]
     pub fn calls_model(&self) -> bool {
-        matches!(self.read, Read::Asking(_))
+        matches!(self.read, ConfigReader::Asking(_))
     }
 }
 
 /// Reads an evaluator's `config`.
 #[derive(Clone, Copy)]
-enum Read {
+enum ConfigReader {
     Pure(fn(&mut Config<'_, '_>) -> Option<Box<dyn Judge>>),
     Asking(fn(&mut Config<'_, '_>) -> Option<Box<dyn Asking>>),
     Combined(Rule),
@@ -53,175 +53,175 @@ pub const BUILTINS: &[BuiltinType] = &[
         name: "exact_match",
         summary: "The text is the expected one; an expected output that is not a text is compared as JSON.",
         config: "`expected` (the case's), `case_sensitive` (true), `whitespace` (false: runs of blanks are one blank)",
-        read: Read::Pure(Exact::read),
+        read: ConfigReader::Pure(Exact::read),
     },
     BuiltinType {
         name: "contains",
         summary: "The text contains each of these texts; the score is the share of them.",
         config: "`values` (a text or a list; the expected output), `case_sensitive` (true), `whitespace` (false)",
-        read: Read::Pure(|config| Contains::read(config, Wanted::All)),
+        read: ConfigReader::Pure(|config| Contains::read(config, ContainsMode::All)),
     },
     BuiltinType {
         name: "contains_all",
         summary: "As `contains`.",
         config: "as `contains`",
-        read: Read::Pure(|config| Contains::read(config, Wanted::All)),
+        read: ConfigReader::Pure(|config| Contains::read(config, ContainsMode::All)),
     },
     BuiltinType {
         name: "contains_any",
         summary: "The text contains at least one of these texts.",
         config: "as `contains`",
-        read: Read::Pure(|config| Contains::read(config, Wanted::Any)),
+        read: ConfigReader::Pure(|config| Contains::read(config, ContainsMode::Any)),
     },
     BuiltinType {
         name: "not_contains",
         summary: "The text contains none of these texts.",
         config: "`values` (required), `case_sensitive` (true), `whitespace` (false)",
-        read: Read::Pure(|config| Contains::read(config, Wanted::No)),
+        read: ConfigReader::Pure(|config| Contains::read(config, ContainsMode::No)),
     },
     BuiltinType {
         name: "starts_with",
         summary: "The text starts with one of these texts.",
         config: "as `contains`",
-        read: Read::Pure(StartsWith::read),
+        read: ConfigReader::Pure(StartsWith::read),
     },
     BuiltinType {
         name: "regex",
         summary: "The text matches a regular expression.",
         config: "`pattern` (required), `whole` (false: anywhere), `case_sensitive` (true)",
-        read: Read::Pure(Pattern::read),
+        read: ConfigReader::Pure(Pattern::read),
     },
     BuiltinType {
         name: "numeric",
         summary: "The last number of the text is the expected one.",
         config: "`expected` (the case's), `tolerance` (1e-9), `relative` (0, a part of the expected number), `which` (`last` or `first`)",
-        read: Read::Pure(Numeric::read),
+        read: ConfigReader::Pure(Numeric::read),
     },
     BuiltinType {
         name: "json_valid",
         summary: "The output is JSON.",
         config: "none",
-        read: Read::Pure(json::Valid::read),
+        read: ConfigReader::Pure(json::Valid::read),
     },
     BuiltinType {
         name: "json_schema",
         summary: "The output matches a JSON Schema.",
         config: "`schema` (required)",
-        read: Read::Pure(json::Fits::read),
+        read: ConfigReader::Pure(json::Fits::read),
     },
     BuiltinType {
         name: "json_path",
         summary: "The output has the expected value at a JSONPath, or any value if none is expected.",
         config: "`path` (required), `expected` (what the case's expected output has there)",
-        read: Read::Pure(json::AtPath::read),
+        read: ConfigReader::Pure(json::AtPath::read),
     },
     BuiltinType {
         name: "json_equal",
         summary: "The output is the expected JSON; the score is the share of equal leaves.",
         config: "`expected` (the case's), `allow_extra` (false)",
-        read: Read::Pure(json::Equal::read),
+        read: ConfigReader::Pure(json::Equal::read),
     },
     BuiltinType {
         name: "set_f1",
         summary: "F1 of the entries of two lists, in any order; a text has an entry in each line or between commas.",
         config: "none",
-        read: Read::Pure(SetF1::read),
+        read: ConfigReader::Pure(SetF1::read),
     },
     BuiltinType {
         name: "token_f1",
         summary: "F1 of the words.",
         config: MEASURE,
-        read: Read::Pure(|config| Overlap::read(config, overlap::token_f1)),
+        read: ConfigReader::Pure(|config| Overlap::read(config, overlap::token_f1)),
     },
     BuiltinType {
         name: "levenshtein",
         summary: "One minus the edit distance relative to the longer text; of the first 4,000 characters.",
         config: MEASURE,
-        read: Read::Pure(|config| Overlap::read(config, overlap::levenshtein)),
+        read: ConfigReader::Pure(|config| Overlap::read(config, overlap::levenshtein)),
     },
     BuiltinType {
         name: "bleu",
         summary: "BLEU-4 of one text, smoothed; of the first 2,000 words.",
         config: MEASURE,
-        read: Read::Pure(|config| Overlap::read(config, overlap::bleu)),
+        read: ConfigReader::Pure(|config| Overlap::read(config, overlap::bleu)),
     },
     BuiltinType {
         name: "rouge_l",
         summary: "F1 of the longest common subsequence of the first 2,000 words.",
         config: MEASURE,
-        read: Read::Pure(|config| Overlap::read(config, overlap::rouge_l)),
+        read: ConfigReader::Pure(|config| Overlap::read(config, overlap::rouge_l)),
     },
     BuiltinType {
         name: "chrf",
         summary: "F2 of the character n-grams (chrF, n = 6) of the first 4,000 characters.",
         config: MEASURE,
-        read: Read::Pure(|config| Overlap::read(config, overlap::chrf)),
+        read: ConfigReader::Pure(|config| Overlap::read(config, overlap::chrf)),
     },
     BuiltinType {
         name: "length",
         summary: "The text is neither too short nor too long; outside, the score is the ratio to the limit.",
         config: "`min`, `max`, `unit` (`characters`, `words` or `lines`)",
-        read: Read::Pure(Length::read),
+        read: ConfigReader::Pure(Length::read),
     },
     BuiltinType {
         name: "latency",
         summary: "The case was fast enough; beyond the limit, the score is the ratio to it.",
         config: "`max_ms` (required)",
-        read: Read::Pure(|config| Limit::read(config, Measured::Time)),
+        read: ConfigReader::Pure(|config| Limit::read(config, LimitedQuantity::Time)),
     },
     BuiltinType {
         name: "cost",
         summary: "The case was cheap enough; beyond the limit, the score is the ratio to it.",
         config: "`max_usd` (required)",
-        read: Read::Pure(|config| Limit::read(config, Measured::Money)),
+        read: ConfigReader::Pure(|config| Limit::read(config, LimitedQuantity::Money)),
     },
     BuiltinType {
         name: "tool_calls",
         summary: "Agents have called these tools; the score is the F1 of the calls.",
         config: "`tools` (the expected output, a list of names), `in_order` (false)",
-        read: Read::Pure(ToolCalls::read),
+        read: ConfigReader::Pure(ToolCalls::read),
     },
     BuiltinType {
         name: "embedding_cosine",
         summary: "Cosine similarity of the text and the expected text, by their vectors.",
         config: "`model` (required, one that computes embeddings), `base_url`, `credential`, `expected` (the case's)",
-        read: Read::Asking(Cosine::read),
+        read: ConfigReader::Asking(Cosine::read),
     },
     BuiltinType {
         name: "llm_judge",
         summary: "A model scores the text by a rubric, by the expected output, or by both: the median of the samples.",
         config: "`rubric`, `samples` (1 to 9; 1), and the model as in `checklist`",
-        read: Read::Asking(Rubric::read),
+        read: ConfigReader::Asking(Rubric::read),
     },
     BuiltinType {
         name: "checklist",
         summary: "A model checks the text point by point; the score is the share of the points that are met.",
         config: CHECKLIST,
-        read: Read::Asking(Checklist::read),
+        read: ConfigReader::Asking(Checklist::read),
     },
     BuiltinType {
         name: "pairwise",
         summary: "A model compares the text with another one, in both orders: 1 for better, 0.5 for as good.",
         config: "`reference` (the case's expected output), `criteria`, and the model as in `checklist`",
-        read: Read::Asking(Pairwise::read),
+        read: ConfigReader::Asking(Pairwise::read),
     },
     BuiltinType {
         name: "all",
         summary: "The lowest score of several evaluators; passed if each has passed.",
         config: "`evaluators`: a list of `{entrypoint, config?}`",
-        read: Read::Combined(Rule::All),
+        read: ConfigReader::Combined(Rule::All),
     },
     BuiltinType {
         name: "any",
         summary: "The highest score of several evaluators; passed if one has passed.",
         config: "as `all`",
-        read: Read::Combined(Rule::Any),
+        read: ConfigReader::Combined(Rule::Any),
     },
     BuiltinType {
         name: "weighted",
         summary: "The mean score of several evaluators.",
         config: "`evaluators`: a list of `{entrypoint, config?, weight?}`",
-        read: Read::Combined(Rule::Weighted),
+        read: ConfigReader::Combined(Rule::Weighted),
     },
 ];
 
@@ -230,11 +230,13 @@ const PREFIX: &str = "builtin:";
 pub(super) const WORKFLOW: &str = "workflow:";
 const HTTP: &str = "http:";
 
-/// Reads an evaluator by its entrypoint. `at`: pointers to its entrypoint and its config.
+/// Reads an evaluator by its entrypoint. `entrypoint_at` and `config_at`: pointers to its entrypoint and its
+/// config.
 pub(super) fn read(
     entrypoint: &str,
     config: Option<&Value>,
-    at: (String, String),
+    entrypoint_at: String,
+    config_at: String,
     problems: &mut Vec<FieldError>,
     depth: u32,
 ) -> Option<Judging> {
@@ -245,35 +247,37 @@ pub(super) fn read(
         let number = version.and_then(versions::number);
         if version.is_some() && number.is_none() {
             let message = "the version after '@' must be a number from 1";
-            problems.push(FieldError::new(at.0, "range", message).suggest(format!("{WORKFLOW}{workflow}@1")));
+            let problem = FieldError::new(entrypoint_at, "range", message);
+            problems.push(problem.suggest(format!("{WORKFLOW}{workflow}@1")));
             return None;
         }
         let (workflow, version) = (workflow.to_owned(), number.map(u64::from));
-        let reference = Reference { pointer: at.0, workflow, version };
+        let reference = Reference { pointer: entrypoint_at, workflow, version };
         return Some(Judging::Asking(Box::new(WorkflowJudge { reference, config: config.clone() })));
     }
     if let Some(credential) = named(HTTP) {
-        return Some(Judging::Asking(Box::new(PostJudge::read(credential, config, at, problems)?)));
+        let judge = PostJudge::read(credential, config, entrypoint_at, config_at, problems)?;
+        return Some(Judging::Asking(Box::new(judge)));
     }
     if !entrypoint.starts_with(PREFIX)
-        && let Some(name) = FunctionName::read(entrypoint, &at.0)
+        && let Some(name) = FunctionName::read(entrypoint, &entrypoint_at)
     {
         // Its members are only for the function.
-        Config::of(at.1, config, problems)?;
+        Config::from_value(config_at, config, problems)?;
         return Some(Judging::Asking(Box::new(FunctionJudge { name, config: config.clone() })));
     }
     let name = entrypoint.strip_prefix(PREFIX).unwrap_or(entrypoint);
     let Some(found) = BUILTINS.iter().find(|known| known.name == name && entrypoint.starts_with(PREFIX))
     else {
-        problems.push(unknown(entrypoint, name, at.0));
+        problems.push(unknown(entrypoint, name, entrypoint_at));
         return None;
     };
     let before = problems.len();
-    let mut config = Config::of(at.1, config, problems)?;
+    let mut config = Config::from_value(config_at, config, problems)?;
     let judging = match found.read {
-        Read::Pure(read) => read(&mut config).map(Judging::Pure),
-        Read::Asking(read) => read(&mut config).map(Judging::Asking),
-        Read::Combined(rule) => {
+        ConfigReader::Pure(read) => read(&mut config).map(Judging::Pure),
+        ConfigReader::Asking(read) => read(&mut config).map(Judging::Asking),
+        ConfigReader::Combined(rule) => {
             Combined::read(&mut config, rule, depth).map(|combined| Judging::Combined(Box::new(combined)))
         }
     };

@@ -62,12 +62,13 @@ fn read_part(
     problems: &mut Vec<FieldError>,
     depth: u32,
 ) -> Option<(f64, Judging)> {
-    let mut fields = Config::of(pointer, entry, problems)?;
+    let mut fields = Config::from_value(pointer, entry, problems)?;
     let weight = fields.number("weight", POSITIVE).unwrap_or(1.0);
     let (entrypoint, config) = (fields.text("entrypoint"), fields.value("config"));
-    let at = (fields.at("entrypoint"), fields.at("config"));
+    let (entrypoint_at, config_at) = (fields.at("entrypoint"), fields.at("config"));
     fields.finish();
-    Some((weight, builtin::read(entrypoint?, config, at, problems, depth + 1)?))
+    let judging = builtin::read(entrypoint?, config, entrypoint_at, config_at, problems, depth + 1)?;
+    Some((weight, judging))
 }
 
 impl Combined {
@@ -95,16 +96,16 @@ impl Combined {
         let verdict = match self.rule {
             Rule::All => Verdict {
                 passed: passed().all(|passed| passed),
-                ..Verdict::of(scores().fold(1.0, f64::min), 1.0)
+                ..Verdict::from_score(scores().fold(1.0, f64::min), 1.0)
             },
             Rule::Any => Verdict {
                 passed: passed().any(|passed| passed),
-                ..Verdict::of(scores().fold(0.0, f64::max), 1.0)
+                ..Verdict::from_score(scores().fold(0.0, f64::max), 1.0)
             },
             Rule::Weighted => {
                 let all: f64 = verdicts.iter().map(|(weight, _)| weight).sum();
                 let sum: f64 = verdicts.iter().map(|(weight, verdict)| weight * verdict.score).sum();
-                Verdict::of(if all > 0.0 { sum / all } else { 0.0 }, threshold.unwrap_or(0.5))
+                Verdict::from_score(if all > 0.0 { sum / all } else { 0.0 }, threshold.unwrap_or(0.5))
             }
         };
         if verdict.score >= 1.0 {

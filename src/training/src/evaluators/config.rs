@@ -19,8 +19,12 @@ pub(super) struct Config<'a, 'p> {
 
 impl<'a, 'p> Config<'a, 'p> {
     /// Starts reading the object at `pointer`.
-    pub(super) fn of(pointer: String, value: &'a Value, problems: &'p mut Vec<FieldError>) -> Option<Self> {
-        let fields = Fields::of(pointer, value, problems)?;
+    pub(super) fn from_value(
+        pointer: String,
+        value: &'a Value,
+        problems: &'p mut Vec<FieldError>,
+    ) -> Option<Self> {
+        let fields = Fields::from_value(pointer, value, problems)?;
         Some(Self { fields, problems })
     }
 

@@ -148,7 +148,7 @@ impl Judge for Equal {
         };
         let mut compared = Compared { equal: 0, all: 0, told: Vec::new(), more: 0, extra: self.extra };
         compared.values("", &expected, &output);
-        let verdict = Verdict::of(share(compared.equal, compared.all), threshold.unwrap_or(1.0));
+        let verdict = Verdict::from_score(share(compared.equal, compared.all), threshold.unwrap_or(1.0));
         let Compared { mut told, more, .. } = compared;
         if told.is_empty() {
             return Ok(Verdict::passed(true));

@@ -71,12 +71,12 @@ impl Judge for Numeric {
 /// `latency` and `cost`: full score up to a limit, then in proportion.
 pub(super) struct Limit {
     limit: f64,
-    measured: Measured,
+    quantity: LimitedQuantity,
 }
 
 /// The limited quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measured {
+pub(super) enum LimitedQuantity {
     /// Milliseconds.
     Time,
     /// US dollars.
@@ -84,22 +84,22 @@ pub(super) enum Measured {
 }
 
 impl Limit {
-    pub(super) fn read(config: &mut Config<'_, '_>, measured: Measured) -> Option<Box<dyn Judge>> {
-        let name = match measured {
-            Measured::Time => "max_ms",
-            Measured::Money => "max_usd",
+    pub(super) fn read(config: &mut Config<'_, '_>, quantity: LimitedQuantity) -> Option<Box<dyn Judge>> {
+        let name = match quantity {
+            LimitedQuantity::Time => "max_ms",
+            LimitedQuantity::Money => "max_usd",
         };
         config.required(name)?;
         let limit = config.number(name, POSITIVE)?;
-        Some(Box::new(Self { limit, measured }))
+        Some(Box::new(Self { limit, quantity }))
     }
 }
 
 impl Judge for Limit {
     fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>) -> Result<Verdict, String> {
-        let (got, unit) = match self.measured {
-            Measured::Time => (subject.measured.duration.as_secs_f64() * 1_000.0, "ms"),
-            Measured::Money => (
+        let (got, unit) = match self.quantity {
+            LimitedQuantity::Time => (subject.measured.duration.as_secs_f64() * 1_000.0, "ms"),
+            LimitedQuantity::Money => (
                 subject.measured.cost.ok_or("the price of a model that the case has called is unknown")?,
                 "USD",
             ),
@@ -107,7 +107,7 @@ impl Judge for Limit {
         if got <= self.limit {
             return Ok(Verdict::passed(true));
         }
-        let verdict = Verdict::of(self.limit / got, threshold.unwrap_or(1.0));
+        let verdict = Verdict::from_score(self.limit / got, threshold.unwrap_or(1.0));
         Ok(verdict.because(format!("{got:.6} {unit}, more than {}.", self.limit)))
     }
 }
@@ -140,7 +140,7 @@ impl Judge for ToolCalls {
         let common = if self.order { in_order(&expected, &called) } else { in_any_order(&expected, &called) };
         let all = expected.len() + called.len();
         let score = if all == 0 { 1.0 } else { 2.0 * float(common) / float(all) };
-        let verdict = Verdict::of(score, threshold.unwrap_or(1.0));
+        let verdict = Verdict::from_score(score, threshold.unwrap_or(1.0));
         if score >= 1.0 {
             return Ok(verdict);
         }

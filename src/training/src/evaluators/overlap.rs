@@ -43,7 +43,7 @@ impl Judge for Overlap {
         let expected = expected.ok_or("the case has no expected_output")?;
         let of = |text: &str| if self.case { text.to_owned() } else { text.to_lowercase() };
         let score = (self.measure)(&of(&expected), &of(subject.text));
-        let verdict = Verdict::of(score, threshold.unwrap_or(0.5));
+        let verdict = Verdict::from_score(score, threshold.unwrap_or(0.5));
         if score >= 1.0 {
             return Ok(verdict);
         }
@@ -187,7 +187,7 @@ impl Judge for SetF1 {
         };
         let missing = listed(expected.difference(&got).collect());
         let extra = listed(got.difference(&expected).collect());
-        let verdict = Verdict::of(score, threshold.unwrap_or(0.5));
+        let verdict = Verdict::from_score(score, threshold.unwrap_or(0.5));
         Ok(match (missing.is_empty(), extra.is_empty()) {
             (true, true) => verdict,
             (false, true) => verdict.because(format!("Missing: {missing}.")),

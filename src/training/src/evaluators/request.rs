@@ -153,7 +153,7 @@ fn nested(entry: &Value) -> usize {
 }
 
 fn read_one(entry: &Value, at: &str, problems: &mut Vec<FieldError>) -> Option<Evaluator> {
-    let mut fields = Config::of(at.to_owned(), entry, problems)?;
+    let mut fields = Config::from_value(at.to_owned(), entry, problems)?;
     let id = fields.text("id").map(str::to_owned);
     if id.as_deref() == Some("") {
         fields.note("id", "required", "must not be empty");
@@ -169,8 +169,8 @@ fn read_one(entry: &Value, at: &str, problems: &mut Vec<FieldError>) -> Option<E
         _ => EvaluatorRole::Score,
     };
     let config = fields.value("config");
-    let places = (fields.at("entrypoint"), fields.at("config"));
+    let (entrypoint_at, config_at) = (fields.at("entrypoint"), fields.at("config"));
     fields.finish();
-    let judging = builtin::read(entrypoint?, config, places, problems, 0)?;
+    let judging = builtin::read(entrypoint?, config, entrypoint_at, config_at, problems, 0)?;
     Some(Evaluator { id: id?, weight, role, threshold, judging })
 }

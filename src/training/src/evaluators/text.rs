@@ -27,7 +27,7 @@ impl Compare {
     }
 
     /// Normalizes a text: collapses whitespace and lowercases, unless they count.
-    fn of(self, text: &str) -> String {
+    fn normalized(self, text: &str) -> String {
         let text = if self.whitespace {
             text.to_owned()
         } else {
@@ -74,7 +74,7 @@ impl Judge for Exact {
                 )),
             });
         };
-        let (expected, got) = (self.compare.of(expected), self.compare.of(subject.text));
+        let (expected, got) = (self.compare.normalized(expected), self.compare.normalized(subject.text));
         if expected == got {
             return Ok(Verdict::passed(true));
         }
@@ -104,7 +104,7 @@ pub(super) fn difference(expected: &str, got: &str) -> String {
 
 /// The texts that an output must contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum ContainsMode {
     /// All texts; the score is the share found.
     All,
     /// At least one text.
@@ -117,17 +117,17 @@ pub(super) enum Wanted {
 pub(super) struct Contains {
     compare: Compare,
     texts: Option<Vec<String>>,
-    wanted: Wanted,
+    mode: ContainsMode,
 }
 
 impl Contains {
-    pub(super) fn read(config: &mut Config<'_, '_>, wanted: Wanted) -> Option<Box<dyn Judge>> {
+    pub(super) fn read(config: &mut Config<'_, '_>, mode: ContainsMode) -> Option<Box<dyn Judge>> {
         let (compare, texts) = (Compare::read(config), config.texts("values"));
         // An expected output cannot list forbidden texts, so `values` is required.
-        if wanted == Wanted::No {
+        if mode == ContainsMode::No {
             config.required("values");
         }
-        Some(Box::new(Self { compare, texts, wanted }))
+        Some(Box::new(Self { compare, texts, mode }))
     }
 }
 
@@ -141,26 +141,32 @@ impl Judge for Contains {
         if texts.is_empty() {
             return Err("neither config.values nor expected_output says what to look for".to_owned());
         }
-        let got = self.compare.of(subject.text);
-        let is_in = |text: &&String| got.contains(&self.compare.of(text));
+        let got = self.compare.normalized(subject.text);
+        let is_in = |text: &&String| got.contains(&self.compare.normalized(text));
         let (found, missing): (Vec<&String>, Vec<&String>) = texts.iter().partition(is_in);
         let listed = |texts: &[&String]| {
             let texts: Vec<String> = texts.iter().map(|text| format!("“{}”", shown(text))).collect();
             texts.join(", ")
         };
-        Ok(match self.wanted {
-            Wanted::All if missing.is_empty() => Verdict::passed(true),
-            Wanted::All => Verdict::of(share(found.len(), texts.len()), threshold.unwrap_or(1.0)).because(
-                format!("The output does not contain {}. Got “{}”.", listed(&missing), shown(subject.text)),
-            ),
-            Wanted::Any if !found.is_empty() => Verdict::passed(true),
-            Wanted::Any => Verdict::passed(false).because(format!(
+        Ok(match self.mode {
+            ContainsMode::All if missing.is_empty() => Verdict::passed(true),
+            ContainsMode::All => {
+                Verdict::from_score(share(found.len(), texts.len()), threshold.unwrap_or(1.0)).because(
+                    format!(
+                        "The output does not contain {}. Got “{}”.",
+                        listed(&missing),
+                        shown(subject.text)
+                    ),
+                )
+            }
+            ContainsMode::Any if !found.is_empty() => Verdict::passed(true),
+            ContainsMode::Any => Verdict::passed(false).because(format!(
                 "The output contains none of {}. Got “{}”.",
                 listed(&missing),
                 shown(subject.text)
             )),
-            Wanted::No if found.is_empty() => Verdict::passed(true),
-            Wanted::No => {
+            ContainsMode::No if found.is_empty() => Verdict::passed(true),
+            ContainsMode::No => {
                 Verdict::passed(false).because(format!("The output must not contain {}.", listed(&found)))
             }
         })
@@ -190,8 +196,8 @@ impl Judge for StartsWith {
         if texts.is_empty() {
             return Err("neither config.values nor expected_output says what to look for".to_owned());
         }
-        let got = self.compare.of(subject.text);
-        if texts.iter().any(|text| got.starts_with(&self.compare.of(text))) {
+        let got = self.compare.normalized(subject.text);
+        if texts.iter().any(|text| got.starts_with(&self.compare.normalized(text))) {
             return Ok(Verdict::passed(true));
         }
         let texts: Vec<String> = texts.iter().map(|text| format!("“{}”", shown(text))).collect();
@@ -276,7 +282,7 @@ impl Judge for Length {
         };
         Ok(match outside {
             None => Verdict::passed(true),
-            Some((score, allowed)) => Verdict::of(score, threshold.unwrap_or(1.0))
+            Some((score, allowed)) => Verdict::from_score(score, threshold.unwrap_or(1.0))
                 .because(format!("The output has {length} {}; it may have {allowed}.", self.unit)),
         })
     }

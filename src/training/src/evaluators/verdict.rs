@@ -37,7 +37,7 @@ pub struct Verdict {
 impl Verdict {
     /// A score without a reason; 0 if `score` is NaN.
     #[must_use]
-    pub fn of(score: f64, threshold: f64) -> Self {
+    pub fn from_score(score: f64, threshold: f64) -> Self {
         let score = if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) };
         Self {
             score,
@@ -54,7 +54,7 @@ impl Verdict {
     /// Score 1 or 0.
     #[must_use]
     pub fn passed(passed: bool) -> Self {
-        Self { passed, ..Self::of(if passed { 1.0 } else { 0.0 }, 0.5) }
+        Self { passed, ..Self::from_score(if passed { 1.0 } else { 0.0 }, 0.5) }
     }
 
     /// Adds a reason, which also becomes the feedback.
@@ -75,7 +75,7 @@ impl Verdict {
     /// Keeps only the numbers, because there may be very many verdicts.
     #[must_use]
     pub fn bare(&self) -> Self {
-        Self { passed: self.passed, skip: self.skip, ..Self::of(self.score, 0.0) }
+        Self { passed: self.passed, skip: self.skip, ..Self::from_score(self.score, 0.0) }
     }
 
     /// The case did not complete: a timeout, or a node failure.
@@ -94,7 +94,9 @@ pub fn normalized(returned: &Value, threshold: f64) -> Result<Verdict, String> {
         Value::Bool(passed) => Ok(Verdict::passed(*passed)),
         Value::Number(number) => match number.as_f64() {
             // Weighted sums may slightly exceed the range.
-            Some(score) if (-NOISE..=1.0 + NOISE).contains(&score) => Ok(Verdict::of(score, threshold)),
+            Some(score) if (-NOISE..=1.0 + NOISE).contains(&score) => {
+                Ok(Verdict::from_score(score, threshold))
+            }
             _ => Err(format!("a score is from 0 to 1, not {number}")),
         },
         Value::Object(members) => of_object(members, threshold),
@@ -160,7 +162,7 @@ mod tests {
             let verdict = normalized(&returned, 0.5).unwrap();
             assert_eq!((verdict.score, verdict.passed, verdict.skip), (score, passed, false), "{returned}");
         }
-        assert!(Verdict::of(f64::NAN, 0.0).score == 0.0);
+        assert!(Verdict::from_score(f64::NAN, 0.0).score == 0.0);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    fn of(judged: &JudgedRun) -> Self {
+    fn from_run(judged: &JudgedRun) -> Self {
         let verdicts = judged.verdicts.iter().map(Verdict::bare).collect();
         Self { verdicts, duration: judged.run.duration, cost: judged.run.cost }
     }
@@ -81,14 +81,14 @@ impl<'a> Board<'a> {
         for part in missing.chunks(PART) {
             let found = lab.evaluate(candidate, part, round).await?;
             for (place, samples) in part.iter().zip(found) {
-                let samples = samples.iter().map(Sample::of).collect();
+                let samples = samples.iter().map(Sample::from_run).collect();
                 self.results.insert((candidate.number, *place), samples);
             }
         }
         Ok(())
     }
 
-    pub(super) fn of(&self, candidate: u32, place: usize) -> &[Sample] {
+    pub(super) fn samples(&self, candidate: u32, place: usize) -> &[Sample] {
         self.results.get(&(candidate, place)).map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -99,12 +99,12 @@ impl<'a> Board<'a> {
     /// A case's sample scores, without penalties and without skipped samples.
     fn scores_of(&self, candidate: u32, place: usize) -> impl Iterator<Item = f64> {
         let aggregate = self.problem.optimizer.objective.aggregate;
-        let runs = self.of(candidate, place).iter();
+        let runs = self.samples(candidate, place).iter();
         runs.filter_map(move |run| case_score(self.problem.evaluators, &run.verdicts, aggregate).score)
     }
 
     /// The sample scores per case.
-    pub(super) fn samples(&self, candidate: u32, places: &[usize]) -> Vec<Vec<f64>> {
+    pub(super) fn sample_scores(&self, candidate: u32, places: &[usize]) -> Vec<Vec<f64>> {
         places.iter().map(|place| self.scores_of(candidate, *place).collect()).collect()
     }
 
@@ -145,7 +145,7 @@ impl<'a> Board<'a> {
             let mean_of = |number: u32| {
                 let samples = shared.iter().flat_map(|place| {
                     let weight = self.problem.weight(*place);
-                    self.of(number, *place).iter().filter_map(move |sample| Some((weight, of(sample)?)))
+                    self.samples(number, *place).iter().filter_map(move |sample| Some((weight, of(sample)?)))
                 });
                 mean(samples).unwrap_or_default()
             };
@@ -179,7 +179,7 @@ impl<'a> Board<'a> {
     pub(super) fn compared(&self, first: &Candidate, second: &Candidate, places: &[usize]) -> Comparison {
         let shared = self.shared(first.number, second.number, places);
         let (one, other) = self.pairs(first, second, &shared);
-        Comparison::of(&one, &other)
+        Comparison::from_scores(&one, &other)
     }
 
     /// The mean score with penalties.
@@ -200,7 +200,7 @@ impl<'a> Board<'a> {
         let scores = |candidate: &Candidate, at: usize| -> Vec<WeightedScore> {
             let of = |place: &usize| {
                 let verdicts =
-                    self.of(candidate.number, *place).iter().filter_map(|run| run.verdicts.get(at));
+                    self.samples(candidate.number, *place).iter().filter_map(|run| run.verdicts.get(at));
                 let score =
                     mean(verdicts.filter(|verdict| !verdict.skip).map(|verdict| (1.0, verdict.score)));
                 let weight = if score.is_some() { self.problem.weight(*place) } else { 0.0 };
@@ -211,7 +211,7 @@ impl<'a> Board<'a> {
         let regressed = |at: usize| {
             let (mut one, mut other) = (scores(first, at), scores(second, at));
             pair(&mut one, &mut other);
-            Comparison::of(&one, &other).is_regression()
+            Comparison::from_scores(&one, &other).is_regression()
         };
         guards.into_iter().find(|(at, _)| regressed(*at)).map(|(_, evaluator)| evaluator.id.as_str())
     }
@@ -220,7 +220,7 @@ impl<'a> Board<'a> {
     pub(super) fn summary(&self, candidate: u32, places: &[usize]) -> Summary {
         let judged = places.iter().flat_map(|place| {
             let weight = self.problem.weight(*place);
-            self.of(candidate, *place).iter().map(move |run| Judged { weight, verdicts: &run.verdicts })
+            self.samples(candidate, *place).iter().map(move |run| Judged { weight, verdicts: &run.verdicts })
         });
         let judged: Vec<Judged<'_>> = judged.collect();
         let all = summary(self.problem.evaluators, &judged, self.problem.optimizer.objective.aggregate);

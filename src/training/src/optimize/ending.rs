@@ -143,7 +143,7 @@ pub(super) async fn end(mut search: Search<'_>, mut stop_reason: StopReason) -> 
         }
     };
     let (one, other) = board.pairs(&seed, &winner, &both);
-    let comparison = Comparison::of(&one, &other);
+    let comparison = Comparison::from_scores(&one, &other);
     // Small guard losses may have added up since the seed.
     let is_safe = board.worse_guard(&seed, &winner, &both).is_none();
     let is_better = winner.number != 0 && is_safe && comparison.is_significant();

@@ -102,7 +102,7 @@ pub(super) async fn close(search: &mut Search<'_>) -> Result<(), Stop> {
         let decision = if is_better { Decision::Accepted } else { Decision::Rejected };
         let state = if is_whole { "scored in full" } else { "not scored in full" };
         let reason = format!("{state} when the search ended ({gain:+.3} against the seed on {n} cases)");
-        search.announce(candidate, (decision, &reason), comparison).await?;
+        search.announce(candidate, decision, &reason, comparison).await?;
     }
     Ok(())
 }
@@ -233,7 +233,7 @@ async fn options(search: &mut Search<'_>, minibatch: &[usize]) -> Result<Options
             let grounds = Grounds { summary: &summary, workflow: &workflow, tip, examples: shown };
             let guidance = problem.optimizer.guidance.as_deref();
             let messages = grounded(described(prompt, &prompt.seed), grounds, guidance);
-            if let Some(text) = answer(search, (prompt, &prompt.seed), messages, &mut ordinals).await? {
+            if let Some(text) = answer(search, prompt, &prompt.seed, messages, &mut ordinals).await? {
                 add(&mut known, text);
             }
         }

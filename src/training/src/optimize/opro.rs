@@ -42,7 +42,7 @@ pub(super) async fn propose(search: &mut Search<'_>, minibatch: &[usize]) -> Res
     let Some(Step { prompt, current, messages }) = &search.scored.step else { return Ok(None) };
     let Some(prompt) = search.problem.prompts.get(*prompt) else { return Ok(None) };
     let mut ordinals = Ordinals::default();
-    let asked = answer(search, (prompt, current), messages.clone(), &mut ordinals).await?;
+    let asked = answer(search, prompt, current, messages.clone(), &mut ordinals).await?;
     let Some(new) = asked else { return Ok(None) };
     let is_tried = |text: &String| {
         let mut prompts = (*search.best.prompts).clone();

@@ -60,7 +60,8 @@ type TrainingResult<'a> = (&'a CaseRun, &'a [Verdict]);
 /// The prompts that a result blames: those that evaluators name, else those that were read, else all, because a case
 /// that timed out has no finished node.
 fn blamed<'p>(
-    (run, verdicts): TrainingResult<'_>,
+    run: &CaseRun,
+    verdicts: &[Verdict],
     prompts: &'p [TrainablePrompt],
 ) -> Vec<&'p TrainablePrompt> {
     let targets: BTreeSet<&str> =
@@ -94,7 +95,7 @@ fn teaches(run: &CaseRun) -> bool {
 }
 
 /// A prompt's record from a case result.
-fn record(search: &Search<'_>, case: &Case, (run, verdicts): TrainingResult<'_>, prompt: &str) -> Record {
+fn record(search: &Search<'_>, case: &Case, run: &CaseRun, verdicts: &[Verdict], prompt: &str) -> Record {
     let steps = run.trace.iter().rev();
     let reader = steps.clone().find(|step| step.prompts_read.iter().any(|read| read == prompt));
     let own = reader.and_then(|step| step.output.as_ref()).map(text_of);
@@ -161,10 +162,11 @@ pub(super) async fn lessons(
         let is_failing =
             |told: &TrainingResult<'_>| teaches(told.0) && failed(search, told.1).next().is_some();
         let told = told.clone().find(is_failing).or_else(|| told.next());
-        let Some(told) = told.filter(|told| teaches(told.0)) else { continue };
+        let Some((run, verdicts)) = told.filter(|told| teaches(told.0)) else { continue };
         has_failed |= fails(place);
-        for prompt in blamed(told, problem.prompts) {
-            lessons.entry(prompt.name.clone()).or_default().push(record(search, case, told, &prompt.name));
+        for prompt in blamed(run, verdicts, problem.prompts) {
+            let record = record(search, case, run, verdicts, &prompt.name);
+            lessons.entry(prompt.name.clone()).or_default().push(record);
         }
     }
     search.without_failure = if has_failed { 0 } else { search.without_failure + 1 };
@@ -193,13 +195,14 @@ pub(super) async fn rewrite(
     let Some(current) = base.prompts.get(&prompt.name) else { return Ok(None) };
     let rejected = search.rejected.get(&prompt.name).map(Vec::as_slice).unwrap_or_default();
     let messages = request(described(prompt, current), records, rejected, guidance);
-    answer(search, (prompt, current), messages, ordinals).await
+    answer(search, prompt, current, messages, ordinals).await
 }
 
 /// Requests a text from the model; `None` without a usable one in two attempts.
 pub(super) async fn answer(
     search: &Search<'_>,
-    (prompt, current): (&TrainablePrompt, &str),
+    prompt: &TrainablePrompt,
+    current: &str,
     mut messages: Vec<Message>,
     ordinals: &mut Ordinals,
 ) -> Result<Option<NewText>, Stop> {

@@ -14,8 +14,8 @@ impl Search<'_> {
         candidate: &Candidate,
         places: &[usize],
     ) -> Result<Decision, Stop> {
-        let raced = self.race(parent, candidate, places).await?;
-        self.decide(parent, candidate, raced).await
+        let (decision, reason, comparison) = self.race(parent, candidate, places).await?;
+        self.decide(parent, candidate, decision, reason, comparison).await
     }
 
     /// Compares two candidates that were executed on all these cases: the overall mean decides.
@@ -27,23 +27,23 @@ impl Search<'_> {
     ) -> Result<Decision, Stop> {
         let comparison = self.board.compared(parent, candidate, places);
         let (n, gain) = (comparison.n, comparison.mean_diff);
-        let decided = match self.regressed(parent, candidate, places) {
-            Some(reason) => (Decision::Rejected, reason, comparison),
-            None if gain > NOISE => {
-                (Decision::Accepted, format!("better by {gain:.3} on {n} cases"), comparison)
-            }
-            None => (Decision::Rejected, format!("no better on {n} cases ({gain:+.3})"), comparison),
+        let (decision, reason) = match self.regressed(parent, candidate, places) {
+            Some(reason) => (Decision::Rejected, reason),
+            None if gain > NOISE => (Decision::Accepted, format!("better by {gain:.3} on {n} cases")),
+            None => (Decision::Rejected, format!("no better on {n} cases ({gain:+.3})")),
         };
-        self.decide(parent, candidate, decided).await
+        self.decide(parent, candidate, decision, reason, comparison).await
     }
 
     async fn decide(
         &mut self,
         parent: &Candidate,
         candidate: &Candidate,
-        (decision, reason, comparison): (Decision, String, Comparison),
+        decision: Decision,
+        reason: String,
+        comparison: Comparison,
     ) -> Result<Decision, Stop> {
-        self.announce(candidate, (decision, &reason), comparison).await?;
+        self.announce(candidate, decision, &reason, comparison).await?;
         if decision == Decision::Accepted {
             self.accepted.insert(candidate.number);
         } else {
@@ -68,7 +68,8 @@ impl Search<'_> {
     pub(super) async fn announce(
         &self,
         candidate: &Candidate,
-        (decision, reason): (Decision, &str),
+        decision: Decision,
+        reason: &str,
         comparison: Comparison,
     ) -> Result<(), Stop> {
         let origin = candidate.parents.first();
@@ -91,7 +92,7 @@ impl Search<'_> {
         loop {
             let places = val.get(..seen).unwrap_or_default();
             let (one, other) = self.board.pairs(parent, candidate, places);
-            let comparison = Comparison::of(&one, &other);
+            let comparison = Comparison::from_scores(&one, &other);
             if let Some(reason) = self.regressed(parent, candidate, places) {
                 return Ok((Decision::Rejected, reason, comparison));
             }

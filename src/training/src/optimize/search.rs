@@ -193,14 +193,14 @@ impl<'a> Search<'a> {
     async fn is_perfect_again(&mut self, places: &[usize]) -> Result<bool, Stop> {
         let problem = self.problem;
         let mut is_perfect = true;
-        let mut samples = self.board.samples(0, places);
+        let mut samples = self.board.sample_scores(0, places);
         if problem.evaluators.iter().any(Evaluator::asks_model) {
             // Skips the search's and the final's sample numbers.
             let mut again = Board::new(problem, problem.optimizer.settings.repeats.saturating_mul(2));
             let round = self.round(Phase::Headroom);
             again.fill(self.lab, &problem.seed(), places, round).await?;
             is_perfect = again.is_perfect(0, places);
-            samples.iter_mut().zip(again.samples(0, places)).for_each(|(all, more)| all.extend(more));
+            samples.iter_mut().zip(again.sample_scores(0, places)).for_each(|(all, more)| all.extend(more));
         }
         let spread = spread(&samples);
         if spread > NOISY {

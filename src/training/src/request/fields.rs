@@ -20,7 +20,7 @@ pub(super) fn object<'a>(
     problems: &mut Vec<FieldError>,
 ) -> Option<Fields<'a>> {
     let value = fields.value(name)?;
-    Fields::of(fields.at(name), value, problems)
+    Fields::from_value(fields.at(name), value, problems)
 }
 
 /// An optional whole number of at least `least`.

@@ -47,7 +47,7 @@ pub fn read_training(
     problems: &mut Vec<FieldError>,
 ) -> Option<TrainingRequest> {
     let before = problems.len();
-    let mut fields = Fields::of(pointer, value, problems)?;
+    let mut fields = Fields::from_value(pointer, value, problems)?;
     let workload = Workload::read(&mut fields, problems);
     let optimizer =
         fields.required("optimizer", problems).and_then(|_| object(&mut fields, "optimizer", problems));
@@ -65,7 +65,7 @@ pub fn read_evaluation(
     problems: &mut Vec<FieldError>,
 ) -> Option<EvaluationRequest> {
     let before = problems.len();
-    let mut fields = Fields::of(pointer, value, problems)?;
+    let mut fields = Fields::from_value(pointer, value, problems)?;
     let workload = Workload::read(&mut fields, problems);
     let settings = RunSettings::read(&mut fields, &["judge"], problems);
     fields.refuse_others(problems);

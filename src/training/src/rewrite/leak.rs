@@ -131,7 +131,7 @@ fn plain(word: &str) -> String {
     word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase()
 }
 
-fn hash(part: &(impl Hash + ?Sized)) -> u64 {
+fn hash<T: Hash + ?Sized>(part: &T) -> u64 {
     let mut hasher = DefaultHasher::new();
     part.hash(&mut hasher);
     hasher.finish()

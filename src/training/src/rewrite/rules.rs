@@ -80,7 +80,7 @@ pub struct PromptRules {
 impl PromptRules {
     /// Derives the rules from the seed. `max_chars`: the prompt's own limit.
     #[must_use]
-    pub fn of(seed: &str, frozen: &[FrozenSpan], max_chars: Option<usize>) -> Self {
+    pub fn from_seed(seed: &str, frozen: &[FrozenSpan], max_chars: Option<usize>) -> Self {
         let spans = frozen.iter().flat_map(|span| match span {
             // A rewrite cannot keep text that the seed does not contain.
             FrozenSpan::Text(text) => {
@@ -154,7 +154,7 @@ mod tests {
 
     fn fault(text: &str) -> Option<RewriteFault> {
         let frozen = [FrozenSpan::Between { start: "<rules>".into(), end: "</rules>".into() }];
-        PromptRules::of(SEED, &frozen, Some(120)).fault(SEED, text)
+        PromptRules::from_seed(SEED, &frozen, Some(120)).fault(SEED, text)
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn tags_that_do_not_make_a_template_are_rejected() {
         let seed = "{% if inputs.a %}a{% endif %}";
-        let found = PromptRules::of(seed, &[], None).fault(seed, "{% endif %}a{% if inputs.a %}");
+        let found = PromptRules::from_seed(seed, &[], None).fault(seed, "{% endif %}a{% if inputs.a %}");
         assert!(matches!(found, Some(RewriteFault::NotATemplate(_))), "{found:?}");
     }
 
@@ -208,13 +208,13 @@ mod tests {
         let text = |text: &str| FrozenSpan::Text(text.into());
         let between = FrozenSpan::Between { start: "<rules>".into(), end: "</rules>".into() };
         let frozen = [text("Be short."), between, text("Be long."), text("Be short."), text("")];
-        let rules = PromptRules::of(SEED, &frozen, None);
+        let rules = PromptRules::from_seed(SEED, &frozen, None);
         assert_eq!(rules.frozen_spans(), ["Be short.", "<rules>Never lie.</rules>"]);
     }
 
     #[test]
     fn the_limit_grows_with_the_seed() {
-        let max = |seed: &str| PromptRules::of(seed, &[], None).max_chars();
+        let max = |seed: &str| PromptRules::from_seed(seed, &[], None).max_chars();
         assert_eq!((max("short"), max(&"x".repeat(1_000)), max(&"é".repeat(600))), (2_000, 4_000, 2_400));
     }
 

@@ -4,14 +4,18 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Tag delimiters.
-type Kind = (&'static str, &'static str);
+/// The delimiters of a kind of tag.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Delimiters {
+    open: &'static str,
+    close: &'static str,
+}
 
-const EXPRESSION: Kind = ("{{", "}}");
-const BLOCK: Kind = ("{%", "%}");
-const COMMENT: Kind = ("{#", "#}");
-const CREDENTIAL: Kind = ("[[", "]]");
-const KINDS: [Kind; 4] = [EXPRESSION, BLOCK, COMMENT, CREDENTIAL];
+const EXPRESSION: Delimiters = Delimiters { open: "{{", close: "}}" };
+const BLOCK: Delimiters = Delimiters { open: "{%", close: "%}" };
+const COMMENT: Delimiters = Delimiters { open: "{#", close: "#}" };
+const CREDENTIAL: Delimiters = Delimiters { open: "[[", close: "]]" };
+const KINDS: [Delimiters; 4] = [EXPRESSION, BLOCK, COMMENT, CREDENTIAL];
 
 /// The tags in a text, including comments. Insignificant blanks are removed. A `raw` block is one tag, including its
 /// content.
@@ -39,9 +43,9 @@ fn has_tags(text: &str) -> bool {
     found
 }
 
-fn each_tag<'t>(text: &'t str, each: &mut dyn FnMut(Kind, &'t str)) {
+fn each_tag<'t>(text: &'t str, each: &mut dyn FnMut(Delimiters, &'t str)) {
     // An unclosed bracket is text.
-    let last_credential = text.rfind(CREDENTIAL.1).unwrap_or_default();
+    let last_credential = text.rfind(CREDENTIAL.close).unwrap_or_default();
     let mut place = 0;
     while let Some((at, kind)) = next(text, place, last_credential) {
         let rest = text.get(at..).unwrap_or_default();
@@ -52,25 +56,25 @@ fn each_tag<'t>(text: &'t str, each: &mut dyn FnMut(Kind, &'t str)) {
 }
 
 /// The first tag at or after `from`.
-fn next(text: &str, from: usize, last_credential: usize) -> Option<(usize, Kind)> {
+fn next(text: &str, from: usize, last_credential: usize) -> Option<(usize, Delimiters)> {
     let rest = text.get(from..)?;
     rest.match_indices(['{', '[']).find_map(|(offset, _)| {
         let at = from + offset;
-        let begins = |kind: &&Kind| text.get(at..).is_some_and(|rest| rest.starts_with(kind.0));
+        let begins = |kind: &&Delimiters| text.get(at..).is_some_and(|rest| rest.starts_with(kind.open));
         let kind = *KINDS.iter().find(begins)?;
         (kind != CREDENTIAL || at < last_credential).then_some((at, kind))
     })
 }
 
 /// The tag length at the start of a text; the whole text if the tag is unclosed.
-fn length(text: &str, kind: Kind) -> usize {
-    let after = |end: Option<usize>| end.map_or(text.len(), |at| at + kind.1.len());
+fn length(text: &str, kind: Delimiters) -> usize {
+    let after = |end: Option<usize>| end.map_or(text.len(), |at| at + kind.close.len());
     if kind == COMMENT || kind == CREDENTIAL {
-        return after(text.find(kind.1));
+        return after(text.find(kind.close));
     }
-    let end = closer(text, kind.1);
+    let end = closer(text, kind.close);
     match end.and_then(|end| text.get(..end)) {
-        Some(tag) if kind == BLOCK && is_block(tag, "raw") => raw_length(text, tag.len() + kind.1.len()),
+        Some(tag) if kind == BLOCK && is_block(tag, "raw") => raw_length(text, tag.len() + kind.close.len()),
         _ => after(end),
     }
 }
@@ -102,21 +106,21 @@ fn is_block(tag: &str, name: &str) -> bool {
 /// The length of a `raw` block whose first tag has the length `first`.
 fn raw_length(text: &str, first: usize) -> usize {
     let content = text.get(first..).unwrap_or_default();
-    let end = content.match_indices(BLOCK.0).find_map(|(at, _)| {
+    let end = content.match_indices(BLOCK.open).find_map(|(at, _)| {
         let rest = content.get(at..)?;
         // Only white space and a sign may be between: no need to look further.
         let name = rest
-            .get(BLOCK.0.len()..)?
+            .get(BLOCK.open.len()..)?
             .trim_start_matches(|letter: char| letter.is_whitespace() || "-+".contains(letter));
-        let closed = name.starts_with("endraw").then(|| rest.find(BLOCK.1)).flatten()?;
-        Some(first + at + closed + BLOCK.1.len())
+        let closed = name.starts_with("endraw").then(|| rest.find(BLOCK.close)).flatten()?;
+        Some(first + at + closed + BLOCK.close.len())
     });
     end.unwrap_or(text.len())
 }
 
 /// Removes insignificant blanks from a tag.
-fn compact(kind: Kind, tag: &str) -> String {
-    if kind == BLOCK && tag.matches(BLOCK.0).count() > 1 {
+fn compact(kind: Delimiters, tag: &str) -> String {
+    if kind == BLOCK && tag.matches(BLOCK.open).count() > 1 {
         return tag.to_owned();
     }
     let has_strings = kind == EXPRESSION || kind == BLOCK;

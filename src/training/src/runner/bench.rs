@@ -19,8 +19,10 @@ use crate::evaluators::{Bench, BenchError, Executed, FunctionName, PostTarget};
 
 /// Maximum duration of an evaluator per case, without the time in which its calls wait.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Maximum duration of a function per verdict, and maximum bytes of its result.
-const FUNCTION: (Duration, usize) = (Duration::from_secs(2), 64 << 10);
+/// Maximum duration of a function per verdict.
+const FUNCTION_TIME: Duration = Duration::from_secs(2);
+/// Maximum bytes of a function's result.
+const FUNCTION_RESULT: usize = 64 << 10;
 /// Maximum calls of a function while no worker is free, and the pause between them; a busy pool is not the function's
 /// fault.
 const BUSY_CALLS: u32 = 20;
@@ -91,7 +93,7 @@ impl Bench for CaseBench<'_> {
         };
         let settings =
             CaseSettings { inputs: Map::new(), mocks: None, limit: LIMIT, ..self.settings.clone() };
-        let ran = run_case((plan, config), &case, &settings, &scope, self.ports).await;
+        let ran = run_case(plan, config, &case, &settings, &scope, self.ports).await;
         match ran.error {
             None => Ok(ran.output),
             Some(CaseError::Exhausted) => Err(BenchError::Exhausted),
@@ -108,12 +110,12 @@ impl CaseBench<'_> {
         let function = self.plan.function(&name.module, &name.function).map_err(failed)?;
         let context = Value::Object(context);
         for _ in 1..BUSY_CALLS {
-            match function.call(context.clone(), FUNCTION, self.ports.sandbox).await {
+            match function.call(context.clone(), FUNCTION_TIME, FUNCTION_RESULT, self.ports.sandbox).await {
                 Err(error) if error.code == ErrorCode::CodeBusy => self.ports.clock.sleep(BUSY_PAUSE).await,
                 called => return called.map_err(failed),
             }
         }
-        function.call(context, FUNCTION, self.ports.sandbox).await.map_err(failed)
+        function.call(context, FUNCTION_TIME, FUNCTION_RESULT, self.ports.sandbox).await.map_err(failed)
     }
 
     /// Posts to a service. A repeated verdict sends the same idempotency key.

@@ -114,7 +114,8 @@ impl CaseError {
 
 /// Runs a case with a config. Case-specific ports replace those in `ports`.
 pub async fn run_case(
-    (plan, config): (&Plan, &Map<String, Value>),
+    plan: &Plan,
+    config: &Map<String, Value>,
     case: &Case,
     settings: &CaseSettings,
     scope: &CallScope<'_>,

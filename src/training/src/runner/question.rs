@@ -33,7 +33,8 @@ pub async fn ask(
     settings: &CaseSettings,
     ports: Ports<'_>,
     model: &Map<String, Value>,
-    (question, place): (&Question, usize),
+    question: &Question,
+    place: usize,
 ) -> Result<String, NoReply> {
     let Question { proposal, ordinal, messages, .. } = question;
     // The seed of a call depends on its node, so each question of a run needs its own node name.
@@ -48,7 +49,7 @@ pub async fn ask(
     };
     let settings = CaseSettings { inputs: Map::new(), mocks: None, limit: LIMIT, ..settings.clone() };
     let scope = calls.scope(Role::Optimizer, 0, node);
-    let ran = run_case((&plan, &Map::new()), &case, &settings, &scope, ports).await;
+    let ran = run_case(&plan, &Map::new(), &case, &settings, &scope, ports).await;
     match ran.error {
         None => Ok(ran.output.as_str().unwrap_or_default().to_owned()),
         Some(CaseError::Exhausted) => Err(NoReply::Exhausted),

@@ -35,7 +35,8 @@ async fn verdict(
     answers: Vec<&'static str>,
     entrypoint: &str,
     config: Value,
-    (message, expected): (&str, Value),
+    message: &str,
+    expected: Value,
 ) -> (Verdict, Vec<String>) {
     let world = World::new();
     let (case, ran) = answered(&world, message, expected).await;
@@ -51,16 +52,16 @@ async fn verdict(
 #[tokio::test]
 async fn a_model_judges_by_a_rubric_and_the_expected_output() {
     let rubric = json!({"rubric": "Is the price named?"});
-    let (judged, requests) = verdict(vec![HALF], "builtin:llm_judge", rubric, ("Hi.", json!("10 EUR"))).await;
+    let (judged, requests) = verdict(vec![HALF], "builtin:llm_judge", rubric, "Hi.", json!("10 EUR")).await;
     assert_eq!((judged.score, judged.passed), (0.5, true));
     assert_eq!(judged.feedback.as_deref(), Some("Name the price."));
     for part in ["Is the price named?", "Input: Hi.", "Expected: 10 EUR", "Answer: Hi."] {
         assert!(requests[0].contains(part), "{part}: {}", requests[0]);
     }
-    let (judged, requests) = verdict(vec![GOOD], "builtin:llm_judge", json!({}), ("Hi.", json!("Hi."))).await;
+    let (judged, requests) = verdict(vec![GOOD], "builtin:llm_judge", json!({}), "Hi.", json!("Hi.")).await;
     assert_eq!((judged.score, judged.reason), (1.0, None));
     assert!(requests[0].contains("says what the expected answer says"), "{}", requests[0]);
-    let (judged, requests) = verdict(vec![GOOD], "builtin:llm_judge", json!({}), ("Hi.", json!(null))).await;
+    let (judged, requests) = verdict(vec![GOOD], "builtin:llm_judge", json!({}), "Hi.", json!(null)).await;
     assert!(judged.error.unwrap().contains("neither a rubric nor an expected output"));
     assert!(requests.is_empty());
 }
@@ -84,8 +85,7 @@ async fn several_samples_are_separate_calls_and_give_their_median() {
 #[tokio::test]
 async fn a_checklist_is_checked_point_by_point() {
     let points = json!({"points": ["It is polite.", "It names the price."]});
-    let (judged, requests) =
-        verdict(vec![GOOD, BAD], "builtin:checklist", points, ("Hi.", json!(null))).await;
+    let (judged, requests) = verdict(vec![GOOD, BAD], "builtin:checklist", points, "Hi.", json!(null)).await;
     assert_eq!((judged.score, judged.passed), (0.5, false));
     assert_eq!(judged.reason.as_deref(), Some("Not met: It names the price. Answer the question."));
     assert!(
@@ -103,7 +103,7 @@ async fn answers_are_compared_in_both_orders() {
         (vec![FIRST, FIRST], 0.5, Some("One is shorter.")),
     ] {
         let (judged, requests) =
-            verdict(answers, "builtin:pairwise", json!({}), ("Hi.", json!("Hello."))).await;
+            verdict(answers, "builtin:pairwise", json!({}), "Hi.", json!("Hello.")).await;
         assert_eq!((judged.score, judged.reason.as_deref()), (score, reason));
         assert!(
             requests[0].contains("Answer 1:\nHi.") && requests[0].contains("Answer 2:\nHello."),
@@ -116,7 +116,7 @@ async fn answers_are_compared_in_both_orders() {
             requests[1]
         );
     }
-    let (judged, _) = verdict(vec![], "builtin:pairwise", json!({}), ("Hi.", json!(null))).await;
+    let (judged, _) = verdict(vec![], "builtin:pairwise", json!({}), "Hi.", json!(null)).await;
     assert!(judged.error.unwrap().contains("neither a reference nor an expected output"));
 }
 
@@ -124,12 +124,12 @@ async fn answers_are_compared_in_both_orders() {
 async fn vectors_are_compared_by_their_angle() {
     let model = json!({"model": "test/vectors"});
     for (message, expected, score) in [("abc", "cab", 1.0), ("aab", "bcc", 0.2), ("aa", "bb", 0.0)] {
-        let given = (message, json!(expected));
-        let (judged, _) = verdict(vec![], "builtin:embedding_cosine", model.clone(), given).await;
+        let (judged, _) =
+            verdict(vec![], "builtin:embedding_cosine", model.clone(), message, json!(expected)).await;
         assert!((judged.score - score).abs() < 1e-9 && judged.error.is_none(), "{message}: {judged:?}");
         assert_eq!(judged.reason.is_some(), score < 1.0);
     }
-    let (judged, _) = verdict(vec![], "builtin:embedding_cosine", model, ("a", json!(null))).await;
+    let (judged, _) = verdict(vec![], "builtin:embedding_cosine", model, "a", json!(null)).await;
     assert!(judged.error.unwrap().contains("no expected output"));
 }
 
@@ -161,7 +161,7 @@ async fn a_spent_budget_leaves_the_case_without_a_score() {
 async fn nested_evaluators_may_call_models() {
     let parts = json!({"evaluators": [{"entrypoint": "builtin:contains", "config": {"values": "Hi"}},
         {"entrypoint": "builtin:llm_judge", "config": {"rubric": "x"}}]});
-    let (judged, requests) = verdict(vec![HALF], "builtin:all", parts, ("Hi.", json!(null))).await;
+    let (judged, requests) = verdict(vec![HALF], "builtin:all", parts, "Hi.", json!(null)).await;
     assert_eq!((judged.score, requests.len()), (0.5, 1));
 }
 

@@ -68,7 +68,7 @@ fn world(train: usize, val: usize, teaches: Teaches, optimizer: Value) -> Traine
     let plan = crate::world::plan(&[node], "{{ results.answer.text }}");
     let config =
         json!({"prompts": {"p": {"text": "Answer.", "requires_grad": true, "demos_trainable": true}}});
-    let prompts = trainable_prompts(&plan, config.as_object().unwrap(), "", (&mut problems, &mut Vec::new()));
+    let prompts = trainable_prompts(&plan, config.as_object().unwrap(), "", &mut problems, &mut Vec::new());
     Trained { cases: (0..train + val).map(case).collect(), prompts, evaluators, optimizer, teaches }
 }
 

@@ -51,8 +51,8 @@ fn started(
     // The estimate does not exceed a budget.
     let mut unlimited = request.optimizer.clone();
     unlimited.settings.limits = BudgetLimits::default();
-    let found = start.estimate_training(&unlimited, (&splits, prompts), &models);
-    start.check_budget(&request.optimizer, (&splits, prompts), &models, "/budget", &mut problems);
+    let found = start.estimate_training(&unlimited, &splits, prompts, &models);
+    start.check_budget(&request.optimizer, &splits, prompts, &models, "/budget", &mut problems);
     (found, problems.into_iter().map(|problem| problem.message).collect())
 }
 

@@ -75,7 +75,7 @@ impl Lab for RealLab<'_> {
             let name = format!("{}-{place}", candidate.number);
             let scope = self.world.calls.scope(Role::Task, round.first_sample, name);
             let run = async |ports: engine::ports::Ports<'_>| {
-                run_case((&self.plan, &config), case, &self.world.settings, &scope, ports).await
+                run_case(&self.plan, &config, case, &self.world.settings, &scope, ports).await
             };
             let run = self.world.with_ports(run).await;
             assert_eq!(run.error, None);
@@ -135,7 +135,7 @@ async fn trained(optimizer: Value) -> (Finding, Vec<f64>) {
         "system": "{{ config.prompts.rules.text }}", "user": "{{ inputs.message }}"});
     let plan = plan(&[node], "{{ results.sort.text }}");
     let config = json!({"prompts": {"rules": {"text": "Sort the message into shipping, billing or account.", "requires_grad": true}}});
-    let prompts = trainable_prompts(&plan, config.as_object().unwrap(), "", (&mut problems, &mut Vec::new()));
+    let prompts = trainable_prompts(&plan, config.as_object().unwrap(), "", &mut problems, &mut Vec::new());
     assert_eq!(problems, []);
     let problem = Problem::new(&cases, &prompts, &evaluators, &optimizer);
     let lab = RealLab {

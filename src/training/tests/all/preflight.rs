@@ -101,7 +101,7 @@ impl Given {
 
     fn judge_and_optimizer(&self) -> [Value; 2] {
         let mut nothing = (Vec::new(), Vec::new());
-        let trainable = trainable_prompts(&self.plan, &self.config, "", (&mut nothing.0, &mut nothing.1));
+        let trainable = trainable_prompts(&self.plan, &self.config, "", &mut nothing.0, &mut nothing.1);
         let models = self.start().default_models(&trainable);
         [models.judge.into(), models.optimizer.into()]
     }
@@ -200,7 +200,7 @@ async fn calls_are_counted_before_the_first_one() {
     let evaluation = start.estimate_evaluation(&optimizer.settings, &no_models());
     assert_eq!((evaluation.cases, evaluation.llm_calls), (CallRange::exactly(40), CallRange::exactly(160)));
     let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
-    let estimate = start.estimate_training(optimizer, (&splits, &[]), &no_models());
+    let estimate = start.estimate_training(optimizer, &splits, &[], &no_models());
     // 10 proposals with 4 cases each, all 20 cases for both. A model judges, so the headroom test runs twice.
     let cases = [24, 32 + 10 * (4 + 10) + 60, 32 + 10 * (4 + 20) + 80];
     assert_eq!(
@@ -226,7 +226,8 @@ async fn a_budget_below_one_proposal_is_rejected_with_the_minimum() {
         let mut problems = Vec::new();
         given.start().check_budget(
             optimizer,
-            (&splits, &[]),
+            &splits,
+            &[],
             &no_models(),
             "/training/optimizer/budget",
             &mut problems,
@@ -253,7 +254,7 @@ async fn each_too_small_budget_limit_is_rejected_with_its_minimum() {
         let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
         let trainable = given.start().trainable(&mut Vec::new(), &mut Vec::new());
         let mut problems = Vec::new();
-        given.start().check_budget(optimizer, (&splits, &trainable), &models, "/budget", &mut problems);
+        given.start().check_budget(optimizer, &splits, &trainable, &models, "/budget", &mut problems);
         problems
     };
     for (name, limit) in [("max_tokens", json!(1)), ("max_cost", json!(1e-6)), ("max_seconds", json!(0.01))] {
@@ -344,13 +345,13 @@ async fn fewshot_requests_no_proposals_and_auto_reserves_budget_for_demos() {
         let optimizer = &given.request.optimizer;
         let splits = split(&given.cases, optimizer.split_settings(), &kernel::Counter::new(0));
         let mut problems = Vec::new();
-        given.start().check_budget(optimizer, (&splits, &trainable), &no_models(), "/budget", &mut problems);
+        given.start().check_budget(optimizer, &splits, &trainable, &no_models(), "/budget", &mut problems);
         let suggested = problems[0].suggestion.clone().unwrap();
         least.push(suggested.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
         if name == "fewshot" {
             let (given, _) = with_demos(json!({"name": name, "minibatch_size": 8})).await;
             let optimizer = &given.request.optimizer;
-            let estimate = given.start().estimate_training(optimizer, (&splits, &trainable), &no_models());
+            let estimate = given.start().estimate_training(optimizer, &splits, &trainable, &no_models());
             assert_eq!(estimate.llm_calls, estimate.cases, "one call a case and none for proposals");
             // 16 scoring cases, 8 sets, at most with all training cases.
             assert_eq!(estimate.cases.max, Some(16 + 8 * (24 + 16) + 4 * 16));
@@ -375,8 +376,8 @@ async fn a_cost_penalty_requires_only_prices_of_models_called_by_cases() {
         let optimizer = json!({"objective": {"cost_penalty": 0.5}, "budget": {"max_cost": 1}});
         let given = given(&nodes, json!({"evaluators": evaluators, "optimizer": optimizer})).await;
         let (optimizer, mut problems) = (&given.request.optimizer, Vec::new());
-        let counting = (&optimizer.settings, Some(&optimizer.objective));
-        given.start().check_prices(counting, &evaluators, &[], "/optimizer", &mut problems);
+        let (settings, objective) = (&optimizer.settings, Some(&optimizer.objective));
+        given.start().check_prices(settings, objective, &evaluators, &[], "/optimizer", &mut problems);
         let mut expected = vec!["/optimizer/budget/max_cost price_unknown"];
         if of_penalty {
             expected.insert(0, "/optimizer/objective/cost_penalty price_unknown");

@@ -10,7 +10,7 @@ use training::rewrite::{PromptRules, PromptText, Record, new_prompt, request};
 #[tokio::test]
 async fn the_built_in_model_learns_from_records() {
     let seed = "Answer {{ inputs.message }} with one word.";
-    let rules = PromptRules::of(seed, &[], None);
+    let rules = PromptRules::from_seed(seed, &[], None);
     let prompt = PromptText {
         name: "triage",
         text: seed,

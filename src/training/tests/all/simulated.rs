@@ -169,7 +169,7 @@ pub(crate) async fn trained(family: Family, seed: u64, name: &str, budget: u64) 
     let evaluators = read_evaluators(&training["evaluators"], "", &mut problems);
     let plan = engine::check(&request["graph_config"]).unwrap();
     let config = request["runnable_config"].as_object().unwrap();
-    let prompts = trainable_prompts(&plan, config, "", (&mut problems, &mut Vec::new()));
+    let prompts = trainable_prompts(&plan, config, "", &mut problems, &mut Vec::new());
     let case = |(index, case): (usize, &Value)| Case {
         id: case["id"].as_str().unwrap().to_owned(),
         index: u32::try_from(index).unwrap(),

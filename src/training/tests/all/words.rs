@@ -228,7 +228,7 @@ pub(crate) fn world(
         crate::world::plan(&[llm("answer", "{{ config.prompts.p.text }}")], "{{ results.answer.text }}");
     let config = json!({"prompts": {"p": {"text": SEED, "requires_grad": true}}});
     let mut warnings = Vec::new();
-    let prompts = trainable_prompts(&plan, config.as_object().unwrap(), "", (&mut problems, &mut warnings));
+    let prompts = trainable_prompts(&plan, config.as_object().unwrap(), "", &mut problems, &mut warnings);
     Trained { cases: (0..count).map(case).collect(), prompts, evaluators, optimizer }
 }
 

@@ -178,7 +178,8 @@ impl World {
             CallUsage::default(),
             journal,
             Endpoints::default(),
-            (Arc::new(clock.clone()), Arc::new(SeededRandom::new(1))),
+            Arc::new(clock.clone()),
+            Arc::new(SeededRandom::new(1)),
         );
         let settings = CaseSettings {
             run: "run_1".into(),
@@ -205,8 +206,7 @@ impl World {
 
     pub(crate) async fn sample(&self, plan: &Plan, case: &Case, sample: u32) -> CaseRun {
         let scope = self.calls.scope(Role::Task, sample, format!("0-{}", case.index));
-        let config = Map::new();
-        self.with_ports(async |ports| run_case((plan, &config), case, &self.settings, &scope, ports).await)
+        self.with_ports(async |ports| run_case(plan, &Map::new(), case, &self.settings, &scope, ports).await)
             .await
     }
 
@@ -234,7 +234,7 @@ impl World {
         let scope = self.calls.scope(Role::Task, 0, format!("0-{}", case.index));
         let config = Map::new();
         let run = async |ports: Ports<'_>| {
-            run_case((plan, &config), case, &self.settings, &scope, Ports { workflows, ..ports }).await
+            run_case(plan, &config, case, &self.settings, &scope, Ports { workflows, ..ports }).await
         };
         self.with_ports(run).await
     }

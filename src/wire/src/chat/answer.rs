@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::item::ItemBody;
-use super::parse::submission_of;
+use super::parse::submission_at;
 use super::parts::{InputStatus, InputSubmission, StructuredInput, ToolCallStatus};
 use crate::FieldError;
 
@@ -57,7 +57,7 @@ impl ItemBody {
         let Self::StructuredInput { .. } = self else { return Ok(self.returned(value)) };
         let mut problems = Vec::new();
         let submission = match &value {
-            Value::Object(members) => submission_of(members, "", &mut problems),
+            Value::Object(members) => submission_at(members, "", &mut problems),
             _ => {
                 problems.push(FieldError::new("", "type", "must be an object"));
                 None

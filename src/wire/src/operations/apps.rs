@@ -60,18 +60,18 @@ operations! {
     LIST = get("/api/apps", "list_apps", "Lists the apps of the workspace, newest first.")
         .needs(Scope::AppsRead)
         .query(&[LIMIT, CURSOR])
-        .answers(&[Answer::of(200, json!(Listed<AppRecord>))]);
+        .answers(&[Answer::new(200, json!(Listed<AppRecord>))]);
 
     CREATE = post("/api/apps", "create_app", "Creates an app. Its host answers as if it did not exist until a release is published.")
         .needs(Scope::AppsWrite)
         .repeatable()
         .body(json!(CreateApp, examples::CREATE))
-        .answers(&[Answer::of(201, json!(AppRecord, examples::APP))])
+        .answers(&[Answer::new(201, json!(AppRecord, examples::APP))])
         .errors(&[ErrorCode::AliasTaken]);
 
     READ = get("/api/apps/{app}", "read_app", "Shows an app.")
         .needs(Scope::AppsRead)
-        .answers(&[Answer::of(200, json!(AppRecord))])
+        .answers(&[Answer::new(200, json!(AppRecord))])
         .errors(&[ErrorCode::AppNotFound]);
 
     UPDATE = patch(
@@ -83,7 +83,7 @@ operations! {
     .needs(Scope::AppsWrite)
     .repeatable()
     .body(json!(UpdateApp, examples::UPDATE))
-    .answers(&[Answer::of(200, json!(AppRecord))])
+    .answers(&[Answer::new(200, json!(AppRecord))])
     .errors(&[ErrorCode::AppNotFound]);
 
     DELETE = delete(
@@ -99,7 +99,7 @@ operations! {
     LIST_DEPLOYMENTS = get("/api/apps/{app}/deployments", "list_deployments", "Lists the deployments of an app, newest first.")
         .needs(Scope::AppsRead)
         .query(&[LIMIT, CURSOR])
-        .answers(&[Answer::of(200, json!(Listed<DeploymentSummary>))])
+        .answers(&[Answer::new(200, json!(Listed<DeploymentSummary>))])
         .errors(&[ErrorCode::AppNotFound]);
 
     DEPLOY = post(
@@ -111,7 +111,7 @@ operations! {
     .needs(Scope::AppsWrite)
     .repeatable()
     .body(binary!("application/zip"))
-    .answers(&[Answer::of(201, json!(DeploymentRecord))])
+    .answers(&[Answer::new(201, json!(DeploymentRecord))])
     .shared_errors(BUNDLE)
     .errors(&[
         ErrorCode::AppNotFound,
@@ -123,7 +123,7 @@ operations! {
 
     READ_DEPLOYMENT = get("/api/apps/{app}/deployments/{deployment}", "read_deployment", "Shows a deployment with its files and the report of its check.")
         .needs(Scope::AppsRead)
-        .answers(&[Answer::of(200, json!(DeploymentRecord, examples::DEPLOYMENT))])
+        .answers(&[Answer::new(200, json!(DeploymentRecord, examples::DEPLOYMENT))])
         .errors(&[ErrorCode::AppNotFound, ErrorCode::DeploymentNotFound]);
 
     DELETE_DEPLOYMENT = delete(
@@ -139,7 +139,7 @@ operations! {
     LIST_BINDINGS = get("/api/apps/{app}/bindings", "list_app_bindings", "Lists the bindings of an app, newest first.")
         .needs(Scope::AppsRead)
         .query(&[LIMIT, CURSOR])
-        .answers(&[Answer::of(200, json!(Listed<BindingRecord>))])
+        .answers(&[Answer::new(200, json!(Listed<BindingRecord>))])
         .errors(&[ErrorCode::AppNotFound]);
 
     SET_BINDING = put(
@@ -151,8 +151,8 @@ operations! {
     .repeatable()
     .body(json!(AppBinding, examples::BINDING))
     .answers(&[
-        Answer::of(201, json!(BindingRecord)).when("the name is new"),
-        Answer::of(200, json!(BindingRecord)).when("the binding was replaced"),
+        Answer::new(201, json!(BindingRecord)).when("the name is new"),
+        Answer::new(200, json!(BindingRecord)).when("the binding was replaced"),
     ])
     .errors(&[ErrorCode::AppNotFound, ErrorCode::ManifestInvalid, ErrorCode::SchemaInvalid]);
 
@@ -165,7 +165,7 @@ operations! {
     LIST_COLLECTIONS = get("/api/apps/{app}/collections", "list_app_collections", "Lists the collections of an app, newest first.")
         .needs(Scope::AppsRead)
         .query(&[LIMIT, CURSOR])
-        .answers(&[Answer::of(200, json!(Listed<CollectionRecord>))])
+        .answers(&[Answer::new(200, json!(Listed<CollectionRecord>))])
         .errors(&[ErrorCode::AppNotFound]);
 
     CREATE_COLLECTION = post(
@@ -176,7 +176,7 @@ operations! {
     .needs(Scope::AppsWrite)
     .repeatable()
     .body(json!(CreateCollection, examples::COLLECTION))
-    .answers(&[Answer::of(201, json!(CollectionRecord))])
+    .answers(&[Answer::new(201, json!(CollectionRecord))])
     .errors(&[
         ErrorCode::AppNotFound,
         ErrorCode::CollectionTaken,
@@ -202,7 +202,7 @@ operations! {
     )
     .needs(Scope::AppsRead)
     .query(&[LIMIT, CURSOR, RUN_STATE, RUN_BINDING])
-    .answers(&[Answer::of(200, json!(Listed<AppRunRecord>, examples::RUNS))])
+    .answers(&[Answer::new(200, json!(Listed<AppRunRecord>, examples::RUNS))])
     .errors(&[ErrorCode::AppNotFound]);
 }
 

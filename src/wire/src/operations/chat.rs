@@ -69,8 +69,8 @@ operations! {
     )
     .body(json!(ChatCall, examples::CREATE_THREAD))
     .answers(&[
-        Answer::of(200, events!(ChatEvent)).when("`type` starts or continues a turn"),
-        Answer::of(200, json!(ChatAnswer)).when("`type` reads or changes threads"),
+        Answer::new(200, events!(ChatEvent)).when("`type` starts or continues a turn"),
+        Answer::new(200, json!(ChatAnswer)).when("`type` reads or changes threads"),
     ])
     .shared_errors(ACCESS)
     .errors(&[
@@ -111,7 +111,7 @@ operations! {
         "Returns the public record of a workflow to callers who may chat with it.",
     )
     .query(CHAT_WORKFLOW)
-    .answers(&[Answer::of(200, json!(PublicWorkflow))])
+    .answers(&[Answer::new(200, json!(PublicWorkflow))])
     .shared_errors(ACCESS)
     .errors(&[ErrorCode::ChatWorkflowIdRequired, ErrorCode::ChatWorkflowIdInvalid]);
 
@@ -123,7 +123,7 @@ operations! {
     )
     .query(&[WORKFLOW])
     .body(file_form!())
-    .answers(&[Answer::of(200, json!(Attachment))])
+    .answers(&[Answer::new(200, json!(Attachment))])
     .shared_errors(CREDENTIAL)
     .errors(&[
         ErrorCode::ChatInvalidRequest,
@@ -154,7 +154,7 @@ operations! {
     )
     .query(SIGNED)
     .body(binary!("application/octet-stream"))
-    .answers(&[Answer::of(200, json!(Attachment))])
+    .answers(&[Answer::new(200, json!(Attachment))])
     .shared_errors(FILE)
     .errors(ANNOUNCED_FILE);
 
@@ -165,7 +165,7 @@ operations! {
     )
     .query(SIGNED)
     .body(file_form!())
-    .answers(&[Answer::of(200, json!(Attachment))])
+    .answers(&[Answer::new(200, json!(Attachment))])
     .shared_errors(FILE)
     .errors(ANNOUNCED_FILE);
 
@@ -177,10 +177,10 @@ operations! {
     )
     .query(SIGNED)
     .answers(&[
-        Answer::of(200, binary!("image/png")).when("the image is small, and a PNG"),
-        Answer::of(200, binary!("image/jpeg")).when("it is a small JPEG"),
-        Answer::of(200, binary!("image/gif")).when("it is a small GIF"),
-        Answer::of(200, binary!("image/webp")).when("it is a small WebP, or large"),
+        Answer::new(200, binary!("image/png")).when("the image is small, and a PNG"),
+        Answer::new(200, binary!("image/jpeg")).when("it is a small JPEG"),
+        Answer::new(200, binary!("image/gif")).when("it is a small GIF"),
+        Answer::new(200, binary!("image/webp")).when("it is a small WebP, or large"),
     ])
     .errors(&[ErrorCode::AttachmentLinkInvalid, ErrorCode::AttachmentNotFound]);
 
@@ -192,7 +192,7 @@ operations! {
     .needs(Scope::ChatSession)
     .except(ErrorCode::MissingScope, 401)
     .body(json!(CreateChatSession, examples::CREATE_SESSION))
-    .answers(&[Answer::of(200, json!(ChatSessionAnswer, examples::SESSION))])
+    .answers(&[Answer::new(200, json!(ChatSessionAnswer, examples::SESSION))])
     .errors(&[
         ErrorCode::ChatSigningKeyMissing,
         ErrorCode::ChatWorkflowIdRequired,
@@ -206,14 +206,14 @@ operations! {
         "Creates a session token for the caller's own use; the caller needs `workflows:read` too.",
     )
     .needs(Scope::WorkflowsExecute)
-    .answers(&[Answer::of(200, json!(ChatSessionAnswer))])
+    .answers(&[Answer::new(200, json!(ChatSessionAnswer))])
     .errors(&[ErrorCode::ChatSigningKeyMissing, ErrorCode::WorkflowNotFound]);
 
     JOIN = get("/api/chat/threads/{id}/stream", "join_turn", "Joins the turn that runs in a thread.")
         .without_head()
         .query(&[AFTER])
         .answers(&[
-            Answer::of(200, events!(ChatEvent)),
+            Answer::new(200, events!(ChatEvent)),
             Answer::empty(204).when("no turn runs"),
         ])
         .shared_errors(ACCESS);
@@ -222,14 +222,14 @@ operations! {
         .without_head()
         .query(&[AFTER])
         .answers(&[
-            Answer::of(200, events!(ChatEvent)),
+            Answer::new(200, events!(ChatEvent)),
             Answer::empty(204).when("the client has read all events and the turn has ended"),
         ])
         .shared_errors(ACCESS)
         .errors(&[ErrorCode::StreamNotFound]);
 
     STOP = post("/api/chat/streams/{id}/stop", "stop_turn", "Stops the turn of a stream.")
-        .answers(&[Answer::of(200, json!(StopAnswer, examples::STOPPING))])
+        .answers(&[Answer::new(200, json!(StopAnswer, examples::STOPPING))])
         .shared_errors(ACCESS)
         .errors(&[ErrorCode::StreamNotFound]);
 
@@ -243,7 +243,7 @@ operations! {
         Parameter { name: "from", about: "Only days on or after the UTC day of this time.", values: Values::Time },
         Parameter { name: "to", about: "Only days on or before the UTC day of this time.", values: Values::Time },
     ])
-    .answers(&[Answer::of(200, json!(Listed<ChatUsageRecord>, examples::USAGE))])
+    .answers(&[Answer::new(200, json!(Listed<ChatUsageRecord>, examples::USAGE))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     LIST_FEEDBACK = get(
@@ -270,8 +270,8 @@ operations! {
         },
     ])
     .answers(&[
-        Answer::of(200, json!(Listed<FeedbackRecord>, examples::FEEDBACK)),
-        Answer::of(200, lines!(FeedbackCase)).when("`format` is `jsonl`"),
+        Answer::new(200, json!(Listed<FeedbackRecord>, examples::FEEDBACK)),
+        Answer::new(200, lines!(FeedbackCase)).when("`format` is `jsonl`"),
     ])
     .errors(&[ErrorCode::WorkflowNotFound]);
 }

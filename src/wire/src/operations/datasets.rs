@@ -11,7 +11,7 @@ operations! {
     LIST = get("/api/workflows/{ref}/datasets", "list_datasets", "Lists the datasets of a workflow, newest first.")
         .needs(Scope::WorkflowsRead)
         .query(&[LIMIT, CURSOR])
-        .answers(&[Answer::of(200, json!(Listed<DatasetRecord>))])
+        .answers(&[Answer::new(200, json!(Listed<DatasetRecord>))])
         .errors(&[ErrorCode::WorkflowNotFound]);
 
     CREATE = post(
@@ -23,7 +23,7 @@ operations! {
     .repeatable()
     .query(&[Parameter { name: "name", about: "The name, for bodies that are lines or CSV.", values: Values::Text }])
     .body(json!(CreateDataset, examples::CREATE))
-    .answers(&[Answer::of(201, json!(SavedDataset))])
+    .answers(&[Answer::new(201, json!(SavedDataset))])
     .errors(&[
         ErrorCode::WorkflowNotFound,
         ErrorCode::WorkflowArchived,
@@ -33,7 +33,7 @@ operations! {
 
     READ = get("/api/workflows/{ref}/datasets/{id}", "read_dataset", "Reads the record of a dataset, by its id or its name.")
         .needs(Scope::WorkflowsRead)
-        .answers(&[Answer::of(200, json!(DatasetRecord))])
+        .answers(&[Answer::new(200, json!(DatasetRecord))])
         .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::DatasetNotFound]);
 
     DELETE = delete(
@@ -61,7 +61,7 @@ operations! {
             values: Values::Integer(1, 2_147_483_647),
         },
     ])
-    .answers(&[Answer::of(200, json!(Listed<DatasetCase>))])
+    .answers(&[Answer::new(200, json!(Listed<DatasetCase>))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::DatasetNotFound]);
 
     ADD_VERSION = post(
@@ -73,8 +73,8 @@ operations! {
     .repeatable()
     .body(json!(CreateDatasetVersion, examples::VERSION))
     .answers(&[
-        Answer::of(201, json!(SavedDataset)),
-        Answer::of(200, json!(SavedDataset)).when("the latest version has these cases"),
+        Answer::new(201, json!(SavedDataset)),
+        Answer::new(200, json!(SavedDataset)).when("the latest version has these cases"),
     ])
     .errors(&[
         ErrorCode::WorkflowNotFound,
@@ -93,8 +93,8 @@ operations! {
     .repeatable()
     .body(json!(KeepRunAsCase, examples::KEEP_RUN))
     .answers(&[
-        Answer::of(201, json!(KeptCase)),
-        Answer::of(200, json!(KeptCase)).when("the dataset has the run already"),
+        Answer::new(201, json!(KeptCase)),
+        Answer::new(200, json!(KeptCase)).when("the dataset has the run already"),
     ])
     .errors(&[
         ErrorCode::RunNotFound,

@@ -5,7 +5,7 @@ use crate::{ErrorCode, Health, ReadinessReport, TestEvent};
 
 operations! {
     LIVE = get("/healthz", "check_liveness", "Succeeds while the process lives.")
-        .answers(&[Answer::of(200, json!(Health, examples::HEALTH))]);
+        .answers(&[Answer::new(200, json!(Health, examples::HEALTH))]);
 
     READY = get(
         "/readyz",
@@ -13,8 +13,8 @@ operations! {
         "Succeeds if the service accepts requests; the body has a reason for each part.",
     )
     .answers(&[
-        Answer::of(200, json!(ReadinessReport, examples::READY)),
-        Answer::of(503, json!(ReadinessReport)).when("the service does not accept requests"),
+        Answer::new(200, json!(ReadinessReport, examples::READY)),
+        Answer::new(503, json!(ReadinessReport)).when("the service does not accept requests"),
     ]);
 
     STREAM = get(
@@ -25,7 +25,7 @@ operations! {
     )
     .without_head()
     .query(&[Parameter { name: "events", about: "Number of events (default: 5).", values: Values::Integer(1, 20) }])
-    .answers(&[Answer::of(200, events!(TestEvent))])
+    .answers(&[Answer::new(200, events!(TestEvent))])
     .errors(&[ErrorCode::Overloaded]);
 
     TLS_ASK = get(
@@ -39,7 +39,7 @@ operations! {
     .errors(&[ErrorCode::AppNotFound, ErrorCode::AppRateLimited, ErrorCode::InvalidRequest]);
 
     HEALTH = get("/api/system/health", "check_health", "The same as `/healthz`.")
-        .answers(&[Answer::of(200, json!(Health, examples::HEALTH))]);
+        .answers(&[Answer::new(200, json!(Health, examples::HEALTH))]);
 }
 
 #[cfg(feature = "schema")]

@@ -8,7 +8,7 @@ operations! {
     LIST = get("/api/indexes", "list_indexes", "Lists the indexes of the workspace by name.")
         .needs(Scope::WorkflowsRead)
         .query(&[LIMIT, CURSOR])
-        .answers(&[Answer::of(200, json!(Listed<IndexRecord>, examples::LIST))]);
+        .answers(&[Answer::new(200, json!(Listed<IndexRecord>, examples::LIST))]);
 
     DELETE = delete("/api/indexes/{name}", "delete_index", "Deletes an index with all its documents.")
         .needs(Scope::WorkflowsWrite)

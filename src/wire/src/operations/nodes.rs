@@ -8,10 +8,10 @@ operations! {
     LIST = get("/api/nodes", "list_nodes", "Lists the types of nodes, in the order of the documentation.")
         .needs_anywhere(Scope::WorkflowsRead)
         .query(&[LIMIT, CURSOR])
-        .answers(&[Answer::of(200, json!(Listed<NodeTypeRecord>))]);
+        .answers(&[Answer::new(200, json!(Listed<NodeTypeRecord>))]);
 
     READ = get("/api/nodes/{type}", "read_node", "Reads a type of node; for a wrong name the error has the most similar one.")
         .needs_anywhere(Scope::WorkflowsRead)
-        .answers(&[Answer::of(200, json!(NodeTypeRecord))])
+        .answers(&[Answer::new(200, json!(NodeTypeRecord))])
         .errors(&[ErrorCode::NodeTypeNotFound]);
 }

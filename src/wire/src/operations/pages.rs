@@ -11,21 +11,21 @@ operations! {
         "show_landing_page",
         "The status, the workflows and next steps. The list is that of `GET /api/workflows`, for callers who may read it.",
     )
-    .answers(&[Answer::of(200, text!("text/html"))]);
+    .answers(&[Answer::new(200, text!("text/html"))]);
 
     EMBED = get(
         "/chat/embed",
         "show_embedded_chat",
         "The page in the frame of `<callboard-chat>`. Pages of the origins in `SERVICE_CORS_ALLOW_ORIGINS` may embed it in a frame.",
     )
-    .answers(&[Answer::of(200, text!("text/html"))]);
+    .answers(&[Answer::new(200, text!("text/html"))]);
 
     ELEMENT = get(
         "/api/chat/assets/element.js",
         "read_element",
         "The script that defines `<callboard-chat>` for pages of other sites.",
     )
-    .answers(&[Answer::of(200, text!("text/javascript")), Answer::empty(304).when("the client has the script")]);
+    .answers(&[Answer::new(200, text!("text/javascript")), Answer::empty(304).when("the client has the script")]);
 
     CHAT = get(
         "/chat/{id}",
@@ -34,7 +34,7 @@ operations! {
          the chat; one that requires a login redirects to `/login` if the visitor is not signed in.",
     )
     .answers(&[
-        Answer::of(200, text!("text/html")),
+        Answer::new(200, text!("text/html")),
         Answer::empty(303).when("the chat requires a login and the visitor is not signed in"),
     ])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::ChatNotPublished]);
@@ -47,7 +47,7 @@ operations! {
     )
     .query(&[Parameter { name: "run", about: "The run to show.", values: Values::Text }])
     .answers(&[
-        Answer::of(200, text!("text/html")),
+        Answer::new(200, text!("text/html")),
         Answer::empty(303).when("the service requires authentication and the visitor is not signed in"),
     ])
     .errors(&[
@@ -67,7 +67,7 @@ operations! {
         about: "A path of the service to continue to.",
         values: Values::Text,
     }])
-    .answers(&[Answer::of(200, text!("text/html"))]);
+    .answers(&[Answer::new(200, text!("text/html"))]);
 
     WIDGET_SCRIPT = get(
         "/api/chat/assets/chat.js",
@@ -75,8 +75,8 @@ operations! {
         "The script of the hosted chat widget, proxied from its CDN and cached. A `Range` is answered with 206.",
     )
     .answers(&[
-        Answer::of(200, text!("text/javascript")),
-        Answer::of(206, text!("text/javascript")).when("the request has a `Range`"),
+        Answer::new(200, text!("text/javascript")),
+        Answer::new(206, text!("text/javascript")).when("the request has a `Range`"),
         Answer::empty(304).when("the client has the script"),
         Answer::empty(416).when("the `Range` is beyond the end of the script"),
     ])
@@ -88,7 +88,7 @@ operations! {
         "This interface as OpenAPI 3.1: every operation with its parameters, schemas, examples and error codes.",
     )
     .answers(&[
-        Answer::of(200, json!(Map<String, Value>)),
+        Answer::new(200, json!(Map<String, Value>)),
         Answer::empty(304).when("the client has the description"),
     ]);
 
@@ -97,6 +97,6 @@ operations! {
         "read_asset",
         "The files of these pages. They have an `ETag` and must be revalidated each time.",
     )
-    .answers(&[Answer::of(200, text!("*/*")), Answer::empty(304).when("the client has the file")])
+    .answers(&[Answer::new(200, text!("*/*")), Answer::empty(304).when("the client has the file")])
     .errors(&[ErrorCode::RouteNotFound]);
 }

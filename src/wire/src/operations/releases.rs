@@ -14,7 +14,7 @@ operations! {
         "Shows the permissions of a deployment if it is published now, and the differences from the active release.",
     )
     .needs(Scope::AppsRead)
-    .answers(&[Answer::of(200, json!(PermissionsRecord, examples::PERMISSIONS))])
+    .answers(&[Answer::new(200, json!(PermissionsRecord, examples::PERMISSIONS))])
     .errors(&[
         ErrorCode::AppNotFound,
         ErrorCode::DeploymentNotFound,
@@ -33,7 +33,7 @@ operations! {
     .needs(Scope::AppsPublish)
     .repeatable()
     .body(json!(AcknowledgePermissions, examples::ACKNOWLEDGE))
-    .answers(&[Answer::of(200, json!(AcknowledgementRecord, examples::ACKNOWLEDGEMENT))])
+    .answers(&[Answer::new(200, json!(AcknowledgementRecord, examples::ACKNOWLEDGEMENT))])
     .errors(&[
         ErrorCode::AppNotFound,
         ErrorCode::DeploymentNotFound,
@@ -52,7 +52,7 @@ operations! {
     )
     .needs(Scope::AppsPublish)
     .repeatable()
-    .answers(&[Answer::of(201, json!(ReleaseRecord, examples::RELEASE))])
+    .answers(&[Answer::new(201, json!(ReleaseRecord, examples::RELEASE))])
     .errors(&[
         ErrorCode::AppNotFound,
         ErrorCode::DeploymentNotFound,
@@ -75,18 +75,18 @@ operations! {
     .needs(Scope::AppsPublish)
     .repeatable()
     .body(json!(RollBack, examples::ROLL_BACK))
-    .answers(&[Answer::of(201, json!(ReleaseRecord))])
+    .answers(&[Answer::new(201, json!(ReleaseRecord))])
     .errors(&[ErrorCode::AppNotFound, ErrorCode::ReleaseNotFound, ErrorCode::DeploymentStale]);
 
     LIST = get("/api/apps/{app}/releases", "list_releases", "Lists the releases of an app, newest first.")
         .needs(Scope::AppsRead)
         .query(&[LIMIT, CURSOR])
-        .answers(&[Answer::of(200, json!(Listed<ReleaseSummary>))])
+        .answers(&[Answer::new(200, json!(Listed<ReleaseSummary>))])
         .errors(&[ErrorCode::AppNotFound]);
 
     READ = get("/api/apps/{app}/releases/{release}", "read_release", "Shows a release with what it froze.")
         .needs(Scope::AppsRead)
-        .answers(&[Answer::of(200, json!(ReleaseRecord))])
+        .answers(&[Answer::new(200, json!(ReleaseRecord))])
         .errors(&[ErrorCode::AppNotFound, ErrorCode::ReleaseNotFound]);
 }
 

@@ -10,7 +10,7 @@ operations! {
         "Reads how versions become live: the gate, the canary and its counts.",
     )
     .needs(Scope::WorkflowsRead)
-    .answers(&[Answer::of(200, json!(Rollout, examples::ROLLOUT))])
+    .answers(&[Answer::new(200, json!(Rollout, examples::ROLLOUT))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     PUT = put(
@@ -21,7 +21,7 @@ operations! {
     .needs(Scope::WorkflowsWrite)
     .repeatable()
     .body(json!(PutRollout, examples::PUT_ROLLOUT))
-    .answers(&[Answer::of(200, json!(Rollout))])
+    .answers(&[Answer::new(200, json!(Rollout))])
     .errors(&[
         ErrorCode::WorkflowNotFound,
         ErrorCode::VersionNotFound,
@@ -34,7 +34,7 @@ operations! {
     )
     .needs(Scope::WorkflowsWrite)
     .repeatable()
-    .answers(&[Answer::of(200, json!(Rollout))])
+    .answers(&[Answer::new(200, json!(Rollout))])
     .errors(&[
         ErrorCode::WorkflowNotFound,
         ErrorCode::VersionNotFound,

@@ -47,8 +47,8 @@ operations! {
         )])
         .optional_body(json!(CreateRun, examples::CREATE))
         .answers(&[
-            Answer::of(202, json!(RunRecord)),
-            Answer::of(200, json!(RunRecord, examples::RUN)).when("the run has ended, or waits, within `?wait=`"),
+            Answer::new(202, json!(RunRecord)),
+            Answer::new(200, json!(RunRecord, examples::RUN)).when("the run has ended, or waits, within `?wait=`"),
         ])
         .shared_errors(START);
 
@@ -59,7 +59,7 @@ operations! {
     )
     .needs(Scope::WorkflowsRead)
     .query(&[LIMIT, CURSOR, filter("status", "Only runs in this state.", Values::OneOf(STATES))])
-    .answers(&[Answer::of(200, json!(Listed<RunRecord>))])
+    .answers(&[Answer::new(200, json!(Listed<RunRecord>))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     LIST = get(
@@ -80,14 +80,14 @@ operations! {
         filter("waits", "Whether the runs wait for an answer.", Values::Boolean),
     ])
     .answers(&[
-        Answer::of(200, json!(Listed<RunSummary>, examples::LIST)),
+        Answer::new(200, json!(Listed<RunSummary>, examples::LIST)),
         Answer::empty(304).when("the client has the page"),
     ])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     READ = get("/api/runs/{id}", "read_run", "Reads the record of a run.")
         .needs(Scope::WorkflowsRead)
-        .answers(&[Answer::of(200, json!(RunRecord))])
+        .answers(&[Answer::new(200, json!(RunRecord))])
         .errors(&[ErrorCode::RunNotFound]);
 
     EVENTS = get("/api/runs/{id}/events", "watch_run", "Streams the events of a run.")
@@ -95,7 +95,7 @@ operations! {
         .without_head()
         .query(&[AFTER])
         .answers(&[
-            Answer::of(200, events!(RunFrame)),
+            Answer::new(200, events!(RunFrame)),
             Answer::empty(204).when("the client has read all events of a run that has ended"),
         ])
         .errors(&[ErrorCode::RunNotFound, ErrorCode::StreamNotFound]);
@@ -103,20 +103,20 @@ operations! {
     TRACE = get("/api/runs/{id}/trace", "trace_run", "Reads every attempt of every node of a run.")
         .needs(Scope::WorkflowsRead)
         .query(&[filter("limit", "Attempts of a page (default: 1000).", Values::Integer(1, 5000)), CURSOR])
-        .answers(&[Answer::of(200, json!(Trace))])
+        .answers(&[Answer::new(200, json!(Trace))])
         .errors(&[ErrorCode::RunNotFound]);
 
     CANCEL = post("/api/runs/{id}/cancel", "cancel_run", "Cancels a run; returns the record.")
         .needs(Scope::WorkflowsExecute)
         .repeatable()
-        .answers(&[Answer::of(200, json!(RunRecord))])
+        .answers(&[Answer::new(200, json!(RunRecord))])
         .errors(&[ErrorCode::RunNotFound]);
 
     ANSWER = post("/api/runs/{id}/inputs/{key}", "answer_run", "Answers an input that a run waits for.")
         .needs(Scope::WorkflowsExecute)
         .repeatable()
         .body(json!(RunInput, examples::ANSWER))
-        .answers(&[Answer::of(202, json!(RunRecord))])
+        .answers(&[Answer::new(202, json!(RunRecord))])
         .errors(&[
             ErrorCode::RunNotFound,
             ErrorCode::RunNotWaiting,
@@ -132,7 +132,7 @@ operations! {
     .needs(Scope::WorkflowsExecute)
     .repeatable()
     .optional_body(json!(Rerun, examples::RERUN))
-    .answers(&[Answer::of(202, json!(RunRecord))])
+    .answers(&[Answer::new(202, json!(RunRecord))])
     .shared_errors(START)
     .errors(&[ErrorCode::RunNotFound, ErrorCode::RunNotRepeatable]);
 }

@@ -11,13 +11,13 @@ const PAGE: &[ErrorCode] = &[ErrorCode::OriginMismatch, ErrorCode::HostMismatch,
 operations! {
     START = post("/api/auth/email/start", "start_sign_in", "Sends an email.")
         .body(json!(StartSignIn, examples::START))
-        .answers(&[Answer::of(202, json!(SignInStarted, examples::STARTED))])
+        .answers(&[Answer::new(202, json!(SignInStarted, examples::STARTED))])
         .shared_errors(PAGE)
         .errors(&[ErrorCode::EmailSignInOff]);
 
     VERIFY = post("/api/auth/email/verify", "verify_code", "Verifies the code and signs in.")
         .body(json!(VerifyCode, examples::VERIFY))
-        .answers(&[Answer::of(200, json!(SignedIn, examples::SIGNED_IN))])
+        .answers(&[Answer::new(200, json!(SignedIn, examples::SIGNED_IN))])
         .shared_errors(PAGE)
         .errors(&[ErrorCode::EmailSignInOff, ErrorCode::CodeInvalid, ErrorCode::AuthRateLimited]);
 
@@ -27,8 +27,8 @@ operations! {
         "The page of the email's link; opening it changes nothing, because mail scanners open links.",
     )
     .answers(&[
-        Answer::of(200, text!("text/html")),
-        Answer::of(404, text!("text/html")).when("the link is not valid, or no longer"),
+        Answer::new(200, text!("text/html")),
+        Answer::new(404, text!("text/html")).when("the link is not valid, or no longer"),
     ]);
 
     USE_LINK = post(
@@ -36,7 +36,7 @@ operations! {
         "use_sign_in_link",
         "Consumes the link and signs in, as its page's button does.",
     )
-    .answers(&[Answer::of(200, json!(SignedIn))])
+    .answers(&[Answer::new(200, json!(SignedIn))])
     .shared_errors(PAGE)
     .errors(&[
         ErrorCode::EmailSignInOff,
@@ -99,7 +99,7 @@ operations! {
         Parameter { name: "code_challenge_method", about: "`S256`.", values: Values::Text },
         Parameter { name: "state", about: "Returned as it is.", values: Values::Text },
     ])
-    .answers(&[Answer::of(200, text!("text/html")).when("the user has not agreed yet"), Answer::empty(303)])
+    .answers(&[Answer::new(200, text!("text/html")).when("the user has not agreed yet"), Answer::empty(303)])
     .errors(&[
         ErrorCode::AppBadRequest,
         ErrorCode::NotAMember,
@@ -127,7 +127,7 @@ operations! {
         "create_terminal_code",
         "Returns a code for a terminal to the page of a signed-in browser.",
     )
-    .answers(&[Answer::of(200, json!(TerminalCode))])
+    .answers(&[Answer::new(200, json!(TerminalCode))])
     .needs_user();
 
     PAGE_TOKEN = post(
@@ -136,12 +136,12 @@ operations! {
         "Returns an access token to the page of a signed-in browser; the API itself accepts no cookies.",
     )
     .body(json!(RequestPageToken, examples::PAGE))
-    .answers(&[Answer::of(200, json!(PageToken, examples::PAGE_TOKEN))])
+    .answers(&[Answer::new(200, json!(PageToken, examples::PAGE_TOKEN))])
     .needs_user();
 
     REFRESH = post("/api/auth/refresh", "refresh_tokens", "Replaces the pair of tokens.")
         .body(json!(Refresh, examples::REFRESH))
-        .answers(&[Answer::of(200, json!(SignedIn))])
+        .answers(&[Answer::new(200, json!(SignedIn))])
         .shared_errors(PAGE)
         .errors(&[ErrorCode::RefreshInvalid, ErrorCode::AuthRateLimited]);
 
@@ -151,7 +151,7 @@ operations! {
         .shared_errors(CREDENTIAL);
 
     ME = get("/api/auth/me", "read_user", "Returns the signed-in user, their workspaces and their sign-ins.")
-        .answers(&[Answer::of(200, json!(Me, examples::ME))])
+        .answers(&[Answer::new(200, json!(Me, examples::ME))])
         .needs_user();
 
     END_SESSION = delete("/api/auth/sessions/{id}", "end_session", "Ends one sign-in of the caller.")

@@ -17,7 +17,7 @@ operations! {
     .needs(Scope::TokensWrite)
     .repeatable()
     .body(json!(CreateServiceToken, examples::CREATE))
-    .answers(&[Answer::of(201, json!(CreatedServiceToken, examples::CREATED))]);
+    .answers(&[Answer::new(201, json!(CreatedServiceToken, examples::CREATED))]);
 
     LIST = get("/api/admin/service-tokens", "list_service_tokens", "Lists the service tokens, the newest first.")
         .needs_anywhere(Scope::TokensRead)
@@ -30,11 +30,11 @@ operations! {
                 values: Values::OneOf(&["active", "revoked", "expired"]),
             },
         ])
-        .answers(&[Answer::of(200, json!(Listed<ServiceTokenRecord>))]);
+        .answers(&[Answer::new(200, json!(Listed<ServiceTokenRecord>))]);
 
     READ = get("/api/admin/service-tokens/{id}", "read_service_token", "Shows a service token.")
         .needs(Scope::TokensRead)
-        .answers(&[Answer::of(200, json!(ServiceTokenRecord))])
+        .answers(&[Answer::new(200, json!(ServiceTokenRecord))])
         .errors(&[ErrorCode::ServiceTokenNotFound]);
 
     ROTATE = post(
@@ -45,14 +45,14 @@ operations! {
     .needs(Scope::TokensWrite)
     .repeatable()
     .optional_body(json!(RotateServiceToken, examples::ROTATE))
-    .answers(&[Answer::of(200, json!(IssuedServiceToken))])
+    .answers(&[Answer::new(200, json!(IssuedServiceToken))])
     .errors(&[ErrorCode::ServiceTokenNotFound, ErrorCode::ServiceTokenNotActive]);
 
     REVOKE = post("/api/admin/service-tokens/{id}/revoke", "revoke_service_token", "Revokes a service token.")
         .needs(Scope::TokensWrite)
         .repeatable()
         .body(json!(RevokeServiceToken, examples::REVOKE))
-        .answers(&[Answer::of(200, json!(ServiceTokenRecord))])
+        .answers(&[Answer::new(200, json!(ServiceTokenRecord))])
         .errors(&[ErrorCode::ServiceTokenNotFound]);
 
     DELETE = delete(
@@ -79,7 +79,7 @@ operations! {
                 values: Values::OneOf(&["success", "denied"]),
             },
         ])
-        .answers(&[Answer::of(200, json!(Listed<AuditRecord>, examples::AUDIT))]);
+        .answers(&[Answer::new(200, json!(Listed<AuditRecord>, examples::AUDIT))]);
 }
 
 #[cfg(feature = "schema")]

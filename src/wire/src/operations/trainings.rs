@@ -25,8 +25,8 @@ operations! {
     .query(&[filter("dry_run", "Returns the plan of the run; starts nothing.", Values::Boolean)])
     .body(json!(StartTraining, examples::START))
     .answers(&[
-        Answer::of(202, json!(TrainingRecord, examples::RECORD)),
-        Answer::of(200, json!(TrainingPlan)).when("the request says `?dry_run=true`"),
+        Answer::new(202, json!(TrainingRecord, examples::RECORD)),
+        Answer::new(200, json!(TrainingPlan)).when("the request says `?dry_run=true`"),
     ])
     .errors(&[
         ErrorCode::WorkflowNotFound,
@@ -44,7 +44,7 @@ operations! {
     )
     .needs(Scope::WorkflowsRead)
     .query(&[LIMIT, CURSOR, filter("status", "Only runs in this state.", Values::OneOf(STATES))])
-    .answers(&[Answer::of(200, json!(Listed<TrainingRecord>))])
+    .answers(&[Answer::new(200, json!(Listed<TrainingRecord>))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     READ = get(
@@ -53,7 +53,7 @@ operations! {
         "Reads the record of a training or an evaluation.",
     )
     .needs(Scope::WorkflowsRead)
-    .answers(&[Answer::of(200, json!(TrainingRecord))])
+    .answers(&[Answer::new(200, json!(TrainingRecord))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound]);
 
     EVENTS = get(
@@ -65,7 +65,7 @@ operations! {
     .without_head()
     .query(&[AFTER])
     .answers(&[
-        Answer::of(200, events!(TrainingFrame)),
+        Answer::new(200, events!(TrainingFrame)),
         Answer::empty(204).when("the client has read all events of a run that has ended"),
     ])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound, ErrorCode::StreamNotFound]);
@@ -77,7 +77,7 @@ operations! {
     )
     .needs(Scope::WorkflowsRead)
     .query(&[LIMIT, CURSOR])
-    .answers(&[Answer::of(200, json!(Listed<CandidateRecord>))])
+    .answers(&[Answer::new(200, json!(Listed<CandidateRecord>))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound]);
 
     CASES = get(
@@ -95,7 +95,7 @@ operations! {
         filter("failed", "Only results that have failed, or only those that have passed.", Values::Boolean),
         filter("trace", "Whether each result has its trace.", Values::Boolean),
     ])
-    .answers(&[Answer::of(200, json!(Listed<CaseRecord>))])
+    .answers(&[Answer::new(200, json!(Listed<CaseRecord>))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound]);
 
     REPORT = get(
@@ -110,9 +110,9 @@ operations! {
         Values::OneOf(&["json", "text", "html"]),
     )])
     .answers(&[
-        Answer::of(200, json!(TrainingReport)),
-        Answer::of(200, text!("text/plain")).when("`format` is `text`"),
-        Answer::of(200, text!("text/html")).when("`format` is `html`"),
+        Answer::new(200, json!(TrainingReport)),
+        Answer::new(200, text!("text/plain")).when("`format` is `text`"),
+        Answer::new(200, text!("text/html")).when("`format` is `html`"),
     ])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound]);
 
@@ -122,7 +122,7 @@ operations! {
         "Draws the scores of a training by epoch, with the seed's score and the interval of the result; of an evaluation, how its scores are distributed.",
     )
     .needs(Scope::WorkflowsRead)
-    .answers(&[Answer::of(200, text!("image/svg+xml"))])
+    .answers(&[Answer::new(200, text!("image/svg+xml"))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound]);
 
     RESCORE = post(
@@ -133,7 +133,7 @@ operations! {
     .needs(Scope::WorkflowsExecute)
     .repeatable()
     .body(json!(RescoreTraining, examples::RESCORE))
-    .answers(&[Answer::of(202, json!(TrainingRecord))])
+    .answers(&[Answer::new(202, json!(TrainingRecord))])
     .errors(&[
         ErrorCode::WorkflowNotFound,
         ErrorCode::WorkflowArchived,
@@ -150,7 +150,7 @@ operations! {
     )
     .needs(Scope::WorkflowsExecute)
     .repeatable()
-    .answers(&[Answer::of(200, json!(TrainingRecord))])
+    .answers(&[Answer::new(200, json!(TrainingRecord))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound, ErrorCode::RunNotActive]);
 
     RESUME = post(
@@ -160,7 +160,7 @@ operations! {
     )
     .needs(Scope::WorkflowsExecute)
     .repeatable()
-    .answers(&[Answer::of(200, json!(TrainingRecord))])
+    .answers(&[Answer::new(200, json!(TrainingRecord))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound, ErrorCode::RunNotActive]);
 
     CANCEL = post(
@@ -170,7 +170,7 @@ operations! {
     )
     .needs(Scope::WorkflowsExecute)
     .repeatable()
-    .answers(&[Answer::of(200, json!(TrainingRecord))])
+    .answers(&[Answer::new(200, json!(TrainingRecord))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound, ErrorCode::RunNotActive]);
 
     CHECKPOINTS = get(
@@ -183,7 +183,7 @@ operations! {
         filter("limit", "Checkpoints of the list (default: 20).", Values::Integer(1, 200)),
         filter("best", "Only the best checkpoint of each dataset and its evaluators.", Values::Boolean),
     ])
-    .answers(&[Answer::of(200, json!(Vec<CheckpointRecord>, examples::CHECKPOINTS))])
+    .answers(&[Answer::new(200, json!(Vec<CheckpointRecord>, examples::CHECKPOINTS))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     CHECKPOINT = get(
@@ -192,7 +192,7 @@ operations! {
         "Reads a checkpoint with its config and its metrics.",
     )
     .needs(Scope::WorkflowsRead)
-    .answers(&[Answer::of(200, json!(CheckpointRecord))])
+    .answers(&[Answer::new(200, json!(CheckpointRecord))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::CheckpointNotFound]);
 }
 

@@ -8,8 +8,8 @@ const TRIGGER: &[ErrorCode] = &[ErrorCode::WorkflowNotFound, ErrorCode::TriggerN
 
 /// Answers to a call.
 const CALLED: &[Answer] = &[
-    Answer::of(202, json!(WebhookAnswer, examples::BEGUN)),
-    Answer::of(200, json!(WebhookAnswer)).when("the call is Slack's verification of the address"),
+    Answer::new(202, json!(WebhookAnswer, examples::BEGUN)),
+    Answer::new(200, json!(WebhookAnswer)).when("the call is Slack's verification of the address"),
 ];
 
 /// Reasons for rejecting a call.
@@ -42,7 +42,7 @@ const fn call(operation: Operation) -> Operation {
 operations! {
     READ_CRON = get("/api/workflows/{ref}/triggers/cron", "read_schedule", "Reads the schedule.")
         .needs(Scope::WorkflowsRead)
-        .answers(&[Answer::of(200, json!(CronRecord, examples::CRON))])
+        .answers(&[Answer::new(200, json!(CronRecord, examples::CRON))])
         .shared_errors(TRIGGER);
 
     SET_CRON = put(
@@ -53,7 +53,7 @@ operations! {
     .needs(Scope::WorkflowsWrite)
     .repeatable()
     .body(json!(CronConfig, examples::CRON_CONFIG))
-    .answers(&[Answer::of(200, json!(CronRecord))])
+    .answers(&[Answer::new(200, json!(CronRecord))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::WorkflowArchived]);
 
     DELETE_CRON = delete(
@@ -72,7 +72,7 @@ operations! {
         "Reads the webhook's configuration.",
     )
     .needs(Scope::WorkflowsRead)
-    .answers(&[Answer::of(200, json!(WebhookRecord, examples::WEBHOOK))])
+    .answers(&[Answer::new(200, json!(WebhookRecord, examples::WEBHOOK))])
     .shared_errors(TRIGGER);
 
     SET_WEBHOOK = put(
@@ -83,7 +83,7 @@ operations! {
     .needs(Scope::WorkflowsWrite)
     .repeatable()
     .body(json!(SetWebhook, examples::WEBHOOK_CONFIG))
-    .answers(&[Answer::of(200, json!(WebhookRecord))])
+    .answers(&[Answer::new(200, json!(WebhookRecord))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::WorkflowArchived]);
 
     DELETE_WEBHOOK = delete(

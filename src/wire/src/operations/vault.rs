@@ -8,14 +8,14 @@ operations! {
     LIST = get("/api/credentials", "list_credentials", "Lists the credentials of the workspace, newest first.")
         .needs(Scope::VaultRead)
         .query(&[LIMIT, CURSOR])
-        .answers(&[Answer::of(200, json!(Listed<CredentialRecord>))])
+        .answers(&[Answer::new(200, json!(Listed<CredentialRecord>))])
         .errors(&[ErrorCode::VaultKeyMissing]);
 
     CREATE = post("/api/credentials", "create_credential", "Creates a credential.")
         .needs(Scope::VaultWrite)
         .repeatable()
         .body(json!(CreateCredential, examples::CREATE))
-        .answers(&[Answer::of(201, json!(CredentialRecord, examples::RECORD))])
+        .answers(&[Answer::new(201, json!(CredentialRecord, examples::RECORD))])
         .errors(&[ErrorCode::VaultKeyMissing, ErrorCode::CredentialNameTaken]);
 
     UPDATE = patch(
@@ -26,7 +26,7 @@ operations! {
     .needs(Scope::VaultWrite)
     .repeatable()
     .body(json!(UpdateCredential, examples::UPDATE))
-    .answers(&[Answer::of(200, json!(CredentialRecord))])
+    .answers(&[Answer::new(200, json!(CredentialRecord))])
     .errors(&[ErrorCode::VaultKeyMissing, ErrorCode::CredentialNotFound]);
 
     DELETE = delete("/api/credentials/{id}", "delete_credential", "Deletes a credential permanently.")
@@ -41,7 +41,7 @@ operations! {
         "Re-encrypts a part of the secrets with the active key. For callers with the scope in every workspace.",
     )
     .needs(Scope::VaultWrite)
-    .answers(&[Answer::of(200, json!(VaultRotation, examples::ROTATION))])
+    .answers(&[Answer::new(200, json!(VaultRotation, examples::ROTATION))])
     .errors(&[ErrorCode::VaultKeyMissing]);
 }
 

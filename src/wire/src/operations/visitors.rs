@@ -19,7 +19,7 @@ operations! {
     )
     .without_head()
     .query(CHAT_WORKFLOW)
-    .answers(&[Answer::of(200, lines!(ExportLine))])
+    .answers(&[Answer::new(200, lines!(ExportLine))])
     .shared_errors(ACCESS)
     .errors(VISITOR);
 
@@ -30,8 +30,8 @@ operations! {
     )
     .query(CHAT_WORKFLOW)
     .answers(&[
-        Answer::of(200, json!(Erased)),
-        Answer::of(202, json!(Erasing)).when("it takes longer than 5 seconds; a job completes it"),
+        Answer::new(200, json!(Erased)),
+        Answer::new(202, json!(Erasing)).when("it takes longer than 5 seconds; a job completes it"),
     ])
     .shared_errors(ACCESS)
     .errors(VISITOR);
@@ -52,7 +52,7 @@ operations! {
             values: Values::OneOf(&ThreadStatus::NAMES),
         },
     ])
-    .answers(&[Answer::of(200, json!(Listed<ThreadRecord>, examples::THREADS))])
+    .answers(&[Answer::new(200, json!(Listed<ThreadRecord>, examples::THREADS))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     LIST_WORKFLOW_ITEMS = get(
@@ -62,7 +62,7 @@ operations! {
     )
     .needs(Scope::WorkflowsWrite)
     .query(&[LIMIT, CURSOR])
-    .answers(&[Answer::of(200, json!(Listed<ThreadItem>))])
+    .answers(&[Answer::new(200, json!(Listed<ThreadItem>))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::ThreadNotFound]);
 
     CHANGE_WORKFLOW_THREAD = patch(
@@ -73,7 +73,7 @@ operations! {
     .needs(Scope::WorkflowsWrite)
     .repeatable()
     .body(json!(UpdateThread, examples::LOCK_THREAD))
-    .answers(&[Answer::of(200, json!(ThreadRecord))])
+    .answers(&[Answer::new(200, json!(ThreadRecord))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::ThreadNotFound]);
 
     EXPORT_VISITOR = get(
@@ -83,7 +83,7 @@ operations! {
     )
     .needs(Scope::WorkflowsWrite)
     .without_head()
-    .answers(&[Answer::of(200, lines!(ExportLine))])
+    .answers(&[Answer::new(200, lines!(ExportLine))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::ChatVisitorNotFound]);
 
     ERASE_VISITOR = delete(
@@ -93,8 +93,8 @@ operations! {
     )
     .needs(Scope::WorkflowsWrite)
     .answers(&[
-        Answer::of(200, json!(Erased)),
-        Answer::of(202, json!(Erasing)).when("it takes longer than 5 seconds; a job completes it"),
+        Answer::new(200, json!(Erased)),
+        Answer::new(202, json!(Erasing)).when("it takes longer than 5 seconds; a job completes it"),
     ])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::ChatVisitorNotFound]);
 }

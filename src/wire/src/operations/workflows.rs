@@ -34,13 +34,13 @@ operations! {
                 values: Values::Boolean,
             },
         ])
-        .answers(&[Answer::of(200, json!(Vec<WorkflowRecord>))]);
+        .answers(&[Answer::new(200, json!(Vec<WorkflowRecord>))]);
 
     CREATE = post("/api/workflows", "create_workflow", "Creates a workflow.")
         .needs(Scope::WorkflowsWrite)
         .repeatable()
         .body(json!(CreateWorkflow, examples::CREATE))
-        .answers(&[Answer::of(201, json!(WorkflowRecord, examples::WORKFLOW))])
+        .answers(&[Answer::new(201, json!(WorkflowRecord, examples::WORKFLOW))])
         .errors(&[ErrorCode::WorkflowHandleTaken]);
 
     READ = get(
@@ -50,7 +50,7 @@ operations! {
          that its live version names, if it names any.",
     )
     .needs(Scope::WorkflowsRead)
-    .answers(&[Answer::of(200, json!(ShownWorkflow))])
+    .answers(&[Answer::new(200, json!(ShownWorkflow))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     UPDATE = put(
@@ -61,13 +61,13 @@ operations! {
     .needs(Scope::WorkflowsWrite)
     .repeatable()
     .body(json!(UpdateWorkflow, examples::UPDATE))
-    .answers(&[Answer::of(200, json!(WorkflowRecord))])
+    .answers(&[Answer::new(200, json!(WorkflowRecord))])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::WorkflowHandleTaken, ErrorCode::WorkflowArchived]);
 
     ARCHIVE = delete("/api/workflows/{ref}", "archive_workflow", "Archives the workflow; returns the record.")
         .needs(Scope::WorkflowsWrite)
         .repeatable()
-        .answers(&[Answer::of(200, json!(WorkflowRecord))])
+        .answers(&[Answer::new(200, json!(WorkflowRecord))])
         .errors(&[ErrorCode::WorkflowNotFound]);
 
     RESTORE = post(
@@ -77,7 +77,7 @@ operations! {
     )
     .needs(Scope::WorkflowsWrite)
     .repeatable()
-    .answers(&[Answer::of(200, json!(WorkflowRecord))])
+    .answers(&[Answer::new(200, json!(WorkflowRecord))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     READ_USES = get(
@@ -86,7 +86,7 @@ operations! {
         "Reads the triggers, the apps and the other workflows that run the workflow, and whether it is published.",
     )
     .needs(Scope::WorkflowsRead)
-    .answers(&[Answer::of(200, json!(WorkflowUses, examples::USES))])
+    .answers(&[Answer::new(200, json!(WorkflowUses, examples::USES))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     READ_PUBLIC = get(
@@ -94,7 +94,7 @@ operations! {
         "read_public_workflow",
         "Reads the public record of a published workflow.",
     )
-    .answers(&[Answer::of(200, json!(PublicWorkflow, examples::PUBLIC))])
+    .answers(&[Answer::new(200, json!(PublicWorkflow, examples::PUBLIC))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     SAVE_VERSION = post("/api/workflows/{ref}/versions", "save_version", "Saves a version.")
@@ -102,8 +102,8 @@ operations! {
         .repeatable()
         .body(json!(SaveVersion, examples::SAVE_VERSION))
         .answers(&[
-            Answer::of(201, json!(SavedVersion)),
-            Answer::of(200, json!(SavedVersion)).when("the same version was already saved"),
+            Answer::new(201, json!(SavedVersion)),
+            Answer::new(200, json!(SavedVersion)).when("the same version was already saved"),
         ])
         .shared_errors(VERSION)
         .errors(&[
@@ -124,7 +124,7 @@ operations! {
                 values: Values::Boolean,
             },
         ])
-        .answers(&[Answer::of(200, json!(Listed<VersionSummary>, examples::VERSIONS))])
+        .answers(&[Answer::new(200, json!(Listed<VersionSummary>, examples::VERSIONS))])
         .errors(&[ErrorCode::WorkflowNotFound]);
 
     SET_LIVE = post(
@@ -135,13 +135,13 @@ operations! {
     .needs(Scope::WorkflowsWrite)
     .repeatable()
     .optional_body(json!(SetLive, examples::SET_LIVE))
-    .answers(&[Answer::of(200, json!(WorkflowRecord))])
+    .answers(&[Answer::new(200, json!(WorkflowRecord))])
     .shared_errors(VERSION)
     .errors(&[ErrorCode::WorkflowArchived, ErrorCode::VersionGateFailed]);
 
     READ_VERSION = get("/api/workflows/{ref}/versions/{number}", "read_version", "Reads a version.")
         .needs(Scope::WorkflowsRead)
-        .answers(&[Answer::of(200, json!(VersionRecord, examples::VERSION))])
+        .answers(&[Answer::new(200, json!(VersionRecord, examples::VERSION))])
         .shared_errors(VERSION);
 
     DIFF = get(
@@ -150,14 +150,14 @@ operations! {
         "Compares two versions.",
     )
     .needs(Scope::WorkflowsRead)
-    .answers(&[Answer::of(200, json!(VersionDiff, examples::DIFF))])
+    .answers(&[Answer::new(200, json!(VersionDiff, examples::DIFF))])
     .shared_errors(VERSION);
 
     DIAGRAM_SVG =
         get("/api/workflows/{ref}/versions/{number}/diagram.svg", "draw_version", "Draws a version.")
             .needs(Scope::WorkflowsRead)
             .answers(&[
-                Answer::of(200, text!("image/svg+xml")),
+                Answer::new(200, text!("image/svg+xml")),
                 Answer::empty(304).when("the client has the picture"),
             ])
             .shared_errors(VERSION)
@@ -169,7 +169,7 @@ operations! {
         "Writes a version as a Mermaid flowchart.",
     )
     .needs(Scope::WorkflowsRead)
-    .answers(&[Answer::of(200, text!("text/plain")), Answer::empty(304).when("the client has the text")])
+    .answers(&[Answer::new(200, text!("text/plain")), Answer::empty(304).when("the client has the text")])
     .shared_errors(VERSION);
 
     PUBLISH = post(
@@ -181,8 +181,8 @@ operations! {
     .repeatable()
     .optional_body(json!(PublishRequest, examples::PUBLISH))
     .answers(&[
-        Answer::of(201, json!(Published)),
-        Answer::of(200, json!(Published)).when("it was already published"),
+        Answer::new(201, json!(Published)),
+        Answer::new(200, json!(Published)).when("it was already published"),
     ])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::WorkflowArchived, ErrorCode::VersionGateFailed]);
 
@@ -193,12 +193,12 @@ operations! {
     )
     .needs(Scope::WorkflowsWrite)
     .repeatable()
-    .answers(&[Answer::of(200, json!(WorkflowRecord))])
+    .answers(&[Answer::new(200, json!(WorkflowRecord))])
     .errors(&[ErrorCode::WorkflowNotFound]);
 
     CHECK = post("/api/workflows/check", "check_graph", "Checks a graph and saves nothing.")
         .needs_anywhere(Scope::WorkflowsRead)
         .body(json!(CheckVersion, examples::CHECK))
-        .answers(&[Answer::of(200, json!(Checked, examples::CHECKED))])
+        .answers(&[Answer::new(200, json!(Checked, examples::CHECKED))])
         .errors(&[ErrorCode::CodeUnavailable]);
 }

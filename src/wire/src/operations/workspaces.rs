@@ -11,7 +11,7 @@ operations! {
     LIST = get("/api/workspaces", "list_workspaces", "Lists the workspaces that the caller may see, newest first.")
         .needs_anywhere(Scope::WorkspacesRead)
         .query(&[LIMIT, CURSOR])
-        .answers(&[Answer::of(200, json!(Listed<WorkspaceRecord>))]);
+        .answers(&[Answer::new(200, json!(Listed<WorkspaceRecord>))]);
 
     CREATE = post(
         "/api/workspaces",
@@ -21,7 +21,7 @@ operations! {
     .needs(Scope::WorkspacesWrite)
     .repeatable()
     .body(json!(CreateWorkspace, examples::CREATE))
-    .answers(&[Answer::of(201, json!(WorkspaceRecord))])
+    .answers(&[Answer::new(201, json!(WorkspaceRecord))])
     .errors(&[ErrorCode::WorkspaceSlugTaken]);
 
     READ = get(
@@ -31,7 +31,7 @@ operations! {
          storage use and quota; null before the first measurement, and in lists.",
     )
     .needs(Scope::WorkspacesRead)
-    .answers(&[Answer::of(200, json!(WorkspaceRecord, examples::WORKSPACE))])
+    .answers(&[Answer::new(200, json!(WorkspaceRecord, examples::WORKSPACE))])
     .errors(&[ErrorCode::WorkspaceNotFound]);
 
     UPDATE = patch(
@@ -44,7 +44,7 @@ operations! {
     .needs(Scope::WorkspacesWrite)
     .repeatable()
     .body(json!(UpdateWorkspace, examples::UPDATE))
-    .answers(&[Answer::of(200, json!(WorkspaceRecord))])
+    .answers(&[Answer::new(200, json!(WorkspaceRecord))])
     .errors(&[ErrorCode::WorkspaceNotFound]);
 
     DELETE = delete(
@@ -64,7 +64,7 @@ operations! {
     )
     .needs(Scope::WorkspacesRead)
     .query(&[LIMIT, CURSOR])
-    .answers(&[Answer::of(200, json!(Listed<MemberRecord>))])
+    .answers(&[Answer::new(200, json!(Listed<MemberRecord>))])
     .errors(&[ErrorCode::WorkspaceNotFound]);
 
     ADD_MEMBER = post(
@@ -76,8 +76,8 @@ operations! {
     .repeatable()
     .body(json!(AddMember, examples::ADD_MEMBER))
     .answers(&[
-        Answer::of(201, json!(MemberRecord, examples::MEMBER)),
-        Answer::of(200, json!(MemberRecord)).when("the person already has this role, or was invited with it"),
+        Answer::new(201, json!(MemberRecord, examples::MEMBER)),
+        Answer::new(200, json!(MemberRecord)).when("the person already has this role, or was invited with it"),
     ])
     .errors(&[
         ErrorCode::WorkspaceNotFound,
@@ -89,7 +89,7 @@ operations! {
         .needs(Scope::WorkspacesWrite)
         .repeatable()
         .body(json!(UpdateMember, examples::CHANGE_MEMBER))
-        .answers(&[Answer::of(200, json!(MemberRecord))])
+        .answers(&[Answer::new(200, json!(MemberRecord))])
         .errors(&[ErrorCode::WorkspaceNotFound, ErrorCode::MemberNotFound, ErrorCode::LastOwner]);
 
     REMOVE_MEMBER = delete(

@@ -8,7 +8,7 @@ mod rewrites;
 use std::collections::BTreeMap;
 
 use self::models::Models;
-use self::rewrites::Reading;
+use self::rewrites::CaseSelection;
 use super::definition::World;
 
 /// A published algorithm.
@@ -54,10 +54,10 @@ impl Reference {
     pub fn run(self, world: &World, budget: u64, seed: u64) -> ReferenceResult {
         let mut models = Models::new(world, budget, seed);
         let prompts = match self {
-            Self::Rewrites => rewrites::run(&mut models, Reading::All, false),
-            Self::RewritesTrain => rewrites::run(&mut models, Reading::Train, false),
-            Self::RewritesPaired => rewrites::run(&mut models, Reading::All, true),
-            Self::RewritesPairedTrain => rewrites::run(&mut models, Reading::Train, true),
+            Self::Rewrites => rewrites::run(&mut models, CaseSelection::All, false),
+            Self::RewritesTrain => rewrites::run(&mut models, CaseSelection::Train, false),
+            Self::RewritesPaired => rewrites::run(&mut models, CaseSelection::All, true),
+            Self::RewritesPairedTrain => rewrites::run(&mut models, CaseSelection::Train, true),
             Self::Gepa => pareto::run(&mut models, seed),
         };
         ReferenceResult { prompts, calls: models.calls() }

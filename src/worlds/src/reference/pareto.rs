@@ -117,7 +117,7 @@ impl Pool {
     fn minibatch(&self, train: &[Case]) -> Vec<Case> {
         let each = train.len().div_ceil(MINIBATCH).max(1);
         let mut order: Vec<usize> = (0..train.len()).collect();
-        self.draw.of("batch").at(self.iteration / each).shuffle(&mut order);
+        self.draw.for_key("batch").at(self.iteration / each).shuffle(&mut order);
         let first = (self.iteration % each) * MINIBATCH;
         let places = order.iter().cycle().skip(first).take(MINIBATCH.min(train.len()));
         places.filter_map(|place| train.get(*place).cloned()).collect()
@@ -150,7 +150,7 @@ impl Pool {
     /// Draws a program, weighted by its fronts.
     fn parent(&self) -> Option<usize> {
         let all: Vec<usize> = self.fronts().into_iter().flatten().collect();
-        self.draw.of("parent").at(self.iteration).choose(&all).copied()
+        self.draw.for_key("parent").at(self.iteration).choose(&all).copied()
     }
 
     fn ancestors(&self, program: usize) -> BTreeSet<usize> {
@@ -165,12 +165,12 @@ impl Pool {
 
     /// Merges two front programs; `false` if no pair can be merged.
     fn merge(&mut self, models: &mut Models<'_>) -> Result<bool, Spent> {
-        let draw = self.draw.of("merge").at(self.iteration);
+        let draw = self.draw.for_key("merge").at(self.iteration);
         let fronts: BTreeSet<usize> = self.fronts().into_iter().flatten().collect();
         let front: Vec<usize> = fronts.into_iter().collect();
         for at in 0..PAIRS {
             let mut pair = front.clone();
-            draw.of("pair").at(at).shuffle(&mut pair);
+            draw.for_key("pair").at(at).shuffle(&mut pair);
             let [first, second, ..] = pair.as_slice() else { return Ok(false) };
             let (first, second) = (*first.min(second), *first.max(second));
             let (of_first, of_second) = (self.ancestors(first), self.ancestors(second));
@@ -178,13 +178,13 @@ impl Pool {
                 continue;
             }
             let common: Vec<usize> = of_first.intersection(&of_second).copied().collect();
-            let Some(ancestor) = draw.of("ancestor").at(at).choose(&common).copied() else { continue };
+            let Some(ancestor) = draw.for_key("ancestor").at(at).choose(&common).copied() else { continue };
             let Some(child) = self.merged(first, second, ancestor) else { continue };
             if !self.merged.insert((first, second, ancestor)) {
                 continue;
             }
             let mut places: Vec<usize> = (0..models.val.len()).collect();
-            draw.of("cases").shuffle(&mut places);
+            draw.for_key("cases").shuffle(&mut places);
             places.truncate(MERGE_CASES);
             let cases: Vec<Case> = places.iter().filter_map(|at| models.val.get(*at).cloned()).collect();
             let executed = execute(models, &child, &cases)?;

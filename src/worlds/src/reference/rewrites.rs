@@ -8,7 +8,7 @@ const TAGS: [&str; 2] = ["<new_prompt>\n", "\n</new_prompt>"];
 
 /// The cases for an algorithm without splits, which trains and measures on the same ones.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Reading {
+pub(super) enum CaseSelection {
     /// Training and validation cases.
     All,
     /// Training cases.
@@ -16,10 +16,10 @@ pub(super) enum Reading {
 }
 
 /// The best checkpoint; the seed without one. `is_paired`: checkpoints have the prompts that were scored.
-pub(super) fn run(models: &mut Models<'_>, reading: Reading, is_paired: bool) -> Prompts {
-    let cases = match reading {
-        Reading::All => models.all.clone(),
-        Reading::Train => models.train.clone(),
+pub(super) fn run(models: &mut Models<'_>, selection: CaseSelection, is_paired: bool) -> Prompts {
+    let cases = match selection {
+        CaseSelection::All => models.all.clone(),
+        CaseSelection::Train => models.train.clone(),
     };
     let mut search = Rewrites { cases, prompts: models.world.seed_prompts(), best: None, is_paired };
     while let Ok(true) = search.epoch(models) {}

@@ -47,10 +47,10 @@ async fn measure(target: &Path, cluster: &Cluster, runs: usize) -> Result<()> {
     let (database, connection) = tokio_postgres::connect(&cluster.dsn(), NoTls).await?;
     tokio::spawn(connection);
     publish(&service.address, &database).await?;
-    let measured = Measured { service: &service, database: &database, cluster, runs };
+    let measured = StartMeasurement { service: &service, database: &database, cluster, runs };
     // Warms plans and caches.
     for kind in [Kind::Plain, Kind::App] {
-        Measured { runs: runs / 10 + 1, ..measured }.one(kind, 8).await?;
+        StartMeasurement { runs: runs / 10 + 1, ..measured }.one(kind, 8).await?;
     }
     println!(
         "\n{:<8} {:>4} {:>10} {:>13} {:>9} {:>9}",
@@ -65,7 +65,7 @@ async fn measure(target: &Path, cluster: &Cluster, runs: usize) -> Result<()> {
         }
         let ratio = median(app) / median(plain);
         let gate = format!("{at} at once: {ratio:.2} of plain starts (at least {GATE})");
-        gates.add(Outcome::of(ratio >= GATE), gate);
+        gates.add(Outcome::from_passed(ratio >= GATE), gate);
     }
     gates.print();
     gates.conclude()
@@ -78,14 +78,14 @@ enum Kind {
 }
 
 #[derive(Clone, Copy)]
-struct Measured<'a> {
+struct StartMeasurement<'a> {
     service: &'a Server,
     database: &'a Client,
     cluster: &'a Cluster,
     runs: usize,
 }
 
-impl Measured<'_> {
+impl StartMeasurement<'_> {
     /// Starts per second; also prints a line of figures.
     async fn one(&self, kind: Kind, at: usize) -> Result<f64> {
         let (service, postmaster) =

@@ -82,14 +82,17 @@ async fn measure(target: &Path, cluster: &Cluster, cases: usize) -> Result<()> {
         rate / floor
     );
     let mut gates = Gates::default();
-    gates.add(Outcome::of(rate >= LEAST), format!("cases per second, at least {LEAST:.0}: {rate:.0}"));
+    gates.add(
+        Outcome::from_passed(rate >= LEAST),
+        format!("cases per second, at least {LEAST:.0}: {rate:.0}"),
+    );
     match first {
         Some(first) => {
             let growth = most - first;
             let told = format!(
                 "memory growth after a tenth of the cases in MiB, at most {GROWTH:.0}: {growth:.1} (from {first:.1} to at most {most:.1})"
             );
-            gates.add(Outcome::of(growth <= GROWTH), told);
+            gates.add(Outcome::from_passed(growth <= GROWTH), told);
         }
         None => gates.add(Outcome::NotMeasured, "memory: the run ended before it was measured".to_owned()),
     }

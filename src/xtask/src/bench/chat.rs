@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::load::{self, Taken};
+use super::load::{self, TurnTimes};
 use super::process::{cpu_alone, cpu_with_children, resident_mib};
 use super::server::{self, Server, count, post};
 use crate::cluster::{self, Cluster};
@@ -22,7 +22,7 @@ struct Figures {
     turns_per_second: f64,
     service_ms: f64,
     database_ms: f64,
-    taken: Vec<Taken>,
+    taken: Vec<TurnTimes>,
 }
 
 pub(super) fn run(target: &Path, turns: usize) -> Result<()> {
@@ -91,7 +91,7 @@ async fn one(
         database_ms: per_turn(cpu_with_children(postmaster)? - database),
         taken,
     };
-    let times = |of: fn(&Taken) -> Duration| {
+    let times = |of: fn(&TurnTimes) -> Duration| {
         [50, 95, 99].map(|p| format!("{:.2}", percentile(&figures.taken, p, of))).join(" ")
     };
     println!(
@@ -108,7 +108,7 @@ async fn one(
 }
 
 /// A percentile in milliseconds.
-fn percentile(taken: &[Taken], percent: usize, of: impl Fn(&Taken) -> Duration) -> f64 {
+fn percentile(taken: &[TurnTimes], percent: usize, of: impl Fn(&TurnTimes) -> Duration) -> f64 {
     server::percentile(taken.iter().map(of).collect(), percent)
 }
 

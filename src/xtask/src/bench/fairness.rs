@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::chat::request;
-use super::load::{self, Taken};
+use super::load::{self, TurnTimes};
 use super::server::{self, Server, count, post, post_with};
 use crate::cluster::{self, Cluster};
 
@@ -58,21 +58,21 @@ async fn measure(target: &Path, cluster: &Cluster, turns: usize, runs: usize) ->
 }
 
 /// Selects a moment of a turn.
-type Moment = fn(&Taken) -> Duration;
+type Moment = fn(&TurnTimes) -> Duration;
 
-fn first_piece(taken: &Taken) -> Duration {
+fn first_piece(taken: &TurnTimes) -> Duration {
     taken.first_piece
 }
 
-fn done(taken: &Taken) -> Duration {
+fn done(taken: &TurnTimes) -> Duration {
     taken.done
 }
 
-fn percentile(taken: &[Taken], percent: usize, of: Moment) -> f64 {
+fn percentile(taken: &[TurnTimes], percent: usize, of: Moment) -> f64 {
     server::percentile(taken.iter().map(of).collect(), percent)
 }
 
-fn print(name: &str, taken: &[Taken]) {
+fn print(name: &str, taken: &[TurnTimes]) {
     let times = |of| [50, 95, 99].map(|percent| format!("{:.2}", percentile(taken, percent, of))).join(" ");
     let turns = count(taken.len());
     println!(

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 /// One turn's durations, from the request's first byte.
 #[derive(Clone, Copy)]
-pub(super) struct Taken {
+pub(super) struct TurnTimes {
     /// Until the body's first byte: the turn's start is stored.
     pub(super) accepted: Duration,
     /// Until the reply's first piece.
@@ -25,7 +25,7 @@ pub(super) async fn run(
     request: &str,
     connections: usize,
     turns: usize,
-) -> Result<(Vec<Taken>, Duration)> {
+) -> Result<(Vec<TurnTimes>, Duration)> {
     let left = Arc::new(AtomicUsize::new(turns));
     let began = now();
     let mut workers = Vec::new();
@@ -50,7 +50,7 @@ pub(super) async fn run(
     Ok((all, began.elapsed()))
 }
 
-async fn turn(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>) -> Result<Taken> {
+async fn turn(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>) -> Result<TurnTimes> {
     buffer.clear();
     let began = now();
     stream.write_all(request).await?;
@@ -74,7 +74,7 @@ async fn turn(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>) -> R
     }
     ensure!(find(buffer, b"assistant_message").is_some(), "no reply: {}", String::from_utf8_lossy(buffer));
     let done = began.elapsed();
-    Ok(Taken { accepted: accepted.unwrap_or(done), first_piece: first_piece.unwrap_or(done), done })
+    Ok(TurnTimes { accepted: accepted.unwrap_or(done), first_piece: first_piece.unwrap_or(done), done })
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {

@@ -12,7 +12,7 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    pub(super) const fn of(is_passed: bool) -> Self {
+    pub(super) const fn from_passed(is_passed: bool) -> Self {
         if is_passed { Self::Passed } else { Self::Failed }
     }
 
@@ -46,7 +46,7 @@ impl Gates {
         }
     }
 
-    fn of(&self, wanted: Outcome) -> Vec<&str> {
+    fn names_with(&self, wanted: Outcome) -> Vec<&str> {
         let found = self.0.iter().filter(|(outcome, _)| *outcome == wanted);
         found.map(|(_, gate)| gate.as_str()).collect()
     }
@@ -57,7 +57,7 @@ impl Gates {
     /// Names the gates that failed, and those that were not measured.
     pub(super) fn conclude(&self) -> Result<()> {
         let [passed, failed, unmeasured] =
-            [Outcome::Passed, Outcome::Failed, Outcome::NotMeasured].map(|outcome| self.of(outcome));
+            [Outcome::Passed, Outcome::Failed, Outcome::NotMeasured].map(|outcome| self.names_with(outcome));
         println!("\n{} passed, {} FAILED, {} not measured", passed.len(), failed.len(), unmeasured.len());
         if !failed.is_empty() {
             bail!("gates that failed:\n  {}", failed.join("\n  "));
@@ -71,7 +71,7 @@ impl Gates {
 
     #[cfg(test)]
     pub(super) fn count(&self, outcome: Outcome) -> usize {
-        self.of(outcome).len()
+        self.names_with(outcome).len()
     }
 }
 

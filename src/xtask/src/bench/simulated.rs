@@ -134,11 +134,7 @@ impl Started {
     }
 
     /// Polls at each interval until the training has succeeded; returns its record.
-    pub(super) async fn ended(
-        &self,
-        address: &str,
-        (interval, longest): (Duration, Duration),
-    ) -> Result<Value> {
+    pub(super) async fn ended(&self, address: &str, interval: Duration, longest: Duration) -> Result<Value> {
         let began = super::server::now();
         loop {
             let (record, status) = self.record(address).await?;

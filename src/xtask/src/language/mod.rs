@@ -109,8 +109,10 @@ mod tests {
     #[test]
     fn each_rule_is_counted_by_package() {
         let mut language = Language::default();
-        let code = "//! Rows.\n\n/// What a row has.\nstruct Row;\n\n/// The size of the rows of the table of a store.\n\
-             fn of((a, b): (u8, u8), row: &(u8, u8)) -> String {\n    format!(\"the queue is none that waits\")\n}\n";
+        let code = concat!(
+            "//! Rows.\n\n/// What a row has.\nstruct Row;\n\n/// The size of the rows of the table of a store.\n",
+            "fn of((a, b): (u8, u8), row: &(u8, u8)) -> String {\n    format!(\"the queue is none that waits\")\n}\n"
+        );
         language.count("src/store/src/rows.rs", code);
         language.count("docs/API.md", "The server is told a name.\n");
         let store = Counts { clauses: 1, chains: 1, phrases: 1, functions: 1, tuples: 2 };

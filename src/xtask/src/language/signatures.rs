@@ -4,7 +4,7 @@
 const TYPES: &[&str] = &["struct", "enum", "trait", "type", "union"];
 
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct Declarations {
     pub(super) types: Vec<String>,
     /// Functions named `of`.
     pub(super) named_of: usize,
@@ -12,8 +12,8 @@ pub(super) struct Found {
     pub(super) tuples: usize,
 }
 
-pub(super) fn scan(text: &str) -> Found {
-    let mut found = Found::default();
+pub(super) fn scan(text: &str) -> Declarations {
+    let mut found = Declarations::default();
     let mut place = 0;
     for line in text.split_inclusive('\n') {
         let start = place;
@@ -83,8 +83,10 @@ mod tests {
 
     #[test]
     fn declarations_are_found() {
-        let text = "pub(crate) struct One {\n    place: u8,\n}\nenum Two<T> { A(T) }\nimpl One {\n    type Item = u8;\n    \
-             pub(crate) const fn of(self) -> u8 { 1 }\n}\n// struct Three;\n";
+        let text = concat!(
+            "pub(crate) struct One {\n    place: u8,\n}\nenum Two<T> { A(T) }\nimpl One {\n    type Item = u8;\n",
+            "    pub(crate) const fn of(self) -> u8 { 1 }\n}\n// struct Three;\n"
+        );
         let found = scan(text);
         assert_eq!((found.types, found.named_of), (vec!["One".to_owned(), "Two".to_owned()], 1));
     }

@@ -211,7 +211,7 @@ fn responses(operation: &Operation, schemas: &mut Schemas, refusals: &mut Refusa
         match answers.get_mut(&status) {
             Some(answer) => answer.add_refusal(refusals.body(&codes, schemas)),
             None => {
-                let refusal = refusals.of(status, &codes, for_browsers, schemas);
+                let refusal = refusals.reference(status, &codes, for_browsers, schemas);
                 responses.insert(status.to_string(), refusal);
             }
         }
@@ -229,7 +229,13 @@ struct Refusals {
 
 impl Refusals {
     /// A reference to the response with this status and one of these codes.
-    fn of(&mut self, status: u16, codes: &[ErrorCode], for_browsers: bool, schemas: &mut Schemas) -> Value {
+    fn reference(
+        &mut self,
+        status: u16,
+        codes: &[ErrorCode],
+        for_browsers: bool,
+        schemas: &mut Schemas,
+    ) -> Value {
         let names: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
         let count = self.known.keys().filter(|(other, ..)| *other == status).count();
         let name = match self.known.get(&(status, names.clone(), for_browsers)) {

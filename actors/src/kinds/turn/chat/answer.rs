@@ -57,7 +57,7 @@ impl Chat {
         }
         let NewItemAnswer { thread, key, item, answer, by, dialect, .. } = new;
         let item = ThreadItem { body: answer.body, ..item };
-        let next = continuation((ids.run, ids.stream), Some(dialect), &[&item]);
+        let next = continuation(ids.run, ids.stream, Some(dialect), &[&item]);
         let answered = AnsweredItem { thread, id: key, content: json(&item) };
         let stored = store
             .change(async |changes| {

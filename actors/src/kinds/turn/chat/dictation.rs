@@ -39,7 +39,9 @@ impl Chat {
     /// [`DictationError`].
     pub async fn transcribe(
         &self,
-        (workspace, workflow, session): (Uuid, Uuid, &str),
+        workspace: Uuid,
+        workflow: Uuid,
+        session: &str,
         settings: &TranscriptionSettings,
         audio: Arc<[u8]>,
         mime_type: &str,
@@ -61,7 +63,7 @@ impl Chat {
         let name = &settings.binding.model;
         // An abandoned call counts with its input; some endpoints report no audio tokens either.
         let input_tokens = u64::try_from(bytes / BYTES_OF_TOKEN).unwrap_or(u64::MAX);
-        let abandoned = Spending::of(name, input_tokens, 0);
+        let abandoned = Spending::for_call(name, input_tokens, 0);
         let (used, transcript) = match answered {
             None => (abandoned, Err(DictationError::Timeout)),
             Some(Err(error)) => (Spending::default(), Err(error.into())),
@@ -69,7 +71,7 @@ impl Chat {
                 (Spending::used(name, usage, &abandoned, text.len()), Ok(text))
             }
         };
-        self.count((workflow, session), &used).await;
+        self.count(workflow, session, &used).await;
         transcript
     }
 }

@@ -39,7 +39,7 @@ impl Chat {
             let vault = CredentialsOf {
                 workspace,
                 store: &self.ports.store,
-                reads: self.ports.reads.of(workspace),
+                reads: self.ports.reads.for_workspace(workspace),
                 ring: self.ports.vault.as_ref(),
             };
             let secrets = vault.resolve(std::slice::from_ref(credential)).await;
@@ -49,12 +49,13 @@ impl Chat {
         Ok((model, name.to_owned()))
     }
 
-    /// Records the usage of a call outside runs, if any. `chat`: the workflow, and the session that pays.
-    pub(super) async fn count(&self, chat: (Uuid, &str), used: &Spending) {
+    /// Records the usage of a call outside runs, if any. `session` pays.
+    pub(super) async fn count(&self, workflow: Uuid, session: &str, used: &Spending) {
         if used.calls == 0 {
             return;
         }
-        if let Err(error) = self.ports.store.add_chat_usage(chat, self.ports.writer, usage_sum(used)).await {
+        let (store, writer) = (&self.ports.store, self.ports.writer);
+        if let Err(error) = store.add_chat_usage(workflow, session, writer, usage_sum(used)).await {
             tracing::warn!(%error, "failed to record the usage of a model");
         }
     }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use wire::chat::{FeedbackKind, ItemBody, ThreadItem};
 
 use super::Chat;
-use crate::kinds::turn::history::{Own, files, messages, paired};
+use crate::kinds::turn::history::{TurnItems, files, messages, paired};
 use crate::kinds::turn::refill;
 
 /// Maximum messages per copy; the newest are kept.
@@ -134,7 +134,7 @@ fn turns(stored: Vec<StoredItem>, files: &[StoredAttachment], rated: &[RatedItem
 fn read(items: &[ThreadItem], end: usize, files: &[StoredAttachment]) -> String {
     let own = items.get(end.saturating_sub(1)).map(ThreadItem::id);
     let latest = items.get(end.saturating_sub(MOST_MESSAGES)..end).unwrap_or_default();
-    newest(messages(latest.to_vec(), files, Own { message: own, items: &[] }, None))
+    newest(messages(latest.to_vec(), files, TurnItems { message: own, items: &[] }, None))
 }
 
 /// The newest messages that fit, as JSON.

@@ -35,7 +35,7 @@ pub use answer::NewItemAnswer;
 pub use dictation::DictationError;
 pub use feedback::FeedbackInput;
 pub use start::{ActionInput, Attached, NewTurn, Owner, Target};
-use start::{Seen, TurnIds};
+use start::{ThreadSnapshot, TurnIds};
 use title::FirstMessage;
 pub use title::NewTitle;
 
@@ -124,7 +124,7 @@ impl Chat {
             return Err(refused);
         }
         let claimed = new.claims(thread);
-        let started = self.start_claimed(new, ids, (key.is_none(), claim), slot).await;
+        let started = self.start_claimed(new, ids, key.is_none(), claim, slot).await;
         if let (Err(error), Some((files, thread))) = (&started, claimed)
             && !matches!(error, RunStartError::Unacknowledged)
         {
@@ -141,7 +141,8 @@ impl Chat {
         &self,
         new: NewTurn,
         mut ids: TurnIds,
-        (without_key, claim): (bool, Claim),
+        without_key: bool,
+        claim: Claim,
         slot: Slot,
     ) -> Result<StartedTurn, RunStartError> {
         let thread = ThreadId(ids.thread);
@@ -200,13 +201,14 @@ impl Chat {
     /// Assigns a new message's attachments to its thread.
     async fn claim_attachments(&self, new: &NewTurn, thread: ThreadId) -> Result<(), RunStartError> {
         let Some((claimed, _)) = new.claims(thread) else { return Ok(()) };
-        let owner = match &new.target {
+        let (owner_kind, owner_id) = match &new.target {
             Target::NewThread(owner) => (owner.kind, owner.id.as_deref()),
             // The thread's row has the owner.
             _ => (OwnerKind::Anyone, None),
         };
         let ids: Vec<AttachmentId> = claimed.iter().map(|one| one.id).collect();
-        match self.ports.store.claim_attachments(&ids, (thread, new.workflow), owner).await? {
+        let store = &self.ports.store;
+        match store.claim_attachments(&ids, thread, new.workflow, owner_kind, owner_id).await? {
             AttachmentClaim::Claimed => Ok(()),
             AttachmentClaim::InUse => Err(RunStartError::AttachmentInUse),
             AttachmentClaim::Deleted => Err(RunStartError::AttachmentDeleted),
@@ -229,8 +231,9 @@ impl Chat {
         if session.is_none() {
             (limits.session_tokens_per_day, limits.session_usd_per_day) = (None, None);
         }
-        let of = (workflow, session.unwrap_or_default());
-        self.ports.budgets.check(of, &limits, (&self.ports.store, &*self.ports.clock)).await
+        let session = session.unwrap_or_default();
+        let (store, clock) = (&self.ports.store, &*self.ports.clock);
+        self.ports.budgets.check(workflow, session, &limits, store, clock).await
     }
 
     /// Checks whether a workspace may store more.
@@ -262,7 +265,11 @@ impl Chat {
     /// Reads the thread for a retried message; `None` if the message is gone. It existed when the request was checked,
     /// but reserving the key takes time. Later changes are handled when the turn starts: another retry may cut the
     /// message.
-    async fn seen(&self, thread: ThreadId, message: ItemKey) -> Result<Option<Seen>, RunStartError> {
+    async fn seen(
+        &self,
+        thread: ThreadId,
+        message: ItemKey,
+    ) -> Result<Option<ThreadSnapshot>, RunStartError> {
         let until = self.ports.ids.item()?;
         let items = self.ports.store.thread_items(thread).await?;
         let id = message.wire("msg");
@@ -270,7 +277,7 @@ impl Chat {
             return Ok(None);
         }
         let kept = answered_before(&self.ports.store, thread, message, &items).await?;
-        Ok(Some(Seen { until, kept }))
+        Ok(Some(ThreadSnapshot { until, kept }))
     }
 
     /// Returns the turn that an earlier request with this key started, if its start is stored.

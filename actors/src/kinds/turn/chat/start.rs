@@ -178,7 +178,7 @@ impl StartIds for TurnIds {
 
 /// The thread's state when a retry was requested.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct ThreadSnapshot {
     /// The position at which the thread was read.
     pub(super) until: ItemKey,
     /// The last answer after the message that belongs to an earlier turn.
@@ -191,7 +191,7 @@ pub(super) struct Seen {
 pub(super) fn rows(
     new: NewTurn,
     ids: TurnIds,
-    seen: Option<Seen>,
+    seen: Option<ThreadSnapshot>,
     now: DateTime<Utc>,
 ) -> (StartRows, TurnOf) {
     let created_at = timestamp(now);

@@ -118,7 +118,7 @@ impl Chat {
         let answered = kernel::timeout(&*self.ports.clock, LIMIT, endpoint.call(&request, &NoPieces)).await;
         let (used, title) = match answered {
             // An abandoned call counts with its input.
-            None => (Spending::of(model, expected.input_tokens, 0), None),
+            None => (Spending::for_call(model, expected.input_tokens, 0), None),
             Some(Err(error)) => {
                 tracing::warn!(%error, "failed to generate a title");
                 (Spending::default(), None)
@@ -128,7 +128,7 @@ impl Chat {
             }
         };
         budget.release(&expected, &used);
-        self.count((first.workflow, session), &used).await;
+        self.count(first.workflow, session, &used).await;
         self.ports.budgets.recorded(&account, &used);
         title
     }

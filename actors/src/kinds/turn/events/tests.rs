@@ -22,7 +22,8 @@ static IDS: LazyLock<Ids> =
 
 fn writer(dialect: Dialect, resumed: Resumed) -> ChatEvents {
     let (ids, clock) = (IDS.clone(), Arc::new(SystemClock::new()));
-    ChatEvents::new((THREAD, Uuid::nil(), None), dialect, ids, clock, (resumed.sent, resumed.message))
+    let turn = TurnIdentity { thread: THREAD, run: Uuid::nil(), question: None };
+    ChatEvents::new(turn, dialect, ids, clock, resumed.sent, resumed.message)
 }
 
 fn fresh(dialect: Dialect) -> ChatEvents {

@@ -157,7 +157,7 @@ impl EventWriter for ChatEvents {
         self.tell();
         for mut event in self.events.drain(..) {
             if let Some((links, base)) = &self.links {
-                images::address(&mut event, |id| links.of(id, base, self.clock.now()));
+                images::address(&mut event, |id| links.url(id, base, self.clock.now()));
             }
             frames.push(&event);
         }

@@ -4,14 +4,14 @@ use kernel::ItemKey;
 use store::FoundItem;
 use wire::chat::{ItemUpdate, ThreadItem};
 
-use super::{Change, Entry, Item, Key, Origin, Other, Sent};
+use super::{Change, Entry, Item, Key, Origin, Other, OutputList};
 use crate::text::json;
 
 /// Maximum bytes, as JSON, of open-item states that are kept one by one. An update to a task list is small, but each
 /// one creates a state.
 const SEEN_BYTES: usize = 64 << 20;
 
-impl Sent {
+impl OutputList {
     /// Adds a state that an earlier life's readers have received.
     pub(in crate::kinds::turn) fn received(&mut self, id: ItemKey, item: ThreadItem) {
         self.push(id, item, Origin::ThisTurn);
@@ -154,7 +154,7 @@ mod tests {
         };
         let id = ItemKey([1; 24]);
         let (name, thread_id, created_at) = (id.wire("wf"), "t".to_owned(), "t".into());
-        let mut sent = Sent::default();
+        let mut sent = OutputList::default();
         sent.received_open(id, ThreadItem { id: name, thread_id, created_at, body: list("0") });
         for number in 1..=100 {
             let update = ItemUpdate::TaskUpdated { task_index: 1, task: task(&number.to_string()) };

@@ -40,14 +40,14 @@ pub(super) struct ThreadActor {
     threads: Threads,
     life: Life<Message>,
     state: State,
-    turns: HashMap<Uuid, Held>,
+    turns: HashMap<Uuid, ActiveTurn>,
     restarted: bool,
     /// Turns read from the database when a later life starts.
     loaded: Vec<AcceptedTurn>,
 }
 
 /// A turn in this life.
-struct Held {
+struct ActiveTurn {
     run: Arc<TurnOf>,
     token: RunToken,
     /// Released with the turn.
@@ -150,7 +150,7 @@ impl ThreadActor {
         if stopping {
             stop.cancel();
         }
-        self.turns.insert(id, Held { run, token, _slot: slot, stop });
+        self.turns.insert(id, ActiveTurn { run, token, _slot: slot, stop });
         self.on(Event::Accepted { turn: id, order }, context);
     }
 
@@ -183,8 +183,8 @@ impl ThreadActor {
             let _entered = span.enter();
             let driver = self.threads.driver(Arc::clone(turn));
             let children = self.life.children();
-            let around = (children.clone(), self.life.drain().clone());
-            children.spawn_here(None, driver.drive(held.stop.clone(), around))
+            let drain = self.life.drain().clone();
+            children.spawn_here(None, driver.drive(held.stop.clone(), children.clone(), drain))
         };
         context.spawn(
             child.into_actor(self).map(move |exit, actor, context| actor.child_ended(run, exit, context)),

@@ -15,10 +15,10 @@ pub struct Busy;
 
 /// Slots in this process's threads. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Slots(Arc<DashMap<ThreadId, Taken>>);
+pub(super) struct Slots(Arc<DashMap<ThreadId, SlotCounts>>);
 
 #[derive(Default)]
-struct Taken {
+struct SlotCounts {
     places: usize,
     /// Slots of turns that are not stored yet.
     unstored: usize,

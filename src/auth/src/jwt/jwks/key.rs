@@ -26,7 +26,7 @@ impl RsaKey {
 
     /// Parses an entry; `None` if we do not use such a key. A public key published with its private part no longer
     /// proves who signed.
-    pub(super) fn of(entry: &Map<String, Value>) -> Option<Self> {
+    pub(super) fn from_entry(entry: &Map<String, Value>) -> Option<Self> {
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
         let says = |name: &str, value: &str| !entry.contains_key(name) || text(name) == Some(value);
         let verifies = entry

@@ -49,7 +49,7 @@ impl KeySet {
             let Some(id) = &key.id else { return true };
             entries.iter().filter(|entry| entry.get("kid").and_then(Value::as_str) == Some(id)).count() == 1
         };
-        Ok(Self { keys: entries.iter().copied().filter_map(RsaKey::of).filter(is_alone).collect() })
+        Ok(Self { keys: entries.iter().copied().filter_map(RsaKey::from_entry).filter(is_alone).collect() })
     }
 
     /// Number of usable keys.

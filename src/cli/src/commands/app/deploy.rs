@@ -9,7 +9,7 @@ use client::Archive;
 use wire::{DeploymentRecord, DeploymentSummary};
 
 use super::archive::{self, Unopened};
-use super::{Named, releases, report};
+use super::{AppArguments, releases, report};
 use crate::complaint::Complaint;
 use crate::options::{Session, new_key};
 use crate::output::{Failure, Output, complain, pretty, say};
@@ -23,7 +23,7 @@ const CHUNK: usize = 64 << 10;
 #[derive(Debug, Args)]
 pub(crate) struct Deploy {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
     /// A ZIP archive, or a folder
     #[arg(value_name = "FILE|FOLDER")]
     bundle: PathBuf,
@@ -41,7 +41,7 @@ pub(crate) struct Deploy {
 #[derive(Debug, Args)]
 pub(crate) struct Deployments {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
 }
 
 impl Deploy {
@@ -81,9 +81,9 @@ impl Deploy {
 
     async fn published(&self, session: &Session, id: &str) -> Result<(), Failure> {
         if self.acknowledge {
-            releases::acknowledge(session, (&self.named.app, id), self.yes).await?;
+            releases::acknowledge(session, &self.named.app, id, self.yes).await?;
         }
-        releases::publish(session, (&self.named.app, id)).await
+        releases::publish(session, &self.named.app, id).await
     }
 
     /// Deletes the deployment whose publication was refused. Keeps it if it was published meanwhile.

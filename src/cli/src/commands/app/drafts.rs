@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use wire::{BindingRecord, CollectionRecord, CollectionVerb, CreateCollection};
 
-use super::Named;
+use super::AppArguments;
 use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::parts;
@@ -16,13 +16,13 @@ use crate::table::{self, second};
 #[derive(Debug, Args)]
 pub(crate) struct Bindings {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Collections {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
     #[command(subcommand)]
     command: Option<CollectionCommand>,
 }

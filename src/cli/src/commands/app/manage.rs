@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use wire::{AppAccess, AppRecord, CreateApp, UpdateApp};
 
-use super::Named;
+use super::AppArguments;
 use crate::options::{ClientOptions, InWorkspace, Session};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::parts;
@@ -56,14 +56,14 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
 }
 
 #[derive(Debug, Args)]
 #[group(id = "change", required = true, multiple = true, args = ["name", "access"])]
 pub(crate) struct Update {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
     /// The new display name
     #[arg(long)]
     name: Option<String>,
@@ -75,7 +75,7 @@ pub(crate) struct Update {
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
     /// Confirm; the app and its deployments cannot be restored
     #[arg(long)]
     yes: bool,

@@ -53,7 +53,7 @@ pub(crate) enum AppCommand {
 
 /// An app.
 #[derive(Debug, Args)]
-struct Named {
+struct AppArguments {
     /// Alias or id of the app
     #[arg(value_name = "APP")]
     app: String,

@@ -8,7 +8,7 @@ use wire::{
     ReleaseSummary, RollBack,
 };
 
-use super::Named;
+use super::AppArguments;
 use crate::options::Session;
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::parts;
@@ -18,7 +18,7 @@ use crate::terminal::{confirm, harmless};
 #[derive(Debug, Args)]
 pub(crate) struct Permissions {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
     #[command(flatten)]
     which: Which,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Permissions {
 #[derive(Debug, Args)]
 pub(crate) struct Acknowledge {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
     #[command(flatten)]
     which: Which,
     /// Do not ask
@@ -37,7 +37,7 @@ pub(crate) struct Acknowledge {
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
     #[command(flatten)]
     which: Which,
 }
@@ -53,7 +53,7 @@ struct Which {
 #[derive(Debug, Args)]
 pub(crate) struct Rollback {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
     /// Id or number of the release to repeat
     #[arg(value_name = "RELEASE")]
     release: String,
@@ -62,7 +62,7 @@ pub(crate) struct Rollback {
 #[derive(Debug, Args)]
 pub(crate) struct Releases {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
 }
 
 impl Which {
@@ -99,7 +99,7 @@ impl Permissions {
 impl Acknowledge {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         let id = self.which.id(session, &self.named.app).await?;
-        let acknowledged = acknowledge(session, (&self.named.app, &id), self.yes).await?;
+        let acknowledged = acknowledge(session, &self.named.app, &id, self.yes).await?;
         if session.output == Output::Json { say(pretty(&acknowledged)?) } else { Ok(()) }
     }
 }
@@ -107,7 +107,7 @@ impl Acknowledge {
 impl Publish {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
         let id = self.which.id(session, &self.named.app).await?;
-        publish(session, (&self.named.app, &id)).await
+        publish(session, &self.named.app, &id).await
     }
 }
 
@@ -165,7 +165,8 @@ fn row(release: &ReleaseSummary) -> [String; 5] {
 /// acknowledged. Returns the first acknowledgement.
 pub(super) async fn acknowledge(
     session: &Session,
-    (app, deployment): (&str, &str),
+    app: &str,
+    deployment: &str,
     yes: bool,
 ) -> Result<AcknowledgementRecord, Failure> {
     let read = session.client.permissions(app, deployment).await.map_err(|error| session.failed(error))?;
@@ -188,7 +189,7 @@ pub(super) async fn acknowledge(
 }
 
 /// Publishes a deployment and prints the release.
-pub(super) async fn publish(session: &Session, (app, deployment): (&str, &str)) -> Result<(), Failure> {
+pub(super) async fn publish(session: &Session, app: &str, deployment: &str) -> Result<(), Failure> {
     let made = session.client.publish_app(app, deployment).await;
     show(session, app, &made.map_err(|error| session.failed(error))?).await
 }

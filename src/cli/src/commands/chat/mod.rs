@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
-pub(crate) use talk::{Ended, Talk};
+pub(crate) use talk::{Talk, TurnOutcome};
 pub(crate) use teller::lines;
 use tokio::runtime::Runtime;
 use uuid::Uuid;
@@ -93,15 +93,15 @@ impl Chat {
             complain(Paint::stderr().dim(next));
         }
         match ended.map_err(|failure| about(failure, &self.workflow))? {
-            Ended::Done => Ok(()),
-            Ended::Asked(items) => {
+            TurnOutcome::Done => Ok(()),
+            TurnOutcome::Asked(items) => {
                 for item in items.iter().filter(|_| session.output == Output::Human) {
                     self.show_how_to_answer(item);
                 }
                 Ok(())
             }
-            Ended::Stopped => Err(Failure::Interrupted),
-            Ended::Failed(complaint) => Err(complaint.about(&self.workflow).into()),
+            TurnOutcome::Stopped => Err(Failure::Interrupted),
+            TurnOutcome::Failed(complaint) => Err(complaint.about(&self.workflow).into()),
         }
     }
 
@@ -114,7 +114,7 @@ impl Chat {
     }
 
     /// Answers the thread's newest questions.
-    async fn give_answers(&self, talk: &mut Talk<'_>) -> Result<Ended, Failure> {
+    async fn give_answers(&self, talk: &mut Talk<'_>) -> Result<TurnOutcome, Failure> {
         let Some((item, inputs)) = talk.pending().await? else {
             return Err(Failure::usage(
                 "no question of the thread waits for an answer; send a message instead",
@@ -183,11 +183,11 @@ fn about(failure: Failure, workflow: &str) -> Failure {
 }
 
 /// Reads messages and sends them until the user leaves. Prints a failed turn and continues.
-fn converse(runtime: &Runtime, talk: &mut Talk<'_>) -> Result<Ended, Failure> {
+fn converse(runtime: &Runtime, talk: &mut Talk<'_>) -> Result<TurnOutcome, Failure> {
     let mut editor =
         DefaultEditor::new().map_err(|error| Failure::from(format!("cannot read lines: {error}")))?;
     loop {
-        let Some(line) = line(&mut editor, "you ›")? else { return Ok(Ended::Done) };
+        let Some(line) = line(&mut editor, "you ›")? else { return Ok(TurnOutcome::Done) };
         if line.trim().is_empty() {
             continue;
         }
@@ -197,16 +197,16 @@ fn converse(runtime: &Runtime, talk: &mut Talk<'_>) -> Result<Ended, Failure> {
         let mut open = VecDeque::new();
         loop {
             match ended {
-                Ok(Ended::Asked(items)) => open.extend(items),
-                Ok(Ended::Done | Ended::Stopped) => {}
-                Ok(Ended::Failed(complaint)) => complain(complaint.for_people()),
+                Ok(TurnOutcome::Asked(items)) => open.extend(items),
+                Ok(TurnOutcome::Done | TurnOutcome::Stopped) => {}
+                Ok(TurnOutcome::Failed(complaint)) => complain(complaint.for_people()),
                 Err(Failure::Told(complaint)) => complain(complaint.for_people()),
                 Err(leave) => return Err(leave),
             }
             let Some(item) = open.pop_front() else { break };
             ended = match answered(runtime, talk, &item, &mut editor)? {
                 Some(next) => next,
-                None => return Ok(Ended::Done),
+                None => return Ok(TurnOutcome::Done),
             };
         }
     }
@@ -218,7 +218,7 @@ fn answered(
     talk: &mut Talk<'_>,
     item: &ThreadItem,
     editor: &mut DefaultEditor,
-) -> Result<Option<Result<Ended, Failure>>, Failure> {
+) -> Result<Option<Result<TurnOutcome, Failure>>, Failure> {
     let ItemBody::StructuredInput { inputs, .. } = &item.body else {
         return Ok(Some(runtime.block_on(talk.refuse_call(item))));
     };

@@ -10,7 +10,7 @@ use wire::chat::{
     StructuredInput, ThreadItem, UserMessageInput,
 };
 
-use super::teller::Teller;
+use super::teller::TurnPrinter;
 use crate::commands::signals::Interrupts;
 use crate::complaint::Complaint;
 use crate::options::{Session, new_key};
@@ -27,7 +27,7 @@ pub(crate) struct Talk<'a> {
 }
 
 /// The result of a turn.
-pub(crate) enum Ended {
+pub(crate) enum TurnOutcome {
     /// A reply.
     Done,
     /// The user stopped the turn; the text so far is kept.
@@ -89,13 +89,13 @@ impl<'a> Talk<'a> {
         &mut self,
         item: &ThreadItem,
         input: InputSubmission,
-    ) -> Result<Ended, Failure> {
+    ) -> Result<TurnOutcome, Failure> {
         let (thread_id, item_id) = (item.thread_id.clone(), item.id.clone());
         self.request(ChatOperation::AddStructuredInput { thread_id, item_id, input }).await
     }
 
     /// Tells the workflow that a terminal cannot run a page's tools.
-    pub(crate) async fn refuse_call(&mut self, item: &ThreadItem) -> Result<Ended, Failure> {
+    pub(crate) async fn refuse_call(&mut self, item: &ThreadItem) -> Result<TurnOutcome, Failure> {
         let (thread_id, result) =
             (item.thread_id.clone(), json!({"error": "The terminal has no tools of a page."}));
         self.request(ChatOperation::AddClientToolOutput { thread_id, result }).await
@@ -103,7 +103,7 @@ impl<'a> Talk<'a> {
 
     /// Sends a message and prints the reply as it arrives, across lost connections. Ctrl-C stops the turn; a second
     /// Ctrl-C leaves without waiting.
-    pub(crate) async fn say(&mut self, message: &str) -> Result<Ended, Failure> {
+    pub(crate) async fn say(&mut self, message: &str) -> Result<TurnOutcome, Failure> {
         let attachments = std::mem::take(&mut self.attachments);
         let mut input = UserMessageInput { attachments, ..UserMessageInput::text(message) };
         if message.is_empty() {
@@ -116,7 +116,7 @@ impl<'a> Talk<'a> {
         self.request(operation).await
     }
 
-    async fn request(&mut self, operation: ChatOperation) -> Result<Ended, Failure> {
+    async fn request(&mut self, operation: ChatOperation) -> Result<TurnOutcome, Failure> {
         let request = ChatRequest { operation, metadata: Map::new() };
         // The key allows a retry if the response is lost.
         let options = ChatOptions { idempotency_key: Some(new_key()?), ..ChatOptions::default() };
@@ -136,8 +136,8 @@ impl<'a> Talk<'a> {
         self.listen(&mut chat, stopping).await
     }
 
-    async fn listen(&mut self, chat: &mut ResumingChat, mut stopping: bool) -> Result<Ended, Failure> {
-        let mut teller = Teller::new(self.session.output);
+    async fn listen(&mut self, chat: &mut ResumingChat, mut stopping: bool) -> Result<TurnOutcome, Failure> {
+        let mut teller = TurnPrinter::new(self.session.output);
         let mut resumes = chat.resumes();
         loop {
             let told = tokio::select! {
@@ -176,22 +176,22 @@ impl<'a> Talk<'a> {
         }
         teller.finish()?;
         if let Some(complaint) = teller.error() {
-            return Ok(Ended::Failed(complaint));
+            return Ok(TurnOutcome::Failed(complaint));
         }
         if stopping && self.session.output == Output::Human {
             teller.note("Stopped; the text so far is kept.");
         }
         let asked = teller.asked();
         Ok(match asked.is_empty() {
-            _ if stopping => Ended::Stopped,
-            false => Ended::Asked(asked),
-            true => Ended::Done,
+            _ if stopping => TurnOutcome::Stopped,
+            false => TurnOutcome::Asked(asked),
+            true => TurnOutcome::Done,
         })
     }
 
     /// Prints commands that answer a parked turn's questions, if the user may answer: access to the thread is not
     /// enough.
-    async fn show_how_to_answer(&self, teller: &mut Teller) {
+    async fn show_how_to_answer(&self, teller: &mut TurnPrinter) {
         let (workflow, thread) = (Some(self.workflow_id.clone()), self.thread.clone());
         let filter = RunsFilter { workflow, thread, waits: Some(true), ..RunsFilter::default() };
         let Ok(waiting) = self.session.client.runs_of_workspace(&filter, &Part::default()).await else {

@@ -10,7 +10,7 @@ use crate::output::{Failure, Output, compact, complain, piece, say};
 use crate::terminal::{Paint, harmless, notice, stdout_is_seen};
 
 /// The printed part of a turn.
-pub(super) struct Teller {
+pub(super) struct TurnPrinter {
     output: Output,
     /// Whether standard output is a terminal.
     seen: bool,
@@ -26,7 +26,7 @@ pub(super) struct Teller {
     asked: Vec<ThreadItem>,
 }
 
-impl Teller {
+impl TurnPrinter {
     pub(super) fn new(output: Output) -> Self {
         let seen = stdout_is_seen();
         let mixed = seen && std::io::stderr().is_terminal();

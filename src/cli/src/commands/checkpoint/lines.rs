@@ -33,7 +33,7 @@ pub(super) fn compare<'a>(before: &'a str, after: &'a str) -> Vec<ComparedLine<'
 }
 
 fn compare_middle<'a>(old: &[&'a str], new: &[&'a str], compared: &mut Vec<ComparedLine<'a>>) {
-    let table = CommonLines::of(old, new);
+    let table = CommonLines::new(old, new);
     let (mut at_old, mut at_new) = (0, 0);
     loop {
         match (old.get(at_old).copied(), new.get(at_new).copied()) {
@@ -63,7 +63,7 @@ struct CommonLines {
 }
 
 impl CommonLines {
-    fn of(old: &[&str], new: &[&str]) -> Self {
+    fn new(old: &[&str], new: &[&str]) -> Self {
         let width = new.len().saturating_add(1);
         let size = old.len().saturating_add(1).saturating_mul(width);
         let mut table = Self { width, cells: vec![0; if size > MOST_CELLS { 0 } else { size }] };

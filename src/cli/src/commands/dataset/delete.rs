@@ -2,14 +2,14 @@
 
 use clap::Args;
 
-use super::Named;
+use super::DatasetArguments;
 use crate::options::Session;
 use crate::output::{Failure, Output, complain};
 
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: DatasetArguments,
     /// Confirm; its name and its versions cannot be restored
     #[arg(long)]
     yes: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Delete {
 
 impl Delete {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let Named { workflow, dataset, .. } = &self.named;
+        let DatasetArguments { workflow, dataset, .. } = &self.named;
         if !self.yes {
             return Err(Failure::usage(format!(
                 "add --yes to delete the dataset {dataset} with all its versions"

@@ -3,7 +3,7 @@
 use clap::Args;
 use client::Part;
 
-use super::Named;
+use super::DatasetArguments;
 use crate::options::Session;
 use crate::output::{Failure, compact, say};
 
@@ -13,7 +13,7 @@ const PART: u32 = 200;
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: DatasetArguments,
     /// Version whose cases are printed (default: the latest)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     dataset_version: Option<u32>,
@@ -21,7 +21,7 @@ pub(crate) struct Export {
 
 impl Export {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let Named { workflow, dataset, .. } = &self.named;
+        let DatasetArguments { workflow, dataset, .. } = &self.named;
         let failed = |error| Failure::from(session.complaint(error).about(dataset));
         let latest = session.client.dataset(workflow, dataset).await.map_err(failed)?.version;
         // All pages must come from the same version.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use wire::chat::FeedbackKind;
 use wire::{CreateDataset, CreateDatasetVersion, DatasetOrigin, FeedbackOrigin, RunsOrigin, SavedDataset};
 
-use super::{Named, print};
+use super::{DatasetArguments, print};
 use crate::commands::trainings::DatasetFile;
 use crate::options::Session;
 use crate::output::{Failure, Output, complain, pretty, say};
@@ -27,7 +27,7 @@ enum Rating {
                   If the dataset exists, it gets a new version with these cases.")]
 pub(crate) struct Import {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: DatasetArguments,
     /// File with the cases: .json, .jsonl, .ndjson or .csv
     #[arg(required_unless_present_any = ["from_feedback", "from_runs"], conflicts_with_all = ["from_feedback", "from_runs"])]
     file: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub(crate) struct Import {
 
 impl Import {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let Named { workflow, dataset, .. } = &self.named;
+        let DatasetArguments { workflow, dataset, .. } = &self.named;
         let mut file = self.file.as_deref().map(DatasetFile::read).transpose()?;
         let cases = file.as_mut().map(DatasetFile::take_cases);
         let saved = self.save(session, cases).await.map_err(|error| match (&file, error) {
@@ -73,7 +73,7 @@ impl Import {
         session: &Session,
         cases: Option<Vec<Value>>,
     ) -> Result<SavedDataset, client::ClientError> {
-        let Named { workflow, dataset, .. } = &self.named;
+        let DatasetArguments { workflow, dataset, .. } = &self.named;
         let mut new = CreateDataset { name: dataset.clone(), cases, from: self.origin() };
         match session.client.create_dataset(workflow, &new).await {
             Err(error) if error.code() == Some("dataset.name_taken") => {

@@ -55,7 +55,7 @@ pub(crate) fn run(command: DatasetCommand, outer: ClientOptions) -> (Output, Res
 
 /// A dataset of a workflow.
 #[derive(Debug, Args)]
-struct Named {
+struct DatasetArguments {
     /// Handle or id of the workflow
     workflow: String,
     /// Name of the dataset

@@ -5,7 +5,7 @@ use client::Part;
 use serde_json::{Value, json};
 use wire::DatasetCase;
 
-use super::{Named, print};
+use super::{DatasetArguments, print};
 use crate::options::Session;
 use crate::output::{Failure, Output, pretty, say};
 use crate::table;
@@ -16,7 +16,7 @@ const CELL: usize = 48;
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: DatasetArguments,
     /// Version whose cases are shown (default: the latest)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     dataset_version: Option<u32>,
@@ -27,7 +27,7 @@ pub(crate) struct Show {
 
 impl Show {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let Named { workflow, dataset, .. } = &self.named;
+        let DatasetArguments { workflow, dataset, .. } = &self.named;
         let failed = |error| Failure::from(session.complaint(error).about(dataset));
         let record = session.client.dataset(workflow, dataset).await.map_err(failed)?;
         let part = Part { limit: Some(self.limit), cursor: None };

@@ -19,7 +19,7 @@ use wire::{
 };
 
 use self::practice::Practice;
-use super::chat::{Ended, Talk};
+use super::chat::{Talk, TurnOutcome};
 use super::signals::{Interrupts, Signals};
 use crate::complaint::Complaint;
 use crate::options::Session;
@@ -233,7 +233,7 @@ async fn show(
 ) -> Result<(), Failure> {
     let Addresses { address, base, .. } = addresses;
     let client = Client::builder(address).keep_cookies(false).build();
-    let client = client.map_err(|error| Failure::from(Complaint::of(error, address)))?;
+    let client = client.map_err(|error| Failure::from(Complaint::from_client_error(error, address)))?;
     let session = Session::anonymous(client, Output::Human);
     let mut published = Vec::new();
     for example in &EXAMPLES {
@@ -317,11 +317,11 @@ async fn chat(session: &Session, workflow: &WorkflowRecord, steps: &mut Steps) -
     say(format_args!("{} {message}\n", paint.name("you ›")))?;
     let mut talk = Talk::new(session, workflow.id.clone(), None, Interrupts::elsewhere());
     match talk.say(MESSAGE).await? {
-        Ended::Done | Ended::Stopped | Ended::Asked(_) => {
+        TurnOutcome::Done | TurnOutcome::Stopped | TurnOutcome::Asked(_) => {
             say("")?;
             steps.done("Every part of this reply was stored before it was sent")
         }
-        Ended::Failed(complaint) => Err(complaint.into()),
+        TurnOutcome::Failed(complaint) => Err(complaint.into()),
     }
 }
 

@@ -13,7 +13,7 @@ use super::web::{SOON, Web};
 const ADDRESS: &str = "address";
 const READINESS: &str = "readiness";
 
-pub(super) struct Probed {
+pub(super) struct AddressProbe {
     /// The base URL for requests to a service on this machine.
     base: String,
     port: u16,
@@ -32,13 +32,13 @@ enum Service {
     Ours(Vec<(String, Option<String>)>),
 }
 
-impl Probed {
+impl AddressProbe {
     pub(super) fn is_ours(&self) -> bool {
         matches!(self.service, Service::Ours(_))
     }
 }
 
-pub(super) async fn probe(config: &Config, web: &Web) -> Probed {
+pub(super) async fn probe(config: &Config, web: &Web) -> AddressProbe {
     let port = config.http.port;
     let place = place(&config.http.host, port);
     let speaks_tls = config.http.tls.is_some();
@@ -50,7 +50,7 @@ pub(super) async fn probe(config: &Config, web: &Web) -> Probed {
     };
     // Probe before binding: the bind would take the port.
     let service = if port == 0 { Service::Silent } else { ask(&base, &place, web).await };
-    Probed { base, port, speaks_tls, listen: server::may_listen(config), service }
+    AddressProbe { base, port, speaks_tls, listen: server::may_listen(config), service }
 }
 
 /// Replaces an unspecified address such as `0.0.0.0` by loopback, which always exists.
@@ -95,8 +95,8 @@ fn parts(body: &Value) -> Option<Vec<(String, Option<String>)>> {
     parts.iter().map(part).collect()
 }
 
-pub(super) fn judge(probed: &Probed) -> Vec<Finding> {
-    let Probed { base, port, speaks_tls, listen, service } = probed;
+pub(super) fn judge(probed: &AddressProbe) -> Vec<Finding> {
+    let AddressProbe { base, port, speaks_tls, listen, service } = probed;
     let address = match (listen, service) {
         (Err(error @ StartError::Exposure(_)), _) => Finding::refusal(ADDRESS, &error.to_string()),
         (_, Service::Ours(_)) => Finding::ok(ADDRESS, format!("the service answers at {base}")),
@@ -198,7 +198,7 @@ mod tests {
             Source::from_pairs([("HOME", "/home/ada".to_owned()), ("SERVICE_PORT", port.to_string())]);
         let config = Config::load(&source).unwrap();
         for (speaks_tls, level) in [(true, Level::Warning), (false, Level::Problem)] {
-            let findings = judge(&Probed {
+            let findings = judge(&AddressProbe {
                 base: "https://x".to_owned(),
                 port,
                 speaks_tls,
@@ -218,7 +218,7 @@ mod tests {
         let body =
             r#"{"parts": {"actors": {"ready": true}, "database": {"ready": false, "reason": "gone"}}}"#;
         let service = Service::Ours(parts(&serde_json::from_str(body).unwrap()).unwrap());
-        let findings = judge(&Probed {
+        let findings = judge(&AddressProbe {
             base: "http://x".to_owned(),
             port: 1,
             speaks_tls: false,

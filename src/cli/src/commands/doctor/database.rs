@@ -14,14 +14,14 @@ const ROW_SECURITY: &str = "row security";
 const MIGRATIONS: &str = "migrations";
 const CONNECTIONS: &str = "connections";
 
-pub(super) enum Probed {
+pub(super) enum DatabaseProbe {
     /// An external database's inspection.
     Asked(Result<Inspection, StoreError>),
     /// An embedded database that is not running, or cannot run.
     Embedded(Result<Looked, EmbeddedError>),
 }
 
-impl Probed {
+impl DatabaseProbe {
     pub(super) fn inspection(&self) -> Option<&Inspection> {
         match self {
             Self::Asked(Ok(inspection)) => Some(inspection),
@@ -30,23 +30,23 @@ impl Probed {
     }
 }
 
-pub(super) async fn probe(config: &Config, clock: &dyn Clock) -> Probed {
+pub(super) async fn probe(config: &Config, clock: &dyn Clock) -> DatabaseProbe {
     if let Some(dsn) = &config.database.dsn {
-        return Probed::Asked(store::inspect(dsn, clock).await);
+        return DatabaseProbe::Asked(store::inspect(dsn, clock).await);
     }
     let options =
         embedded::Options { data_dir: config.data.dir.clone(), binaries: config.database.pg_bin.clone() };
     match embedded::look(&options) {
-        Ok(Looked::Running { dsn }) => Probed::Asked(store::inspect(&Secret::from(dsn), clock).await),
-        looked => Probed::Embedded(looked),
+        Ok(Looked::Running { dsn }) => DatabaseProbe::Asked(store::inspect(&Secret::from(dsn), clock).await),
+        looked => DatabaseProbe::Embedded(looked),
     }
 }
 
-pub(super) fn judge(probed: &Probed, pool: usize) -> Vec<Finding> {
+pub(super) fn judge(probed: &DatabaseProbe, pool: usize) -> Vec<Finding> {
     match probed {
-        Probed::Asked(Ok(inspection)) => inspected(inspection, pool),
-        Probed::Asked(Err(error)) => vec![Finding::refusal(DATABASE, &error.to_string())],
-        Probed::Embedded(looked) => vec![looked_at(looked)],
+        DatabaseProbe::Asked(Ok(inspection)) => inspected(inspection, pool),
+        DatabaseProbe::Asked(Err(error)) => vec![Finding::refusal(DATABASE, &error.to_string())],
+        DatabaseProbe::Embedded(looked) => vec![looked_at(looked)],
     }
 }
 
@@ -182,7 +182,7 @@ pub(super) mod tests {
     }
 
     fn levels(seen: Inspection) -> Vec<(&'static str, Level)> {
-        let findings = judge(&Probed::Asked(Ok(seen)), 10);
+        let findings = judge(&DatabaseProbe::Asked(Ok(seen)), 10);
         findings.into_iter().filter(|one| one.level != Level::Ok).map(|one| (one.check, one.level)).collect()
     }
 

@@ -18,13 +18,13 @@ const TOO_LITTLE: u64 = 200 * MIB;
 /// Below this, a service will soon run out of space.
 const LITTLE: u64 = 2048 * MIB;
 
-pub(super) struct Probed {
+pub(super) struct FolderProbe {
     folder: Result<Looked, DataDirError>,
     /// Secret files that others may read, with their modes.
     open: Vec<(PathBuf, u32)>,
 }
 
-pub(super) fn probe(source: &Source, config: &Config) -> Probed {
+pub(super) fn probe(source: &Source, config: &Config) -> FolderProbe {
     let folder = look(&config.data.dir);
     let mut open = Vec::new();
     if variables().iter().any(|one| one.secret && source.origin(&one.name) == Origin::EnvFile) {
@@ -32,7 +32,7 @@ pub(super) fn probe(source: &Source, config: &Config) -> Probed {
     }
     open.extend(config.http.tls.as_ref().and_then(|tls| readable_by_others(&tls.key)));
     open.extend(folder.as_ref().ok().and_then(|looked| looked.open_keys.clone()));
-    Probed { folder, open }
+    FolderProbe { folder, open }
 }
 
 fn readable_by_others(path: &Path) -> Option<(PathBuf, u32)> {
@@ -40,7 +40,7 @@ fn readable_by_others(path: &Path) -> Option<(PathBuf, u32)> {
     (mode & 0o044 != 0).then(|| (path.to_owned(), mode))
 }
 
-pub(super) fn judge(probed: &Probed, service_answers: bool) -> Vec<Finding> {
+pub(super) fn judge(probed: &FolderProbe, service_answers: bool) -> Vec<Finding> {
     let mut findings = match &probed.folder {
         Ok(looked) => vec![folder(looked, service_answers), space(looked.free)],
         Err(error) => vec![Finding::refusal(FOLDER, &error.to_string())],

@@ -32,7 +32,7 @@ use web::Web;
 
 /// Options of the command.
 #[derive(clap::Args)]
-pub(crate) struct Asked {
+pub(crate) struct DoctorOptions {
     /// Read a stream through this address to check whether a proxy buffers it (default:
     /// SERVICE_PUBLIC_BASE_URL).
     #[arg(long, value_name = "PUBLIC BASE")]
@@ -41,10 +41,10 @@ pub(crate) struct Asked {
     pub(crate) form: Form,
 }
 
-pub(crate) fn run(asked: &Asked, output: Output) -> Result<(), Failure> {
+pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let report = Report(runtime.block_on(examine(asked))?);
+    let report = Report(runtime.block_on(examine(options))?);
     report.print(output)?;
     match report.problems() {
         0 => Ok(()),
@@ -53,7 +53,7 @@ pub(crate) fn run(asked: &Asked, output: Output) -> Result<(), Failure> {
     }
 }
 
-async fn examine(asked: &Asked) -> Result<Vec<Finding>, Failure> {
+async fn examine(options: &DoctorOptions) -> Result<Vec<Finding>, Failure> {
     let source = Source::from_env();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let web = Web::new(Arc::clone(&clock)).map_err(|error| error.to_string())?;
@@ -87,7 +87,7 @@ async fn examine(asked: &Asked) -> Result<Vec<Finding>, Failure> {
         findings.extend(provider::judge(&provider::probe(oidc, &web).await, has_base));
     }
     let public = config.http.public_base_url.as_ref().map(|base| base.as_str().to_owned());
-    findings.push(match asked.url.clone().or(public) {
+    findings.push(match options.url.clone().or(public) {
         Some(base) => proxy::judge(&base, &proxy::probe(&base, &web, &*clock).await),
         None => Finding::skipped(
             "streams",

@@ -9,15 +9,15 @@ use super::web::{SOON, Web};
 
 const MODEL: &str = "model endpoint";
 
-pub(super) enum Probed {
+pub(super) enum ModelProbe {
     Unset { key: bool },
     Asked { url: String, key: bool, answer: Result<(StatusCode, Option<usize>), NetError> },
 }
 
 /// Requests the model list, which is free.
-pub(super) async fn probe(config: &Config, web: &Web) -> Probed {
+pub(super) async fn probe(config: &Config, web: &Web) -> ModelProbe {
     let key = config.model.api_key.as_ref();
-    let Some(base) = &config.model.base_url else { return Probed::Unset { key: key.is_some() } };
+    let Some(base) = &config.model.base_url else { return ModelProbe::Unset { key: key.is_some() } };
     let url = base.join("/models");
     let answer = match web.get(&url, SOON, key).await {
         Ok(response) => {
@@ -31,22 +31,22 @@ pub(super) async fn probe(config: &Config, web: &Web) -> Probed {
     };
     // Omits the URL's user and password.
     let url = base.url().host_str().map_or_else(String::new, |host| format!("{host}{}", base.url().path()));
-    Probed::Asked { url, key: key.is_some(), answer }
+    ModelProbe::Asked { url, key: key.is_some(), answer }
 }
 
-pub(super) fn judge(probed: &Probed) -> Finding {
+pub(super) fn judge(probed: &ModelProbe) -> Finding {
     let (url, key, answer) = match probed {
-        Probed::Unset { key: false } => {
+        ModelProbe::Unset { key: false } => {
             return Finding::skipped(MODEL, "not configured; workflows can use the built-in practice model");
         }
-        Probed::Unset { key: true } => {
+        ModelProbe::Unset { key: true } => {
             return Finding::warning(
                 MODEL,
                 "SERVICE_MODEL_API_KEY is set, but no endpoint",
                 "set SERVICE_MODEL_BASE_URL, such as https://api.openai.com/v1",
             );
         }
-        Probed::Asked { url, key, answer } => (url, *key, answer),
+        ModelProbe::Asked { url, key, answer } => (url, *key, answer),
     };
     let base = "set SERVICE_MODEL_BASE_URL to the endpoint's base URL, as for OpenAI clients";
     let (status, models) = match answer {

@@ -21,7 +21,7 @@ const TOGETHER: Duration = Duration::from_millis(100);
 
 /// The measurements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Measured {
+pub(super) struct StreamMeasurement {
     /// Duration of a plain response on the same route.
     plain: Duration,
     /// Arrival time of each piece since the request.
@@ -34,7 +34,7 @@ pub(super) struct Measured {
 ///
 /// # Errors
 /// The reason that the stream could not be read.
-pub(super) async fn probe(base: &str, web: &Web, clock: &dyn Clock) -> Result<Measured, String> {
+pub(super) async fn probe(base: &str, web: &Web, clock: &dyn Clock) -> Result<StreamMeasurement, String> {
     let base = base.trim_end_matches('/');
     // The second request uses an open connection, as the stream will.
     let mut plain = Duration::ZERO;
@@ -51,7 +51,11 @@ pub(super) async fn probe(base: &str, web: &Web, clock: &dyn Clock) -> Result<Me
     if answer.status() != 200 {
         return Err(format!("/api/system/stream returns {} there", answer.status()));
     }
-    let mut measured = Measured { plain, compressed: is_compressed(answer.headers()), ..Measured::default() };
+    let mut measured = StreamMeasurement {
+        plain,
+        compressed: is_compressed(answer.headers()),
+        ..StreamMeasurement::default()
+    };
     let (mut text, mut seen) = (Vec::new(), 0);
     while let Some(piece) = answer.chunk().await.map_err(|error| error.to_string())? {
         text.extend_from_slice(&piece);
@@ -67,8 +71,8 @@ fn is_compressed(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity")
 }
 
-pub(super) fn judge(base: &str, measured: &Result<Measured, String>) -> Finding {
-    let Measured { plain, pieces, compressed } = match measured {
+pub(super) fn judge(base: &str, measured: &Result<StreamMeasurement, String>) -> Finding {
+    let StreamMeasurement { plain, pieces, compressed } = match measured {
         Ok(measured) => measured,
         Err(error) => {
             return Finding::problem(
@@ -128,7 +132,7 @@ mod tests {
     fn finding_for(pieces: &[u64]) -> Finding {
         let pieces = pieces.iter().map(|millis| Duration::from_millis(*millis)).collect();
         let plain = Duration::from_millis(40);
-        judge("http://x", &Ok(Measured { plain, pieces, compressed: false }))
+        judge("http://x", &Ok(StreamMeasurement { plain, pieces, compressed: false }))
     }
 
     #[test]

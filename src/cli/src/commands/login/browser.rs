@@ -4,16 +4,20 @@ use client::Client;
 
 use super::{ask, finish};
 use crate::complaint::Complaint;
-use crate::options::Place;
+use crate::options::ServiceEndpoint;
 use crate::output::{Failure, Output, complain};
-use crate::profile::Held;
+use crate::profile::ProfileLock;
 
-pub(super) async fn sign_in(place: &Place, client: &Client, output: Output) -> Result<(), Failure> {
-    Held::lock()?.draft(&place.name)?;
+pub(super) async fn sign_in(
+    endpoint: &ServiceEndpoint,
+    client: &Client,
+    output: Output,
+) -> Result<(), Failure> {
+    ProfileLock::lock()?.draft(&endpoint.name)?;
     if output == Output::Human && ask::can_ask() {
         complain(format_args!(
             "Open {}/login in a browser, sign in, and press \"Sign in a terminal\".",
-            place.api_url.trim_end_matches('/')
+            endpoint.api_url.trim_end_matches('/')
         ));
     }
     let code = ask::secret("Code (hidden): ")?;
@@ -22,7 +26,7 @@ pub(super) async fn sign_in(place: &Place, client: &Client, output: Output) -> R
             .coded("auth.refresh_invalid")
             .refused()
             .hint("A code is valid once, for 10 minutes. Request another one on the page."),
-        _ => Complaint::of(error, &place.api_url),
+        _ => Complaint::from_client_error(error, &endpoint.api_url),
     })?;
-    finish(place, client, signed_in, output).await
+    finish(endpoint, client, signed_in, output).await
 }

@@ -5,16 +5,16 @@ use wire::{SignInStarted, SignedIn, StartSignIn, VerifyCode};
 
 use super::{ask, finish};
 use crate::complaint::Complaint;
-use crate::options::Place;
+use crate::options::ServiceEndpoint;
 use crate::output::{Failure, Output, complain};
-use crate::profile::Held;
+use crate::profile::ProfileLock;
 use crate::terminal::harmless;
 
 /// Codes that the service checks per sign-in.
 const TRIES: u32 = 5;
 
 pub(super) async fn sign_in(
-    place: &Place,
+    endpoint: &ServiceEndpoint,
     client: &Client,
     email: Option<&str>,
     code_stdin: bool,
@@ -26,30 +26,30 @@ pub(super) async fn sign_in(
         return Err(Failure::usage(told));
     }
     // Fails before a useless mail is sent.
-    Held::lock()?.draft(&place.name)?;
+    ProfileLock::lock()?.draft(&endpoint.name)?;
     let email = match email {
         Some(email) => email.to_owned(),
         None => ask::line("Email address: ")?,
     };
-    let failed = |error| Failure::from(Complaint::of(error, &place.api_url));
+    let failed = |error| Failure::from(Complaint::from_client_error(error, &endpoint.api_url));
     let start = StartSignIn { email: email.clone(), return_to: None };
     let started = client.start_sign_in(&start).await.map_err(failed)?;
     if output == Output::Human {
         complain(format_args!(
             "If {} may sign in at {}, an email with a code is on its way, valid for 10 minutes. At most five are sent within 15 minutes.",
             harmless(&email),
-            place.api_url
+            endpoint.api_url
         ));
     }
     let signed_in =
         show_code(client, started, &email, code_stdin).await.map_err(|failure| match failure {
-            Shown::Refused(error) => failed(error),
-            Shown::Left(failure) => failure,
+            CodeError::Refused(error) => failed(error),
+            CodeError::Left(failure) => failure,
         })?;
-    finish(place, client, signed_in, output).await
+    finish(endpoint, client, signed_in, output).await
 }
 
-enum Shown {
+enum CodeError {
     Refused(ClientError),
     Left(Failure),
 }
@@ -60,23 +60,23 @@ async fn show_code(
     started: SignInStarted,
     email: &str,
     code_stdin: bool,
-) -> Result<SignedIn, Shown> {
+) -> Result<SignedIn, CodeError> {
     let mut shown =
         VerifyCode { challenge: Some(started.challenge), email: email.to_owned(), code: String::new() };
     let mut tries = 1;
     loop {
         shown.code = if code_stdin {
-            let code = ask::first_line().map_err(Shown::Left)?.filter(|code| !code.is_empty());
-            code.ok_or_else(|| Shown::Left(Failure::usage("no code on standard input")))?
+            let code = ask::first_line().map_err(CodeError::Left)?.filter(|code| !code.is_empty());
+            code.ok_or_else(|| CodeError::Left(Failure::usage("no code on standard input")))?
         } else {
-            ask::line("Code: ").map_err(Shown::Left)?
+            ask::line("Code: ").map_err(CodeError::Left)?
         };
         match client.verify_code(&shown).await {
             Ok(signed_in) => return Ok(signed_in),
             Err(error) if error.code() == Some("auth.code_invalid") && !code_stdin && tries < TRIES => {
                 complain("This is not the code of the newest email, or it has expired. Ctrl-C exits.");
             }
-            Err(error) => return Err(Shown::Refused(error)),
+            Err(error) => return Err(CodeError::Refused(error)),
         }
         tries += 1;
     }

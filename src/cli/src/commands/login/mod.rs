@@ -16,9 +16,9 @@ use wire::SignedIn;
 
 use super::whoami::Identity;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, Place, block_on};
+use crate::options::{ClientOptions, ServiceEndpoint, block_on};
 use crate::output::{Failure, Output, complain, pretty, say};
-use crate::profile::{self, Held};
+use crate::profile::{self, ProfileLock};
 use crate::sign_in;
 use crate::terminal::{Paint, harmless};
 
@@ -49,51 +49,64 @@ impl Login {
     pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
         let options = self.options.clone().or(outer);
         let work = || {
-            let (place, client) = options.place_to_sign_in("login")?;
+            let (endpoint, client) = options.endpoint_to_sign_in("login")?;
             if self.token {
-                return block_on(keep_token(&place, &client, options.output()));
+                return block_on(keep_token(&endpoint, &client, options.output()));
             }
-            if place.profile.service_token.is_some() {
-                let name = &place.name;
+            if endpoint.profile.service_token.is_some() {
+                let name = &endpoint.name;
                 return Err(Failure::usage(format!(
                     "the profile [{name}] has a service token; `callboard logout` removes it, --profile selects another profile"
                 )));
             }
             if self.browser {
-                return block_on(browser::sign_in(&place, &client, options.output()));
+                return block_on(browser::sign_in(&endpoint, &client, options.output()));
             }
-            block_on(mail::sign_in(&place, &client, self.email.as_deref(), self.code_stdin, options.output()))
+            block_on(mail::sign_in(
+                &endpoint,
+                &client,
+                self.email.as_deref(),
+                self.code_stdin,
+                options.output(),
+            ))
         };
         (options.output(), work())
     }
 }
 
 /// Stores a service token that the service accepts.
-async fn keep_token(place: &Place, client: &Client, output: Output) -> Result<(), Failure> {
-    Held::lock()?.draft(&place.name)?;
+async fn keep_token(endpoint: &ServiceEndpoint, client: &Client, output: Output) -> Result<(), Failure> {
+    ProfileLock::lock()?.draft(&endpoint.name)?;
     let token = ask::secret("Service token (hidden): ")?;
-    let failed = |error| Failure::from(Complaint::of(error, &place.api_url));
-    let sender = Client::builder(&place.api_url).keep_cookies(false).service_token(token.clone());
-    let identity = Identity::of(&sender.build().map_err(failed)?, &token).await.map_err(failed)?;
+    let failed = |error| Failure::from(Complaint::from_client_error(error, &endpoint.api_url));
+    let sender = Client::builder(&endpoint.api_url).keep_cookies(false).service_token(token.clone());
+    let identity = Identity::for_token(&sender.build().map_err(failed)?, &token).await.map_err(failed)?;
     let Some(identity) = identity else {
-        let told = format!("{} does not accept this token.", place.api_url);
+        let told = format!("{} does not accept this token.", endpoint.api_url);
         return Err(Complaint::failed(told).coded("client.unknown_token").refused().into());
     };
-    let path = keep(place, client, |draft| draft.keep_token(&place.api_url, &token)).await?;
-    warn_of_environment(place);
+    let path = keep(endpoint, client, |draft| draft.keep_token(&endpoint.api_url, &token)).await?;
+    warn_of_environment(endpoint);
     if output == Output::Json {
-        return say(pretty(&json!({"api_url": place.api_url, "profile": place.name, "identity": identity}))?);
+        return say(pretty(
+            &json!({"api_url": endpoint.api_url, "profile": endpoint.name, "identity": identity}),
+        )?);
     }
-    say(format_args!("Stored a token for {}: {}.", place.api_url, harmless(&identity.title())))?;
-    told_where(place, &path);
+    say(format_args!("Stored a token for {}: {}.", endpoint.api_url, harmless(&identity.title())))?;
+    told_where(endpoint, &path);
     Ok(())
 }
 
 /// Stores a new sign-in and prints its user.
-async fn finish(place: &Place, client: &Client, signed_in: SignedIn, output: Output) -> Result<(), Failure> {
+async fn finish(
+    endpoint: &ServiceEndpoint,
+    client: &Client,
+    signed_in: SignedIn,
+    output: Output,
+) -> Result<(), Failure> {
     let user = signed_in.user.clone();
     let fresh = sign_in::kept(signed_in, sign_in::now());
-    let path = match keep(place, client, |draft| draft.keep_sign_in(&place.api_url, &fresh)).await {
+    let path = match keep(endpoint, client, |draft| draft.keep_sign_in(&endpoint.api_url, &fresh)).await {
         Ok(path) => path,
         Err(failure) => {
             // Otherwise the sign-in would remain active without an owner.
@@ -101,29 +114,29 @@ async fn finish(place: &Place, client: &Client, signed_in: SignedIn, output: Out
             return Err(failure);
         }
     };
-    warn_of_environment(place);
+    warn_of_environment(endpoint);
     if output == Output::Json {
         let expires = fresh.access_expires.to_rfc3339_opts(SecondsFormat::Secs, true);
         let told = json!({
-            "api_url": place.api_url, "profile": place.name, "user": user, "access_expires": expires,
+            "api_url": endpoint.api_url, "profile": endpoint.name, "user": user, "access_expires": expires,
         });
         return say(pretty(&told)?);
     }
     let who = user.email.as_deref().unwrap_or(&user.id);
-    say(format_args!("Signed in at {} as {}.", place.api_url, harmless(who)))?;
-    told_where(place, &path);
+    say(format_args!("Signed in at {} as {}.", endpoint.api_url, harmless(who)))?;
+    told_where(endpoint, &path);
     Ok(())
 }
 
 /// Writes the profile; ends the sign-in that it contained.
 async fn keep(
-    place: &Place,
+    endpoint: &ServiceEndpoint,
     client: &Client,
     write: impl FnOnce(profile::Draft) -> Result<(), Failure>,
 ) -> Result<std::path::PathBuf, Failure> {
-    let held = Held::lock()?;
-    let before = profile::read_if_any(&place.name)?.sign_in;
-    write(held.draft(&place.name)?)?;
+    let held = ProfileLock::lock()?;
+    let before = profile::read_if_any(&endpoint.name)?.sign_in;
+    write(held.draft(&endpoint.name)?)?;
     if let Some(before) = before {
         // The old sign-in is not stored anymore, and expires even if this fails.
         let _ = client.log_out(&before.refresh_token).await;
@@ -131,8 +144,8 @@ async fn keep(
     Ok(held.path().to_owned())
 }
 
-fn told_where(place: &Place, path: &Path) {
-    let told = match place.name.as_str() {
+fn told_where(endpoint: &ServiceEndpoint, path: &Path) {
+    let told = match endpoint.name.as_str() {
         profile::DEFAULT => format!("Stored in {}.", path.display()),
         name => format!("Stored in {}; --profile {name} uses it.", path.display()),
     };
@@ -140,8 +153,8 @@ fn told_where(place: &Place, path: &Path) {
 }
 
 /// While the environment contains a token, commands do not send the stored one.
-fn warn_of_environment(place: &Place) {
-    if place.environment.is_some() {
+fn warn_of_environment(endpoint: &ServiceEndpoint) {
+    if endpoint.environment.is_some() {
         let told = "SERVICE_SERVICE_TOKEN is set: commands send that token instead of the stored one.";
         complain(Paint::stderr().warning(told));
     }

@@ -13,7 +13,7 @@ use wire::{CreateRun, RunRecord, RunState};
 
 use super::signals::Interrupts;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, InWorkspace, Sent, Session, block_on, new_key};
+use crate::options::{ClientOptions, InWorkspace, PresentedCredential, Session, block_on, new_key};
 use crate::output::{Failure, Output, complain, pretty, say};
 use crate::sign_in::renewing;
 use crate::terminal::{Paint, harmless, stdout_is_seen};
@@ -112,8 +112,8 @@ pub(super) async fn follow(
 fn conclude(session: &Session, run: &RunRecord, quiet: bool, cancelled: bool) -> Result<(), Failure> {
     let human = session.output == Output::Human;
     let asks = match session.sent {
-        Sent::Nothing => "",
-        Sent::Token { .. } => " (with the token)",
+        PresentedCredential::Nothing => "",
+        PresentedCredential::Token { .. } => " (with the token)",
     };
     let trace = format!("{}/api/runs/{}/trace{asks}", session.base(), run.id);
     if !human {

@@ -4,7 +4,7 @@ use clap::Args;
 use wire::UpdateThread;
 use wire::chat::ThreadStatus;
 
-use super::Named;
+use super::ThreadArguments;
 use crate::options::Session;
 use crate::output::{Failure, Output, pretty, say};
 use crate::terminal::harmless;
@@ -16,7 +16,7 @@ use crate::terminal::harmless;
 )]
 pub(crate) struct Change {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: ThreadArguments,
     /// The new status: a locked thread accepts answers only, a closed one nothing.
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(ThreadStatus::NAMES))]
     status: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Change {
 
 impl Change {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let Named { workflow, thread, .. } = &self.named;
+        let ThreadArguments { workflow, thread, .. } = &self.named;
         let change = UpdateThread {
             status: self.status.clone(),
             reason: self.reason.clone(),

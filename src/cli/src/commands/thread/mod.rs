@@ -22,7 +22,7 @@ pub(crate) enum ThreadCommand {
 
 /// A thread of a workflow.
 #[derive(Debug, Args)]
-struct Named {
+struct ThreadArguments {
     /// Handle or id of the workflow.
     workflow: String,
     /// Id of the thread.

@@ -3,7 +3,7 @@
 use clap::Args;
 use wire::chat::{ItemBody, ThreadItem};
 
-use super::Named;
+use super::ThreadArguments;
 use crate::commands::chat::lines;
 use crate::options::Session;
 use crate::output::{Failure, Output, pretty, say};
@@ -14,12 +14,12 @@ use crate::terminal::{Paint, harmless};
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: ThreadArguments,
 }
 
 impl Show {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let Named { workflow, thread, .. } = &self.named;
+        let ThreadArguments { workflow, thread, .. } = &self.named;
         let items =
             parts::all(session, async |part| session.client.items_of_workflow(workflow, thread, part).await)
                 .await?;

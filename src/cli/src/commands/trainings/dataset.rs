@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use training::{Case, read_cases, read_csv, read_lines};
 
 use crate::commands::workflow::file::Text;
-use crate::complaint::{Complaint, Place, Places};
+use crate::complaint::{Complaint, Places, SourceLocation};
 use crate::output::Failure;
 
 /// The format of a dataset file.
@@ -23,7 +23,7 @@ enum DatasetForm {
 
 impl DatasetForm {
     /// The format by file extension.
-    fn of(path: &Path) -> Option<Self> {
+    fn from_path(path: &Path) -> Option<Self> {
         let ending = path.extension().and_then(OsStr::to_str)?.to_ascii_lowercase();
         match ending.as_str() {
             "json" => Some(Self::List),
@@ -45,7 +45,7 @@ pub(super) enum GivenDataset {
 
 /// Whether `--dataset` names a file rather than a stored dataset.
 pub(super) fn is_file(path: &Path) -> bool {
-    DatasetForm::of(path).is_some() || path.components().count() > 1 || path.exists()
+    DatasetForm::from_path(path).is_some() || path.components().count() > 1 || path.exists()
 }
 
 /// A file with cases.
@@ -60,7 +60,7 @@ pub(crate) struct DatasetFile {
 impl DatasetFile {
     /// Reads a file; its extension determines the format.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let form = DatasetForm::of(path).ok_or_else(|| {
+        let form = DatasetForm::from_path(path).ok_or_else(|| {
             Failure::usage(format!(
                 "{} is not a dataset file; use a name that ends with .json, .jsonl, .ndjson or .csv",
                 path.display()
@@ -102,7 +102,7 @@ impl DatasetFile {
 
     /// Locates a case, or a part of it, by its pointer below a request's list. CSV records may span several lines, so
     /// their locations are unknown.
-    pub(super) fn place_of_case(&self, pointer: &str) -> Option<Place> {
+    pub(super) fn place_of_case(&self, pointer: &str) -> Option<SourceLocation> {
         match self.form {
             DatasetForm::List => Some(self.text.place(&format!("{}{pointer}", self.list_at))),
             DatasetForm::Lines => {
@@ -115,14 +115,14 @@ impl DatasetFile {
         }
     }
 
-    fn line(&self, line: usize) -> Place {
-        Place { file: self.text.name().to_owned(), line }
+    fn line(&self, line: usize) -> SourceLocation {
+        SourceLocation { file: self.text.name().to_owned(), line }
     }
 }
 
 /// Locates problems found by the CLI: by JSON pointer, or by `/lines/<number>` for other formats.
 impl Places for DatasetFile {
-    fn place(&self, pointer: &str) -> Option<Place> {
+    fn place(&self, pointer: &str) -> Option<SourceLocation> {
         if self.form == DatasetForm::List {
             return Some(self.text.place(pointer));
         }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn parse(form: DatasetForm, text: &str) -> Result<DatasetFile, Failure> {
-        DatasetFile::parse(Text::of("cases", text), form)
+        DatasetFile::parse(Text::new("cases", text), form)
     }
 
     fn cases(form: DatasetForm, text: &str) -> Vec<Value> {
@@ -170,7 +170,7 @@ mod tests {
             ("a.txt", None),
             ("-", None),
         ] {
-            assert_eq!(DatasetForm::of(Path::new(name)), form, "{name}");
+            assert_eq!(DatasetForm::from_path(Path::new(name)), form, "{name}");
         }
     }
 

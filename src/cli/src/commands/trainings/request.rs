@@ -8,7 +8,7 @@ use wire::StartTraining;
 use super::dataset::{DatasetFile, GivenDataset, is_file};
 use super::setup::TrainingSetup;
 use crate::commands::workflow::file::{GraphFile, Text};
-use crate::complaint::{Place, Places};
+use crate::complaint::{Places, SourceLocation};
 use crate::output::Failure;
 
 /// The files of a request.
@@ -75,7 +75,7 @@ impl RequestFiles {
         })
     }
 
-    fn place_in_workload(&self, pointer: &str) -> Option<Place> {
+    fn place_in_workload(&self, pointer: &str) -> Option<SourceLocation> {
         match (below(pointer, "/dataset/cases"), &self.dataset) {
             (Some(case), Some(dataset)) => dataset.place_of_case(case),
             _ => {
@@ -89,7 +89,7 @@ impl RequestFiles {
 }
 
 impl Places for RequestFiles {
-    fn place(&self, pointer: &str) -> Option<Place> {
+    fn place(&self, pointer: &str) -> Option<SourceLocation> {
         if let Some(rest) = below(pointer, "/graph_config") {
             return self.graph.as_ref()?.place(rest);
         }

@@ -36,7 +36,7 @@ pub(super) async fn watch(
 ) -> Result<WatchedTraining, Failure> {
     let mut display = TrainingDisplay::new(session.output, &at);
     let is_queued = known.status == TrainingState::Queued;
-    let is_cancelled = follow(session, &at, (&mut display, is_queued), interrupts).await?;
+    let is_cancelled = follow(session, &at, &mut display, is_queued, interrupts).await?;
     let findings = display.finish();
     let record = session.client.training(&at.workflow, &at.run).await;
     let record = record.map_err(|error| session.failed(error))?;
@@ -47,7 +47,8 @@ pub(super) async fn watch(
 async fn follow(
     session: &Session,
     at: &TrainingRef,
-    (display, mut is_queued): (&mut TrainingDisplay, bool),
+    display: &mut TrainingDisplay,
+    mut is_queued: bool,
     interrupts: &mut Interrupts,
 ) -> Result<bool, Failure> {
     let mut events = session.client.follow_training(&at.workflow, &at.run, None);

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::Named;
+use super::VisitorArguments;
 use crate::options::Session;
 use crate::output::{Failure, Output, pretty, say};
 use crate::terminal::harmless;
@@ -11,7 +11,7 @@ use crate::terminal::harmless;
 #[derive(Debug, Args)]
 pub(crate) struct Erase {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: VisitorArguments,
     /// Confirm; this cannot be undone.
     #[arg(long)]
     yes: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Erase {
 
 impl Erase {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let Named { workflow, visitor, .. } = &self.named;
+        let VisitorArguments { workflow, visitor, .. } = &self.named;
         let (who, chat) = (harmless(visitor), harmless(workflow));
         if !self.yes {
             return Err(Failure::usage(format!(

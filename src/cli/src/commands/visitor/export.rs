@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use wire::ExportLine;
 
-use super::Named;
+use super::VisitorArguments;
 use crate::options::Session;
 use crate::output::{Failure, complain, say};
 use crate::terminal::harmless;
@@ -19,7 +19,7 @@ use crate::terminal::harmless;
 )]
 pub(crate) struct Export {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: VisitorArguments,
     /// Write to this file, which must not exist (default: standard output).
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub(crate) struct Export {
 
 impl Export {
     pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let Named { workflow, visitor, .. } = &self.named;
+        let VisitorArguments { workflow, visitor, .. } = &self.named;
         let export = session.client.export_visitor(workflow, visitor).await;
         let mut export = export.map_err(|error| session.complaint(error).about(visitor))?;
         let mut file = self.out.as_deref().map(create).transpose()?;

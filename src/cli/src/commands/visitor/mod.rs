@@ -19,7 +19,7 @@ pub(crate) enum VisitorCommand {
 
 /// A visitor of a workflow's chat.
 #[derive(Debug, Args)]
-struct Named {
+struct VisitorArguments {
     /// Handle or id of the workflow.
     workflow: String,
     /// The visitor, as `callboard thread list` names it: `visitor:…`, `session:…` or `user:…`.

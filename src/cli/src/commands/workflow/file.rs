@@ -6,7 +6,7 @@ use std::path::Path;
 use kernel::json::JsonError;
 use serde_json::{Map, Value};
 
-use crate::complaint::{Place, Places};
+use crate::complaint::{Places, SourceLocation};
 use crate::output::Failure;
 use wire::line_of;
 
@@ -34,7 +34,7 @@ impl Text {
 
     /// Creates a named text.
     #[cfg(test)]
-    pub(in crate::commands) fn of(name: &str, text: &str) -> Self {
+    pub(in crate::commands) fn new(name: &str, text: &str) -> Self {
         Self { name: name.to_owned(), text: text.to_owned() }
     }
 
@@ -70,8 +70,8 @@ impl Text {
     }
 
     /// Locates a JSON pointer in the text.
-    pub(in crate::commands) fn place(&self, pointer: &str) -> Place {
-        Place { file: self.name.clone(), line: line_of(&self.text, pointer) }
+    pub(in crate::commands) fn place(&self, pointer: &str) -> SourceLocation {
+        SourceLocation { file: self.name.clone(), line: line_of(&self.text, pointer) }
     }
 }
 
@@ -154,7 +154,7 @@ fn object(name: &str, what: &str, value: Value) -> Result<Map<String, Value>, Fa
 }
 
 impl Places for GraphFile {
-    fn place(&self, pointer: &str) -> Option<Place> {
+    fn place(&self, pointer: &str) -> Option<SourceLocation> {
         let in_config =
             pointer.strip_prefix("/runnable_config").filter(|rest| rest.is_empty() || rest.starts_with('/'));
         match (in_config, &self.config) {

@@ -39,7 +39,7 @@ pub(super) fn problems(list: &Value, base: &str) -> Vec<FieldError> {
 ///
 /// # Errors
 /// `node.failed` if a source is invalid.
-pub(super) fn of(list: &Value, text: &str) -> Result<Vec<SentAnnotation>, NodeError> {
+pub(super) fn from_list(list: &Value, text: &str) -> Result<Vec<SentAnnotation>, NodeError> {
     let length = text.chars().count();
     let annotation = |entry: &Value| {
         let source: Source = serde_json::from_value(entry.get("source").cloned().unwrap_or_default())

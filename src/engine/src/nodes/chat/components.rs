@@ -119,12 +119,14 @@ impl<'a> Reader<'a> {
 /// The widget as sent: unset members are absent, and so is `streaming` on a complete text.
 pub(super) fn as_sent(widget: Value) -> Value {
     match widget {
-        Value::Object(component) => Value::Object(component.into_iter().filter_map(member).collect()),
+        Value::Object(component) => {
+            Value::Object(component.into_iter().filter_map(|(name, value)| member(name, value)).collect())
+        }
         other => other,
     }
 }
 
-fn member((name, value): (String, Value)) -> Option<(String, Value)> {
+fn member(name: String, value: Value) -> Option<(String, Value)> {
     let value = match (name.as_str(), value) {
         (_, Value::Null) | ("streaming", Value::Bool(false)) => return None,
         ("children", Value::Array(children)) => children.into_iter().map(as_sent).collect(),

@@ -76,14 +76,14 @@ impl<Q: ItemQuestion> Node for AsksWithItem<Q> {
             message: Q::message(input)?,
             schema: Q::answer_schema(input)?,
             audience: Vec::new(),
-            expires_at: self.expiry.of(started_at),
+            expires_at: self.expiry.deadline(started_at),
             item: Some(Q::item(input)?),
             continues_without: false,
         }))
     }
 
     async fn run(&self, _input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let answer = call.answer_to_item(self.expiry.of(call.started_at)).await?;
+        let answer = call.answer_to_item(self.expiry.deadline(call.started_at)).await?;
         Ok(Q::result(answer.ok_or_else(expired)?))
     }
 

@@ -138,7 +138,7 @@ impl Node for Reply {
     }
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let parts = Parts::of(&input)?;
+        let parts = Parts::from_input(&input)?;
         let result = match parts.key {
             Some(key) => json!({"text": parts.text, "key": key}),
             None => json!({"text": parts.text}),
@@ -166,7 +166,7 @@ impl Node for Reply {
         let key = result.get("key").and_then(Value::as_str);
         input.extend([("text".to_owned(), json!(text)), ("key".to_owned(), json!(key))]);
         let input = Value::Object(input);
-        match Parts::of(&input) {
+        match Parts::from_input(&input) {
             Ok(parts) => self.write(parts, call, false).await,
             Err(_) => self.write(Parts { text, key, ..Parts::default() }, call, false).await,
         }
@@ -183,7 +183,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    fn of(input: &'a Value) -> Result<Self, NodeError> {
+    fn from_input(input: &'a Value) -> Result<Self, NodeError> {
         let text = match input {
             Value::String(text) => Some(text.as_str()),
             input => input.get("text").and_then(Value::as_str),
@@ -192,7 +192,7 @@ impl<'a> Parts<'a> {
         if !list.is_null() {
             content::refuse(annotations::problems(list, "/annotations"))?;
         }
-        let annotations = annotations::of(list, text.unwrap_or_default())?;
+        let annotations = annotations::from_list(list, text.unwrap_or_default())?;
         let key = input.get("key").and_then(Value::as_str);
         Ok(Self { text, key, annotations, widget: widget::body(input)? })
     }

@@ -8,7 +8,7 @@ use wire::{ErrorCode, FieldError};
 use crate::NodeError;
 use crate::channel::kind;
 use crate::check::Check;
-use crate::cut::{By, Cut, cut};
+use crate::cut::{Cut, CutUnit, cut};
 use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
@@ -42,7 +42,7 @@ pub(crate) const TYPE: NodeType = NodeType {
 
 struct Chunk {
     text: Value,
-    by: By,
+    by: CutUnit,
     size: usize,
     overlap: usize,
     metadata: Option<Value>,
@@ -84,10 +84,10 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
         None => None,
     };
     let by = match by {
-        Some("paragraphs") => By::Paragraphs,
-        Some("words") => By::Words,
-        Some("characters") => By::Characters,
-        _ => By::Sentences,
+        Some("paragraphs") => CutUnit::Paragraphs,
+        Some("words") => CutUnit::Words,
+        Some("characters") => CutUnit::Characters,
+        _ => CutUnit::Sentences,
     };
     let whole = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     Some(Box::new(Chunk { text: text?, by, size: whole(size?), overlap: whole(overlap), metadata }))

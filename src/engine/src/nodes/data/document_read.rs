@@ -126,7 +126,7 @@ impl Node for DocumentRead {
         let bytes = document::bytes_of(answer).await?;
         let format = match self.format {
             Some(format) => format,
-            None => document::of(&bytes, kind.as_deref(), url.path())?,
+            None => document::detect(&bytes, kind.as_deref(), url.path())?,
         };
         Ok(result(document::read(bytes, format, charset, call.sandbox()).await?, None))
     }
@@ -148,7 +148,7 @@ impl DocumentRead {
         let bytes = call.attachments().bytes(&file, file.size).await?;
         let format = match self.format {
             Some(format) => format,
-            None => document::of(&bytes, Some(&file.mime_type), &file.name)?,
+            None => document::detect(&bytes, Some(&file.mime_type), &file.name)?,
         };
         let read = document::read(bytes, format, None, call.sandbox()).await?;
         Ok(result(read, Some(file.name)))

@@ -111,14 +111,14 @@ impl Node for WaitForInput {
             message: text("message"),
             schema: self.schema.clone(),
             audience: self.audience.clone(),
-            expires_at: self.expiry.of(started_at),
+            expires_at: self.expiry.deadline(started_at),
             item: None,
             continues_without: false,
         }))
     }
 
     async fn run(&self, _input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        match call.answer(self.expiry.of(call.started_at)).await? {
+        match call.answer(self.expiry.deadline(call.started_at)).await? {
             Some(answer) => {
                 let at: Timestamp = kernel::timestamp(answer.at);
                 Ok(json!({"value": answer.value, "answered_by": answer.by, "answered_at": at}))

@@ -78,7 +78,7 @@ impl Asks {
 
     /// Builds the request from an input.
     pub(crate) fn request(&self, input: Value, key: String) -> Result<(Chosen, ModelRequest), NodeError> {
-        let chosen = Chosen::of(&input);
+        let chosen = Chosen::from_input(&input);
         let messages = input.get("messages").cloned().unwrap_or_default();
         let messages: Vec<Message> = serde_json::from_value(messages)
             .map_err(|error| NodeError::failed(format!("the messages cannot be sent: {error}")))?;
@@ -99,16 +99,17 @@ impl Asks {
     pub(crate) async fn json(
         &self,
         input: Value,
-        (written, schema): (&Value, &Schema),
+        written: &Value,
+        schema: &Schema,
         call: &Call<'_>,
-    ) -> Result<Asked, Failure> {
+    ) -> Result<ModelResult, Failure> {
         let (chosen, mut request) = self.request(input, call.idempotency_key())?;
         request.response_schema = Some(written.clone());
         self.asking(&chosen, Some(schema)).ask(request, call, false).await
     }
 
-    pub(crate) fn asking<'a>(&self, chosen: &'a Chosen, schema: Option<&'a Schema>) -> Asking<'a> {
-        Asking { chosen, schema, repair: self.repair }
+    pub(crate) fn asking<'a>(&self, chosen: &'a Chosen, schema: Option<&'a Schema>) -> PreparedCall<'a> {
+        PreparedCall { chosen, schema, repair: self.repair }
     }
 }
 
@@ -118,7 +119,7 @@ pub(crate) fn messages(system: String, user: String) -> Vec<Message> {
 }
 
 /// A call that is about to be made.
-pub(crate) struct Asking<'a> {
+pub(crate) struct PreparedCall<'a> {
     chosen: &'a Chosen,
     /// The schema for the answer, unless it calls tools.
     schema: Option<&'a Schema>,
@@ -126,7 +127,7 @@ pub(crate) struct Asking<'a> {
 }
 
 /// The result of a call.
-pub(crate) struct Asked {
+pub(crate) struct ModelResult {
     pub(crate) answer: ModelAnswer,
     /// The answer as JSON, if a schema is set.
     pub(crate) json: Value,
@@ -135,14 +136,14 @@ pub(crate) struct Asked {
     pub(crate) unseen: Vec<Unseen>,
 }
 
-impl Asking<'_> {
+impl PreparedCall<'_> {
     /// Calls the model. Sends an invalid answer back with its problems, up to the repair limit.
     pub(crate) async fn ask(
         &self,
         mut request: ModelRequest,
         call: &Call<'_>,
         stream: bool,
-    ) -> Result<Asked, Failure> {
+    ) -> Result<ModelResult, Failure> {
         let (provider, model) = self.chosen.find(call).await?;
         model.clone_into(&mut request.model);
         let files = files::load(&mut request, &self.chosen.name, call).await?;
@@ -164,10 +165,10 @@ impl Asking<'_> {
                 notify(&answer, call).await;
             }
             let Some(schema) = self.schema.filter(|_| answer.tool_calls.is_empty()) else {
-                return Ok(Asked { answer, json: Value::Null, spent, unseen: files.unseen });
+                return Ok(ModelResult { answer, json: Value::Null, spent, unseen: files.unseen });
             };
             let wrong = match fitting(&answer.text, schema) {
-                Ok(json) => return Ok(Asked { answer, json, spent, unseen: files.unseen }),
+                Ok(json) => return Ok(ModelResult { answer, json, spent, unseen: files.unseen }),
                 Err(wrong) => wrong,
             };
             // A truncated or filtered answer would be truncated or filtered again.

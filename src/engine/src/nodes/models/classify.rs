@@ -13,7 +13,7 @@ use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{optional_text_field, text_field};
-use crate::nodes::models::asking::{self, Asked, Asks};
+use crate::nodes::models::asking::{self, Asks, ModelResult};
 use crate::nodes::models::{demos, target};
 use crate::schema::{self, Schema};
 use crate::template::{as_text, fill};
@@ -111,12 +111,15 @@ fn read_labels(fields: &mut Fields<'_>, check: &mut Check) -> Vec<Label> {
         let at = format!("{pointer}/{index}");
         let label = match entry {
             Value::String(name) => Some(Label { name: name.clone(), description: None }),
-            Value::Object(_) => Fields::of(at.clone(), entry, &mut check.problems).and_then(|mut fields| {
-                let name = fields.text("name", &mut check.problems).map(str::to_owned);
-                let description = fields.optional_text("description", &mut check.problems).map(str::to_owned);
-                fields.refuse_others(&mut check.problems);
-                Some(Label { name: name?, description })
-            }),
+            Value::Object(_) => {
+                Fields::from_value(at.clone(), entry, &mut check.problems).and_then(|mut fields| {
+                    let name = fields.text("name", &mut check.problems).map(str::to_owned);
+                    let description =
+                        fields.optional_text("description", &mut check.problems).map(str::to_owned);
+                    fields.refuse_others(&mut check.problems);
+                    Some(Label { name: name?, description })
+                })
+            }
             _ => {
                 let problem = FieldError::new(at, "type", "must be a string or {name, description}");
                 check.note(problem.suggest(SUGGESTION));
@@ -161,7 +164,8 @@ impl Node for Classify {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let (written, schema) = &self.response;
-        let Asked { answer, mut json, spent, .. } = self.asks.json(input, (written, schema), call).await?;
+        let ModelResult { answer, mut json, spent, .. } =
+            self.asks.json(input, written, schema, call).await?;
         if let Some(members) = json.as_object_mut() {
             members.insert("usage".to_owned(), spent.written());
             members.insert("model".to_owned(), json!(answer.model));

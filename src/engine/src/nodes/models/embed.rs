@@ -112,7 +112,7 @@ impl Node for Embed {
     }
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
-        let chosen = Chosen::of(&input);
+        let chosen = Chosen::from_input(&input);
         let (provider, model) = chosen.find(call).await?;
         let given = input.get("input").unwrap_or(&Value::Null);
         let (texts, single) = match given {

@@ -12,7 +12,7 @@ use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{optional_text_field, text_field};
-use crate::nodes::models::asking::{self, Asked, Asks};
+use crate::nodes::models::asking::{self, Asks, ModelResult};
 use crate::nodes::models::llm::schema_field;
 use crate::nodes::models::{demos, target};
 use crate::schema::Schema;
@@ -75,7 +75,7 @@ impl Node for Extract {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let (written, schema) = &self.response;
-        let Asked { answer, json, spent, .. } = self.asks.json(input, (written, schema), call).await?;
+        let ModelResult { answer, json, spent, .. } = self.asks.json(input, written, schema, call).await?;
         Ok(json!({"data": json, "usage": spent.written(), "model": answer.model}))
     }
 

@@ -109,7 +109,8 @@ pub(crate) async fn load(
     let mut files = call.attachments().find(&named).await?;
     // Newest files first.
     files.reverse();
-    let mut left = Left { images: MAX_IMAGE_BYTES, texts: MAX_TEXT_BYTES, sees_images: sees_images(model) };
+    let mut left =
+        FileBudget { images: MAX_IMAGE_BYTES, texts: MAX_TEXT_BYTES, sees_images: sees_images(model) };
     let mut parts = Vec::with_capacity(files.len());
     // A document reserves memory while it is read. Images follow after that is released: requests that hold memory
     // and wait for more could deadlock.
@@ -150,13 +151,13 @@ pub(crate) async fn load(
 }
 
 /// Remaining limits of a request.
-struct Left {
+struct FileBudget {
     images: u64,
     texts: usize,
     sees_images: bool,
 }
 
-impl Left {
+impl FileBudget {
     async fn text(
         &mut self,
         file: &AttachedFile,

@@ -12,7 +12,7 @@ use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{optional_text_field, text_field};
-use crate::nodes::models::asking::{self, Asked, Asks};
+use crate::nodes::models::asking::{self, Asks, ModelResult};
 use crate::nodes::models::{demos, target};
 use crate::schema::{self, Schema};
 use crate::template::{as_text, fill};
@@ -110,7 +110,8 @@ impl Node for Judge {
 
     async fn run(&self, input: Value, call: &Call<'_>) -> Result<Value, Failure> {
         let (written, schema) = &self.response;
-        let Asked { answer, mut json, spent, .. } = self.asks.json(input, (written, schema), call).await?;
+        let ModelResult { answer, mut json, spent, .. } =
+            self.asks.json(input, written, schema, call).await?;
         let score = json.get("score").and_then(Value::as_f64).unwrap_or_default();
         if let Some(members) = json.as_object_mut() {
             members.insert("passed".to_owned(), json!(score >= self.threshold));

@@ -14,7 +14,7 @@ use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::{list, optional_text_field};
-use crate::nodes::models::asking::{self, Asked, Asks};
+use crate::nodes::models::asking::{self, Asks, ModelResult};
 use crate::nodes::models::files::list_unseen;
 use crate::nodes::models::{demos, target};
 use crate::schema::{self, Schema};
@@ -153,7 +153,7 @@ impl Node for Llm {
         let (chosen, mut request) = self.asks.request(input, call.idempotency_key())?;
         request.response_schema = self.response_schema.as_ref().map(|(written, _)| written.clone());
         let schema = self.response_schema.as_ref().map(|(_, schema)| schema);
-        let Asked { answer, json, spent, unseen } =
+        let ModelResult { answer, json, spent, unseen } =
             self.asks.asking(&chosen, schema).ask(request, call, self.stream).await?;
         let mut result = json!({"text": answer.text, "usage": spent.written(),
                                 "finish_reason": answer.finish_reason, "model": answer.model});

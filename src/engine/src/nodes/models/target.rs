@@ -94,7 +94,7 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// Reads the output of [`Target::input`].
-    pub(crate) fn of(input: &Value) -> Self {
+    pub(crate) fn from_input(input: &Value) -> Self {
         let name = input.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
         Self { name, endpoint: input.get("endpoint").cloned() }
     }
@@ -108,7 +108,7 @@ impl Chosen {
 
     /// Combines it with its provider, as a call needs it.
     pub(crate) fn asked<'a>(&'a self, provider: &'a dyn Model) -> AskedModel<'a> {
-        (&self.name, self.endpoint.as_ref(), provider)
+        AskedModel { name: &self.name, endpoint: self.endpoint.as_ref(), provider }
     }
 
     /// Finds the provider and its model. Reads the vault each time, so that a rotated key takes effect immediately.

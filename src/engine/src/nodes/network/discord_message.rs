@@ -83,7 +83,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
         check.note(problem.suggest("\"allowed_mentions\": {\"parse\": [\"users\"]}"));
     }
     let base_url = messaging::base_url(fields, API, webhook_url.is_none(), check);
-    check_way(fields, "discord webhook", ("discord bot", "1234567890"), check);
+    check_way(fields, "discord webhook", "discord bot", "1234567890", check);
     if webhook_url.is_some() && reply_to.is_some() {
         let problem =
             FieldError::new(fields.at("reply_to"), "reply_to", "a webhook cannot reply to a message");
@@ -141,7 +141,7 @@ impl Node for DiscordMessage {
             }
         };
         let bot = fields.text("token").map(|token| format!("Bot {token}"));
-        let answer = post(&url, (USER_AGENT, bot), body, call).await?;
+        let answer = post(&url, USER_AGENT, bot, body, call).await?;
         if !answer.status().is_success() {
             return Err(outbound::refusal(answer, call).await.into());
         }

@@ -41,13 +41,13 @@ pub(crate) const TYPE: NodeType = NodeType {
 };
 
 /// An MCP server's location, with templates.
-pub(crate) struct Place {
+pub(crate) struct McpEndpoint {
     url: Value,
     headers: Value,
 }
 
 struct McpCall {
-    place: Place,
+    place: McpEndpoint,
     tool: Value,
     arguments: Value,
 }
@@ -62,7 +62,7 @@ fn schema() -> Value {
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    let place = Place::read(fields, check);
+    let place = McpEndpoint::read(fields, check);
     let tool = text_field(fields, "tool", check);
     let arguments = fields.value("arguments").cloned().unwrap_or_else(|| json!({}));
     let good = match &arguments {
@@ -79,7 +79,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     Some(Box::new(McpCall { place: place?, tool: tool?, arguments: Some(arguments).filter(|_| good)? }))
 }
 
-impl Place {
+impl McpEndpoint {
     pub(crate) fn read(fields: &mut Fields<'_>, check: &mut Check) -> Option<Self> {
         let url = text_field(fields, "url", check);
         if let Some(url) = &url {
@@ -113,7 +113,7 @@ impl Place {
     }
 }
 
-/// Returns the server for an input with a filled [`Place`], with the secrets in its headers.
+/// Returns the server for an input with a filled [`McpEndpoint`], with the secrets in its headers.
 pub(crate) async fn server(input: &Value, call: &Call<'_>) -> Result<Server, NodeError> {
     let member = |name: &str| input.get(name).cloned();
     let secrets = member("secrets").unwrap_or_else(|| json!([]));

@@ -27,13 +27,13 @@ const NEEDED: [&str; 3] = ["chat", "channel", "base_url"];
 const CONTENT: [&str; 3] = ["text", "blocks", "embeds"];
 
 /// Fields by name.
-pub(crate) type Named<'a, const N: usize> = [(&'static str, Option<&'a Value>); N];
+pub(crate) type NamedFields<'a, const N: usize> = [(&'static str, Option<&'a Value>); N];
 
 /// Builds a node's input. Only fields that may hold secrets are split at them. Omits fields whose template yields
 /// nothing, unless they are required.
 pub(crate) fn input<const S: usize, const P: usize>(
-    secret: Named<'_, S>,
-    plain: Named<'_, P>,
+    secret: NamedFields<'_, S>,
+    plain: NamedFields<'_, P>,
     scope: &View,
 ) -> Result<Value, NodeError> {
     let mut input = outbound::texts(fill_fields(secret, scope)?)?;
@@ -80,19 +80,25 @@ pub(crate) fn base_url(fields: &mut Fields<'_>, own: &str, is_bot: bool, check: 
     given.unwrap_or_else(|| own.into())
 }
 
-/// Checks that a message is sent either by a webhook, or by a bot to a channel.
-pub(crate) fn check_way(fields: &mut Fields<'_>, webhook: &str, bot: (&str, &str), check: &mut Check) {
+/// Checks that a message is sent either by a webhook, or by a bot to a channel. `webhook`, `token` and `channel` are
+/// examples for suggestions.
+pub(crate) fn check_way(
+    fields: &mut Fields<'_>,
+    webhook: &str,
+    token: &str,
+    channel: &str,
+    check: &mut Check,
+) {
     let mut has = |name| fields.value(name).is_some();
-    let (by_webhook, as_bot, channel) = (has("webhook_url"), has("token"), has("channel"));
+    let (by_webhook, as_bot, has_channel) = (has("webhook_url"), has("token"), has("channel"));
     if by_webhook == as_bot {
         let message = "needs either 'webhook_url', or 'token' and 'channel'";
         let problem = FieldError::new(fields.at("webhook_url"), "required", message);
         check.note(problem.suggest(format!("\"webhook_url\": \"[[{webhook}]]\"")));
-    } else if as_bot != channel {
+    } else if as_bot != has_channel {
         let message = if as_bot { "a bot needs a channel" } else { "a webhook already has a channel" };
         let problem = FieldError::new(fields.at("channel"), "required", message);
-        let (token, place) = bot;
-        check.note(problem.suggest(format!("\"token\": \"[[{token}]]\", \"channel\": \"{place}\"")));
+        check.note(problem.suggest(format!("\"token\": \"[[{token}]]\", \"channel\": \"{channel}\"")));
     }
 }
 
@@ -105,7 +111,8 @@ pub(crate) fn body(fields: &Revealed, names: &[(&str, &str)]) -> Map<String, Val
 /// Posts a message. Returns the response, whatever its status.
 pub(crate) async fn post(
     url: &Url,
-    (user_agent, authorization): (&str, Option<String>),
+    user_agent: &str,
+    authorization: Option<String>,
     body: Map<String, Value>,
     call: &Call<'_>,
 ) -> Result<Response, NodeError> {

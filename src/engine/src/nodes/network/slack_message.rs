@@ -64,7 +64,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     let blocks = optional_field(fields, "blocks", check);
     let thread_ts = optional_text_field(fields, "thread_ts", check);
     let base_url = messaging::base_url(fields, API, webhook_url.is_none(), check);
-    check_way(fields, "slack webhook", ("slack bot", "#general"), check);
+    check_way(fields, "slack webhook", "slack bot", "#general", check);
     Some(Box::new(SlackMessage { webhook_url, token, channel, text: text?, blocks, thread_ts, base_url }))
 }
 
@@ -91,8 +91,7 @@ impl Node for SlackMessage {
             None => outbound::under(fields.text("base_url").unwrap_or(API), "chat.postMessage")?,
         };
         let bearer = fields.text("token").map(|token| format!("Bearer {token}"));
-        let answer =
-            post(&url, (outbound::USER_AGENT, bearer), messaging::body(&fields, &names), call).await?;
+        let answer = post(&url, outbound::USER_AGENT, bearer, messaging::body(&fields, &names), call).await?;
         if !answer.status().is_success() {
             return Err(outbound::refusal(answer, call).await.into());
         }

@@ -109,7 +109,7 @@ impl Node for TelegramMessage {
         }
         let url =
             outbound::under(fields.text("base_url").unwrap_or(API), &format!("bot{token}/sendMessage"))?;
-        let answer = post(&url, (outbound::USER_AGENT, None), body, call).await?;
+        let answer = post(&url, outbound::USER_AGENT, None, body, call).await?;
         let retryable = outbound::is_retryable(answer.status().as_u16());
         let wait = retry_after(answer.headers(), call.clock().now());
         let posted = answered(answer, "Telegram").await.and_then(|said| posted(&said, call.redactor()));

@@ -31,7 +31,7 @@ async fn a_mail_is_queued_with_its_row() {
         output.unwrap(),
         json!({"delivery_id": deliveries[0].id, "status": "queued", "recipients": 3})
     );
-    let mail = Mail::of(&deliveries[0].request).unwrap();
+    let mail = Mail::from_request(&deliveries[0].request).unwrap();
     assert_eq!(
         (mail.to, mail.cc),
         (vec!["a@example.com".to_owned(), "ö@exämple.com".to_owned()], vec!["b@example.com".to_owned()])

@@ -37,10 +37,10 @@ impl Matrix {
         }
     }
 
-    /// The distance from one position to another along the writing direction, and across it.
-    pub(super) fn step(self, from: (f32, f32)) -> (f32, f32) {
+    /// The distance from another position along the writing direction, and across it.
+    pub(super) fn step(self, from_x: f32, from_y: f32) -> (f32, f32) {
         let length = self.a.hypot(self.b);
-        let (x, y) = (self.e - from.0, self.f - from.1);
+        let (x, y) = (self.e - from_x, self.f - from_y);
         if length <= f32::EPSILON {
             return (x, y);
         }

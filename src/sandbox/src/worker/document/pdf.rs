@@ -71,8 +71,8 @@ fn page(document: &Document, id: ObjectId, text: &mut Text) -> Result<(), Docume
     let (own, referred) = document.get_page_resources(id).map_err(|error| problem(&error))?;
     let referred = referred.iter().filter_map(|id| document.get_dictionary(*id).ok());
     let resources: Vec<&Dictionary> = own.into_iter().chain(referred).collect();
-    let mut pen = Pen { document, text, end: None };
-    pen.draw(&content, &resources, Matrix::ONE, 0)
+    let mut extractor = TextExtractor { document, text, end: None };
+    extractor.draw(&content, &resources, Matrix::ONE, 0)
 }
 
 /// The graphics state that `q` saves and `Q` restores.
@@ -88,14 +88,14 @@ struct State<'a> {
 }
 
 /// Extracts text from drawing operators.
-struct Pen<'a, 'b> {
+struct TextExtractor<'a, 'b> {
     document: &'a Document,
     text: &'b mut Text,
     /// The end position of the last drawn text, and its font size.
     end: Option<((f32, f32), f32)>,
 }
 
-impl<'a> Pen<'a, '_> {
+impl<'a> TextExtractor<'a, '_> {
     fn draw(
         &mut self,
         content: &[u8],
@@ -203,8 +203,8 @@ impl<'a> Pen<'a, '_> {
         let Some(font) = &state.font else { return Ok(()) };
         let place = at.then(state.page);
         let size = (state.size * place.c.hypot(place.d)).abs();
-        if let Some((end, size_before)) = self.end {
-            let (along, across) = place.step(end);
+        if let Some(((end_x, end_y), size_before)) = self.end {
+            let (along, across) = place.step(end_x, end_y);
             let size = size.max(size_before).max(f32::EPSILON);
             if across.abs() > PARAGRAPH * size {
                 self.text.end_paragraph()?;

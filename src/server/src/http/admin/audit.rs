@@ -24,8 +24,8 @@ pub(super) async fn list(
     caller: Caller<TokensRead>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<AuditRecord>>> {
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
     let text = |text: Option<String>| text.filter(|text| !text.contains('\0'));
     let (action, actor) = (text(query.text("action")), text(query.text("actor")));
     let outcome = query.text("outcome");

@@ -4,10 +4,7 @@ use auth::scope::Scope;
 use serde_json::{Map, Value};
 use wire::{CreateServiceToken, FieldError, RotateServiceToken};
 
-use crate::http::fields::{Fields, unknown};
-
-/// A parsed request, or all its problems.
-type Read<T> = Result<T, Vec<FieldError>>;
+use crate::http::fields::{Fields, Parsed, unknown};
 
 /// A hundred years, in seconds.
 const LONGEST: i64 = 3_153_600_000;
@@ -15,14 +12,14 @@ const LONGEST: i64 = 3_153_600_000;
 const LONGEST_OVERLAP: i64 = 604_800;
 const MOST_WORKSPACES: usize = 100;
 
-fn read<T>(fields: Fields<'_>, value: T) -> Read<T> {
+fn read<T>(fields: Fields<'_>, value: T) -> Parsed<T> {
     let problems = fields.finish();
     if problems.is_empty() { Ok(value) } else { Err(problems) }
 }
 
 /// `POST /api/admin/service-tokens`.
-pub(super) fn create(body: &Map<String, Value>) -> Read<CreateServiceToken> {
-    let mut fields = Fields::of(body);
+pub(super) fn create(body: &Map<String, Value>) -> Parsed<CreateServiceToken> {
+    let mut fields = Fields::new(body);
     let name = fields.line("name", 0, 200);
     fields.require("scopes");
     let scopes = scopes(&mut fields);
@@ -81,15 +78,15 @@ fn workspaces(fields: &mut Fields<'_>, name: &'static str) -> Option<Vec<String>
 }
 
 /// `POST …/rotate`.
-pub(super) fn rotate(body: &Map<String, Value>) -> Read<RotateServiceToken> {
-    let mut fields = Fields::of(body);
+pub(super) fn rotate(body: &Map<String, Value>) -> Parsed<RotateServiceToken> {
+    let mut fields = Fields::new(body);
     let overlap_seconds = fields.whole("overlap_seconds", 0..=LONGEST_OVERLAP).unwrap_or(0);
     read(fields, RotateServiceToken { overlap_seconds })
 }
 
 /// `{"reason"}`, for later readers.
-pub(super) fn revoke(body: &Map<String, Value>) -> Read<String> {
-    let mut fields = Fields::of(body);
+pub(super) fn revoke(body: &Map<String, Value>) -> Parsed<String> {
+    let mut fields = Fields::new(body);
     fields.require("reason");
     let reason = fields.line("reason", 1, 500).unwrap_or_default();
     read(fields, reason)

@@ -18,7 +18,7 @@ use wire::{
 use super::{records, requests};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{Asked, Caller, TokensRead, TokensWrite};
+use crate::http::guard::{Caller, RouteScope, TokensRead, TokensWrite};
 use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::{self, Params};
@@ -35,8 +35,8 @@ pub(super) async fn create(change: Change<TokensWrite>) -> ApiResult<HttpRespons
     caller.allowed(reach.await).await?;
     let workspace = tokens::only_workspace(store, &wanted.workspaces).await?;
     let is_first = caller.app().gate().awaits_first_token().await?;
-    let admin = (is_first && !is_admin(&wanted)).then(|| NewToken::of(caller, admin())).transpose()?;
-    let new = NewToken::of(caller, wanted)?;
+    let admin = (is_first && !is_admin(&wanted)).then(|| NewToken::new(caller, admin())).transpose()?;
+    let new = NewToken::new(caller, wanted)?;
     let answer = change
         .make(async |changes| {
             let admin_token = match admin {
@@ -78,7 +78,7 @@ struct NewToken {
 }
 
 impl NewToken {
-    fn of(caller: &Caller<TokensWrite>, wanted: CreateServiceToken) -> ApiResult<Self> {
+    fn new(caller: &Caller<TokensWrite>, wanted: CreateServiceToken) -> ApiResult<Self> {
         let (app, now) = (caller.app(), caller.app().clock().now());
         let id = app.new_id()?;
         let secret = fresh(id, app.random())?;
@@ -87,10 +87,10 @@ impl NewToken {
             name: wanted.name,
             scopes: wanted.scopes,
             workspaces: wanted.workspaces,
-            cause: Cause::of(caller.principal()),
+            cause: Cause::from_principal(caller.principal()),
             issued_at: now,
             expires_at: wanted.expires_in.map(|seconds| now + TimeDelta::seconds(seconds)),
-            digest: TokenDigest::of(secret.expose_secret()),
+            digest: TokenDigest::from_token(secret.expose_secret()),
         };
         Ok(Self { secret, row })
     }
@@ -112,8 +112,8 @@ pub(super) async fn list(
     caller: Caller<TokensRead>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<ServiceTokenRecord>>> {
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
     let status = query.text("status");
     let wanted = status.as_deref().and_then(ServiceTokenStatus::parse);
     if status.is_some() && wanted.is_none() {
@@ -149,7 +149,7 @@ pub(super) async fn rotate(change: Change<TokensWrite>, id: Path<String>) -> Api
     let reach = tokens::check_reach(store, by, TokensWrite::SCOPE, &token.scopes, &token.workspaces);
     caller.allowed(reach.await).await?;
     let secret = fresh(token.id, caller.app().random())?;
-    let digest = TokenDigest::of(secret.expose_secret());
+    let digest = TokenDigest::from_token(secret.expose_secret());
     let now = caller.app().clock().now();
     let old_until = now + TimeDelta::seconds(wanted.overlap_seconds);
     let workspace = tokens::only_workspace(store, &token.workspaces).await?;
@@ -193,7 +193,7 @@ async fn end(
 }
 
 /// Finds the token that a path names, if the caller may see it.
-async fn found<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<StoredServiceToken> {
+async fn found<S: RouteScope>(caller: &Caller<S>, id: &str) -> ApiResult<StoredServiceToken> {
     let not_found = || ApiError::new(ErrorCode::ServiceTokenNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;
     let token = caller.store().service_token(id).await?.ok_or_else(not_found)?;

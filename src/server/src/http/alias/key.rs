@@ -26,7 +26,7 @@ pub(super) enum Principal {
 }
 
 impl Principal {
-    pub(super) fn of(visitor: &Visitor, request: &HttpRequest) -> ApiResult<Self> {
+    pub(super) fn for_request(visitor: &Visitor, request: &HttpRequest) -> ApiResult<Self> {
         if let Some(member) = &visitor.member {
             return Ok(Self::Member(member.user));
         }

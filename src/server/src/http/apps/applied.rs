@@ -10,6 +10,7 @@ use wire::{
     AppBinding, AppCollection, BundleFinding, CollectionRecord, FrozenBinding, Permissions, PermissionsRecord,
 };
 
+use super::permissions::PagePermissions;
 use super::preflight::{Preflight, Walked, preflight};
 use super::{drafts, permissions, records};
 use crate::http::error::{ApiError, ApiResult};
@@ -66,7 +67,7 @@ impl Applied {
     ///
     /// # Errors
     /// [`ApiError`] if the database does not answer.
-    pub(super) async fn of<S>(
+    pub(super) async fn for_deployment<S>(
         caller: &Caller<S>,
         app: &StoredApp,
         deployment: &StoredDeployment,
@@ -90,9 +91,9 @@ impl Applied {
         &self,
         caller: &Caller<S>,
         app: &StoredApp,
-        (frame_ancestors, wasm): (Vec<String>, bool),
-    ) -> ApiResult<Checked> {
-        match self.inspect(caller, app, (frame_ancestors, wasm)).await? {
+        pages: PagePermissions,
+    ) -> ApiResult<CheckedPermissions> {
+        match self.inspect(caller, app, pages).await? {
             Ok(checked) => Ok(checked),
             Err(findings) => Err(ApiError::found(findings)),
         }
@@ -106,8 +107,8 @@ impl Applied {
         &self,
         caller: &Caller<S>,
         app: &StoredApp,
-        (frame_ancestors, wasm): (Vec<String>, bool),
-    ) -> ApiResult<Result<Checked, Vec<BundleFinding>>> {
+        pages: PagePermissions,
+    ) -> ApiResult<Result<CheckedPermissions, Vec<BundleFinding>>> {
         let path = if self.declares_bindings { MANIFEST } else { "bindings" };
         if !self.declares_bindings || !self.declares_collections {
             let findings = declared::together(&self.bindings, &self.collections);
@@ -117,14 +118,14 @@ impl Applied {
         }
         let clock = &**caller.app().clock();
         let found =
-            preflight(caller.store(), app.workspace_id, (&self.bindings, &self.collections), (path, clock))
+            preflight(caller.store(), app.workspace_id, &self.bindings, &self.collections, path, clock)
                 .await?;
         if !found.findings.is_empty() {
             return Ok(Err(found.findings));
         }
-        let permissions = permissions::of(&self.bindings, &self.collections, &found, (frame_ancestors, wasm));
+        let permissions = permissions::collect(&self.bindings, &self.collections, &found, pages);
         let revision = permissions::revision(&permissions)?;
-        Ok(Ok(Checked { found, permissions, revision }))
+        Ok(Ok(CheckedPermissions { found, permissions, revision }))
     }
 
     /// Assembles everything that a release of the deployment freezes.
@@ -133,11 +134,11 @@ impl Applied {
     /// [`ApiError`] if a part cannot be serialized.
     pub(super) fn resolve(
         self,
-        checked: Checked,
+        checked: CheckedPermissions,
         deployment: &StoredDeployment,
         release: Uuid,
     ) -> ApiResult<Resolved> {
-        let Checked { found, permissions, revision } = checked;
+        let CheckedPermissions { found, permissions, revision } = checked;
         let permissions = records::json(&permissions)?;
         let mut walked = found.bindings;
         let frozen = self.bindings.into_iter().filter_map(|(name, binding)| {
@@ -163,13 +164,13 @@ impl Applied {
 }
 
 /// The result of a check without findings.
-pub(super) struct Checked {
+pub(super) struct CheckedPermissions {
     found: Preflight,
     permissions: Permissions,
     pub(super) revision: String,
 }
 
-impl Checked {
+impl CheckedPermissions {
     /// Creates the API record.
     ///
     /// # Errors

@@ -8,12 +8,13 @@ use store::{DeploymentFile, ListedDeployment, NewFile, StoredApp, StoredDeployme
 use uuid::Uuid;
 use wire::{DeploymentNote, DeploymentRecord, DeploymentReport, DeploymentSummary, ErrorCode, Listed};
 
-use super::applied::{Applied, Checked};
+use super::applied::{Applied, CheckedPermissions};
+use super::permissions::PagePermissions;
 use super::records;
-use super::upload::{Checked as Bundle, Upload, check};
+use super::upload::{CheckedBundle, Upload, check};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{AppsRead, AppsWrite, Asked, Caller};
+use crate::http::guard::{AppsRead, AppsWrite, Caller, RouteScope};
 use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::{self, Params};
@@ -28,8 +29,8 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<DeploymentSummary>>> {
     let app = super::find(&caller, &name).await?;
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().deployments(app.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |deployment| deployment.id);
@@ -47,7 +48,7 @@ pub(super) async fn show(
     let found = find(&caller, &app, &id).await?;
     query::none(&request)?;
     let files = caller.store().deployment_files(found.listed.id).await?;
-    let applied = Applied::of(&caller, &app, &found).await?;
+    let applied = Applied::for_deployment(&caller, &app, &found).await?;
     let permissions = match applied.inspect(&caller, &app, records::declared(&found)?).await? {
         Ok(checked) => Some(checked.record(&caller, &app).await?),
         Err(_) => None,
@@ -90,7 +91,7 @@ pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse>
         }
     };
     bundle.store_files(&upload).await?;
-    let Bundle(accepted) = bundle;
+    let CheckedBundle(accepted) = bundle;
     let new = row(&upload, &accepted, &applied)?;
     let files = accepted.files.iter().map(file).collect::<Vec<_>>();
     let permissions = checked.record(&upload.caller, &upload.app).await?;
@@ -109,19 +110,20 @@ pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse>
 }
 
 /// Checks the archive and the workflows of the bindings that apply.
-async fn accepted(upload: &Upload<AppsWrite>) -> ApiResult<(Bundle, Applied, Checked)> {
+async fn accepted(upload: &Upload<AppsWrite>) -> ApiResult<(CheckedBundle, Applied, CheckedPermissions)> {
     let bundle = check(upload).await?;
     let (caller, app, declared) = (&upload.caller, &upload.app, bundle.0.manifest.as_ref());
     let bindings = declared.map(|manifest| manifest.bindings.clone());
     let collections = declared.and_then(|manifest| manifest.collections.clone());
     let applied = Applied::new(caller, app, bindings, collections).await?;
     let frame_ancestors = declared.map(|manifest| manifest.frame_ancestors.clone()).unwrap_or_default();
-    let checked = applied.check(caller, app, (frame_ancestors, bundle.0.wasm)).await?;
+    let pages = PagePermissions { frame_ancestors, wasm: bundle.0.wasm };
+    let checked = applied.check(caller, app, pages).await?;
     Ok((bundle, applied, checked))
 }
 
 /// Records a refused bundle in the audit trail.
-pub(super) async fn audit_refusal<S: Asked>(
+pub(super) async fn audit_refusal<S: RouteScope>(
     caller: &Caller<S>,
     app: &StoredApp,
     error: &ApiError,

@@ -36,8 +36,8 @@ pub(super) async fn list_bindings(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<BindingRecord>>> {
     let app = find(&caller, &name).await?;
-    let mut query = Params::of(&request);
-    let part: Part<String> = Part::of(&mut query, BINDINGS);
+    let mut query = Params::from_request(&request);
+    let part: Part<String> = Part::from_params(&mut query, BINDINGS);
     let after = part.after.as_deref().and_then(parse_cursor);
     if part.after.is_some() && after.is_none() {
         query.note("cursor", "format", "is not a cursor of this list; use next_cursor unchanged");
@@ -94,8 +94,8 @@ pub(super) async fn list_collections(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<CollectionRecord>>> {
     let app = find(&caller, &name).await?;
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, COLLECTIONS);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, COLLECTIONS);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().collections(app.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(COLLECTIONS, &mut found, |collection| collection.id);

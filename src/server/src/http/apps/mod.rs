@@ -22,7 +22,7 @@ use wire::{AppRecord, ErrorCode, Listed};
 
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
-use super::guard::{AppsRead, AppsWrite, Asked, Caller};
+use super::guard::{AppsRead, AppsWrite, Caller, RouteScope};
 use super::idempotency::Reply;
 use super::paging::Part;
 use super::query::{self, Params};
@@ -63,8 +63,8 @@ pub(super) fn routes(config: &mut ServiceConfig) {
 /// Lists the newest first.
 async fn list(caller: Caller<AppsRead>, request: HttpRequest) -> ApiResult<Json<Listed<AppRecord>>> {
     let workspace = caller.workspace().await?;
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().apps(workspace, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |app| app.id);
@@ -72,7 +72,7 @@ async fn list(caller: Caller<AppsRead>, request: HttpRequest) -> ApiResult<Json<
     let active = caller.store().releases_of(&active).await?;
     let data = found.into_iter().map(|app| {
         let release = active.iter().find(|release| Some(release.id) == app.active_release);
-        record(app, release, (caller.app(), &request))
+        record(app, release, caller.app(), &request)
     });
     let data = data.collect();
     Ok(Json(Listed { data, next_cursor }))
@@ -85,7 +85,7 @@ async fn create(change: Change<AppsWrite>) -> ApiResult<HttpResponse> {
     change
         .make(async |changes| {
             let made = apps::create(changes, caller.requester(), workspace, &wanted).await?;
-            Reply::made(true, &record(made, None, (caller.app(), change.request())))
+            Reply::made(true, &record(made, None, caller.app(), change.request()))
         })
         .await
 }
@@ -101,7 +101,7 @@ async fn show(
         Some(id) => caller.store().releases_of(&[id]).await?,
         None => Vec::new(),
     };
-    Ok(Json(record(app, active.first(), (caller.app(), &request))))
+    Ok(Json(record(app, active.first(), caller.app(), &request)))
 }
 
 /// Responds with 200 and the record.
@@ -125,7 +125,7 @@ async fn update(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<Http
                 None => None,
             };
             let active = active.map(|release| release.listed());
-            Reply::ok(&record(changed, active.as_ref(), (caller.app(), change.request())))
+            Reply::ok(&record(changed, active.as_ref(), caller.app(), change.request()))
         })
         .await;
     caller.app().aliases().forget(&app.alias);
@@ -148,14 +148,14 @@ async fn delete(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<Http
 }
 
 /// Finds the app with this id or alias, in a workspace that the caller can access.
-async fn find<S: Asked>(caller: &Caller<S>, name: &str) -> ApiResult<StoredApp> {
+async fn find<S: RouteScope>(caller: &Caller<S>, name: &str) -> ApiResult<StoredApp> {
     let found = caller.store().app(name).await?.ok_or_else(|| ApiError::new(ErrorCode::AppNotFound))?;
     caller.enter_workspace_of(found.workspace_id).await?;
     Ok(found)
 }
 
 /// Checks that the caller may publish to visitors of the workspace's apps.
-async fn check_publishes<S: Asked>(caller: &Caller<S>, workspace: Uuid) -> ApiResult<()> {
+async fn check_publishes<S: RouteScope>(caller: &Caller<S>, workspace: Uuid) -> ApiResult<()> {
     let workspace = caller.store().workspace(workspace).await?;
     let workspace = workspace.ok_or_else(|| ApiError::new(ErrorCode::AppNotFound))?;
     caller.allowed(apps::check_publishes(caller.requester(), &workspace)).await

@@ -12,12 +12,20 @@ use super::preflight::Preflight;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::escape;
 
-/// Collects the permissions for bindings and collections, with sorted lists.
-pub(super) fn of(
+/// The permissions that a manifest declares for the app's pages.
+pub(super) struct PagePermissions {
+    /// Origins that may show the pages in frames.
+    pub(super) frame_ancestors: Vec<String>,
+    /// Whether the pages may run WebAssembly.
+    pub(super) wasm: bool,
+}
+
+/// Collects the permissions for bindings, collections and pages, with sorted lists.
+pub(super) fn collect(
     bindings: &BTreeMap<String, AppBinding>,
     collections: &BTreeMap<String, AppCollection>,
     found: &Preflight,
-    (frame_ancestors, wasm): (Vec<String>, bool),
+    pages: PagePermissions,
 ) -> Permissions {
     let binding = |(name, binding): (&String, &AppBinding)| {
         let walked = found.bindings.get(name)?;
@@ -30,7 +38,7 @@ pub(super) fn of(
             limits: binding.limits,
             outbound: walked.outbound.iter().cloned().collect(),
             credentials: walked.credentials.iter().cloned().collect(),
-            data: walked.data.iter().map(used).collect(),
+            data: walked.data.iter().map(|(collection, found)| used(collection, found)).collect(),
         };
         Some((name.clone(), permissions))
     };
@@ -45,13 +53,13 @@ pub(super) fn of(
     Permissions {
         bindings: bindings.iter().filter_map(binding).collect(),
         collections: collections.iter().map(collection).collect(),
-        frame_ancestors: sorted(frame_ancestors),
-        wasm,
+        frame_ancestors: sorted(pages.frame_ancestors),
+        wasm: pages.wasm,
     }
 }
 
-fn used((collection, found): (&String, &BTreeSet<CollectionVerb>)) -> DataAccess {
-    DataAccess { collection: collection.clone(), verbs: verbs(&found.iter().copied().collect::<Vec<_>>()) }
+fn used(collection: &str, found: &BTreeSet<CollectionVerb>) -> DataAccess {
+    DataAccess { collection: collection.to_owned(), verbs: verbs(&found.iter().copied().collect::<Vec<_>>()) }
 }
 
 /// Sorted by name, without duplicates.

@@ -14,6 +14,7 @@ use wire::{
     ReleaseSummary,
 };
 
+use super::permissions::PagePermissions;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::{App, time};
 
@@ -21,7 +22,8 @@ use crate::http::{App, time};
 pub(super) fn record(
     row: StoredApp,
     release: Option<&ListedRelease>,
-    (app, request): (&App, &HttpRequest),
+    app: &App,
+    request: &HttpRequest,
 ) -> AppRecord {
     AppRecord {
         id: row.id.to_string(),
@@ -83,8 +85,8 @@ pub(super) fn deployment(
 }
 
 /// A deployment's other declarations: frame origins and WebAssembly.
-pub(super) fn declared(row: &StoredDeployment) -> ApiResult<(Vec<String>, bool)> {
-    Ok((stored(&row.listed.frame_ancestors)?, row.listed.wasm))
+pub(super) fn declared(row: &StoredDeployment) -> ApiResult<PagePermissions> {
+    Ok(PagePermissions { frame_ancestors: stored(&row.listed.frame_ancestors)?, wasm: row.listed.wasm })
 }
 
 pub(super) fn release_summary(row: ListedRelease, active: Option<Uuid>) -> ApiResult<ReleaseSummary> {

@@ -10,7 +10,7 @@ use wire::{
     AcknowledgementRecord, ErrorCode, FieldError, Listed, PermissionsRecord, ReleaseRecord, ReleaseSummary,
 };
 
-use super::applied::{Applied, Checked};
+use super::applied::{Applied, CheckedPermissions};
 use super::{deployments, drafts, find, records};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
@@ -36,7 +36,7 @@ pub(super) async fn permissions(
     let app = find(&caller, &name).await?;
     let deployment = deployments::find(&caller, &app, &id).await?;
     query::none(&request)?;
-    let applied = Applied::of(&caller, &app, &deployment).await?;
+    let applied = Applied::for_deployment(&caller, &app, &deployment).await?;
     let checked = applied.check(&caller, &app, records::declared(&deployment)?).await?;
     Ok(Json(checked.record(&caller, &app).await?))
 }
@@ -52,8 +52,8 @@ pub(super) async fn acknowledge(
     check_publishes(caller, &app).await?;
     let deployment = deployments::find(caller, &app, &id).await?;
     let revision = change.wanted_unique_if_any(|body| text(body, "permission_revision"))?;
-    let applied = Applied::of(caller, &app, &deployment).await?;
-    let Checked { revision: current, .. } =
+    let applied = Applied::for_deployment(caller, &app, &deployment).await?;
+    let CheckedPermissions { revision: current, .. } =
         applied.check(caller, &app, records::declared(&deployment)?).await?;
     if revision != current {
         return Err(ApiError::new(ErrorCode::PermissionRevisionStale));
@@ -93,7 +93,7 @@ pub(super) async fn publish(
     }
     let mut attempt = 1;
     loop {
-        let applied = Applied::of(caller, &app, &deployment).await?;
+        let applied = Applied::for_deployment(caller, &app, &deployment).await?;
         let checked = applied.check(caller, &app, records::declared(&deployment)?).await?;
         if attempt == 1 && caller.store().is_acknowledged(app.id, &checked.revision).await? {
             caller.app().system().encoder().prepare(app.workspace_id, deployment.listed.id).await;
@@ -130,8 +130,7 @@ pub(super) async fn roll_back(change: Change<AppsPublish>, name: Path<String>) -
     let id = caller.app().new_id()?;
     let made = change
         .make(async |changes| {
-            let made =
-                apps::roll_back(changes, caller.requester(), &app, (source, id), caller.name()).await?;
+            let made = apps::roll_back(changes, caller.requester(), &app, source, id, caller.name()).await?;
             Reply::made(true, &records::release(&made, true)?)
         })
         .await;
@@ -146,8 +145,8 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<ReleaseSummary>>> {
     let app = find(&caller, &name).await?;
-    let mut query = Params::of(&request);
-    let part: Part<i32> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<i32> = Part::from_params(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().releases(app.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |release| release.number);
@@ -177,7 +176,7 @@ async fn check_publishes(caller: &Caller<AppsPublish>, app: &StoredApp) -> ApiRe
 
 /// Reads the only member of a body.
 fn text(body: &Map<String, Value>, name: &'static str) -> Result<String, Vec<FieldError>> {
-    let mut fields = Fields::of(body);
+    let mut fields = Fields::new(body);
     fields.require(name);
     let text = fields.text(name).unwrap_or_default().to_owned();
     let problems = fields.finish();

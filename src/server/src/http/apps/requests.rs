@@ -4,17 +4,14 @@ use control::apps::is_alias;
 use serde_json::{Map, Value};
 use wire::{AppAccess, CreateApp, FieldError, UpdateApp};
 
-use crate::http::fields::Fields;
-
-/// A parsed request, or all its problems.
-type Read<T> = Result<T, Vec<FieldError>>;
+use crate::http::fields::{Fields, Parsed};
 
 /// Maximum characters in a name.
 const LONGEST_NAME: usize = 100;
 
 /// `POST /api/apps`.
-pub(super) fn create(body: &Map<String, Value>) -> Read<CreateApp> {
-    let mut fields = Fields::of(body);
+pub(super) fn create(body: &Map<String, Value>) -> Parsed<CreateApp> {
+    let mut fields = Fields::new(body);
     fields.require("alias");
     let alias = fields.text("alias").unwrap_or_default().to_owned();
     if body.get("alias").is_some_and(Value::is_string) && !is_alias(&alias) {
@@ -31,8 +28,8 @@ pub(super) fn create(body: &Map<String, Value>) -> Read<CreateApp> {
 }
 
 /// `PATCH /api/apps/{app}`.
-pub(super) fn update(body: &Map<String, Value>) -> Read<UpdateApp> {
-    let mut fields = Fields::of(body);
+pub(super) fn update(body: &Map<String, Value>) -> Parsed<UpdateApp> {
+    let mut fields = Fields::new(body);
     let name = fields.line("name", 1, LONGEST_NAME);
     let access = access(&mut fields);
     if body.contains_key("alias") {
@@ -50,7 +47,7 @@ fn access(fields: &mut Fields<'_>) -> Option<AppAccess> {
     fields.one_of("access", &AppAccess::NAMES).and_then(AppAccess::from_name)
 }
 
-fn finish<T>(fields: Fields<'_>, value: T) -> Read<T> {
+fn finish<T>(fields: Fields<'_>, value: T) -> Parsed<T> {
     let problems = fields.finish();
     if problems.is_empty() { Ok(value) } else { Err(problems) }
 }
@@ -61,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    fn problems<T>(read: impl Fn(&Map<String, Value>) -> Read<T>, body: Value) -> Vec<String> {
+    fn problems<T>(read: impl Fn(&Map<String, Value>) -> Parsed<T>, body: Value) -> Vec<String> {
         let line = |problem: FieldError| format!("{} {}", problem.pointer, problem.code);
         read(body.as_object().unwrap()).err().unwrap_or_default().into_iter().map(line).collect()
     }

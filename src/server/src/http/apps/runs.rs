@@ -24,8 +24,8 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<AppRunRecord>>> {
     let app = find(&caller, &name).await?;
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
     let filter = filter(&mut query);
     ApiError::refuse(query.finish())?;
     let page = caller.store().app_runs(app.id, &filter, part.after, part.limit).await?;

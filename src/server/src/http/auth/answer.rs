@@ -29,7 +29,7 @@ pub(super) struct SigningIn<'a> {
 impl<'a> SigningIn<'a> {
     /// Prepares a sign-in. A browser gets a cookie if it requested the sign-in and our own page asks. `kept` is the
     /// digest of the secret from that request.
-    pub(super) fn of(app: &'a App, request: &'a HttpRequest, kept: &[u8]) -> ApiResult<Self> {
+    pub(super) fn for_request(app: &'a App, request: &'a HttpRequest, kept: &[u8]) -> ApiResult<Self> {
         let asked = binding::read(app, request).map(|cookie| Token::digest_of(&cookie));
         let same = asked.is_some_and(|asked| Token::is_same(&asked, kept));
         Self::new(app, request, same && binding::is_page(app, request))

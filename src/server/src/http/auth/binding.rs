@@ -44,7 +44,7 @@ pub(in crate::http) struct Browser {
 
 impl Browser {
     /// Returns the browser of the request, or a new one.
-    pub(in crate::http) fn of(app: &App, request: &HttpRequest) -> ApiResult<Self> {
+    pub(in crate::http) fn from_request(app: &App, request: &HttpRequest) -> ApiResult<Self> {
         match cookies::only(request, BROWSER).filter(|secret| Token::has_form(secret)) {
             Some(secret) => Ok(Self { secret: secret.to_owned(), known: true }),
             None => Ok(Self { secret: Token::fresh(app.random())?.expose().to_owned(), known: false }),

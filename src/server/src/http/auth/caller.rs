@@ -26,17 +26,22 @@ pub(super) fn shows_token(request: &HttpRequest) -> bool {
     guard::credential(request.headers()) != Credential::None
 }
 
-/// A caller who presents a secret that may be wrong. Their failures count towards the common limits.
-pub(super) struct Showing {
+/// A presented secret that may be wrong. Its failures count towards the common limits.
+pub(super) struct PresentedCredential {
     identity: String,
 }
 
-impl Showing {
+impl PresentedCredential {
     /// Checks the failure limits for the presented email address or token. Only its digest is kept.
     ///
     /// # Errors
     /// 429 after too many failures.
-    pub(super) async fn of(app: &App, request: &HttpRequest, kind: &str, whose: &str) -> ApiResult<Self> {
+    pub(super) async fn for_request(
+        app: &App,
+        request: &HttpRequest,
+        kind: &str,
+        whose: &str,
+    ) -> ApiResult<Self> {
         let identity = format!("{kind}:{}", hex::encode(Token::digest_of(whose)));
         let limiter = app.gate().limiter();
         limiter.check_address(app.client_address(request)).await?;

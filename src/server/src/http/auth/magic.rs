@@ -10,7 +10,7 @@ use wire::ErrorCode;
 
 use super::answer::SigningIn;
 use super::binding;
-use super::caller::Showing;
+use super::caller::PresentedCredential;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
 use crate::http::{body, pages};
@@ -34,9 +34,9 @@ pub(super) async fn use_up(
     binding::check_own_origin(&app, &request)?;
     binding::check_mail(&app)?;
     let _ = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
-    let showing = Showing::of(&app, &request, "link", &token).await?;
+    let showing = PresentedCredential::for_request(&app, &request, "link", &token).await?;
     let kept = binding::read(&app, &request).map(|cookie| Token::digest_of(&cookie));
-    let signing_in = SigningIn::of(&app, &request, kept.as_deref().unwrap_or_default())?;
+    let signing_in = SigningIn::for_request(&app, &request, kept.as_deref().unwrap_or_default())?;
     let (link_use, opened) = app
         .store()
         .change(async |changes| {

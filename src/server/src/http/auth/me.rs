@@ -131,10 +131,10 @@ pub(super) async fn log_out(app: Anyone, request: HttpRequest, payload: Payload)
     binding::check_type(&request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
     let members = body::object_or_nothing(&request, &bytes)?;
-    let mut fields = Fields::of(&members);
+    let mut fields = Fields::new(&members);
     let refresh = fields.text("refresh_token").map(Token::digest_of);
     let problems = fields.finish();
-    Params::of(&request).and(if problems.is_empty() { Ok(()) } else { Err(problems) })?;
+    Params::from_request(&request).and(if problems.is_empty() { Ok(()) } else { Err(problems) })?;
     let caller = ending_caller(&app, &request, refresh.is_some()).await?;
     let (client, own) = (answer::client(&app, &request), caller.map(|(_, session)| session));
     app.store()

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use store::{Refreshed, Revoked};
 use wire::{ErrorCode, FieldError};
 
-use super::caller::Showing;
+use super::caller::PresentedCredential;
 use super::{answer, binding};
 use crate::http::body;
 use crate::http::error::{ApiError, ApiResult};
@@ -19,8 +19,8 @@ use crate::http::query::Params;
 pub(super) async fn refresh(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     binding::check_origin(&app, &request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
-    let shown = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
-    let showing = Showing::of(&app, &request, "refresh", &shown).await?;
+    let shown = Params::from_request(&request).and(read(&body::object(&request, &bytes)?))?;
+    let showing = PresentedCredential::for_request(&app, &request, "refresh", &shown).await?;
     let (shown, fresh) = (Token::digest_of(&shown), Token::fresh(app.random())?);
     let client = answer::client(&app, &request);
     let refreshed = app
@@ -45,7 +45,7 @@ pub(super) async fn refresh(app: Anyone, request: HttpRequest, payload: Payload)
 }
 
 fn read(members: &Map<String, Value>) -> Result<String, Vec<FieldError>> {
-    let mut fields = Fields::of(members);
+    let mut fields = Fields::new(members);
     fields.require("refresh_token");
     let token = fields.text("refresh_token").map(str::to_owned);
     match (token, fields.finish()) {

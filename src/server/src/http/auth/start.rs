@@ -15,7 +15,7 @@ use crate::http::guard::Anyone;
 use crate::http::query::Params;
 use crate::http::{App, body};
 
-struct Wanted {
+struct StartRequest {
     email: EmailAddress,
     return_to: Option<String>,
 }
@@ -27,7 +27,7 @@ pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -
         return Err(ApiError::new(ErrorCode::TlsRequired));
     }
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
-    let wanted = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
+    let wanted = Params::from_request(&request).and(read(&body::object(&request, &bytes)?))?;
     let id = app.ids().uuid()?;
     let (code, link, asked) =
         (Code::fresh(app.random())?, Token::fresh(app.random())?, Token::fresh(app.random())?);
@@ -41,7 +41,7 @@ pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -
     };
     let with_link = address.clone().map(|address| seal(Letter::link(service, address))).transpose()?;
     let with_code = seal(Letter::new(service, &code, address))?;
-    let browser = binding::Browser::of(&app, &request)?;
+    let browser = binding::Browser::from_request(&app, &request)?;
     let client = client_key(app.client_address(&request));
     let new = NewSignIn {
         id,
@@ -67,8 +67,8 @@ pub(super) async fn start(app: Anyone, request: HttpRequest, payload: Payload) -
     Ok(HttpResponse::Accepted().cookie(challenge).cookie(browser).json(started))
 }
 
-fn read(members: &Map<String, Value>) -> Result<Wanted, Vec<FieldError>> {
-    let mut fields = Fields::of(members);
+fn read(members: &Map<String, Value>) -> Result<StartRequest, Vec<FieldError>> {
+    let mut fields = Fields::new(members);
     fields.require("email");
     let email = fields.text("email").map(EmailAddress::parse);
     if let Some(Err(error)) = &email {
@@ -83,7 +83,7 @@ fn read(members: &Map<String, Value>) -> Result<Wanted, Vec<FieldError>> {
         ));
     }
     match (email, fields.finish()) {
-        (Some(Ok(email)), problems) if problems.is_empty() => Ok(Wanted { email, return_to }),
+        (Some(Ok(email)), problems) if problems.is_empty() => Ok(StartRequest { email, return_to }),
         (_, problems) => Err(problems),
     }
 }

@@ -23,7 +23,7 @@ pub(super) async fn code(
     binding::check_own_origin(&app, &request)?;
     binding::check_type(&request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
-    Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &bytes)?))?;
+    Params::from_request(&request).and(fields::nothing(&body::object_or_nothing(&request, &bytes)?))?;
     let user = session::signed_in(&app, &request).await?;
     let user = user.ok_or_else(|| ApiError::new(ErrorCode::MissingToken))?;
     binding::check_own_page(&app, &request)?;

@@ -24,7 +24,7 @@ pub(super) async fn create(
     let user = session::still_signed_in(&app, &request).await?.ok_or_else(missing)?;
     binding::check_own_page(&app, &request)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
-    let wanted = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
+    let wanted = Params::from_request(&request).and(read(&body::object(&request, &bytes)?))?;
     if wanted.active {
         session::signed_in(&app, &request).await?.ok_or_else(missing)?;
     }
@@ -38,7 +38,7 @@ pub(super) async fn create(
 }
 
 fn read(members: &Map<String, Value>) -> Result<RequestPageToken, Vec<FieldError>> {
-    let mut fields = Fields::of(members);
+    let mut fields = Fields::new(members);
     fields.require("active");
     let active = fields.flag("active");
     match (active, fields.finish()) {

@@ -10,14 +10,14 @@ use wire::{ErrorCode, FieldError};
 
 use super::answer::SigningIn;
 use super::binding;
-use super::caller::Showing;
+use super::caller::PresentedCredential;
 use crate::http::body;
 use crate::http::error::ApiResult;
 use crate::http::fields::Fields;
 use crate::http::guard::Anyone;
 use crate::http::query::Params;
 
-struct Shown {
+struct PresentedCode {
     challenge: Option<String>,
     email: String,
     code: String,
@@ -27,15 +27,15 @@ pub(super) async fn verify(app: Anyone, request: HttpRequest, payload: Payload) 
     binding::check_origin(&app, &request)?;
     binding::check_mail(&app)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**app.clock()).await?;
-    let shown = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
+    let shown = Params::from_request(&request).and(read(&body::object(&request, &bytes)?))?;
     // No code was ever sent to an invalid address.
     let email = EmailAddress::parse(&shown.email).map(|email| email.to_string()).unwrap_or_default();
     let kept = shown.challenge.or_else(|| binding::read(&app, &request)).unwrap_or_default();
     // Failures are not charged to the address: others could lock out its owner.
-    let showing = Showing::of(&app, &request, "challenge", &kept).await?;
+    let showing = PresentedCredential::for_request(&app, &request, "challenge", &kept).await?;
     let kept = Token::digest_of(&kept);
     let code = Code::read(&shown.code);
-    let signing_in = SigningIn::of(&app, &request, &kept)?;
+    let signing_in = SigningIn::for_request(&app, &request, &kept)?;
     let store = app.store();
     let opened = store
         .change(async |changes| {
@@ -54,14 +54,16 @@ pub(super) async fn verify(app: Anyone, request: HttpRequest, payload: Payload) 
     }
 }
 
-fn read(members: &Map<String, Value>) -> Result<Shown, Vec<FieldError>> {
-    let mut fields = Fields::of(members);
+fn read(members: &Map<String, Value>) -> Result<PresentedCode, Vec<FieldError>> {
+    let mut fields = Fields::new(members);
     fields.require("email");
     fields.require("code");
     let challenge = fields.text("challenge").map(str::to_owned);
     let (email, code) = (fields.text("email").map(str::to_owned), fields.text("code").map(str::to_owned));
     match (email, code, fields.finish()) {
-        (Some(email), Some(code), problems) if problems.is_empty() => Ok(Shown { challenge, email, code }),
+        (Some(email), Some(code), problems) if problems.is_empty() => {
+            Ok(PresentedCode { challenge, email, code })
+        }
         (_, _, problems) => Err(problems),
     }
 }

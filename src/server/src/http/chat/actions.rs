@@ -12,7 +12,7 @@ use wire::chat::{
 };
 use wire::{ErrorCode, FieldError, sse};
 
-use super::turns::{self, Asked, Said};
+use super::turns::{self, AuthorizedRequest, TurnInput};
 use super::{headers, idempotency};
 use crate::http::error::{ApiError, ApiResult};
 
@@ -28,7 +28,7 @@ enum ActionSource {
 
 /// Starts a turn for an action.
 pub(super) async fn begin(
-    asked: Asked<'_>,
+    asked: AuthorizedRequest<'_>,
     request: ActionRequest,
     metadata: Map<String, Value>,
 ) -> ApiResult<HttpResponse> {
@@ -47,16 +47,16 @@ pub(super) async fn begin(
         return Ok(refused(asked.app.new_id()?, &[options, unhandled]));
     }
     let action = Box::new(input(request, from.as_deref()));
-    turns::begin(asked, Said::Action { thread, action }, metadata).await
+    turns::begin(asked, TurnInput::Action { thread, action }, metadata).await
 }
 
 /// Runs an action that only changes its widget.
 pub(super) async fn act(
-    asked: Asked<'_>,
+    asked: AuthorizedRequest<'_>,
     request: ActionRequest,
     metadata: Map<String, Value>,
 ) -> ApiResult<ChatAnswer> {
-    let Asked { app, access, .. } = asked;
+    let AuthorizedRequest { app, access, .. } = asked;
     let place = app.chat_limits().stream(asked.session, None)?;
     let key = idempotency::key(app, asked.request, access, asked.body)?;
     if let Some(key) = &key
@@ -114,7 +114,11 @@ fn answer(acted: Acted) -> ApiResult<ChatAnswer> {
     }
 }
 
-async fn widget(asked: Asked<'_>, thread: &StoredThread, id: Option<&str>) -> ApiResult<ActionSource> {
+async fn widget(
+    asked: AuthorizedRequest<'_>,
+    thread: &StoredThread,
+    id: Option<&str>,
+) -> ApiResult<ActionSource> {
     let not_found = || ApiError::new(ErrorCode::ItemNotFound);
     let Some(id) = id else { return Ok(ActionSource::Page) };
     let key = ItemKey::parse(id).map_err(|_| not_found())?;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use wire::chat::{InputSubmission, ItemAnswer, ItemBody, ThreadItem, ThreadStatus};
 use wire::{ErrorCode, FieldError};
 
-use super::turns::{self, Asked};
+use super::turns::{self, AuthorizedRequest};
 use super::{dialect, idempotency};
 use crate::http::error::{ApiError, ApiResult};
 
@@ -18,7 +18,7 @@ const SCANNED_ITEMS: i64 = 100;
 
 /// Answers an item's questions.
 pub(super) async fn submit(
-    asked: Asked<'_>,
+    asked: AuthorizedRequest<'_>,
     thread_id: &str,
     item_id: &str,
     submission: &InputSubmission,
@@ -40,7 +40,11 @@ pub(super) async fn submit(
 }
 
 /// Stores a client tool's result. The thread must end with the tool's call.
-pub(super) async fn output(asked: Asked<'_>, thread_id: &str, result: Value) -> ApiResult<HttpResponse> {
+pub(super) async fn output(
+    asked: AuthorizedRequest<'_>,
+    thread_id: &str,
+    result: Value,
+) -> ApiResult<HttpResponse> {
     if let Some(response) = turns::replayed(asked).await? {
         return Ok(response);
     }
@@ -56,7 +60,7 @@ pub(super) async fn output(asked: Asked<'_>, thread_id: &str, result: Value) -> 
     begin(asked, &thread, key, call, answer).await
 }
 
-async fn last_visible(asked: Asked<'_>, thread: ThreadId) -> ApiResult<Option<ThreadItem>> {
+async fn last_visible(asked: AuthorizedRequest<'_>, thread: ThreadId) -> ApiResult<Option<ThreadItem>> {
     let mut after = None;
     loop {
         let slice = Slice { after, ascending: false, limit: SCANNED_ITEMS };
@@ -72,13 +76,13 @@ async fn last_visible(asked: Asked<'_>, thread: ThreadId) -> ApiResult<Option<Th
 
 /// Opens the stream of the continued turn. `answer` is `None` if the item already has one.
 async fn begin(
-    asked: Asked<'_>,
+    asked: AuthorizedRequest<'_>,
     thread: &StoredThread,
     key: ItemKey,
     item: ThreadItem,
     answer: Option<ItemAnswer>,
 ) -> ApiResult<HttpResponse> {
-    let Asked { app, access, request, body, session } = asked;
+    let AuthorizedRequest { app, access, request, body, session } = asked;
     let Some(answer) = answer else { return Err(not_pending(asked, key).await) };
     let place = app.chat_limits().stream(session, None)?;
     app.chat().check_room(access.workspace())?;
@@ -98,7 +102,7 @@ async fn begin(
     }
 }
 
-async fn not_pending(asked: Asked<'_>, key: ItemKey) -> ApiError {
+async fn not_pending(asked: AuthorizedRequest<'_>, key: ItemKey) -> ApiError {
     match stored_stream(asked, key).await {
         Ok(stream) => ApiError::new(ErrorCode::ItemNotPending).with_stream(stream),
         Err(error) => error.into(),
@@ -106,13 +110,13 @@ async fn not_pending(asked: Asked<'_>, key: ItemKey) -> ApiError {
 }
 
 /// Returns the stream of the turn that continues with the answer, until it is deleted.
-async fn stored_stream(asked: Asked<'_>, key: ItemKey) -> Result<Option<Uuid>, StoreError> {
+async fn stored_stream(asked: AuthorizedRequest<'_>, key: ItemKey) -> Result<Option<Uuid>, StoreError> {
     let Some(stream) = asked.app.store().stream_of_answer(key).await? else { return Ok(None) };
     Ok(asked.app.chat().stream(stream).await?.map(|_| stream))
 }
 
 /// Returns the thread if it accepts answers, which locked threads do.
-async fn unclosed(asked: Asked<'_>, thread_id: &str) -> ApiResult<StoredThread> {
+async fn unclosed(asked: AuthorizedRequest<'_>, thread_id: &str) -> ApiResult<StoredThread> {
     let thread = asked.access.thread_named(asked.app, thread_id).await?;
     match thread.status {
         ThreadStatus::Active | ThreadStatus::Locked { .. } => Ok(thread),

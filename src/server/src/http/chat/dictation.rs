@@ -26,7 +26,8 @@ pub(super) async fn transcribe(
     app: &App,
     access: &Access,
     request: &HttpRequest,
-    (audio, mime_type): (&str, &str),
+    audio: &str,
+    mime_type: &str,
 ) -> ApiResult<ChatAnswer> {
     let settings = access.transcription().ok_or_else(|| ApiError::new(ErrorCode::ChatTranscriptionOff))?;
     let base = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -51,7 +52,7 @@ pub(super) async fn transcribe(
     let transcribing = actix_web::rt::spawn(async move {
         let _permit = permit;
         let session = session.as_deref().unwrap_or_default();
-        chat.transcribe((workspace, workflow, session), &settings, Arc::from(audio), &base).await
+        chat.transcribe(workspace, workflow, session, &settings, Arc::from(audio), &base).await
     });
     let said = transcribing.await.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
     let text = said.map_err(|error| {

@@ -156,14 +156,14 @@ impl Limits {
         let replaced = CancellationToken::new();
         open.push(OpenStream { number, stream: resumed, replaced: replaced.clone() });
         let (session, streams) = (session.to_owned(), Arc::clone(&self.streams));
-        Ok(StreamPlace(Some(Held { session, number, replaced, streams })))
+        Ok(StreamPlace(Some(StreamSlot { session, number, replaced, streams })))
     }
 }
 
 /// A slot for a stream that is read.
-pub(in crate::http) struct StreamPlace(Option<Held>);
+pub(in crate::http) struct StreamPlace(Option<StreamSlot>);
 
-struct Held {
+struct StreamSlot {
     session: String,
     number: u64,
     replaced: CancellationToken,

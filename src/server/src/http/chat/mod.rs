@@ -35,7 +35,7 @@ pub(super) use access::check_published;
 pub(super) use attachments::Links;
 pub(super) use attachments::{Pace, StoreTurns, UploadPermits};
 pub(super) use limits::{Limit, Limits, StreamPlace};
-use turns::{Asked, Said};
+use turns::{AuthorizedRequest, TurnInput};
 pub(super) use visitors::{erase, export};
 
 /// Maximum body bytes with a recording.
@@ -97,18 +97,23 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     if let Some(session) = &session {
         app.chat_limits().check_session(session)?;
     }
-    let asked =
-        Asked { app: &app, access: &access, request: &request, body: &bytes, session: session.as_deref() };
-    let links = Links::of(&app, &request);
+    let asked = AuthorizedRequest {
+        app: &app,
+        access: &access,
+        request: &request,
+        body: &bytes,
+        session: session.as_deref(),
+    };
+    let links = Links::new(&app, &request);
     // The request's future is as large as its largest operation and is moved, so operations larger than a message are
     // boxed.
     match operation {
-        ChatOperation::CreateThread { input } => turns::begin(asked, Said::First(input), metadata).await,
+        ChatOperation::CreateThread { input } => turns::begin(asked, TurnInput::First(input), metadata).await,
         ChatOperation::AddUserMessage { thread_id, input } => {
-            turns::begin(asked, Said::More(thread_id, input), metadata).await
+            turns::begin(asked, TurnInput::More(thread_id, input), metadata).await
         }
         ChatOperation::RetryAfterItem { thread_id, item_id } => {
-            turns::begin(asked, Said::Again { thread_id, item_id }, metadata).await
+            turns::begin(asked, TurnInput::Again { thread_id, item_id }, metadata).await
         }
         ChatOperation::AddStructuredInput { thread_id, item_id, input } => {
             answers::submit(asked, &thread_id, &item_id, &input).await
@@ -121,14 +126,14 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
             json(Box::pin(actions::act(asked, request, metadata)).await?)
         }
         ChatOperation::CreateAttachment { name, size, mime_type } => {
-            attachments::announce(&app, &access, &request, (&name, &mime_type, size)).await
+            attachments::announce(&app, &access, &request, &name, &mime_type, size).await
         }
         ChatOperation::DeleteAttachment { attachment_id } => {
             attachments::delete(&app, &access, &attachment_id).await?;
             json(threads::Empty {})
         }
         ChatOperation::Transcribe { audio_base64, mime_type } => {
-            json(dictation::transcribe(&app, &access, &request, (&audio_base64, &mime_type)).await?)
+            json(dictation::transcribe(&app, &access, &request, &audio_base64, &mime_type).await?)
         }
         ChatOperation::GetThread { thread_id } => {
             json(threads::get(&app, &access, &links, &thread_id).await?)
@@ -142,8 +147,8 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
         }
         ChatOperation::DeleteThread { thread_id } => json(threads::delete(&app, &access, &thread_id).await?),
         ChatOperation::ItemFeedback { thread_id, item_ids, kind, comment } => {
-            let given = (kind, comment.as_deref());
-            json(threads::feedback(&app, &access, &thread_id, &item_ids, given).await?)
+            let comment = comment.as_deref();
+            json(threads::feedback(&app, &access, &thread_id, &item_ids, kind, comment).await?)
         }
     }
 }

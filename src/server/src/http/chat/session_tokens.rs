@@ -14,7 +14,7 @@ use wire::{ChatSessionAnswer, CreateChatSession, ErrorCode, FieldError};
 use super::access;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
-use crate::http::guard::{Asked, Caller, ChatSession, WorkflowsReadExecute};
+use crate::http::guard::{Caller, ChatSession, RouteScope, WorkflowsReadExecute};
 use crate::http::query::Params;
 use crate::http::{body, fields, time};
 
@@ -37,7 +37,7 @@ pub(super) async fn create(
     let document = body::json(&bytes)?;
     let workflow = access::workflow_id(&document)?;
     let empty = Map::new();
-    let wanted = Params::of(&request).and(read(document.as_object().unwrap_or(&empty)))?;
+    let wanted = Params::from_request(&request).and(read(document.as_object().unwrap_or(&empty)))?;
     let found = caller.store().workflow(&WorkflowRef::Id(workflow), Uuid::nil()).await?;
     let workflow = found.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
     caller.enter_workspace_of(workflow.workspace_id).await?;
@@ -59,7 +59,7 @@ pub(super) async fn create_own(
     let sessions = sessions(&caller)?;
     let bytes = body::read(&request, payload, body::BODY_LIMIT, &**caller.app().clock()).await?;
     let workflow = caller.workflow(&name).await?;
-    Params::of(&request).and(fields::nothing(&body::object_or_nothing(&request, &bytes)?))?;
+    Params::from_request(&request).and(fields::nothing(&body::object_or_nothing(&request, &bytes)?))?;
     let (subject, named) = match caller.name() {
         Some(name) => (format!("{OWN}{name}"), true),
         None => (caller.app().new_id()?.simple().to_string(), false),
@@ -79,7 +79,7 @@ fn sessions<S>(caller: &Caller<S>) -> ApiResult<&ChatSessions> {
 }
 
 fn read(members: &Map<String, Value>) -> Result<CreateChatSession, Vec<FieldError>> {
-    let mut fields = Fields::of(members);
+    let mut fields = Fields::new(members);
     let workflow_id = fields.text("workflow_id").unwrap_or_default().to_owned();
     let user = fields.line("user", 1, 200);
     if user.as_deref().is_some_and(|user| user.starts_with(OWN)) {
@@ -107,7 +107,7 @@ fn normalised_origin(text: &str) -> Option<String> {
     bare.then(|| url.origin().ascii_serialization())
 }
 
-fn issue<S: Asked>(
+fn issue<S: RouteScope>(
     caller: &Caller<S>,
     sessions: &ChatSessions,
     workflow: &StoredWorkflow,

@@ -71,7 +71,8 @@ pub(super) async fn feedback(
     access: &Access,
     thread_id: &str,
     item_ids: &[String],
-    (kind, comment): (FeedbackKind, Option<&str>),
+    kind: FeedbackKind,
+    comment: Option<&str>,
 ) -> ApiResult<Empty> {
     let thread = access.thread_named(app, thread_id).await?;
     app.chat().check_room(access.workspace())?;

@@ -19,7 +19,7 @@ use crate::http::events::{self, ChatReader};
 
 /// A request from an authorized chat caller.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct AuthorizedRequest<'a> {
     pub(super) app: &'a App,
     pub(super) access: &'a Access,
     pub(super) request: &'a HttpRequest,
@@ -29,7 +29,7 @@ pub(super) struct Asked<'a> {
 }
 
 /// The input of a turn.
-pub(super) enum Said {
+pub(super) enum TurnInput {
     /// The first message in a thread.
     First(UserMessageInput),
     /// Another message in a thread.
@@ -42,8 +42,8 @@ pub(super) enum Said {
 
 /// Returns the stream of the turn started by an earlier request with the same key, if any, even if the request's target
 /// has changed since.
-pub(super) async fn replayed(asked: Asked<'_>) -> ApiResult<Option<HttpResponse>> {
-    let Asked { app, access, request, body, session } = asked;
+pub(super) async fn replayed(asked: AuthorizedRequest<'_>) -> ApiResult<Option<HttpResponse>> {
+    let AuthorizedRequest { app, access, request, body, session } = asked;
     let Some(key) = idempotency::key(app, request, access, body)? else { return Ok(None) };
     let Some(started) = app.chat().started(&key).await? else { return Ok(None) };
     let place = app.chat_limits().stream(session, None)?;
@@ -52,14 +52,14 @@ pub(super) async fn replayed(asked: Asked<'_>) -> ApiResult<Option<HttpResponse>
 
 /// Starts the turn, or finds it by its key.
 pub(super) async fn begin(
-    asked: Asked<'_>,
-    said: Said,
+    asked: AuthorizedRequest<'_>,
+    said: TurnInput,
     metadata: Map<String, Value>,
 ) -> ApiResult<HttpResponse> {
-    let Asked { app, access, request, body, session: caller } = asked;
+    let AuthorizedRequest { app, access, request, body, session: caller } = asked;
     let place = app.chat_limits().stream(caller, None)?;
     let mut key = idempotency::key(app, request, access, body)?;
-    let is_first = matches!(said, Said::First(_));
+    let is_first = matches!(said, TurnInput::First(_));
     if let Some(key) = &key
         && !is_first
         && let Some(started) = Box::pin(app.chat().started(key)).await?
@@ -67,7 +67,7 @@ pub(super) async fn begin(
         // Replayed even if the request's target has changed since.
         return answer(asked, started, None, false, place).await;
     }
-    let Wanted { target, canary_version, input, attachments, visitor } = target(asked, said).await?;
+    let ResolvedTurn { target, canary_version, input, attachments, visitor } = target(asked, said).await?;
     let new_visitor = visitor.as_ref().map(|visitor| format!("visitor:{}", visitor.id()));
     let mut retry_gets_cookie = false;
     if let (Some(key), Some(visitor)) = (&mut key, &new_visitor) {
@@ -120,13 +120,13 @@ pub(super) async fn begin(
 
 /// Responds with the turn's stream, and the visitor's cookie if it must be set.
 pub(super) async fn answer(
-    asked: Asked<'_>,
+    asked: AuthorizedRequest<'_>,
     started: StartedTurn,
     mut visitor: Option<Visitor>,
     retry_gets_cookie: bool,
     place: StreamPlace,
 ) -> ApiResult<HttpResponse> {
-    let Asked { app, request, .. } = asked;
+    let AuthorizedRequest { app, request, .. } = asked;
     let dialect = dialect(app, request);
     place.reads(started.reader.stream());
     let mut response = headers(started.reader.stream());
@@ -146,7 +146,7 @@ pub(super) async fn answer(
 }
 
 /// A turn to start.
-struct Wanted {
+struct ResolvedTurn {
     /// The target of the message.
     target: Target,
     /// The canary version that the thread started with.
@@ -157,7 +157,7 @@ struct Wanted {
     visitor: Option<Visitor>,
 }
 
-impl Wanted {
+impl ResolvedTurn {
     fn in_thread(
         thread: &StoredThread,
         target: Target,
@@ -169,35 +169,46 @@ impl Wanted {
 }
 
 /// Resolves the target, the attachments, and the visitor whose cookie must be set.
-async fn target(asked: Asked<'_>, said: Said) -> ApiResult<Wanted> {
-    let Asked { app, access, request, .. } = asked;
-    let links = Links::of(app, request);
+async fn target(asked: AuthorizedRequest<'_>, said: TurnInput) -> ApiResult<ResolvedTurn> {
+    let AuthorizedRequest { app, access, request, .. } = asked;
+    let links = Links::new(app, request);
     let (thread, input) = match said {
-        Said::First(input) => (None, input),
-        Said::More(thread, input) => (Some(open_thread(app, access, &thread).await?), input),
-        Said::Action { thread, action } => {
+        TurnInput::First(input) => (None, input),
+        TurnInput::More(thread, input) => (Some(open_thread(app, access, &thread).await?), input),
+        TurnInput::Action { thread, action } => {
             let input = UserMessageInput::default();
-            return Ok(Wanted::in_thread(&thread, Target::Action(thread.id, action), input, Vec::new()));
+            return Ok(ResolvedTurn::in_thread(
+                &thread,
+                Target::Action(thread.id, action),
+                input,
+                Vec::new(),
+            ));
         }
-        Said::Again { thread_id, item_id } => {
+        TurnInput::Again { thread_id, item_id } => {
             let thread = open_thread(app, access, &thread_id).await?;
             let (key, input, attachments) = message(app, thread.id, &item_id).await?;
             let attached = attachments::again(app, &attachments, &links).await?;
-            return Ok(Wanted::in_thread(&thread, Target::Again(thread.id, key), input, attached));
+            return Ok(ResolvedTurn::in_thread(&thread, Target::Again(thread.id, key), input, attached));
         }
     };
     let attached = attachments::of_message(app, access, &input.attachments, &links).await?;
     if let Some(thread) = thread {
-        return Ok(Wanted::in_thread(&thread, Target::Thread(thread.id), input, attached));
+        return Ok(ResolvedTurn::in_thread(&thread, Target::Thread(thread.id), input, attached));
     }
     if let Some(owner) = access.new_owner() {
         let target = Target::NewThread(owner);
-        return Ok(Wanted { target, canary_version: None, input, attachments: attached, visitor: None });
+        return Ok(ResolvedTurn {
+            target,
+            canary_version: None,
+            input,
+            attachments: attached,
+            visitor: None,
+        });
     }
     let fresh = app.visitors().fresh(app.random())?;
     let owner = Owner { kind: OwnerKind::Visitor, id: Some(fresh.id().to_owned()), has_cookie: false };
     let target = Target::NewThread(owner);
-    Ok(Wanted { target, canary_version: None, input, attachments: attached, visitor: Some(fresh) })
+    Ok(ResolvedTurn { target, canary_version: None, input, attachments: attached, visitor: Some(fresh) })
 }
 
 /// Returns the thread if it accepts messages.

@@ -11,7 +11,7 @@ use crate::http::query::Params;
 use crate::http::workflows;
 
 pub(super) async fn read(app: Anyone, request: HttpRequest) -> ApiResult<Json<PublicWorkflow>> {
-    let mut query = Params::of(&request);
+    let mut query = Params::from_request(&request);
     let workflow = access::workflow_named(query.text("workflow_id").as_deref())?;
     ApiError::refuse(query.finish())?;
     app.chat_limits().check_address(app.client_address(&request))?;

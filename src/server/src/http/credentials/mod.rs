@@ -14,7 +14,7 @@ use wire::{CredentialRecord, ErrorCode, Listed};
 
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
-use super::guard::{Asked, Caller, VaultRead, VaultWrite};
+use super::guard::{Caller, RouteScope, VaultRead, VaultWrite};
 use super::idempotency::Reply;
 use super::paging::Part;
 use super::query::Params;
@@ -47,8 +47,8 @@ fn keys(app: &App) -> ApiResult<Vault<'_>> {
 async fn list(caller: Caller<VaultRead>, request: HttpRequest) -> ApiResult<Json<Listed<CredentialRecord>>> {
     ring(caller.app())?;
     let workspace = caller.workspace().await?;
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().credentials(workspace, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |credential| credential.id);
@@ -107,7 +107,7 @@ async fn delete(change: Change<VaultWrite>, id: Path<String>) -> ApiResult<HttpR
 }
 
 /// Finds a credential by id, in a workspace that the caller can access.
-async fn find<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<StoredCredential> {
+async fn find<S: RouteScope>(caller: &Caller<S>, id: &str) -> ApiResult<StoredCredential> {
     let not_found = || ApiError::new(ErrorCode::CredentialNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;
     let found = caller.store().credential(id).await?.ok_or_else(not_found)?;

@@ -6,10 +6,7 @@ use secrecy::ExposeSecret;
 use serde_json::{Map, Value};
 use wire::{FieldError, is_credential_name};
 
-use crate::http::fields::Fields;
-
-/// A parsed request, or all its problems.
-type Read<T> = Result<T, Vec<FieldError>>;
+use crate::http::fields::{Fields, Parsed};
 
 /// Maximum bytes in a secret.
 const LONGEST_SECRET: usize = 64 * 1024;
@@ -19,7 +16,7 @@ const LONGEST_PROVIDER: usize = 64;
 const LONGEST_DESCRIPTION: usize = 500;
 
 /// A credential to create.
-pub(super) struct Wanted {
+pub(super) struct CredentialRequest {
     pub(super) name: String,
     pub(super) secret: Secret,
     pub(super) provider: Option<String>,
@@ -27,8 +24,8 @@ pub(super) struct Wanted {
 }
 
 /// `POST /api/credentials`.
-pub(super) fn create(body: &Map<String, Value>) -> Read<Wanted> {
-    let mut fields = Fields::of(body);
+pub(super) fn create(body: &Map<String, Value>) -> Parsed<CredentialRequest> {
+    let mut fields = Fields::new(body);
     fields.require("name");
     let name = fields.text("name").unwrap_or_default().to_owned();
     if body.get("name").is_some_and(Value::is_string) && !is_credential_name(&name) {
@@ -41,14 +38,16 @@ pub(super) fn create(body: &Map<String, Value>) -> Read<Wanted> {
     let provider = fields.line("provider", 1, LONGEST_PROVIDER);
     let description = fields.line("description", 0, LONGEST_DESCRIPTION);
     match (secret, fields.finish()) {
-        (Some(secret), problems) if problems.is_empty() => Ok(Wanted { name, secret, provider, description }),
+        (Some(secret), problems) if problems.is_empty() => {
+            Ok(CredentialRequest { name, secret, provider, description })
+        }
         (_, problems) => Err(problems),
     }
 }
 
 /// `PATCH /api/credentials/{id}`.
-pub(super) fn update(body: &Map<String, Value>) -> Read<Change> {
-    let mut fields = Fields::of(body);
+pub(super) fn update(body: &Map<String, Value>) -> Parsed<Change> {
+    let mut fields = Fields::new(body);
     let secret = secret(&mut fields);
     let provider = fields.line("provider", 1, LONGEST_PROVIDER);
     let description = fields.line("description", 0, LONGEST_DESCRIPTION);
@@ -98,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    fn problems<T>(read: impl Fn(&Map<String, Value>) -> Read<T>, body: Value) -> Vec<String> {
+    fn problems<T>(read: impl Fn(&Map<String, Value>) -> Parsed<T>, body: Value) -> Vec<String> {
         let read = read(body.as_object().unwrap());
         let line = |problem: FieldError| format!("{} {}", problem.pointer, problem.code);
         read.err().unwrap_or_default().into_iter().map(line).collect()

@@ -35,7 +35,7 @@ impl Collected {
         let gone = u32::try_from(before - cases.len()).unwrap_or(u32::MAX);
         self.skipped = self.skipped.saturating_add(gone);
         found(&cases)?;
-        self.read = ReadDataset::of(cases);
+        self.read = ReadDataset::from_rows(cases);
         Ok(self)
     }
 }
@@ -59,7 +59,7 @@ pub(super) async fn collect<S>(
         CaseSource::Runs(filter, limit) => {
             let (cases, skipped) = origin::of_runs(caller, workflow, filter, limit).await?;
             found(&cases)?;
-            Ok(Collected { read: ReadDataset::of(cases), skipped, is_copy: true })
+            Ok(Collected { read: ReadDataset::from_rows(cases), skipped, is_copy: true })
         }
     }
 }

@@ -16,7 +16,7 @@ use wire::{DatasetRecord, ErrorCode, FieldError, Listed, SavedDataset};
 use super::body::CASES_LIMIT;
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
-use super::guard::{Asked, Caller, WorkflowsRead, WorkflowsWrite};
+use super::guard::{Caller, RouteScope, WorkflowsRead, WorkflowsWrite};
 use super::idempotency::Reply;
 use super::paging::{Part, cursor};
 use super::query::{self, Params};
@@ -50,8 +50,8 @@ async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<DatasetRecord>>> {
     let workflow = caller.workflow(&name).await?;
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, DATASETS);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, DATASETS);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().datasets_of_workflow(workflow.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(DATASETS, &mut found, |dataset| dataset.id);
@@ -63,7 +63,8 @@ async fn show(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<Json<DatasetRecord>> {
-    let (_, dataset) = found(&caller, path.into_inner()).await?;
+    let (workflow, named) = path.into_inner();
+    let (_, dataset) = found(&caller, &workflow, &named).await?;
     query::none(&request)?;
     Ok(Json(record(dataset)))
 }
@@ -74,10 +75,11 @@ async fn cases(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<Box<RawValue>>>> {
-    let (workflow, dataset) = found(&caller, path.into_inner()).await?;
+    let (workflow, named) = path.into_inner();
+    let (workflow, dataset) = found(&caller, &workflow, &named).await?;
     let ids = ThreadIds::for_caller(&caller, workflow.workspace_id);
-    let mut query = Params::of(&request);
-    let part: Part<i32> = Part::of(&mut query, CASES);
+    let mut query = Params::from_request(&request);
+    let part: Part<i32> = Part::from_params(&mut query, CASES);
     let version = query.whole("version", 1..=i32::MAX.into()).and_then(|number| i32::try_from(number).ok());
     ApiError::refuse(query.finish())?;
     let number = version.unwrap_or(dataset.version);
@@ -90,7 +92,7 @@ async fn cases(
     let limit = usize::try_from(part.limit).unwrap_or(usize::MAX);
     let has_more = loop {
         // One extra case shows whether a next page exists.
-        let read = store.page_of_version((dataset.id, number), after, PART).await?;
+        let read = store.page_of_version(dataset.id, number, after, PART).await?;
         if read.is_empty() {
             break false;
         }
@@ -159,7 +161,7 @@ async fn add_version(
         .make(async |changes| {
             let collected = collected.without_deleted(changes).await?;
             let read = &collected.read;
-            let added = changes.add_dataset_version(dataset.id, (&read.fingerprint, &read.cases)).await?;
+            let added = changes.add_dataset_version(dataset.id, &read.fingerprint, &read.cases).await?;
             let added = added.ok_or_else(|| ApiError::new(ErrorCode::DatasetNotFound))?;
             Reply::made(added.is_new, &saved(added, collected.skipped))
         })
@@ -167,7 +169,8 @@ async fn add_version(
 }
 
 async fn delete(change: Change<WorkflowsWrite>, path: Path<(String, String)>) -> ApiResult<HttpResponse> {
-    let (_, dataset) = found(&change.caller, path.into_inner()).await?;
+    let (workflow, named) = path.into_inner();
+    let (_, dataset) = found(&change.caller, &workflow, &named).await?;
     change.wants_no_more()?;
     change
         .make(async |changes| {
@@ -180,7 +183,7 @@ async fn delete(change: Change<WorkflowsWrite>, path: Path<(String, String)>) ->
 }
 
 /// Finds a workflow that accepts cases, in a workspace with storage left.
-pub(super) async fn writable<S: Asked>(caller: &Caller<S>, name: &str) -> ApiResult<StoredWorkflow> {
+pub(super) async fn writable<S: RouteScope>(caller: &Caller<S>, name: &str) -> ApiResult<StoredWorkflow> {
     let workflow = caller.workflow(name).await?;
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
@@ -190,12 +193,13 @@ pub(super) async fn writable<S: Asked>(caller: &Caller<S>, name: &str) -> ApiRes
 }
 
 /// Finds the dataset that a path names, with its workflow.
-async fn found<S: Asked>(
+async fn found<S: RouteScope>(
     caller: &Caller<S>,
-    (workflow, named): (String, String),
+    workflow: &str,
+    named: &str,
 ) -> ApiResult<(StoredWorkflow, StoredDataset)> {
-    let workflow = caller.workflow(&workflow).await?;
-    let dataset = named_in(caller, &workflow, &named).await?;
+    let workflow = caller.workflow(workflow).await?;
+    let dataset = named_in(caller, &workflow, named).await?;
     Ok((workflow, dataset))
 }
 

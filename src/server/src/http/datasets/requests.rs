@@ -34,10 +34,10 @@ pub(super) enum CaseSource {
 /// Reads the name and cases of a new dataset.
 pub(super) async fn create(change: &Change<WorkflowsWrite, CASES_LIMIT>) -> ApiResult<(String, CaseSource)> {
     if let Some(content) = text(change)? {
-        let mut query = Params::of(change.request());
+        let mut query = Params::from_request(change.request());
         let given = query.text("name").map(|name| ("name".to_owned(), Value::String(name)));
         let given = Map::from_iter(given);
-        let mut fields = Fields::of(&given);
+        let mut fields = Fields::new(&given);
         let name = name_of(&mut fields);
         for problem in fields.finish() {
             query.note("name", &problem.code, problem.message);
@@ -45,10 +45,10 @@ pub(super) async fn create(change: &Change<WorkflowsWrite, CASES_LIMIT>) -> ApiR
         ApiError::refuse(query.finish())?;
         return Ok((name.unwrap_or_default(), CaseSource::Given(content)));
     }
-    ApiError::refuse(Params::of(change.request()).finish())?;
+    ApiError::refuse(Params::from_request(change.request()).finish())?;
     let mut members = body::large_object(change.request(), change.bytes().clone()).await?;
     let cases = members.shift_remove("cases");
-    let mut fields = Fields::of(&members);
+    let mut fields = Fields::new(&members);
     let name = name_of(&mut fields);
     let source = source(&mut fields, cases);
     of_fields(fields, name.zip(source))
@@ -56,13 +56,13 @@ pub(super) async fn create(change: &Change<WorkflowsWrite, CASES_LIMIT>) -> ApiR
 
 /// Reads a version's cases.
 pub(super) async fn version(change: &Change<WorkflowsWrite, CASES_LIMIT>) -> ApiResult<CaseSource> {
-    ApiError::refuse(Params::of(change.request()).finish())?;
+    ApiError::refuse(Params::from_request(change.request()).finish())?;
     if let Some(content) = text(change)? {
         return Ok(CaseSource::Given(content));
     }
     let mut members = body::large_object(change.request(), change.bytes().clone()).await?;
     let cases = members.shift_remove("cases");
-    let mut fields = Fields::of(&members);
+    let mut fields = Fields::new(&members);
     let source = source(&mut fields, cases);
     of_fields(fields, source)
 }
@@ -131,7 +131,7 @@ fn source(fields: &mut Fields<'_>, cases: Option<Value>) -> Option<CaseSource> {
 }
 
 fn origin(fields: &mut Fields<'_>, from: &Map<String, Value>) -> Option<CaseSource> {
-    let mut inner = Fields::of(from);
+    let mut inner = Fields::new(from);
     let (feedback, runs) = (inner.object("feedback"), inner.object("runs"));
     let mut problems = inner.finish();
     let source = match (feedback, runs) {
@@ -159,7 +159,7 @@ fn note_below(fields: &mut Fields<'_>, at: &str, problems: Vec<FieldError>) {
 }
 
 fn of_feedback(members: &Map<String, Value>, problems: &mut Vec<FieldError>) -> CaseSource {
-    let mut fields = Fields::of(members);
+    let mut fields = Fields::new(members);
     let (from, to) = period(&mut fields);
     let filter = FeedbackFilter {
         kind: fields.one_of("kind", &["positive", "negative"]).map(str::to_owned),
@@ -172,7 +172,7 @@ fn of_feedback(members: &Map<String, Value>, problems: &mut Vec<FieldError>) -> 
 }
 
 fn of_runs(members: &Map<String, Value>, problems: &mut Vec<FieldError>) -> CaseSource {
-    let mut fields = Fields::of(members);
+    let mut fields = Fields::new(members);
     let (from, to) = period(&mut fields);
     let ended = [RunState::Succeeded, RunState::Failed, RunState::Cancelled].map(RunState::as_str);
     let status = fields.one_of("status", &ended).and_then(RunState::from_name);

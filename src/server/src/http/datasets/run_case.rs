@@ -32,8 +32,7 @@ pub(super) async fn keep(change: Change<WorkflowsWrite>, id: Path<String>) -> Ap
     let fingerprint = |digests: &[Vec<u8>]| fingerprint_of(digests.iter().map(Vec::as_slice));
     change
         .make(async |changes| {
-            let (version, is_new) = match changes.keep_case(dataset.id, (case, corrects), fingerprint).await?
-            {
+            let (version, is_new) = match changes.keep_case(dataset.id, case, corrects, fingerprint).await? {
                 Kept::Added(version) => (version, true),
                 Kept::Known(version) => (version, false),
                 Kept::Full => return Err(unfit("the dataset has 100,000 cases, or 64 MiB")),
@@ -50,7 +49,7 @@ pub(super) async fn keep(change: Change<WorkflowsWrite>, id: Path<String>) -> Ap
 
 /// Reads the dataset and the options for the case.
 fn read(members: &Map<String, Value>) -> Result<(String, WantedCase), Vec<FieldError>> {
-    let mut fields = Fields::of(members);
+    let mut fields = Fields::new(members);
     fields.require("dataset");
     let dataset = fields.text("dataset").unwrap_or_default().to_owned();
     let expected_output = fields.stands("expected_output").filter(|expected| !expected.is_null()).cloned();

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use wire::{AuditAction, ErrorCode};
 
 use super::credential::{self, Credential};
-use super::scopes::Asked;
+use super::scopes::RouteScope;
 use super::sender::note_sender;
 use super::{app_of, denial, place};
 use crate::http::error::{ApiError, ApiResult};
@@ -35,18 +35,18 @@ pub(in crate::http) struct Caller<S> {
     scope: PhantomData<S>,
 }
 
-impl<S: Asked> FromRequest for Caller<S> {
+impl<S: RouteScope> FromRequest for Caller<S> {
     type Error = ApiError;
     type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
 
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
         let request = request.clone();
-        Box::pin(async move { Self::of(&request).await })
+        Box::pin(async move { Self::for_request(&request).await })
     }
 }
 
-impl<S: Asked> Caller<S> {
-    async fn of(request: &HttpRequest) -> ApiResult<Self> {
+impl<S: RouteScope> Caller<S> {
+    async fn for_request(request: &HttpRequest) -> ApiResult<Self> {
         Self::with(request, credential::read(request.headers())).await
     }
 

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use wire::{AuditAction, ErrorCode};
 
 use super::Caller;
-use super::scopes::Asked;
+use super::scopes::RouteScope;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::request_id;
 
@@ -26,7 +26,7 @@ pub(super) fn route(request: &HttpRequest) -> String {
     format!("{} {}", request.method(), pattern.as_deref().unwrap_or_default())
 }
 
-impl<S: Asked> Caller<S> {
+impl<S: RouteScope> Caller<S> {
     /// Returns the result. Records a refusal in the audit trail after the change has released its connection.
     pub(in crate::http) async fn noted<T>(&self, answer: ApiResult<T>) -> ApiResult<T> {
         match answer {

@@ -57,7 +57,7 @@ struct BootstrapToken {
 }
 
 impl BootstrapToken {
-    fn of(bootstrap: &Bootstrap) -> Option<Self> {
+    fn from_config(bootstrap: &Bootstrap) -> Option<Self> {
         let secret = bootstrap.token.clone().filter(|token| !token.expose_secret().is_empty())?;
         let scopes = bootstrap.scopes.as_deref().map_or_else(ScopeSet::all, ScopeSet::of_texts);
         Some(Self { secret, expires_at: bootstrap.expires_at, scopes })
@@ -95,7 +95,7 @@ impl Gate {
         };
         Self {
             asks,
-            bootstrap: BootstrapToken::of(&config.auth.bootstrap),
+            bootstrap: BootstrapToken::from_config(&config.auth.bootstrap),
             limiter: Limiter::new(limits, store.clone(), Arc::clone(&clock)),
             store,
             clock,
@@ -199,7 +199,7 @@ impl Gate {
     }
 
     async fn principal_of(&self, token: &str) -> Result<(Principal, String), Refused> {
-        let digest = TokenDigest::of(token);
+        let digest = TokenDigest::from_token(token);
         let identity = token_key(token);
         if let Some(bootstrap) = &self.bootstrap
             && service_token::is_same(token, &bootstrap.secret)
@@ -310,7 +310,7 @@ fn principal_of(token: &StoredServiceToken, secret: TokenDigest) -> Principal {
 
 /// The failure key for an unidentified token.
 pub(in crate::http) fn token_key(token: &str) -> String {
-    format!("token:{}", hex::encode(TokenDigest::of(token).as_bytes()))
+    format!("token:{}", hex::encode(TokenDigest::from_token(token).as_bytes()))
 }
 
 fn subject_key(subject: &str) -> String {

@@ -33,9 +33,9 @@ pub(super) use handshake::offered_protocols;
 pub(super) use page_caller::PageCaller;
 pub(super) use person::person;
 pub(super) use scopes::{
-    AppsPublish, AppsRead, AppsWrite, Asked, ChatSession, MembersRemove, TokensRead, TokensWrite, VaultRead,
-    VaultWrite, WorkflowsExecute, WorkflowsRead, WorkflowsReadExecute, WorkflowsWrite, WorkspacesRead,
-    WorkspacesWrite,
+    AppsPublish, AppsRead, AppsWrite, ChatSession, MembersRemove, RouteScope, TokensRead, TokensWrite,
+    VaultRead, VaultWrite, WorkflowsExecute, WorkflowsRead, WorkflowsReadExecute, WorkflowsWrite,
+    WorkspacesRead, WorkspacesWrite,
 };
 pub(super) use sender::{note_sender, sender};
 pub(super) use socket::SocketCaller;

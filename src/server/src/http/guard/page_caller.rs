@@ -10,7 +10,7 @@ use auth::scope::Scope;
 use store::StoredWorkspace;
 use wire::ErrorCode;
 
-use super::{Asked, Caller, app_of, credential, place};
+use super::{Caller, RouteScope, app_of, credential, place};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::session;
 
@@ -22,18 +22,18 @@ pub(in crate::http) struct PageCaller<S> {
     pub(in crate::http) email: Option<String>,
 }
 
-impl<S: Asked> FromRequest for PageCaller<S> {
+impl<S: RouteScope> FromRequest for PageCaller<S> {
     type Error = ApiError;
     type Future = Pin<Box<dyn Future<Output = Result<Self, ApiError>>>>;
 
     fn from_request(request: &HttpRequest, _payload: &mut Payload) -> Self::Future {
         let request = request.clone();
-        Box::pin(async move { Self::of(&request).await })
+        Box::pin(async move { Self::for_request(&request).await })
     }
 }
 
-impl<S: Asked> PageCaller<S> {
-    async fn of(request: &HttpRequest) -> ApiResult<Self> {
+impl<S: RouteScope> PageCaller<S> {
+    async fn for_request(request: &HttpRequest) -> ApiResult<Self> {
         match Caller::with(request, credential::read(request.headers())).await {
             Ok(caller) => Ok(Self { caller, email: None }),
             Err(refused) if refused.code() == ErrorCode::MissingToken => {

@@ -3,7 +3,7 @@
 use auth::scope::Scope;
 
 /// A scope that a route requires.
-pub(in crate::http) trait Asked: 'static {
+pub(in crate::http) trait RouteScope: 'static {
     /// The scope itself.
     const SCOPE: Scope;
     /// Further scopes that the route requires.
@@ -13,13 +13,13 @@ pub(in crate::http) trait Asked: 'static {
 }
 
 /// Declares scope types; each row is `Type: whether it writes;`.
-macro_rules! asked {
+macro_rules! route_scopes {
     ($($name:ident: $writes:literal;)*) => {
         $(
             #[doc = concat!("The scope of the same name, see `auth::scope::Scope::", stringify!($name), "`.")]
             pub(in crate::http) struct $name;
 
-            impl Asked for $name {
+            impl RouteScope for $name {
                 const SCOPE: Scope = Scope::$name;
                 const WRITES: bool = $writes;
             }
@@ -30,7 +30,7 @@ macro_rules! asked {
 /// Required to remove a member. A caller who can see a workspace may leave it; removing another member requires more.
 pub(in crate::http) struct MembersRemove;
 
-impl Asked for MembersRemove {
+impl RouteScope for MembersRemove {
     const SCOPE: Scope = Scope::WorkspacesRead;
     const WRITES: bool = true;
 }
@@ -38,13 +38,13 @@ impl Asked for MembersRemove {
 /// Required to issue a session token, which reads the workflow and starts its turns.
 pub(in crate::http) struct WorkflowsReadExecute;
 
-impl Asked for WorkflowsReadExecute {
+impl RouteScope for WorkflowsReadExecute {
     const SCOPE: Scope = Scope::WorkflowsExecute;
     const ALSO: &'static [Scope] = &[Scope::WorkflowsRead];
     const WRITES: bool = true;
 }
 
-asked! {
+route_scopes! {
     WorkflowsRead: false;
     WorkflowsWrite: true;
     WorkflowsExecute: true;

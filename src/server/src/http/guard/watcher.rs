@@ -9,7 +9,7 @@ use secrecy::ExposeSecret;
 use uuid::Uuid;
 
 use super::credential::{self, Credential};
-use super::{Asked, Caller};
+use super::{Caller, RouteScope};
 use crate::http::error::ApiResult;
 
 /// A removed member can read for at most 5 s more.
@@ -23,7 +23,7 @@ pub(in crate::http) struct Watcher<S> {
     token: Option<Secret>,
 }
 
-impl<S: Asked> Watcher<S> {
+impl<S: RouteScope> Watcher<S> {
     pub(super) fn new(caller: Caller<S>, credential: &Credential<'_>) -> Self {
         let token = match credential {
             Credential::Bearer(token) => Some(Secret::from(token.as_ref())),
@@ -33,7 +33,7 @@ impl<S: Asked> Watcher<S> {
     }
 
     /// Watches the caller of a request with a long-lived response.
-    pub(in crate::http) fn of(caller: Caller<S>, request: &HttpRequest) -> Self {
+    pub(in crate::http) fn for_request(caller: Caller<S>, request: &HttpRequest) -> Self {
         Self::new(caller, &credential::read(request.headers()))
     }
 

@@ -7,10 +7,10 @@ use uuid::Uuid;
 use wire::ErrorCode;
 
 use super::Caller;
-use super::scopes::Asked;
+use super::scopes::RouteScope;
 use crate::http::error::{ApiError, ApiResult, MAX_CANDIDATES};
 
-impl<S: Asked> Caller<S> {
+impl<S: RouteScope> Caller<S> {
     /// Returns the workspace that the request names, else the caller's only workspace, else, for unrestricted
     /// callers, the default workspace.
     pub(in crate::http) async fn workspace(&self) -> ApiResult<Uuid> {

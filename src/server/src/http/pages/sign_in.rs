@@ -19,7 +19,7 @@ use crate::http::{request_id, session};
 /// Asks for an email address, then for the code. Tells signed-in users that they are signed in.
 pub(super) async fn login(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     // Targets other than local paths are dropped.
-    let return_to = Params::of(&request).text("return_to").filter(|path| is_local(path));
+    let return_to = Params::from_request(&request).text("return_to").filter(|path| is_local(path));
     let user = session::signed_in(&app, &request).await?;
     let (email, secure) = (user.map(|user| user.email), app.keeps_cookies(&request));
     let by_mail = app.config().offers_mail_sign_in();
@@ -32,7 +32,7 @@ pub(super) async fn login(app: Anyone, request: HttpRequest) -> ApiResult<HttpRe
     });
     let filling = context! { email, return_to, secure, by_mail, provider };
     let mut page = html::page(StatusCode::OK, "login.html", filling)?;
-    let browser = Browser::of(&app, &request)?;
+    let browser = Browser::from_request(&app, &request)?;
     if !browser.known {
         page.add_cookie(&browser.cookie())
             .map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;

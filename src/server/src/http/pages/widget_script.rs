@@ -19,7 +19,7 @@ pub(super) async fn script(app: Anyone, request: HttpRequest) -> ApiResult<HttpR
         return Ok(head(&app, StatusCode::NOT_MODIFIED, &tag).finish());
     }
     let length = bytes.len();
-    match range::of(&request, length, &tag) {
+    match range::part(&request, length, &tag) {
         Part::Whole => Ok(head(&app, StatusCode::OK, &tag).body(bytes)),
         Part::Bytes(part) => {
             let shown = format!("bytes {}-{}/{length}", part.start, part.end.saturating_sub(1));

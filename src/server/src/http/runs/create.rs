@@ -14,7 +14,7 @@ use wire::{CreateRun, ErrorCode, FieldError};
 
 use super::{records, requests};
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{Asked, Caller, WorkflowsExecute};
+use crate::http::guard::{Caller, RouteScope, WorkflowsExecute};
 use crate::http::idempotency::{KeyScopes, REPLAYED};
 use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
@@ -64,7 +64,7 @@ pub(super) async fn create(
 
 /// Refuses a config from a caller who may not change workflows, because a config, like a graph, can decide where
 /// secrets are sent.
-pub(in crate::http) async fn check_config<S: Asked>(
+pub(in crate::http) async fn check_config<S: RouteScope>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
     wanted: &CreateRun,
@@ -82,7 +82,7 @@ pub(super) fn key(
     body: &[u8],
 ) -> ApiResult<Option<IdempotencyKey>> {
     Ok(idempotency::key(request)?.map(|key| {
-        let KeyScopes { first: scope, also } = KeyScopes::of(caller, request);
+        let KeyScopes { first: scope, also } = KeyScopes::for_request(caller, request);
         IdempotencyKey { scope, also, key, digest: digest(&SHA256, body).as_ref().to_vec() }
     }))
 }
@@ -90,7 +90,7 @@ pub(super) fn key(
 /// Reads the run request and the seconds to wait for its end.
 fn read(request: &HttpRequest, bytes: &[u8]) -> ApiResult<(CreateRun, Option<u64>)> {
     let members = body::object_or_nothing(request, bytes)?;
-    let mut query = Params::of(request);
+    let mut query = Params::from_request(request);
     let wait = query.whole("wait", 0..=LONGEST_WAIT).and_then(|seconds| u64::try_from(seconds).ok());
     Ok((query.and(requests::create_run(&members))?, wait))
 }

@@ -35,8 +35,8 @@ const TRIGGERS: [&str; 11] = [
 
 /// Lists the newest first. Responds with 304 if the client has this page with these states.
 pub(super) async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<HttpResponse> {
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
     let workflow = query.text("workflow");
     let mut filter = filter(&mut query);
     ApiError::refuse(query.finish())?;

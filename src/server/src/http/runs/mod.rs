@@ -20,7 +20,7 @@ use wire::{ErrorCode, Listed, RunRecord};
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
 use super::events::RunView;
-use super::guard::{Asked, Caller, Watcher, WorkflowsExecute, WorkflowsRead};
+use super::guard::{Caller, RouteScope, Watcher, WorkflowsExecute, WorkflowsRead};
 use super::idempotency::Reply;
 use super::paging::Part;
 use super::query::{self, Params};
@@ -52,8 +52,8 @@ async fn of_workflow(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<RunRecord>>> {
     let workflow = caller.workflow(&name).await?;
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
     let status = query.text("status");
     let wanted = status.as_deref().and_then(RunState::from_name);
     if status.is_some() && wanted.is_none() {
@@ -108,7 +108,7 @@ async fn watch(
         ThreadIds::Hidden if stream.thread_id.is_some() => run.id,
         ThreadIds::Hidden | ThreadIds::Shown => stream.id,
     };
-    let shut_out = Watcher::of(caller, &request).shut_out(run.workspace_id);
+    let shut_out = Watcher::for_request(caller, &request).shut_out(run.workspace_id);
     let view = RunView { ids, named, until: Box::pin(shut_out) };
     events::serve_run(&app, &stream, &request, view).await
 }
@@ -126,7 +126,10 @@ async fn cancel(change: Change<WorkflowsExecute>, id: Path<String>) -> ApiResult
 }
 
 /// Finds the run that a path names, if the caller can access its workspace.
-pub(super) async fn found<S: Asked>(caller: &Caller<S>, id: &str) -> ApiResult<(StoredRun, Option<i32>)> {
+pub(super) async fn found<S: RouteScope>(
+    caller: &Caller<S>,
+    id: &str,
+) -> ApiResult<(StoredRun, Option<i32>)> {
     let not_found = || ApiError::new(ErrorCode::RunNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;
     let found = caller.app().runs().run(id).await?.ok_or_else(not_found)?;

@@ -86,7 +86,7 @@ pub(super) fn as_begun(row: StoredRun, version: Option<i32>) -> RunRecord {
 }
 
 fn waits_for(question: OpenQuestion) -> WaitsFor {
-    let kind = WaitKind::of(question.item.as_ref());
+    let kind = WaitKind::from_item(question.item.as_ref());
     let prefix = question.item.as_ref().map_or("msg", ItemBody::prefix);
     WaitsFor {
         key: question.key,

@@ -10,7 +10,7 @@ const LONGEST: f64 = 31.0 * 24.0 * 3_600.0;
 
 /// `POST /api/workflows/{ref}/runs`, without validation by the graph's `inputs` schema.
 pub(super) fn create_run(body: &Map<String, Value>) -> Result<CreateRun, Vec<FieldError>> {
-    let mut fields = Fields::of(body);
+    let mut fields = Fields::new(body);
     let inputs = fields.object("inputs").cloned().map(Value::Object);
     let version = fields.stands("version").filter(|version| !version.is_null());
     let number = version.and_then(Value::as_i64).and_then(|number| i32::try_from(number).ok());

@@ -30,7 +30,7 @@ pub(super) async fn rerun(
         return create::answer(&caller, begun, None).await;
     }
     let (run, _) = found(&caller, &id).await?;
-    let wanted = Params::of(&request).and(read(&body::object_or_nothing(&request, &bytes)?))?;
+    let wanted = Params::from_request(&request).and(read(&body::object_or_nothing(&request, &bytes)?))?;
     let workflow = caller.store().workflow(&WorkflowRef::Id(run.workflow_id), run.workspace_id).await?;
     let workflow = workflow.ok_or_else(|| ApiError::new(ErrorCode::WorkflowNotFound))?;
     let number = wanted.version.map(|version| match version {
@@ -61,7 +61,7 @@ fn refused(error: RepeatError) -> ApiError {
 }
 
 fn read(body: &Map<String, Value>) -> Result<Rerun, Vec<FieldError>> {
-    let mut fields = Fields::of(body);
+    let mut fields = Fields::new(body);
     let from_step = fields.whole("from_step", 1..=i64::from(u32::MAX));
     let patch = fields.object("patch").cloned().unwrap_or_default();
     let inputs = fields.object("inputs").cloned().map(Value::Object);

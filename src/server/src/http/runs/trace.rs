@@ -29,13 +29,13 @@ pub(super) async fn trace(
     request: HttpRequest,
 ) -> ApiResult<Json<Trace>> {
     let (run, version) = found(&caller, &id).await?;
-    let mut query = Params::of(&request);
+    let mut query = Params::from_request(&request);
     let part: Part<StepPlace> = Part::within(&mut query, STEPS, DEFAULT, MOST);
     ApiError::refuse(query.finish())?;
     let (store, runs) = (caller.store(), caller.app().runs());
     let page = store.journal_page(run.id, part.after.as_ref(), part.limit).await?;
     let last = page.steps.last().filter(|_| page.more);
-    let next_cursor = last.map(|last| paging::cursor(STEPS, &StepPlace::of(last)));
+    let next_cursor = last.map(|last| paging::cursor(STEPS, &StepPlace::from_step(last)));
     let mut steps: Vec<TraceStep> = page.steps.into_iter().map(records::step).collect();
     let wanted = steps.iter().filter_map(|step| Some((step.node.clone(), u32::try_from(step.visit).ok()?)));
     let inputs = runs.inputs(&run, wanted.collect()).await?.unwrap_or_default();

@@ -20,7 +20,7 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Vec<CheckpointRecord>>> {
     let workflow = caller.workflow(&name).await?;
-    let mut query = Params::of(&request);
+    let mut query = Params::from_request(&request);
     let limit = query.whole("limit", 1..=200).unwrap_or(DEFAULT);
     let only_best = query.flag("best");
     ApiError::refuse(query.finish())?;

@@ -48,7 +48,8 @@ async fn answer(
     wanted: Control,
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
-    let run = found(caller, path.into_inner()).await?;
+    let (workflow, id) = path.into_inner();
+    let run = found(caller, &workflow, &id).await?;
     change.wants_no_more()?;
     control(&caller.app().trainings(), &run, wanted).await?;
     let record = record(caller, run.id).await?;

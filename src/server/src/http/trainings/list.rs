@@ -28,13 +28,13 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<TrainingRecord>>> {
     let workflow = caller.workflow(&name).await?;
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, RUNS);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, RUNS);
     let status = query.one_of("status", &TrainingState::ALL.map(TrainingState::as_str));
     ApiError::refuse(query.finish())?;
     let status = status.as_deref().and_then(TrainingState::from_name);
     let mut data =
-        caller.app().trainings().of_workflow(workflow.id, (status, part.after), part.wanted()).await?;
+        caller.app().trainings().of_workflow(workflow.id, status, part.after, part.wanted()).await?;
     let next_cursor = part.cut(RUNS, &mut data, |run| Uuid::parse_str(&run.id).unwrap_or_default());
     Ok(Json(Listed { data, next_cursor }))
 }
@@ -45,9 +45,10 @@ pub(super) async fn candidates(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<CandidateRecord>>> {
-    let run = found(&caller, path.into_inner()).await?;
-    let mut query = Params::of(&request);
-    let part: Part<i32> = Part::of(&mut query, CANDIDATES);
+    let (workflow, id) = path.into_inner();
+    let run = found(&caller, &workflow, &id).await?;
+    let mut query = Params::from_request(&request);
+    let part: Part<i32> = Part::from_params(&mut query, CANDIDATES);
     ApiError::refuse(query.finish())?;
     let after = part.after.unwrap_or(-1);
     let mut data = caller.app().trainings().candidates(run.id, after, part.wanted()).await?;
@@ -62,9 +63,10 @@ pub(super) async fn cases(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<CaseRecord>>> {
-    let run = found(&caller, path.into_inner()).await?;
-    let mut query = Params::of(&request);
-    let part: Part<Key> = Part::of(&mut query, CASES);
+    let (workflow, id) = path.into_inner();
+    let run = found(&caller, &workflow, &id).await?;
+    let mut query = Params::from_request(&request);
+    let part: Part<Key> = Part::from_params(&mut query, CASES);
     let candidate = query.whole("candidate", 0..=1_000_000);
     let case = query.whole("case", 0..=1_000_000);
     let split = query.one_of("split", &["train", "val", "test"]);

@@ -21,7 +21,7 @@ use wire::{ErrorCode, TrainingKind, TrainingRecord};
 
 use super::error::{ApiError, ApiResult};
 use super::events::{self, RunView};
-use super::guard::{Asked, Caller, Watcher, WorkflowsRead};
+use super::guard::{Caller, RouteScope, Watcher, WorkflowsRead};
 use super::query;
 use super::routes::Routes;
 use super::thread_ids::ThreadIds;
@@ -50,7 +50,8 @@ async fn show(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<Json<TrainingRecord>> {
-    let run = found(&caller, path.into_inner()).await?;
+    let (workflow, id) = path.into_inner();
+    let run = found(&caller, &workflow, &id).await?;
     query::none(&request)?;
     Ok(Json(record(&caller, run.id).await?))
 }
@@ -61,11 +62,12 @@ async fn watch(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let run = found(&caller, path.into_inner()).await?;
+    let (workflow, id) = path.into_inner();
+    let run = found(&caller, &workflow, &id).await?;
     let app = caller.app().clone();
     let stream = app.chat().stream(run.id).await?.ok_or_else(|| ApiError::new(ErrorCode::StreamNotFound))?;
     let ids = ThreadIds::for_caller(&caller, run.workspace_id);
-    let shut_out = Watcher::of(caller, &request).shut_out(run.workspace_id);
+    let shut_out = Watcher::for_request(caller, &request).shut_out(run.workspace_id);
     let view = RunView { ids, named: stream.id, until: Box::pin(shut_out) };
     events::serve_run(&app, &stream, &request, view).await
 }
@@ -77,10 +79,10 @@ async fn record<S>(caller: &Caller<S>, run: Uuid) -> ApiResult<TrainingRecord> {
 }
 
 /// Finds the training or evaluation that a path names, which must belong to the named workflow.
-async fn found<S: Asked>(caller: &Caller<S>, (workflow, id): (String, String)) -> ApiResult<StoredRun> {
-    let workflow = caller.workflow(&workflow).await?;
+async fn found<S: RouteScope>(caller: &Caller<S>, workflow: &str, id: &str) -> ApiResult<StoredRun> {
+    let workflow = caller.workflow(workflow).await?;
     let not_found = || ApiError::new(ErrorCode::RunNotFound);
-    let id = Uuid::parse_str(&id).map_err(|_| not_found())?;
+    let id = Uuid::parse_str(id).map_err(|_| not_found())?;
     let run = caller.app().runs().run(id).await?.map(|(run, _)| run);
     let is_training =
         |run: &StoredRun| run.workflow_id == workflow.id && TrainingKind::from_name(&run.trigger).is_some();

@@ -22,8 +22,9 @@ pub(super) async fn show(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let run = found(&caller, path.into_inner()).await?;
-    let mut query = Params::of(&request);
+    let (workflow, id) = path.into_inner();
+    let run = found(&caller, &workflow, &id).await?;
+    let mut query = Params::from_request(&request);
     let format = query.one_of("format", &["json", "text", "html"]);
     ApiError::refuse(query.finish())?;
     let report = report(&caller, &run).await?;
@@ -52,7 +53,8 @@ pub(super) async fn curve(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let run = found(&caller, path.into_inner()).await?;
+    let (workflow, id) = path.into_inner();
+    let run = found(&caller, &workflow, &id).await?;
     query::none(&request)?;
     let svg = report_curve(&report(&caller, &run).await?);
     let mut answer = HttpResponse::Ok();

@@ -55,7 +55,7 @@ pub(in crate::http) fn read(
         kinds.into_iter().filter(|one| kind.is_none_or(|kind| kind == *one)).collect();
     let asked: Vec<TrainingKind> = allowed.iter().copied().filter(given).collect();
     let taken = asked.first().and_then(|kind| members.shift_remove(kind.as_str()));
-    let mut fields = Fields::of(members);
+    let mut fields = Fields::new(members);
     fields.pass_over(passed_over);
     let names: Vec<&'static str> = allowed.iter().map(|kind| kind.as_str()).collect();
     fields.pass_over(&names);

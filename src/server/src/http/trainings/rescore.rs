@@ -33,11 +33,11 @@ pub(super) async fn rescore(
     if caller.workflow(&workflow).await?.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
-    let origin = found(&caller, (workflow, id)).await?;
-    let wanted = Params::of(&request).and(read(&body::object(&request, &bytes)?))?;
+    let origin = found(&caller, &workflow, &id).await?;
+    let wanted = Params::from_request(&request).and(read(&body::object(&request, &bytes)?))?;
     let trainings = caller.app().trainings();
     let digest = digest(&SHA256, &bytes).as_ref().to_vec();
-    let KeyScopes { first: scope, also } = KeyScopes::of(&caller, &request);
+    let KeyScopes { first: scope, also } = KeyScopes::for_request(&caller, &request);
     let key = key.map(|key| IdempotencyKey { scope, also, key, digest: digest.clone() });
     let key = TrainingKey { key, run: None, digest };
     let started = match trainings.started(&key).await? {
@@ -59,7 +59,7 @@ pub(super) async fn rescore(
 }
 
 fn read(members: &Map<String, Value>) -> Result<(Value, RescoredCandidate), Vec<FieldError>> {
-    let mut fields = Fields::of(members);
+    let mut fields = Fields::new(members);
     fields.require("evaluators");
     let evaluators = fields.stands("evaluators").cloned().unwrap_or_default();
     let candidate = match fields.stands("candidate") {

@@ -16,7 +16,7 @@ use super::record;
 use super::requests::{self, TrainingRequest};
 use crate::http::body::{self, CASES_LIMIT};
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{Asked, Caller, WorkflowsExecute};
+use crate::http::guard::{Caller, RouteScope, WorkflowsExecute};
 use crate::http::idempotency::{self, KeyScopes, REPLAYED};
 use crate::http::query::Params;
 use crate::http::workflows::draft_of_graph;
@@ -36,14 +36,14 @@ pub(super) async fn create(
     let key = idempotency::key(&request)?;
     let workflow = caller.workflow(&name).await?;
     let mut members = body::large_object(&request, bytes).await?;
-    let mut query = Params::of(&request);
+    let mut query = Params::from_request(&request);
     let is_dry = query.flag("dry_run");
     let wanted = query.and(requests::read(&mut members, None, &[]))?;
     if is_dry {
         let prepared = prepare(&caller, &workflow, wanted).await?;
         return Ok(HttpResponse::Ok().json(prepared.plan()));
     }
-    let key = key.map(|key| (KeyScopes::of(&caller, &request), key));
+    let key = key.map(|key| (KeyScopes::for_request(&caller, &request), key));
     let started = start(&caller, &workflow, wanted, key).await?;
     let record = record(&caller, started.run).await?;
     let mut answer = HttpResponse::Accepted();
@@ -72,7 +72,7 @@ pub(super) fn as_started(record: TrainingRecord) -> TrainingRecord {
 
 /// Starts a run, or finds the one started by an earlier request with the same key or id. `key` contains the scopes and
 /// value of an `Idempotency-Key`.
-pub(in crate::http) async fn start<S: Asked>(
+pub(in crate::http) async fn start<S: RouteScope>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
     wanted: TrainingRequest,
@@ -129,7 +129,7 @@ async fn of_workflow<S>(
 }
 
 /// Validates the request and resolves everything that the run needs.
-async fn prepare<S: Asked>(
+async fn prepare<S: RouteScope>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
     wanted: TrainingRequest,
@@ -155,7 +155,7 @@ pub(in crate::http) fn refused(refused: Refused) -> ApiError {
 }
 
 /// Loads the requested graph as a version, or else the live version.
-async fn version<S: Asked>(
+async fn version<S: RouteScope>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
     graph: Option<serde_json::Value>,

@@ -50,7 +50,7 @@ pub(super) async fn call(
     if let Some(challenge) = challenge(&request, &parsed) {
         return Ok(HttpResponse::Ok().json(json!({"challenge": challenge})));
     }
-    let once = Once::of(workflow.id, &config, &request, &raw, seal)?;
+    let once = Once::new(workflow.id, &config, &request, &raw, seal)?;
     let begun = match once.begun(&app).await? {
         Some(begun) => begun,
         None => {

@@ -22,7 +22,7 @@ pub(super) struct Once {
 }
 
 impl Once {
-    pub(super) fn of(
+    pub(super) fn new(
         workflow: Uuid,
         config: &WebhookConfig,
         request: &HttpRequest,

@@ -9,17 +9,14 @@ use store::{CronSettings, MissedFires};
 use wire::{FieldError, SignatureScheme, WebhookConfig, WebhookRate};
 
 use super::secrets::Secrets;
-use crate::http::fields::Fields;
-
-/// A parsed request, or all its problems.
-type Read<T> = Result<T, Vec<FieldError>>;
+use crate::http::fields::{Fields, Parsed};
 
 /// `PUT /api/workflows/{ref}/triggers/cron`: the settings and the next time.
 pub(super) fn cron(
     body: &Map<String, Value>,
     now: DateTime<Utc>,
-) -> Read<(CronSettings, Option<DateTime<Utc>>)> {
-    let mut fields = Fields::of(body);
+) -> Parsed<(CronSettings, Option<DateTime<Utc>>)> {
+    let mut fields = Fields::new(body);
     fields.require("expression");
     let expression = fields.text("expression").map(|text| text.trim().to_owned());
     let timezone = fields.text("timezone").unwrap_or("UTC").to_owned();
@@ -78,8 +75,8 @@ const SECRET: std::ops::RangeInclusive<usize> = 16..=1024;
 const TOLERANCE: (i64, std::ops::RangeInclusive<i64>) = (300, 1..=3_600);
 
 /// `PUT /api/workflows/{ref}/triggers/webhook/config`. Omitted secrets keep their known values.
-pub(super) fn webhook(body: &Map<String, Value>, known: &Secrets) -> Read<(WebhookConfig, Secrets)> {
-    let mut fields = Fields::of(body);
+pub(super) fn webhook(body: &Map<String, Value>, known: &Secrets) -> Parsed<(WebhookConfig, Secrets)> {
+    let mut fields = Fields::new(body);
     let allowed_methods = methods(&mut fields);
     let scheme = match fields.text("signature_scheme") {
         Some("slack") => SignatureScheme::Slack,
@@ -191,7 +188,7 @@ fn pair(fields: &mut Fields<'_>, name: &'static str, header: bool, secret: bool)
 }
 
 fn rate(fields: &mut Fields<'_>) -> Option<WebhookRate> {
-    let mut inner = Fields::of(fields.object("rate_limit")?);
+    let mut inner = Fields::new(fields.object("rate_limit")?);
     inner.require("limit");
     inner.require("interval_seconds");
     let limit = inner.whole("limit", 1..=10_000);
@@ -209,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    fn read(body: Value) -> Read<(CronSettings, Option<DateTime<Utc>>)> {
+    fn read(body: Value) -> Parsed<(CronSettings, Option<DateTime<Utc>>)> {
         cron(body.as_object().unwrap(), "2026-11-22T13:05:00Z".parse().unwrap())
     }
 

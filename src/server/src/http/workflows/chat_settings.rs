@@ -20,20 +20,20 @@ const LONGEST_PROMPT: usize = 4_000;
 
 /// Reads the member `chat` and adds its problems to the request's. A null member gets its default.
 pub(super) fn read(request: &mut Fields<'_>, chat: &Map<String, Value>) -> UpdateChatSettings {
-    let mut fields = Fields::of(chat);
+    let mut fields = Fields::new(chat);
     let start_prompts = list(&mut fields, "start_prompts", MOST_PROMPTS, prompt);
     let models = list(&mut fields, "models", MOST_MODELS, model);
     let busy = busy(&mut fields);
     let uploads = fields.flag("uploads");
     let transcription = fields.object("transcription").map(|members| {
-        let mut inner = Fields::of(members);
+        let mut inner = Fields::new(members);
         let settings = transcription(&mut inner);
         note_within(&mut fields, "/transcription", inner.finish());
         settings
     });
     let title = title(&mut fields);
     let limits = fields.object("limits").map(|members| {
-        let mut inner = Fields::of(members);
+        let mut inner = Fields::new(members);
         let limits = limits(&mut inner);
         note_within(&mut fields, "/limits", inner.finish());
         limits
@@ -88,7 +88,7 @@ fn title(fields: &mut Fields<'_>) -> Option<ChatTitle> {
     match value {
         Value::String(name) if name == "words" => Some(ChatTitle::default()),
         Value::Object(members) => {
-            let mut inner = Fields::of(members);
+            let mut inner = Fields::new(members);
             let title = title_model(&mut inner);
             note_within(fields, "/title", inner.finish());
             Some(ChatTitle::Model(title))
@@ -178,7 +178,7 @@ fn list(
         let pointer = format!("/{name}/{index}");
         match entry.as_object() {
             Some(members) => {
-                let mut fields = Fields::of(members);
+                let mut fields = Fields::new(members);
                 check(&mut fields);
                 note_within(chat, &pointer, fields.finish());
             }
@@ -258,7 +258,7 @@ mod tests {
 
     fn problems(chat: &Value) -> Vec<String> {
         let nothing = Map::new();
-        let mut request = Fields::of(&nothing);
+        let mut request = Fields::new(&nothing);
         read(&mut request, chat.as_object().unwrap());
         request.finish().iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
     }
@@ -273,7 +273,7 @@ mod tests {
         let chat = json!({"start_prompts": prompts, "models": models});
         assert_eq!(problems(&chat), [""; 0]);
         let nothing = Map::new();
-        let mut request = Fields::of(&nothing);
+        let mut request = Fields::new(&nothing);
         let settings = read(&mut request, chat.as_object().unwrap());
         assert_eq!(Value::Array(settings.start_prompts.unwrap()), prompts);
         assert_eq!(Value::Array(settings.models.unwrap()), models);
@@ -283,7 +283,7 @@ mod tests {
     fn null_restores_a_default() {
         let nothing = Map::new();
         let chat = json!({"start_prompts": null, "models": null, "busy": null, "uploads": null, "transcription": null, "title": null, "limits": null, "retention_days": null});
-        let settings = read(&mut Fields::of(&nothing), chat.as_object().unwrap());
+        let settings = read(&mut Fields::new(&nothing), chat.as_object().unwrap());
         assert_eq!(
             settings,
             UpdateChatSettings {
@@ -299,14 +299,14 @@ mod tests {
         );
         let chat =
             json!({"transcription": {"model": "practice/transcribe", "language": "en"}, "uploads": false});
-        let defaults = read(&mut Fields::of(&nothing), chat.as_object().unwrap());
+        let defaults = read(&mut Fields::new(&nothing), chat.as_object().unwrap());
         let settings = TranscriptionSettings {
             binding: ModelBinding { model: "practice/transcribe".into(), ..ModelBinding::default() },
             language: Some("en".into()),
             ..TranscriptionSettings::default()
         };
         assert_eq!((defaults.transcription, defaults.uploads), (Some(Some(settings)), Some(false)));
-        assert_eq!(read(&mut Fields::of(&nothing), &nothing), UpdateChatSettings::default());
+        assert_eq!(read(&mut Fields::new(&nothing), &nothing), UpdateChatSettings::default());
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<ChatUsageRecord>>> {
     let workflow = caller.workflow(&name).await?.id;
-    let mut query = Params::of(&request);
+    let mut query = Params::from_request(&request);
     let (from, to) = (query.time("from"), query.time("to"));
     ApiError::refuse(query.finish())?;
     let day = |time: chrono::DateTime<chrono::Utc>| time.date_naive();

@@ -11,23 +11,23 @@ use wire::{FieldError, MOST_PROBLEMS, Readiness, nearest};
 
 use super::prices;
 use crate::http::error::ApiResult;
-use crate::http::guard::{Asked, Caller};
+use crate::http::guard::{Caller, RouteScope};
 
 /// Errors and warnings about the names in a graph.
 #[derive(Default)]
-pub(super) struct Named {
+pub(super) struct NameProblems {
     pub(super) errors: Vec<FieldError>,
     pub(super) warnings: Vec<FieldError>,
 }
 
 /// Checks every name; pointers start at the graph. Without a workspace, uses the caller's.
-pub(super) async fn of_graph<S: Asked>(
+pub(super) async fn of_graph<S: RouteScope>(
     caller: &Caller<S>,
     graph: &Value,
     workspace: Option<Uuid>,
-) -> ApiResult<Named> {
+) -> ApiResult<NameProblems> {
     let uses = engine::credentials(graph);
-    let Some(first) = uses.first() else { return Ok(Named::default()) };
+    let Some(first) = uses.first() else { return Ok(NameProblems::default()) };
     let workspace = match workspace {
         Some(workspace) => workspace,
         None => caller.workspace().await?,
@@ -43,7 +43,7 @@ pub(super) async fn of_graph<S: Asked>(
         let warning = FieldError::new(first.pointer.clone(), "vault_key_missing", message);
         warnings.push(warning.suggest("the operator sets SERVICE_VAULT_KEYS"));
     }
-    Ok(Named { errors, warnings })
+    Ok(NameProblems { errors, warnings })
 }
 
 fn of_name(one: &CredentialUse, known: &[String]) -> FieldError {

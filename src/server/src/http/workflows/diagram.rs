@@ -62,7 +62,7 @@ async fn found(
     let (name, number) = path.into_inner();
     let workflow = caller.workflow(&name).await?;
     let version = find(caller, &workflow, &number).await?;
-    ApiError::refuse(Params::of(request).finish())?;
+    ApiError::refuse(Params::from_request(request).finish())?;
     Ok((workflow, version))
 }
 

@@ -33,8 +33,8 @@ pub(super) async fn list(
     let workflow = caller.workflow(&name).await?;
     let ids = ThreadIds::for_caller(&caller, workflow.workspace_id);
     let workflow = workflow.id;
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
     let filter = FeedbackFilter {
         kind: query.one_of("kind", &["positive", "negative"]),
         from: query.time("from"),

@@ -82,7 +82,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
 /// Lists the newest first as a bare array. If more follow, a header contains the cursor.
 async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let workspace = caller.workspace().await?;
-    let mut query = Params::of(&request);
+    let mut query = Params::from_request(&request);
     let with_archived = query.flag("include_archived");
     let part = Part::within(&mut query, LIST, LIST_LIMIT, LIST_LIMIT);
     ApiError::refuse(query.finish())?;

@@ -9,19 +9,16 @@ use wire::{
 };
 
 use super::chat_settings;
-use crate::http::fields::Fields;
+use crate::http::fields::{Fields, Parsed};
 
-/// A parsed request, or all its problems.
-pub(super) type Read<T> = Result<T, Vec<FieldError>>;
-
-fn read<T>(fields: Fields<'_>, value: T) -> Read<T> {
+fn read<T>(fields: Fields<'_>, value: T) -> Parsed<T> {
     let problems = fields.finish();
     if problems.is_empty() { Ok(value) } else { Err(problems) }
 }
 
 /// `POST /api/workflows`.
-pub(super) fn create_workflow(body: &Map<String, Value>) -> Read<CreateWorkflow> {
-    let mut fields = Fields::of(body);
+pub(super) fn create_workflow(body: &Map<String, Value>) -> Parsed<CreateWorkflow> {
+    let mut fields = Fields::new(body);
     fields.require("name");
     let name = name(&mut fields).unwrap_or_default();
     let handle = handle(&mut fields);
@@ -31,8 +28,8 @@ pub(super) fn create_workflow(body: &Map<String, Value>) -> Read<CreateWorkflow>
 }
 
 /// `PUT /api/workflows/{ref}`. A null description removes it.
-pub(super) fn update_workflow(body: &Map<String, Value>) -> Read<UpdateWorkflow> {
-    let mut fields = Fields::of(body);
+pub(super) fn update_workflow(body: &Map<String, Value>) -> Parsed<UpdateWorkflow> {
+    let mut fields = Fields::new(body);
     let name = name(&mut fields);
     let handle = handle(&mut fields);
     let description = description(&mut fields);
@@ -107,15 +104,15 @@ fn better_handle(handle: &str) -> String {
 }
 
 /// `POST /api/workflows/{ref}/publish`.
-pub(super) fn publish(body: &Map<String, Value>) -> Read<PublishRequest> {
-    let mut fields = Fields::of(body);
+pub(super) fn publish(body: &Map<String, Value>) -> Parsed<PublishRequest> {
+    let mut fields = Fields::new(body);
     let require_login = fields.flag("require_login");
     read(fields, PublishRequest { require_login })
 }
 
 /// `POST /api/workflows/{ref}/versions`, without validation of the graph and config.
-pub(super) fn create_version(body: &Map<String, Value>) -> Read<CreateVersion> {
-    let mut fields = Fields::of(body);
+pub(super) fn create_version(body: &Map<String, Value>) -> Parsed<CreateVersion> {
+    let mut fields = Fields::new(body);
     let graph = graph(&mut fields);
     let runnable_config = fields.object("runnable_config");
     let metadata = fields.object("metadata");
@@ -133,8 +130,8 @@ pub(super) fn create_version(body: &Map<String, Value>) -> Read<CreateVersion> {
 }
 
 /// Like [`create_version`], for a draft to promote.
-pub(super) fn promote_draft(body: &Map<String, Value>) -> Read<PromoteDraft> {
-    let mut fields = Fields::of(body);
+pub(super) fn promote_draft(body: &Map<String, Value>) -> Parsed<PromoteDraft> {
+    let mut fields = Fields::new(body);
     let draft = fields.text("draft").unwrap_or_default().to_owned();
     if Uuid::try_parse(&draft).is_err() {
         fields.note(FieldError::new("/draft", "format", "must be the id of a draft"));
@@ -150,8 +147,8 @@ pub(super) fn promote_draft(body: &Map<String, Value>) -> Read<PromoteDraft> {
 }
 
 /// Like [`create_version`], for a checkpoint to promote.
-pub(super) fn promote_checkpoint(body: &Map<String, Value>) -> Read<PromoteCheckpoint> {
-    let mut fields = Fields::of(body);
+pub(super) fn promote_checkpoint(body: &Map<String, Value>) -> Parsed<PromoteCheckpoint> {
+    let mut fields = Fields::new(body);
     let checkpoint = fields.text("checkpoint").unwrap_or_default().to_owned();
     if Uuid::try_parse(&checkpoint).is_err() {
         fields.note(FieldError::new("/checkpoint", "format", "must be the id of a checkpoint"));
@@ -170,8 +167,8 @@ pub(super) fn promote_checkpoint(body: &Map<String, Value>) -> Read<PromoteCheck
 }
 
 /// `POST /api/workflows/{ref}/versions/{n}/live`.
-pub(super) fn set_live(body: &Map<String, Value>) -> Read<SetLive> {
-    let mut fields = Fields::of(body);
+pub(super) fn set_live(body: &Map<String, Value>) -> Parsed<SetLive> {
+    let mut fields = Fields::new(body);
     let force = fields.flag("force");
     read(fields, SetLive { force })
 }
@@ -183,8 +180,8 @@ pub(super) struct CheckRequest {
 }
 
 /// `POST /api/workflows/check`.
-pub(super) fn check(body: &Map<String, Value>) -> Read<CheckRequest> {
-    let mut fields = Fields::of(body);
+pub(super) fn check(body: &Map<String, Value>) -> Parsed<CheckRequest> {
+    let mut fields = Fields::new(body);
     let graph = graph(&mut fields);
     let runnable_config = fields.object("runnable_config").cloned();
     read(fields, CheckRequest { graph, runnable_config })
@@ -215,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    fn problems<T>(read: impl FnOnce(&Map<String, Value>) -> Read<T>, body: &Value) -> Vec<String> {
+    fn problems<T>(read: impl FnOnce(&Map<String, Value>) -> Parsed<T>, body: &Value) -> Vec<String> {
         let line = |problem: &FieldError| format!("{} {}", problem.pointer, problem.code);
         read(body.as_object().unwrap()).err().unwrap_or_default().iter().map(line).collect()
     }

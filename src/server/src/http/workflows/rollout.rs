@@ -92,7 +92,7 @@ async fn check(
         Some(number) => app.runs().version(workflow.workspace_id, workflow.id, Some(number)).await?,
         None => None,
     };
-    let checked = app.trainings().check_gate((workflow.workspace_id, workflow.id), version, gate).await;
+    let checked = app.trainings().check_gate(workflow.workspace_id, workflow.id, version, gate).await;
     checked.map_err(refused_training)
 }
 

@@ -5,8 +5,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Map, Value};
 use wire::{FieldError, PutRollout, RolloutCanary, RolloutGate};
 
-use super::requests::Read;
-use crate::http::fields::Fields;
+use crate::http::fields::{Fields, Parsed};
 
 /// The default `max_drop`: how much worse than the live version a version may be.
 const MAX_DROP: f64 = 0.02;
@@ -14,8 +13,8 @@ const MAX_DROP: f64 = 0.02;
 const LONGEST_NAME: usize = 200;
 
 /// Reads the request. An absent or null part is removed.
-pub(super) fn read(body: &Map<String, Value>) -> Read<PutRollout> {
-    let mut fields = Fields::of(body);
+pub(super) fn read(body: &Map<String, Value>) -> Parsed<PutRollout> {
+    let mut fields = Fields::new(body);
     let gate = fields.object("gate").map(|gate| inside("/gate", gate, read_gate));
     let canary = fields.object("canary").map(|canary| inside("/canary", canary, read_canary));
     let mut problems = fields.finish();
@@ -33,7 +32,7 @@ fn inside<T>(
     members: &Map<String, Value>,
     read: impl FnOnce(&mut Fields<'_>) -> T,
 ) -> (T, Vec<FieldError>) {
-    let mut fields = Fields::of(members);
+    let mut fields = Fields::new(members);
     let value = read(&mut fields);
     let placed = |problem: FieldError| FieldError { pointer: format!("{at}{}", problem.pointer), ..problem };
     (value, fields.finish().into_iter().map(placed).collect())

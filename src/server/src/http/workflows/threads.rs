@@ -10,12 +10,12 @@ use uuid::Uuid;
 use wire::chat::{ThreadItem, ThreadStatus, title_of};
 use wire::{ErrorCode, FieldError, Listed, ThreadRecord, UpdateThread};
 
-use super::requests::{Read, bounded};
+use super::requests::bounded;
 use crate::http::change::Change;
 use crate::http::chat::{Links, erase, export};
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::fields::Fields;
-use crate::http::guard::{Asked, Caller, WorkflowsWrite};
+use crate::http::fields::{Fields, Parsed};
+use crate::http::guard::{Caller, RouteScope, WorkflowsWrite};
 use crate::http::idempotency::Reply;
 use crate::http::paging::{self, Part};
 use crate::http::query::{self, Params};
@@ -31,8 +31,8 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<ThreadRecord>>> {
     let workflow = managed(&caller, &name).await?;
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, THREADS);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, THREADS);
     let visitor = query.text("visitor").map(|name| (ChatVisitor::named(workflow.id, &name), name));
     if let Some((None, name)) = &visitor {
         query.note(
@@ -58,8 +58,8 @@ pub(super) async fn items(
     let (name, id) = path.into_inner();
     let workflow = managed(&caller, &name).await?;
     let thread = found(&caller, &workflow, &id).await?.thread.id;
-    let mut query = Params::of(&request);
-    let part: Part<Cursor> = Part::of(&mut query, ITEMS);
+    let mut query = Params::from_request(&request);
+    let part: Part<Cursor> = Part::from_params(&mut query, ITEMS);
     ApiError::refuse(query.finish())?;
     let after = part.after.as_ref().map(|cursor| cursor.0);
     let slice = Slice { after, ascending: true, limit: part.wanted() };
@@ -70,7 +70,7 @@ pub(super) async fn items(
     // Hidden items count towards the page but are omitted, so a page may be short.
     let last = data.last().filter(|_| more).map(|last| last.id().to_owned());
     data.retain(|item| !item.is_hidden());
-    let links = Links::of(caller.app(), &request);
+    let links = Links::new(caller.app(), &request);
     data.iter_mut().for_each(|item| links.sign(item));
     Ok(Json(Listed { data, next_cursor: last.map(|last| paging::cursor(ITEMS, &last)) }))
 }
@@ -98,8 +98,9 @@ pub(super) async fn change(
     let id = thread.thread.id;
     change
         .make(async |changes| {
-            let wanted = (title.as_deref(), status.as_ref());
-            visitors::change_thread(changes, caller.requester(), &workflow, id, wanted).await?;
+            let (title_change, status_change) = (title.as_deref(), status.as_ref());
+            visitors::change_thread(changes, caller.requester(), &workflow, id, title_change, status_change)
+                .await?;
             let mut changed = thread;
             changed.thread.title = title.clone().or(changed.thread.title);
             changed.thread.status = status.clone().unwrap_or(changed.thread.status);
@@ -114,7 +115,8 @@ pub(super) async fn export_visitor(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let (workflow, visitor) = visitor(&caller, path.into_inner()).await?;
+    let (name, id) = path.into_inner();
+    let (workflow, visitor) = visitor(&caller, &name, &id).await?;
     query::none(&request)?;
     let place = caller.app().chat_limits().stream(Some(&format!("export:{}", caller.identity())), None)?;
     caller
@@ -131,7 +133,8 @@ pub(super) async fn erase_visitor(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let (workflow, visitor) = visitor(&caller, path.into_inner()).await?;
+    let (name, id) = path.into_inner();
+    let (workflow, visitor) = visitor(&caller, &name, &id).await?;
     query::none(&request)?;
     let requested = caller
         .store()
@@ -143,19 +146,20 @@ pub(super) async fn erase_visitor(
 }
 
 /// Finds a workflow whose visitors the caller may manage.
-async fn managed<S: Asked>(caller: &Caller<S>, name: &str) -> ApiResult<StoredWorkflow> {
+async fn managed<S: RouteScope>(caller: &Caller<S>, name: &str) -> ApiResult<StoredWorkflow> {
     let workflow = caller.workflow(name).await?;
     caller.allowed(visitors::check_may_manage(caller.requester(), workflow.workspace_id)).await?;
     Ok(workflow)
 }
 
-async fn visitor<S: Asked>(
+async fn visitor<S: RouteScope>(
     caller: &Caller<S>,
-    (name, visitor): (String, String),
+    name: &str,
+    id: &str,
 ) -> ApiResult<(StoredWorkflow, ChatVisitor)> {
-    let workflow = managed(caller, &name).await?;
+    let workflow = managed(caller, name).await?;
     let not_found = || ApiError::new(ErrorCode::ChatVisitorNotFound);
-    let visitor = ChatVisitor::named(workflow.id, &visitor).ok_or_else(not_found)?;
+    let visitor = ChatVisitor::named(workflow.id, id).ok_or_else(not_found)?;
     Ok((workflow, visitor))
 }
 
@@ -180,8 +184,8 @@ fn record(ListedThread { thread, items, last_item_at }: ListedThread) -> ThreadR
 }
 
 /// Reads the title and status from [`UpdateThread`].
-fn update(body: &Map<String, Value>) -> Read<(Option<String>, Option<ThreadStatus>)> {
-    let mut fields = Fields::of(body);
+fn update(body: &Map<String, Value>) -> Parsed<(Option<String>, Option<ThreadStatus>)> {
+    let mut fields = Fields::new(body);
     let UpdateThread { status, reason, title } = UpdateThread {
         status: fields.text("status").map(str::to_owned),
         reason: fields.text("reason").map(str::to_owned),

@@ -16,13 +16,12 @@ use wire::{
     SavedVersion, VersionRecord, VersionSummary,
 };
 
-use super::requests::Read;
 use super::{credentials, records, requests, warnings};
 use crate::http::body::{self, VERSION_LIMIT};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::fields::shortened;
-use crate::http::guard::{Asked, Caller, WorkflowsRead, WorkflowsWrite};
+use crate::http::fields::{Parsed, shortened};
+use crate::http::guard::{Caller, RouteScope, WorkflowsRead, WorkflowsWrite};
 use crate::http::idempotency::Reply;
 use crate::http::paging::Part;
 use crate::http::query::{self, Params};
@@ -39,18 +38,19 @@ pub(super) async fn create(
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
     let (wanted, keeps_config) = match change.wanted(read)? {
-        Wanted::Graph(wanted) => {
+        VersionRequest::Graph(wanted) => {
             let keeps_config = wanted.runnable_config.is_none();
             (wanted, keeps_config)
         }
-        Wanted::Draft(wanted) => (promoted(caller, &workflow, wanted).await?, false),
-        Wanted::Checkpoint(wanted) => (of_checkpoint(caller, &workflow, wanted).await?, false),
+        VersionRequest::Draft(wanted) => (promoted(caller, &workflow, wanted).await?, false),
+        VersionRequest::Checkpoint(wanted) => (of_checkpoint(caller, &workflow, wanted).await?, false),
     };
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
     let named = credentials::of_graph(caller, &wanted.graph, Some(workflow.workspace_id)).await?;
-    check_all(&wanted, named.errors, &caller.app().system().sandbox().of(workflow.workspace_id)).await?;
+    check_all(&wanted, named.errors, &caller.app().system().sandbox().for_workspace(workflow.workspace_id))
+        .await?;
     let mut warned = warnings::of_references(caller, &wanted.graph, Some(&workflow)).await?;
     warned.extend(engine::warnings(&wanted.graph));
     warned.extend(named.warnings);
@@ -134,7 +134,7 @@ async fn of_checkpoint(
 }
 
 /// The requested version.
-enum Wanted {
+enum VersionRequest {
     Graph(CreateVersion),
     Draft(PromoteDraft),
     Checkpoint(PromoteCheckpoint),
@@ -155,14 +155,14 @@ async fn check_all(
 }
 
 /// Parses a version to save; if the request itself is invalid, also reports the problems inside.
-fn read(body: &Map<String, Value>) -> Read<Wanted> {
+fn read(body: &Map<String, Value>) -> Parsed<VersionRequest> {
     if body.contains_key("checkpoint") {
-        return requests::promote_checkpoint(body).map(Wanted::Checkpoint);
+        return requests::promote_checkpoint(body).map(VersionRequest::Checkpoint);
     }
     if body.contains_key("draft") {
-        return requests::promote_draft(body).map(Wanted::Draft);
+        return requests::promote_draft(body).map(VersionRequest::Draft);
     }
-    requests::create_version(body).map(Wanted::Graph).map_err(|mut problems| {
+    requests::create_version(body).map(VersionRequest::Graph).map_err(|mut problems| {
         problems.extend(config_problems(body.get("runnable_config").and_then(Value::as_object)));
         let graph = body.get("graph").cloned().map(engine::without_schema);
         let graph = graph.as_ref().map(graph_problems).unwrap_or_default();
@@ -175,7 +175,7 @@ fn read(body: &Map<String, Value>) -> Read<Wanted> {
 
 /// Creates a draft with this graph and the live version's runnable config, after full validation. Pointers start with
 /// `/graph_config`.
-pub(in crate::http) async fn draft_of_graph<S: Asked>(
+pub(in crate::http) async fn draft_of_graph<S: RouteScope>(
     caller: &Caller<S>,
     workflow: &StoredWorkflow,
     graph: Value,
@@ -188,7 +188,7 @@ pub(in crate::http) async fn draft_of_graph<S: Asked>(
     let graph = engine::without_schema(graph);
     let wanted = CreateVersion { graph, runnable_config, metadata: None, notes: None };
     let named = credentials::of_graph(caller, &wanted.graph, Some(workflow.workspace_id)).await?;
-    let sandbox = caller.app().system().sandbox().of(workflow.workspace_id);
+    let sandbox = caller.app().system().sandbox().for_workspace(workflow.workspace_id);
     let problems = [all_graph_problems(&wanted.graph, &sandbox).await?, named.errors].concat();
     if !problems.is_empty() {
         let inside = |problem: FieldError| FieldError {
@@ -219,15 +219,15 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<VersionSummary>>> {
     let workflow = caller.workflow(&name).await?;
-    let mut query = Params::of(&request);
+    let mut query = Params::from_request(&request);
     if query.flag("drafts") {
-        let part: Part<Uuid> = Part::of(&mut query, DRAFTS);
+        let part: Part<Uuid> = Part::from_params(&mut query, DRAFTS);
         ApiError::refuse(query.finish())?;
         let mut found = caller.store().versions_and_drafts(workflow.id, part.after, part.wanted()).await?;
         let next_cursor = part.cut(DRAFTS, &mut found, |version| version.id);
         return Ok(Json(Listed { data: summaries(&caller, workflow.id, found).await?, next_cursor }));
     }
-    let part = Part::of(&mut query, LIST);
+    let part = Part::from_params(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().versions(workflow.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |version| version.number.unwrap_or_default());
@@ -300,7 +300,7 @@ pub(super) async fn check(
 ) -> ApiResult<Json<Checked>> {
     let body = body::read(&request, payload, VERSION_LIMIT, &**caller.app().clock()).await?;
     let body = body::object(&request, &body)?;
-    let wanted = Params::of(&request).and(requests::check(&body))?;
+    let wanted = Params::from_request(&request).and(requests::check(&body))?;
     let config = wanted.runnable_config.as_ref();
     // Checks belong to no workspace; they all have one common share of the sandbox.
     let graph = all_graph_problems(&wanted.graph, caller.app().system().sandbox()).await?;

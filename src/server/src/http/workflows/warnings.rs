@@ -8,14 +8,14 @@ use wire::{FieldError, MOST_PROBLEMS, nearest};
 
 use crate::http::error::ApiResult;
 use crate::http::fields::shortened;
-use crate::http::guard::{Asked, Caller};
+use crate::http::guard::{Caller, RouteScope};
 
 /// Maximum handles searched for a similar one.
 const MOST_HANDLES: i64 = 1000;
 
 /// Returns warnings about the workflows that a graph names; pointers start at the graph. `saving` is the workflow whose
 /// next version the graph will become; the graph may name it.
-pub(super) async fn of_references<S: Asked>(
+pub(super) async fn of_references<S: RouteScope>(
     caller: &Caller<S>,
     graph: &serde_json::Value,
     saving: Option<&StoredWorkflow>,
@@ -72,7 +72,7 @@ fn of_workflow(reference: &Reference, handles: &[String]) -> FieldError {
     }
 }
 
-async fn of_version<S: Asked>(
+async fn of_version<S: RouteScope>(
     caller: &Caller<S>,
     reference: &Reference,
     workflow: &StoredWorkflow,

@@ -29,8 +29,8 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<MemberRecord>>> {
     let workspace = caller.workspace_called(&name).await?;
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().members(workspace.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |member| member.user_id);

@@ -42,8 +42,8 @@ async fn list(
     caller: Caller<WorkspacesRead>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<WorkspaceRecord>>> {
-    let mut query = Params::of(&request);
-    let part: Part<Uuid> = Part::of(&mut query, LIST);
+    let mut query = Params::from_request(&request);
+    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let only = match caller.principal().workspaces() {
         None => None,

@@ -6,10 +6,7 @@ use control::slug;
 use serde_json::{Map, Value};
 use wire::{CreateWorkspace, FieldError, TrainingCalls, UpdateWorkspace};
 
-use crate::http::fields::{Fields, unknown};
-
-/// A parsed request, or all its problems.
-type Read<T> = Result<T, Vec<FieldError>>;
+use crate::http::fields::{Fields, Parsed, unknown};
 
 /// Maximum characters in a name.
 const LONGEST_NAME: usize = 100;
@@ -21,8 +18,8 @@ pub(super) struct Invited {
 }
 
 /// `POST /api/workspaces`.
-pub(super) fn create(body: &Map<String, Value>) -> Read<CreateWorkspace> {
-    let mut fields = Fields::of(body);
+pub(super) fn create(body: &Map<String, Value>) -> Parsed<CreateWorkspace> {
+    let mut fields = Fields::new(body);
     fields.require("slug");
     let slug = fields.text("slug").unwrap_or_default().to_owned();
     if fields.has("slug") && !slug::is_valid(&slug) {
@@ -38,8 +35,8 @@ pub(super) fn create(body: &Map<String, Value>) -> Read<CreateWorkspace> {
 }
 
 /// `PATCH /api/workspaces/{id}`.
-pub(super) fn update(body: &Map<String, Value>) -> Read<UpdateWorkspace> {
-    let mut fields = Fields::of(body);
+pub(super) fn update(body: &Map<String, Value>) -> Parsed<UpdateWorkspace> {
+    let mut fields = Fields::new(body);
     let name = fields.line("name", 1, LONGEST_NAME);
     let training_calls = fields.one_of("training_calls", &TrainingCalls::NAMES);
     if !["name", "training_calls"].iter().any(|field| body.get(*field).is_some_and(|value| !value.is_null()))
@@ -51,8 +48,8 @@ pub(super) fn update(body: &Map<String, Value>) -> Read<UpdateWorkspace> {
 }
 
 /// `POST …/members`.
-pub(super) fn add_member(body: &Map<String, Value>) -> Read<Invited> {
-    let mut fields = Fields::of(body);
+pub(super) fn add_member(body: &Map<String, Value>) -> Parsed<Invited> {
+    let mut fields = Fields::new(body);
     fields.require("email");
     let email = fields.text("email").map(EmailAddress::parse);
     if let Some(Err(error)) = &email {
@@ -66,8 +63,8 @@ pub(super) fn add_member(body: &Map<String, Value>) -> Read<Invited> {
 }
 
 /// `PATCH …/members/{user_id}`.
-pub(super) fn change_role(body: &Map<String, Value>) -> Read<Role> {
-    let mut fields = Fields::of(body);
+pub(super) fn change_role(body: &Map<String, Value>) -> Parsed<Role> {
+    let mut fields = Fields::new(body);
     match (role(&mut fields), fields.finish()) {
         (Some(role), problems) if problems.is_empty() => Ok(role),
         (_, problems) => Err(problems),
@@ -85,7 +82,7 @@ fn role(fields: &mut Fields<'_>) -> Option<Role> {
     role
 }
 
-fn finish<T>(fields: Fields<'_>, value: T) -> Read<T> {
+fn finish<T>(fields: Fields<'_>, value: T) -> Parsed<T> {
     let problems = fields.finish();
     if problems.is_empty() { Ok(value) } else { Err(problems) }
 }
@@ -96,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    fn problems<T>(read: Read<T>) -> Vec<String> {
+    fn problems<T>(read: Parsed<T>) -> Vec<String> {
         let line = |problem: FieldError| format!("{} {}", problem.pointer, problem.code);
         read.err().unwrap_or_default().into_iter().map(line).collect()
     }

@@ -31,7 +31,7 @@ const IDLE: Duration = Duration::from_secs(60);
 const ROUNDING: Duration = Duration::from_millis(1);
 
 /// The reason for the end, used to close the socket; `None` if the client left.
-type Over = Option<Closing>;
+type SessionEnd = Option<Closing>;
 
 /// A caller's WebSocket session with a workflow.
 pub(super) struct Conversation {
@@ -69,7 +69,7 @@ impl Conversation {
         }
     }
 
-    async fn talk(&mut self) -> Result<(), Over> {
+    async fn talk(&mut self) -> Result<(), SessionEnd> {
         let closing = self.closing.clone();
         let mut tick = self.clock.sleep(PING);
         let mut judge = self.clock.sleep(self.caller.judged_for());
@@ -99,7 +99,7 @@ impl Conversation {
     }
 
     /// Re-checks the caller's access.
-    async fn judge_again(&mut self) -> Result<(), Over> {
+    async fn judge_again(&mut self) -> Result<(), SessionEnd> {
         let Err(refused) = self.caller.check_again(self.workflow.workspace_id).await else { return Ok(()) };
         match closings::of_refusal(refused.code()) {
             Some(closing) => Err(Some(closing)),
@@ -112,7 +112,7 @@ impl Conversation {
     }
 
     /// Checks that the client is alive, and pings it.
-    async fn look_around(&mut self) -> Result<(), Over> {
+    async fn look_around(&mut self) -> Result<(), SessionEnd> {
         let (silence, now) = (self.socket.silence(), self.clock.monotonic());
         if silence <= now.saturating_sub(self.pinged) + ROUNDING {
             self.unanswered = 0;
@@ -127,7 +127,7 @@ impl Conversation {
     }
 
     /// Sends a message as soon as the client has read enough earlier ones.
-    async fn say(&self, say: Say) -> Result<(), Over> {
+    async fn say(&self, say: Say) -> Result<(), SessionEnd> {
         tokio::select! {
             biased;
             said = self.say.send(say) => said.map_err(|_| None),
@@ -141,19 +141,19 @@ impl Conversation {
         error: &ApiError,
         run: Option<Uuid>,
         request_id: Option<String>,
-    ) -> Result<(), Over> {
+    ) -> Result<(), SessionEnd> {
         self.say(Say::Text(messages::error(error, run, self.clock.now(), request_id))).await
     }
 
     /// Handles the end of a subscription; only failures are reported.
-    async fn tell_end(&mut self, done: Done) -> Result<(), Over> {
+    async fn tell_end(&mut self, done: Done) -> Result<(), SessionEnd> {
         match done.error {
             Some(error) => self.refuse(&error, done.run, done.request_id).await,
             None => Ok(()),
         }
     }
 
-    async fn answer(&mut self, text: &Bytes) -> Result<(), Over> {
+    async fn answer(&mut self, text: &Bytes) -> Result<(), SessionEnd> {
         let (request, request_id) = requests::read(text);
         let mut controlled = None;
         let done = match request {

@@ -37,7 +37,7 @@ async fn connect(request: HttpRequest, name: Path<String>, payload: Payload) -> 
     }
     let caller = SocketCaller::at_handshake(&request).await?;
     let workflow = caller.workflow(&name).await?;
-    let mut query = Params::of(&request);
+    let mut query = Params::from_request(&request);
     // The handshake has already read them.
     query.pass_over(&["token", "access_token"]);
     ApiError::refuse(query.finish())?;

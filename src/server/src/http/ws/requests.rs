@@ -81,7 +81,7 @@ fn request(mut members: Map<String, Value>) -> ApiResult<Request> {
             }
         };
     }
-    let mut fields = Fields::of(&members);
+    let mut fields = Fields::new(&members);
     fields.pass_over(&["type"]);
     check_id(&mut fields);
     let request = match kind.as_str() {
@@ -120,7 +120,7 @@ fn training_of(kind: &str) -> Option<TrainingKind> {
 fn id_problems(members: &Map<String, Value>) -> Vec<FieldError> {
     let id = members.get("request_id").filter(|id| !id.is_null());
     let own: Map<String, Value> = id.map(|id| ("request_id".to_owned(), id.clone())).into_iter().collect();
-    let mut fields = Fields::of(&own);
+    let mut fields = Fields::new(&own);
     check_id(&mut fields);
     fields.finish()
 }

@@ -58,15 +58,17 @@ pub enum AttachmentClaim {
 
 impl Store {
     /// Assigns attachments to a thread and to its workflow, or changes nothing. If the thread does not exist
-    /// yet, `owner` is its future owner.
+    /// yet, `owner_kind` and `owner_id` identify its future owner.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn claim_attachments(
         &self,
         ids: &[AttachmentId],
-        (thread, workflow): (ThreadId, Uuid),
-        owner: (OwnerKind, Option<&str>),
+        thread: ThreadId,
+        workflow: Uuid,
+        owner_kind: OwnerKind,
+        owner_id: Option<&str>,
     ) -> Result<AttachmentClaim, StoreError> {
         let now = self.now();
         let mut connection = self.connection().await?;
@@ -78,8 +80,8 @@ impl Store {
                     .bind::<SqlUuid, _>(workflow)
                     .bind::<Timestamptz, _>(now)
                     .bind::<Timestamptz, _>(now - CLAIM_LIMIT)
-                    .bind::<Text, _>(owner.0.as_str())
-                    .bind::<Nullable<Text>, _>(owner.1)
+                    .bind::<Text, _>(owner_kind.as_str())
+                    .bind::<Nullable<Text>, _>(owner_id)
                     .execute(connection)
                     .await?;
                 if claimed == ids.len() { Ok(()) } else { Err(Unclaimed::NotAll) }

@@ -7,6 +7,6 @@ mod uploads;
 
 pub use claims::AttachmentClaim;
 pub use images::ShownImage;
-pub(super) use records::Row as AttachmentRow;
+pub(super) use records::AttachmentRow;
 pub use records::{ImageLook, NewAttachment, StoredAttachment};
 pub use uploads::{Kept, NotKept, Preview, UploadOfDay};

@@ -111,7 +111,7 @@ impl From<&StoredAttachment> for Attachment {
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = attachments)]
 #[diesel(check_for_backend(diesel::pg::Pg))]
-pub(in crate::chat) struct Row {
+pub(in crate::chat) struct AttachmentRow {
     id: Uuid,
     workspace_id: Uuid,
     workflow_id: Option<Uuid>,
@@ -131,7 +131,7 @@ pub(in crate::chat) struct Row {
     contained: bool,
 }
 
-impl Row {
+impl AttachmentRow {
     pub(in crate::chat) fn read(self) -> Result<StoredAttachment, StoreError> {
         let side = |side: Option<i32>| side.and_then(|side| u32::try_from(side).ok());
         let look = match (side(self.width), side(self.height), self.colour) {
@@ -168,12 +168,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn attachments_named(&self, ids: &[AttachmentId]) -> Result<Vec<StoredAttachment>, StoreError> {
-        let rows: Vec<Row> = attachments::table
+        let rows: Vec<AttachmentRow> = attachments::table
             .filter(attachments::id.eq_any(ids.iter().map(|id| id.0)))
-            .select(Row::as_select())
+            .select(AttachmentRow::as_select())
             .load(&mut *self.connection().await?)
             .await?;
-        rows.into_iter().map(Row::read).collect()
+        rows.into_iter().map(AttachmentRow::read).collect()
     }
 
     /// Returns the attachments in a thread's messages.
@@ -181,12 +181,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn attachments_of(&self, thread: ThreadId) -> Result<Vec<StoredAttachment>, StoreError> {
-        let rows: Vec<Row> = attachments::table
+        let rows: Vec<AttachmentRow> = attachments::table
             .filter(attachments::thread_id.eq(thread.0))
-            .select(Row::as_select())
+            .select(AttachmentRow::as_select())
             .load(&mut *self.connection().await?)
             .await?;
-        rows.into_iter().map(Row::read).collect()
+        rows.into_iter().map(AttachmentRow::read).collect()
     }
 
     /// Stores an attachment whose bytes will be uploaded later. They count toward today's quota now, so that a

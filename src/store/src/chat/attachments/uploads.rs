@@ -5,7 +5,7 @@ use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Date, Text};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 
-use super::records::{ImageLook, NewAttachment, Row, StoredAttachment};
+use super::records::{AttachmentRow, ImageLook, NewAttachment, StoredAttachment};
 use crate::blobs::{BlobUse, WrittenBlob, records, uses};
 use crate::schema::attachments;
 use crate::{Store, StoreError};
@@ -99,10 +99,10 @@ impl Store {
         connection
             .transaction(async |connection| {
                 if announced {
-                    let found: Option<Row> = attachments::table
+                    let found: Option<AttachmentRow> = attachments::table
                         .find(new.id.0)
                         .for_update()
-                        .select(Row::as_select())
+                        .select(AttachmentRow::as_select())
                         .first(connection)
                         .await
                         .optional()?;
@@ -138,10 +138,10 @@ impl Store {
                     attachments::height.eq(look.as_ref().and_then(|look| side(look.height))),
                     attachments::colour.eq(look.map(|look| look.colour)),
                 );
-                let row: Row = if announced {
+                let row: AttachmentRow = if announced {
                     diesel::update(attachments::table.find(new.id.0))
                         .set(bytes)
-                        .returning(Row::as_returning())
+                        .returning(AttachmentRow::as_returning())
                         .get_result(connection)
                         .await?
                 } else {
@@ -156,7 +156,7 @@ impl Store {
                     );
                     diesel::insert_into(attachments::table)
                         .values((whose, bytes))
-                        .returning(Row::as_returning())
+                        .returning(AttachmentRow::as_returning())
                         .get_result(connection)
                         .await?
                 };
@@ -187,19 +187,20 @@ pub(super) async fn count(
     for (counter, most) in &today.counters {
         let most = most.and_then(|most| i64::try_from(most).ok()).unwrap_or(i64::MAX);
         let size = i64::try_from(new.size).unwrap_or(i64::MAX);
-        if size > most || !add(connection, today.day, counter, (size, most)).await? {
+        if size > most || !add(connection, today.day, counter, size, most).await? {
             return Err(NotKept::Quota);
         }
     }
     Ok(())
 }
 
-/// Adds bytes to a counter, unless they exceed its limit.
+/// Adds `size` bytes to a counter, unless it would exceed `most`.
 async fn add(
     connection: &mut AsyncPgConnection,
     day: NaiveDate,
     counter: &str,
-    (size, most): (i64, i64),
+    size: i64,
+    most: i64,
 ) -> Result<bool, NotKept> {
     let counted = diesel::sql_query(
         "INSERT INTO upload_days AS d (day, session, bytes) VALUES ($1, $2, $3)

@@ -82,7 +82,7 @@ pub enum LinkUse {
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = sign_in_challenges, check_for_backend(diesel::pg::Pg))]
-struct Row {
+struct ChallengeRow {
     id: Uuid,
     email: String,
     code_mac: Vec<u8>,
@@ -94,7 +94,7 @@ struct Row {
     superseded_at: Option<DateTime<Utc>>,
 }
 
-impl Row {
+impl ChallengeRow {
     fn challenge(&self) -> Challenge {
         Challenge {
             tries: self.tries,
@@ -250,9 +250,9 @@ impl Changes {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn use_code(&mut self, shown: ShownCode<'_>) -> Result<Option<Proven>, StoreError> {
-        let found: Option<Row> = sign_in_challenges::table
+        let found: Option<ChallengeRow> = sign_in_challenges::table
             .filter(sign_in_challenges::binding_digest.eq(shown.binding_digest))
-            .select(Row::as_select())
+            .select(ChallengeRow::as_select())
             .for_update()
             .first(&mut *self.connection)
             .await
@@ -285,9 +285,9 @@ impl Changes {
         link_digest: &[u8],
         binding_digest: Option<&[u8]>,
     ) -> Result<LinkUse, StoreError> {
-        let found: Option<Row> = sign_in_challenges::table
+        let found: Option<ChallengeRow> = sign_in_challenges::table
             .filter(sign_in_challenges::link_digest.eq(link_digest))
-            .select(Row::as_select())
+            .select(ChallengeRow::as_select())
             .for_update()
             .first(&mut *self.connection)
             .await
@@ -315,9 +315,9 @@ impl Store {
         link_digest: &[u8],
         binding_digest: Option<&[u8]>,
     ) -> Result<LinkUse, StoreError> {
-        let found: Option<Row> = sign_in_challenges::table
+        let found: Option<ChallengeRow> = sign_in_challenges::table
             .filter(sign_in_challenges::link_digest.eq(link_digest))
-            .select(Row::as_select())
+            .select(ChallengeRow::as_select())
             .first(&mut *self.connection().await?)
             .await
             .optional()?;

@@ -52,14 +52,15 @@ pub(super) async fn store_version(
             .execute(connection)
             .await?;
     }
-    store_appended(connection, new, (cases, 0), now).await
+    store_appended(connection, new, cases, 0, now).await
 }
 
-/// Stores a version with the previous version's cases, followed by these.
+/// Stores a version with the previous version's cases, and these at the indexes from `first` on.
 pub(super) async fn store_appended(
     connection: &mut AsyncPgConnection,
     new: &NewVersion<'_>,
-    (cases, first): (&[NewCase], usize),
+    cases: &[NewCase],
+    first: usize,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     let number = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);

@@ -233,7 +233,8 @@ impl Changes {
     pub async fn add_dataset_version(
         &mut self,
         dataset: Uuid,
-        (fingerprint, cases): (&[u8], &[NewCase]),
+        fingerprint: &[u8],
+        cases: &[NewCase],
     ) -> Result<Option<AddedVersion>, StoreError> {
         let now = self.store.now();
         let connection = &mut *self.connection;
@@ -264,13 +265,14 @@ impl Changes {
     pub async fn keep_case(
         &mut self,
         dataset: Uuid,
-        (case, corrects): (NewCase, bool),
+        case: NewCase,
+        corrects: bool,
         fingerprint: impl FnOnce(&[Vec<u8>]) -> Vec<u8>,
     ) -> Result<KeptCase, StoreError> {
         let now = self.store.now();
         let connection = &mut *self.connection;
         let Some(before) = locked(connection, dataset).await? else { return Ok(KeptCase::Deleted) };
-        let known: Option<Known> = diesel::sql_query(
+        let known: Option<EntryRow> = diesel::sql_query(
             "SELECT e.place, e.digest FROM dataset_entries e JOIN dataset_cases c ON c.digest = e.digest AND c.workspace_id = $2
              WHERE e.dataset_id = $1 AND e.until IS NULL AND c.run_id = $3 LIMIT 1",
         )
@@ -327,7 +329,7 @@ impl Changes {
             fingerprint: &fingerprint(&digests),
             n_cases: digests.len(),
         };
-        store_appended(connection, &version, (&[case], place), now).await?;
+        store_appended(connection, &version, &[case], place, now).await?;
         Ok(KeptCase::Added(version.number))
     }
 
@@ -364,7 +366,7 @@ impl Changes {
 }
 
 #[derive(QueryableByName)]
-struct Known {
+struct EntryRow {
     #[diesel(sql_type = Integer)]
     place: i32,
     #[diesel(sql_type = Bytea)]

@@ -14,7 +14,7 @@ const SELECT: &str = "SELECT e.place, c.content FROM dataset_entries e JOIN data
      WHERE e.dataset_id = $1 AND e.number <= $2 AND (e.until IS NULL OR e.until > $2)";
 
 #[derive(QueryableByName)]
-struct Found {
+struct CaseRow {
     #[diesel(sql_type = Integer)]
     place: i32,
     #[diesel(sql_type = Text)]
@@ -45,7 +45,7 @@ impl Store {
         number: i32,
         limit: i64,
     ) -> Result<Vec<String>, StoreError> {
-        let page = self.page_of_version((dataset, number), -1, limit).await?;
+        let page = self.page_of_version(dataset, number, -1, limit).await?;
         Ok(page.into_iter().map(|(_, content)| content).collect())
     }
 
@@ -55,11 +55,12 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn page_of_version(
         &self,
-        (dataset, number): (Uuid, i32),
+        dataset: Uuid,
+        number: i32,
         after: i32,
         limit: i64,
     ) -> Result<Vec<(i32, String)>, StoreError> {
-        let found: Vec<Found> =
+        let found: Vec<CaseRow> =
             diesel::sql_query(format!("{SELECT} AND e.place > $3 ORDER BY e.place LIMIT $4"))
                 .bind::<SqlUuid, _>(dataset)
                 .bind::<Integer, _>(number)
@@ -76,10 +77,11 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn case_of_version(
         &self,
-        (dataset, number): (Uuid, i32),
+        dataset: Uuid,
+        number: i32,
         place: i32,
     ) -> Result<Option<String>, StoreError> {
-        let found: Option<Found> = diesel::sql_query(format!("{SELECT} AND e.place = $3"))
+        let found: Option<CaseRow> = diesel::sql_query(format!("{SELECT} AND e.place = $3"))
             .bind::<SqlUuid, _>(dataset)
             .bind::<Integer, _>(number)
             .bind::<Integer, _>(place)

@@ -22,7 +22,7 @@ const SIMPLE: [&str; 3] = ["split", "weight", "group"];
 /// cell is an empty text in an input column without `:json`; in all other columns the value is absent.
 pub fn read_csv(text: &str, problems: &mut Vec<FieldError>) -> Vec<Case> {
     let mut cases = Cases::new(problems);
-    let mut records = Records::of(text);
+    let mut records = Records::new(text);
     let columns = match records.next() {
         None => Vec::new(),
         Some(Ok(header)) => {

@@ -21,7 +21,7 @@ pub(super) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a str) -> Self {
         let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
         Self { text, reader, breaks: 0 }
     }

@@ -52,14 +52,14 @@ impl Asking for Checklist {
     ) -> Result<Verdict, BenchError> {
         let mut missed = Vec::new();
         for point in &self.points {
-            let opinion = self.graph.opinion(subject, point, subject.expected_text(), (ask, 0)).await?;
+            let opinion = self.graph.opinion(subject, point, subject.expected_text(), ask, 0).await?;
             if opinion.score < MET {
                 let why = opinion.feedback.map(|feedback| format!(" {feedback}")).unwrap_or_default();
                 missed.push(format!("Not met: {point}{why}"));
             }
         }
         let met = self.points.len() - missed.len();
-        let verdict = Verdict::of(float(met) / float(self.points.len()), threshold.unwrap_or(1.0));
+        let verdict = Verdict::from_score(float(met) / float(self.points.len()), threshold.unwrap_or(1.0));
         Ok(if missed.is_empty() { verdict } else { verdict.because(missed.join("\n")) })
     }
 

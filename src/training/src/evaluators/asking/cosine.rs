@@ -55,7 +55,7 @@ impl Asking for Cosine {
             said.pointer(&format!("/vectors/{place}"))?.as_array()?.iter().map(Value::as_f64).collect()
         };
         let vectors = vector(0).zip(vector(1)).ok_or("the model gave no vectors".to_owned())?;
-        let verdict = Verdict::of(cosine(&vectors.0, &vectors.1), threshold.unwrap_or(0.5));
+        let verdict = Verdict::from_score(cosine(&vectors.0, &vectors.1), threshold.unwrap_or(0.5));
         let reason = || {
             format!("expected something close to \"{}\", got \"{}\"", shown(&expected), shown(subject.text))
         };

@@ -41,7 +41,8 @@ impl JudgeGraph {
         subject: &Subject<'_>,
         criteria: &str,
         expected: Option<String>,
-        (ask, sample): (Ask<'_>, u32),
+        ask: Ask<'_>,
+        sample: u32,
     ) -> Result<Opinion, BenchError> {
         let graph = if expected.is_some() { &self.with_expected } else { &self.plain };
         let plan = graph.plan(ask.model())?;

@@ -46,7 +46,8 @@ impl Pairwise {
     async fn better(
         &self,
         subject: &Subject<'_>,
-        (first, second): (&str, &str),
+        first: &str,
+        second: &str,
         ask: Ask<'_>,
     ) -> Result<(String, Option<String>), BenchError> {
         let inputs = Map::from_iter([
@@ -74,15 +75,15 @@ impl Asking for Pairwise {
     ) -> Result<Verdict, BenchError> {
         let other = self.reference.clone().or_else(|| subject.expected_text());
         let other = other.ok_or("neither a reference nor an expected output".to_owned())?;
-        let (first, why) = self.better(subject, (subject.text, &other), ask).await?;
-        let (second, why_second) = self.better(subject, (&other, subject.text), ask).await?;
+        let (first, why) = self.better(subject, subject.text, &other, ask).await?;
+        let (second, why_second) = self.better(subject, &other, subject.text, ask).await?;
         let points = |better: &str, own: &str| match better {
             "tie" => 0.5,
             better if better == own => 1.0,
             _ => 0.0,
         };
         let (one, two) = (points(&first, "1"), points(&second, "2"));
-        let verdict = Verdict::of(f64::midpoint(one, two), threshold.unwrap_or(0.5));
+        let verdict = Verdict::from_score(f64::midpoint(one, two), threshold.unwrap_or(0.5));
         // The reasoning from an order in which the answer did not win.
         let reason = if one < 1.0 { why } else { why_second };
         Ok(match reason {

@@ -40,26 +40,29 @@ impl PostTarget {
 }
 
 impl PostJudge {
-    /// `credential`: as named by the entrypoint; `at`: pointers to the entrypoint and the config.
+    /// `credential`: as named by the entrypoint; `entrypoint_at` and `config_at`: pointers to the entrypoint and the
+    /// config.
     pub(in crate::evaluators) fn read(
         credential: &str,
         value: &Value,
-        at: (String, String),
+        entrypoint_at: String,
+        config_at: String,
         problems: &mut Vec<FieldError>,
     ) -> Option<Self> {
         let before = problems.len();
         if !is_credential_name(credential) {
             let message = format!("'{credential}' is not a valid name of a credential in the vault");
-            problems.push(FieldError::new(&at.0, "evaluator_not_found", message));
+            problems.push(FieldError::new(&entrypoint_at, "evaluator_not_found", message));
         }
-        let mut config = Config::of(at.1, value, problems)?;
+        let mut config = Config::from_value(config_at, value, problems)?;
         let url = config.text("url");
         if let Some(problem) = url.and_then(url_problem) {
             config.note("url", "url", problem);
         }
         let (url, url_pointer) = (url?.to_owned(), config.at("url"));
         // Other members are for the service itself.
-        let target = PostTarget { pointer: at.0, url_pointer, credential: credential.to_owned(), url };
+        let target =
+            PostTarget { pointer: entrypoint_at, url_pointer, credential: credential.to_owned(), url };
         (problems.len() == before).then(|| Self { target, config: value.clone() })
     }
 }

@@ -47,12 +47,12 @@ impl Asking for Rubric {
         };
         let mut opinions = Vec::new();
         for sample in 0..self.samples {
-            opinions.push(self.graph.opinion(subject, criteria, expected.clone(), (ask, sample)).await?);
+            opinions.push(self.graph.opinion(subject, criteria, expected.clone(), ask, sample).await?);
         }
         let Some(Opinion { score, feedback }) = median(opinions) else {
             return Err("no sample".to_owned().into());
         };
-        let verdict = Verdict::of(score, threshold.unwrap_or(0.5));
+        let verdict = Verdict::from_score(score, threshold.unwrap_or(0.5));
         Ok(match feedback {
             Some(feedback) if verdict.score < 1.0 => verdict.because(feedback),
             _ => verdict,

@@ -4,7 +4,7 @@ mod message;
 mod params;
 mod submission;
 
-pub(super) use submission::of as submission_of;
+pub(super) use submission::submission_at;
 
 use serde_json::{Map, Value};
 
@@ -87,7 +87,7 @@ fn operation(body: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Optio
             return None;
         }
     };
-    params::of(kind, params, problems)
+    params::operation(kind, params, problems)
 }
 
 fn wrong(pointer: impl Into<String>, expected: &str) -> FieldError {

@@ -46,7 +46,7 @@ pub(super) fn example(kind: &str) -> String {
 }
 
 /// Parses a known request type's `params`.
-pub(super) fn of(
+pub(super) fn operation(
     kind: &str,
     params: &Map<String, Value>,
     problems: &mut Vec<FieldError>,

@@ -14,7 +14,7 @@ const AT: &str = "/params/input";
 /// Parses `input` of `threads.add_structured_input`.
 pub(super) fn parse(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<InputSubmission> {
     match params.get("input") {
-        Some(Value::Object(input)) => of(input, AT, problems),
+        Some(Value::Object(input)) => submission_at(input, AT, problems),
         None | Some(Value::Null) => {
             problems.push(missing(AT).suggest(EXAMPLE_ANSWERS));
             None
@@ -27,7 +27,7 @@ pub(super) fn parse(params: &Map<String, Value>, problems: &mut Vec<FieldError>)
 }
 
 /// Parses a submission at this pointer.
-pub(in crate::chat) fn of(
+pub(in crate::chat) fn submission_at(
     input: &Map<String, Value>,
     at: &str,
     problems: &mut Vec<FieldError>,

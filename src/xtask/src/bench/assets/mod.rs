@@ -74,7 +74,8 @@ pub(super) fn run(target: &Path, seconds: u64) -> Result<()> {
             let ratio = ours / theirs;
             let found = format!("{}, {at} connections: {ratio:.2} of nginx", case.name);
             if case.is_judged {
-                gates.add(Outcome::of(ratio >= MIN_RATIO), format!("{found} (at least {MIN_RATIO})"));
+                gates
+                    .add(Outcome::from_passed(ratio >= MIN_RATIO), format!("{found} (at least {MIN_RATIO})"));
             } else {
                 println!("  {found} (no gate)");
             }

@@ -27,7 +27,7 @@ const ORDERED: [&str; 2] = ["progress", "usage"];
 const UUID: usize = 36;
 
 /// A training's stored results.
-pub(super) struct Found {
+pub(super) struct StoredResults {
     /// Texts to compare, by name.
     pub(super) parts: Vec<(&'static str, String)>,
     /// The event numbers, in stored order.
@@ -48,7 +48,7 @@ pub(super) struct Rows {
     pub(super) different_calls: i64,
 }
 
-impl Found {
+impl StoredResults {
     /// Reads all results of an ended run.
     pub(super) async fn read(address: &str, database: &Client, started: &Started) -> Result<Self> {
         let Started { workflow, run } = started;

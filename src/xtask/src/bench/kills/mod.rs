@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio_postgres::{Client, NoTls};
 use worlds::{Family, World};
 
-use self::found::Found;
+use self::found::StoredResults;
 use self::verdict::{Killed, Trial};
 use super::server::{self, Server, now, pause};
 use super::simulated::{ModelServer, Started};
@@ -44,7 +44,7 @@ pub(super) fn run(target: &Path, kills: u64, seed: u64, optimizer: &str) -> Resu
     ensure!(kills > 0, "0 kills prove nothing; use at least 1");
     let binaries = cluster::binaries().context("no PostgreSQL server programs")?;
     let cluster = Cluster::start_on_disk(binaries, &target.join("bench-postgres.log"))?;
-    actix_rt::System::new().block_on(measure(target, &cluster, (kills, seed), optimizer))
+    actix_rt::System::new().block_on(measure(target, &cluster, kills, seed, optimizer))
 }
 
 /// Two service instances, one of them alive.
@@ -64,7 +64,7 @@ impl Instances<'_> {
     }
 }
 
-async fn measure(target: &Path, cluster: &Cluster, (kills, seed): (u64, u64), optimizer: &str) -> Result<()> {
+async fn measure(target: &Path, cluster: &Cluster, kills: u64, seed: u64, optimizer: &str) -> Result<()> {
     let models = ModelServer::start_slow(CALL)?;
     let folder = target.join(format!("bench-kills-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -74,11 +74,11 @@ async fn measure(target: &Path, cluster: &Cluster, (kills, seed): (u64, u64), op
     let service = instances.start(0)?;
     let began = now();
     let undisturbed = start(&service.address, optimizer).await?;
-    undisturbed.ended(&service.address, (INTERVAL, LONGEST)).await?;
+    undisturbed.ended(&service.address, INTERVAL, LONGEST).await?;
     let took = began.elapsed();
     println!("{optimizer} undisturbed: {:.1} s", took.as_secs_f64());
     let first = Trial {
-        found: Found::read(&service.address, &database, &undisturbed).await?,
+        found: StoredResults::read(&service.address, &database, &undisturbed).await?,
         received: models.take_received(),
     };
     let mut killer = Killer {
@@ -96,7 +96,7 @@ async fn measure(target: &Path, cluster: &Cluster, (kills, seed): (u64, u64), op
         let before = killer.done;
         let started = start(&killer.service.address, optimizer).await?;
         killer.kill(&started, kills).await?;
-        started.ended(&killer.service.address, (INTERVAL, LONGEST)).await?;
+        started.ended(&killer.service.address, INTERVAL, LONGEST).await?;
         let received = models.take_received();
         let done = killer.done - before;
         if done == 0 {
@@ -104,14 +104,14 @@ async fn measure(target: &Path, cluster: &Cluster, (kills, seed): (u64, u64), op
             continue;
         }
         in_a_row = 0;
-        let found = Found::read(&killer.service.address, &database, &started).await?;
+        let found = StoredResults::read(&killer.service.address, &database, &started).await?;
         killed.push(Killed { trial: Trial { found, received }, kills: done });
     }
     let done = killer.done;
     println!("{} trainings killed {done} times: {:.1} s in all", killed.len(), began.elapsed().as_secs_f64());
     drop(killer);
     let _ = std::fs::remove_dir_all(&instances.folder);
-    verdict::judge(target, &first, &killed, (kills, CONCURRENCY))
+    verdict::judge(target, &first, &killed, kills, CONCURRENCY)
 }
 
 /// Starts the training with a new workflow.

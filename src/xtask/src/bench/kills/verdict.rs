@@ -5,13 +5,13 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::found::Found;
+use super::found::StoredResults;
 use crate::bench::outcome::{Gates, Outcome};
 use crate::bench::simulated::Received;
 
 /// One run's stored results, and the calls that the models received from it.
 pub(super) struct Trial {
-    pub(super) found: Found,
+    pub(super) found: StoredResults,
     pub(super) received: Received,
 }
 
@@ -26,7 +26,8 @@ pub(super) fn judge(
     target: &Path,
     undisturbed: &Trial,
     killed: &[Killed],
-    (wanted, in_flight): (u64, u64),
+    wanted: u64,
+    in_flight: u64,
 ) -> Result<()> {
     let mut gates = Gates::default();
     let done = killed.iter().map(|killed| killed.kills).sum();
@@ -41,7 +42,7 @@ pub(super) fn judge(
             } else {
                 written(target, &format!("{number}-{part}"), [one, other])?
             };
-            gates.add(Outcome::of(is_same), format!("{name}: {part}: {figure}"));
+            gates.add(Outcome::from_passed(is_same), format!("{name}: {part}: {figure}"));
         }
         of_trial(&mut gates, &name, trial, in_flight * kills);
     }
@@ -52,13 +53,13 @@ pub(super) fn judge(
 
 /// All kills must have happened.
 const fn of_kills(done: u64, wanted: u64) -> Outcome {
-    Outcome::of(done >= wanted && done > 0)
+    Outcome::from_passed(done >= wanted && done > 0)
 }
 
 /// One run's rows. `most`: maximum received calls beyond those in its usage.
 fn of_trial(gates: &mut Gates, name: &str, Trial { found, received }: &Trial, most: u64) {
     let mut row = |is_passed: bool, figure: String| {
-        gates.add(Outcome::of(is_passed), format!("{name}: {figure}"));
+        gates.add(Outcome::from_passed(is_passed), format!("{name}: {figure}"));
     };
     let is_gapless = (1..).zip(&found.numbers).all(|(wanted, number)| wanted == *number);
     row(is_gapless, format!("event numbers without a gap: 1 to {}", found.numbers.len()));
@@ -119,8 +120,14 @@ mod tests {
     fn trial(requests: u64, result: &str) -> Trial {
         let rows = Rows { cases: 2, checkpoints: 1, calls: 5, different_calls: 5 };
         let parts = vec![("result", result.to_owned())];
-        let found =
-            Found { parts, numbers: vec![1, 2], executed: 2, announced_checkpoints: 1, rows, calls: 5 };
+        let found = StoredResults {
+            parts,
+            numbers: vec![1, 2],
+            executed: 2,
+            announced_checkpoints: 1,
+            rows,
+            calls: 5,
+        };
         Trial { found, received: Received { requests, repeated: requests - 5 } }
     }
 
@@ -130,7 +137,7 @@ mod tests {
         let judge = |trials: Vec<(Trial, u64)>| {
             let killed: Vec<Killed> =
                 trials.into_iter().map(|(trial, kills)| Killed { trial, kills }).collect();
-            judge(&folder, &trial(5, "a"), &killed, (3, 4)).is_ok()
+            judge(&folder, &trial(5, "a"), &killed, 3, 4).is_ok()
         };
         assert!(judge(vec![(trial(13, "a"), 2), (trial(9, "a"), 1)]));
         assert!(!judge(vec![(trial(13, "a"), 2)]), "a kill is missing");

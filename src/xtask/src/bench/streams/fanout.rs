@@ -87,12 +87,12 @@ async fn join(address: &str, paths: &[String], readers: usize) -> Result<Vec<rea
 /// Active readers; each notes the time when it receives an event of its stream.
 struct Crowd {
     /// Per stream: when the first reader had each event, and each reader's lag after that.
-    streams: Vec<Arc<Mutex<Seen>>>,
+    streams: Vec<Arc<Mutex<StreamLags>>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct StreamLags {
     /// Indexed by sequence number.
     first: Vec<Option<Instant>>,
     /// Whether a measurement is running; lags are counted only then.
@@ -102,7 +102,7 @@ struct Seen {
 
 impl Crowd {
     fn watch(readers: Vec<reader::Open>, turns: usize) -> Self {
-        let streams: Vec<_> = (0..turns).map(|_| Arc::new(Mutex::new(Seen::default()))).collect();
+        let streams: Vec<_> = (0..turns).map(|_| Arc::new(Mutex::new(StreamLags::default()))).collect();
         let mut tasks = Vec::with_capacity(readers.len());
         for (mut reader, seen) in readers.into_iter().zip(streams.iter().cycle().cloned()) {
             tasks.push(tokio::spawn(async move {
@@ -125,7 +125,7 @@ impl Drop for Crowd {
     }
 }
 
-fn note(seen: &Mutex<Seen>, seq: u64, at: Instant) {
+fn note(seen: &Mutex<StreamLags>, seq: u64, at: Instant) {
     let Ok(seq) = usize::try_from(seq) else { return };
     let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     if seq >= PIECES * 2 {
@@ -149,7 +149,7 @@ async fn one(
     postmaster: Option<u32>,
 ) -> Result<Figures> {
     let set = |measuring: bool| {
-        let take = |seen: &Arc<Mutex<Seen>>| {
+        let take = |seen: &Arc<Mutex<StreamLags>>| {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
             seen.measuring = measuring;
             std::mem::take(&mut seen.lag)

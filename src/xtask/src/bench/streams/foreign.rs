@@ -16,7 +16,7 @@ use crate::cluster::{self, Cluster};
 /// The time until both instances know each other, and the readers are announced.
 const SETTLE: Duration = Duration::from_secs(8);
 
-type Seen = HashMap<u64, Instant>;
+type ArrivalTimes = HashMap<u64, Instant>;
 
 /// Writes `turns` streams on one instance, 20 pieces a second each, and reads each of them there twice and once
 /// elsewhere.
@@ -43,7 +43,7 @@ pub(super) async fn measure(target: &Path, turns: usize, seconds: u64) -> Result
     }
     pause(SETTLE).await;
     let time = Duration::from_secs(seconds);
-    let reading: Vec<[JoinHandle<Result<Seen>>; 3]> =
+    let reading: Vec<[JoinHandle<Result<ArrivalTimes>>; 3]> =
         readers.into_iter().map(|three| three.map(|open| tokio::spawn(read(open, time)))).collect();
     let (mut here, mut there) = (Vec::new(), Vec::new());
     for [first, second, foreign] in reading {
@@ -64,8 +64,8 @@ pub(super) async fn measure(target: &Path, turns: usize, seconds: u64) -> Result
 }
 
 /// Each event's arrival time during `time`. Earlier events do not count.
-async fn read(mut open: Open, time: Duration) -> Result<Seen> {
-    let mut seen = Seen::new();
+async fn read(mut open: Open, time: Duration) -> Result<ArrivalTimes> {
+    let mut seen = ArrivalTimes::new();
     let end = now() + time;
     open.events(|_| {});
     let mut first = true;
@@ -82,7 +82,7 @@ async fn read(mut open: Open, time: Duration) -> Result<Seen> {
     Ok(seen)
 }
 
-fn late(first: &Seen, other: &Seen) -> Vec<Duration> {
+fn late(first: &ArrivalTimes, other: &ArrivalTimes) -> Vec<Duration> {
     let both = other.iter().filter_map(|(seq, at)| Some((*at, first.get(seq)?)));
     both.map(|(at, first)| at.saturating_duration_since(*first)).collect()
 }

@@ -10,7 +10,7 @@ const MIN_COUNT: usize = 10;
 
 /// The counts, and the order of the switches.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SwitchCounts {
     pub(super) reads: AtomicUsize,
     pub(super) pages: AtomicUsize,
     pub(super) files: AtomicUsize,
@@ -43,7 +43,7 @@ struct Order {
     done: usize,
 }
 
-impl Found {
+impl SwitchCounts {
     fn order(&self) -> MutexGuard<'_, Order> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,7 +99,7 @@ impl Found {
             ("kills", &self.kills, MIN_COUNT),
         ] {
             let found = number(counter);
-            gates.add(Outcome::of(found >= least), format!("{name}: {found} (at least {least})"));
+            gates.add(Outcome::from_passed(found >= least), format!("{name}: {found} (at least {least})"));
         }
         for (name, counter) in [
             ("responses with a server error (5xx)", &self.errors),
@@ -109,7 +109,7 @@ impl Found {
             ("responses after the timeout of 30 s", &self.late),
             ("reads without a response from either instance", &self.unanswered),
         ] {
-            gates.add(Outcome::of(number(counter) == 0), format!("{name}: {}", number(counter)));
+            gates.add(Outcome::from_passed(number(counter) == 0), format!("{name}: {}", number(counter)));
         }
         gates
     }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn content_may_be_active_until_the_next_completed_attempt() {
-        let found = Found::default();
+        let found = SwitchCounts::default();
         let first = found.attempt(1);
         found.done(first);
         let before = found.now();
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn each_count_that_must_be_zero_fails_its_gate() {
-        let found = Found::default();
+        let found = SwitchCounts::default();
         for _ in 0..MIN_COUNT {
             [&found.reads, &found.publishes, &found.rollbacks, &found.kills].into_iter().for_each(add);
         }

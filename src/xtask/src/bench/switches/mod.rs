@@ -18,7 +18,7 @@ use super::hosted::App;
 use super::server::{now, pause};
 use super::splitmix::splitmix;
 use crate::cluster::{self, Cluster};
-use found::{Found, add};
+use found::{SwitchCounts, add};
 use instance::Instance;
 use publisher::Publisher;
 use reader::Reader;
@@ -43,7 +43,7 @@ async fn measure(target: &Path, cluster: &Cluster, reads: usize, seed: u64) -> R
     let [first, _] = &addresses;
     let app = App::create(first, "switches").await?;
     let host = app.host();
-    let found = Arc::new(Found::default());
+    let found = Arc::new(SwitchCounts::default());
     let mut publisher = Publisher::new(Arc::clone(&found), app, addresses.clone());
     let release = publisher.publish(1).await?;
     let readers: Vec<_> = (0..READERS)

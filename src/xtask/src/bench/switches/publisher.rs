@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use super::super::hosted::{App, Broken, Deployment, Failure};
 use super::super::server::pause;
 use super::content::{files, page};
-use super::found::{Found, add};
+use super::found::{SwitchCounts, add};
 
 /// The pause between two switches.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const ATTEMPTS: u32 = 20;
 
 pub(super) struct Publisher {
-    pub(super) found: Arc<Found>,
+    pub(super) found: Arc<SwitchCounts>,
     pub(super) app: App,
     pub(super) addresses: [String; 2],
     /// The next instance's index.
@@ -34,7 +34,7 @@ enum Switch<'a> {
 }
 
 impl Publisher {
-    pub(super) fn new(found: Arc<Found>, app: App, addresses: [String; 2]) -> Self {
+    pub(super) fn new(found: Arc<SwitchCounts>, app: App, addresses: [String; 2]) -> Self {
         Self { found, app, addresses, next: 0, contents: HashMap::new() }
     }
 

@@ -8,13 +8,13 @@ use super::super::hosted::{Answer, Broken, Request, ask};
 use super::super::server::pause;
 use super::super::splitmix::splitmix;
 use super::content::{self, files, page};
-use super::found::{Found, add};
+use super::found::{SwitchCounts, add};
 
 /// A reader's pause between two pages.
 const PAUSE: Duration = Duration::from_millis(15);
 
 pub(super) struct Reader {
-    pub(super) found: Arc<Found>,
+    pub(super) found: Arc<SwitchCounts>,
     pub(super) addresses: [String; 2],
     pub(super) host: String,
     /// The position in its pseudorandom sequence.

@@ -64,15 +64,23 @@ const GATES: [Gate; 8] = [
 const OF_AUTO: f64 = -0.02;
 
 /// Score pairs by seed: the scores of the initial and the returned prompts.
-type OfWorlds = BTreeMap<u64, (f64, f64)>;
+type WorldScores = BTreeMap<u64, (f64, f64)>;
 
 /// Scores by family and optimizer.
 #[derive(Default)]
-pub(super) struct Scores(BTreeMap<(Family, &'static str), OfWorlds>);
+pub(super) struct Scores(BTreeMap<(Family, &'static str), WorldScores>);
 
 impl Scores {
-    pub(super) fn add(&mut self, family: Family, optimizer: &'static str, seed: u64, scores: (f64, f64)) {
-        self.0.entry((family, optimizer)).or_default().insert(seed, scores);
+    /// Adds the scores of the initial and the returned prompts.
+    pub(super) fn add(
+        &mut self,
+        family: Family,
+        optimizer: &'static str,
+        seed: u64,
+        initial: f64,
+        returned: f64,
+    ) {
+        self.0.entry((family, optimizer)).or_default().insert(seed, (initial, returned));
     }
 
     fn returned(&self, family: Family, optimizer: &'static str) -> Vec<f64> {
@@ -138,7 +146,9 @@ impl Scores {
     pub(super) fn gates(&self, ours: &[&'static str]) -> Gates {
         let mut gates = Gates::default();
         let mut check = |found: Option<(String, bool)>, gate: String| match found {
-            Some((found, is_passed)) => gates.add(Outcome::of(is_passed), format!("{gate}: {found}")),
+            Some((found, is_passed)) => {
+                gates.add(Outcome::from_passed(is_passed), format!("{gate}: {found}"))
+            }
             None => gates.add(Outcome::NotMeasured, gate),
         };
         for Gate { one, other, least, is_certain, families } in &GATES {
@@ -194,7 +204,7 @@ mod tests {
         let mut scores = Scores::default();
         for (family, optimizer, returned) in of {
             for (seed, returned) in (0_u64..).zip(returned) {
-                scores.add(*family, optimizer, seed, (0.5, *returned));
+                scores.add(*family, optimizer, seed, 0.5, *returned);
             }
         }
         scores
@@ -238,7 +248,7 @@ mod tests {
         assert_eq!(unmeasured(&Scores::default()), all);
         // No optimizer to compare with, and different worlds.
         let mut few = scores(&[(Family::Strict, "gepa", [0.9, 0.9]), (Family::Strict, "auto", [0.1, 0.1])]);
-        few.add(Family::Strict, "random", 7, (0.5, 0.5));
+        few.add(Family::Strict, "random", 7, 0.5, 0.5);
         assert_eq!((unmeasured(&few), outcomes(&few)), (all, (0, 0)));
     }
 

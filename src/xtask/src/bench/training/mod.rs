@@ -104,7 +104,7 @@ struct Trial {
 }
 
 /// A training's result.
-struct Found {
+struct TrialResult {
     trial: Trial,
     /// The exact scores of the initial prompts, and of the returned ones.
     seed: f64,
@@ -147,7 +147,7 @@ impl Bench<'_> {
         let mut done = stream::iter(trials.map(|trial| train(self.address, trial))).buffered(PARALLEL);
         let (mut scores, mut counts) = (Scores::default(), Counts::default());
         while let Some(found) = done.next().await {
-            let Found { trial, seed: start, returned, calls, lost_placeholders } = found?;
+            let TrialResult { trial, seed: start, returned, calls, lost_placeholders } = found?;
             counts.runs += 1;
             counts.calls += calls;
             counts.lost_placeholders += lost_placeholders;
@@ -155,7 +155,7 @@ impl Bench<'_> {
                 counts.over_budget += 1;
                 println!("{trial:?} made {calls} calls");
             }
-            scores.add(trial.family, trial.optimizer, trial.seed, (start, returned));
+            scores.add(trial.family, trial.optimizer, trial.seed, start, returned);
         }
         let seconds = began.elapsed().as_secs_f64();
         for family in families {
@@ -163,7 +163,7 @@ impl Bench<'_> {
                 let world = World::draw(*family, seed);
                 for (name, reference) in Reference::ALL {
                     let returned = world.true_score(&reference.run(&world, budget, seed).prompts);
-                    scores.add(*family, name, seed, (world.seed_score(), returned));
+                    scores.add(*family, name, seed, world.seed_score(), returned);
                 }
             }
         }
@@ -186,7 +186,7 @@ impl Bench<'_> {
 /// The gates that hold in all families.
 fn of_counts(gates: &mut Gates, counts: Counts, tally: &Tally, has_canaries: bool) {
     let mut check = |is_measured: bool, is_passed: bool, gate: String| {
-        gates.add(if is_measured { Outcome::of(is_passed) } else { Outcome::NotMeasured }, gate);
+        gates.add(if is_measured { Outcome::from_passed(is_passed) } else { Outcome::NotMeasured }, gate);
     };
     let has_run = counts.runs > 0;
     check(
@@ -229,7 +229,7 @@ fn is_used(family: Family, optimizer: &str) -> bool {
 }
 
 /// Trains a world's prompts.
-async fn train(address: &str, trial: Trial) -> Result<Found> {
+async fn train(address: &str, trial: Trial) -> Result<TrialResult> {
     let world = World::draw(trial.family, trial.seed);
     let settings = json!({
         "name": trial.optimizer, "epochs": EPOCHS, "seed": trial.seed, "max_concurrency": 8,
@@ -237,7 +237,7 @@ async fn train(address: &str, trial: Trial) -> Result<Found> {
     });
     let what = || format!("{trial:?}");
     let started = Started::start(address, &world, settings).await.with_context(what)?;
-    let record = started.ended(address, (INTERVAL, LONGEST)).await.with_context(what)?;
+    let record = started.ended(address, INTERVAL, LONGEST).await.with_context(what)?;
     let ended = server::get_with(address, &format!("/api/runs/{}", started.run), "").await?;
     let prompts = ended.pointer("/output/prompts").and_then(Value::as_object).context("no prompts")?;
     let prompts: BTreeMap<String, String> =
@@ -245,7 +245,7 @@ async fn train(address: &str, trial: Trial) -> Result<Found> {
     let demos = ended.pointer("/output/demos").and_then(Value::as_object);
     let demos = demos.into_iter().flatten().map(|(name, demos)| (name.clone(), demos_of(demos))).collect();
     let calls = record.pointer("/usage/llm_calls").and_then(Value::as_u64).context("no usage")?;
-    Ok(Found {
+    Ok(TrialResult {
         trial,
         seed: world.seed_score(),
         returned: world.true_score_with(&prompts, &demos),

@@ -159,15 +159,16 @@ impl World {
     }
 
     pub(super) fn with_key(&self, key: &str) -> Option<FoundItem> {
-        let newest = self.rows.iter().rev().find(|(_, (known, _))| known.as_deref() == Some(key))?;
-        Some(self.found(newest.0, newest.1))
+        let mut newest_first = self.rows.iter().rev();
+        let (id, (_, item)) = newest_first.find(|(_, (known, _))| known.as_deref() == Some(key))?;
+        Some(self.found(id, Some(key), item))
     }
 
-    pub(super) fn found(&self, id: &[u8], (key, item): &(Option<String>, ThreadItem)) -> FoundItem {
+    pub(super) fn found(&self, id: &[u8], key: Option<&str>, item: &ThreadItem) -> FoundItem {
         FoundItem {
             id: ItemKey(id.try_into().unwrap()),
             item: item.clone(),
-            key: key.clone(),
+            key: key.map(str::to_owned),
             before: self.before.get(id).cloned(),
         }
     }
@@ -226,7 +227,7 @@ fn send(world: &World, writer: &mut ChatEvents, key: Option<&str>, body: Option<
 pub(super) fn next_life(world: &World, dialect: Dialect) -> ChatEvents {
     let resumed = fold(Resumed::default(), &world.stored, THREAD, dialect);
     let named = resumed.sent.ids();
-    let of_run = world.rows.iter().map(|(id, row)| world.found(id, row));
+    let of_run = world.rows.iter().map(|(id, (key, item))| world.found(id, key.as_deref(), item));
     let is_others = |id: &ItemKey| id.0 == [0; 24] || world.others.contains(&id.0.to_vec());
     let of_run = of_run.filter(|found| !is_others(&found.id) || named.contains(&found.id)).collect();
     let mut writer = writer(dialect, resumed);

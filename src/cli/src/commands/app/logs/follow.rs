@@ -28,14 +28,14 @@ pub(super) struct Follower<'a> {
     app: &'a str,
     filter: AppRunsFilter,
     /// Runs since `since`, and earlier unfinished runs.
-    known: HashMap<String, Known>,
+    known: HashMap<String, RunSnapshot>,
     /// Runs before this time are not new; `None` if there was no run.
     since: Option<DateTime<FixedOffset>>,
     failures: u32,
 }
 
 /// A run's last seen state.
-struct Known {
+struct RunSnapshot {
     state: AppRunState,
     at: DateTime<FixedOffset>,
 }
@@ -70,7 +70,7 @@ impl<'a> Follower<'a> {
     /// Remembers a run. Returns whether it is new or has another state.
     pub(super) fn note(&mut self, run: &AppRunRecord) -> bool {
         let Some(at) = begun(run) else { return false };
-        let before = self.known.insert(run.id.clone(), Known { state: run.state, at });
+        let before = self.known.insert(run.id.clone(), RunSnapshot { state: run.state, at });
         before.is_none_or(|before| before.state != run.state)
     }
 

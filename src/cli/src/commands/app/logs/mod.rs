@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use client::{AppRunsFilter, Part};
 use wire::{AppRunRecord, AppRunState};
 
-use super::Named;
+use super::AppArguments;
 use crate::commands::run::seconds;
 use crate::commands::signals::Interrupts;
 use crate::options::{ClientOptions, Session, block_on};
@@ -26,7 +26,7 @@ use follow::Follower;
 )]
 pub(crate) struct Logs {
     #[command(flatten)]
-    pub(super) named: Named,
+    pub(super) named: AppArguments,
     /// Print runs as they start and end, until Ctrl-C
     #[arg(long, short)]
     follow: bool,

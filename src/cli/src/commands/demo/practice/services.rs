@@ -53,11 +53,11 @@ async fn orders() -> HttpResponse {
 }
 
 #[derive(Deserialize)]
-struct Of {
+struct OrderQuery {
     email: Option<String>,
 }
 
-async fn order(number: Path<String>, of: Query<Of>) -> HttpResponse {
+async fn order(number: Path<String>, of: Query<OrderQuery>) -> HttpResponse {
     let known = match number.as_str() {
         "10017" => json!({"state": "delivered", "total": 42.5, "days": 3}),
         "10018" => json!({"state": "delivered", "total": 19.9, "days": 90}),

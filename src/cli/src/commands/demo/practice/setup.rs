@@ -84,7 +84,9 @@ pub(in super::super) async fn ready(client: &Client, practice: &Practice) -> Res
         ("release channel", format!("{base}/slack/releases")),
         ("deployer", "shared-with-the-deployer".to_owned()),
     ];
-    let told = |error: ClientError| Failure::from(crate::complaint::Complaint::of(error, client.base()));
+    let told = |error: ClientError| {
+        Failure::from(crate::complaint::Complaint::from_client_error(error, client.base()))
+    };
     for (name, secret) in secrets {
         keep(client, name, secret).await.map_err(told)?;
     }

@@ -47,7 +47,7 @@ pub(super) fn read(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) 
     fields.refuse_others(&mut check.problems);
     let Some(collection) = collection else { return Vec::new() };
     let tools = verbs.into_iter().flat_map(tools_of_verb);
-    tools.filter_map(|(prefix, kind)| tool((prefix, kind), &collection, &pointer, spec, check)).collect()
+    tools.filter_map(|(prefix, kind)| tool(prefix, kind, &collection, &pointer, spec, check)).collect()
 }
 
 fn read_verbs<'a>(fields: &mut Fields<'a>, check: &mut Check) -> Vec<&'a str> {
@@ -65,7 +65,8 @@ fn read_verbs<'a>(fields: &mut Fields<'a>, check: &mut Check) -> Vec<&'a str> {
 }
 
 fn tool(
-    (prefix, kind): (&str, &str),
+    prefix: &str,
+    kind: &str,
     collection: &str,
     pointer: &str,
     spec: &NodeSpec,
@@ -111,5 +112,5 @@ fn tool(
     let compiled = schema::compile(&parameters, pointer, check)?;
     let body = read_inner(pointer.to_owned(), &node, &spec.name, "the node of a tool", &mut check.problems)?;
     let node = check.with_args(|check| plan_body(&body, check))?;
-    Some(Offered::of_node(name, description, (parameters, compiled), node))
+    Some(Offered::from_node(name, description, parameters, compiled, node))
 }

@@ -18,9 +18,10 @@ use models::Tool;
 pub(super) async fn list(
     index: usize,
     place: &Map<String, Value>,
-    (nested, output): (&Nested<'_>, &StepOutput<'_>),
+    nested: &Nested<'_>,
+    output: &StepOutput<'_>,
 ) -> Result<Vec<Tool>, Failure> {
-    let node = inner(Effect::Model, ("mcp", "mcp"), Box::new(List(place.clone())));
+    let node = inner(Effect::Model, "mcp", "mcp", Box::new(List(place.clone())));
     let listed = nested.inner(&node, &format!(".mcp[{index}]"), View::from(()), output, SILENT).await?;
     let tools = listed.get("tools").cloned().unwrap_or_default();
     serde_json::from_value(tools)
@@ -33,7 +34,7 @@ pub(super) fn calling(place: &Map<String, Value>, tool: &str, arguments: &Value)
     input.insert("tool".to_owned(), Value::String(tool.to_owned()));
     input.insert("arguments".to_owned(), arguments.clone());
     // A tool may have side effects.
-    inner(Effect::Outbound, ("tool", tool), Box::new(CallTool(Value::Object(input))))
+    inner(Effect::Outbound, "tool", tool, Box::new(CallTool(Value::Object(input))))
 }
 
 struct List(Map<String, Value>);

@@ -119,7 +119,7 @@ impl Node for Agent {
         nested
             .with_output(async |output| {
                 let busy = call.at_work();
-                let tools = tools::ready(&self.0.tools, &places, call, (&nested, output)).await?;
+                let tools = tools::ready(&self.0.tools, &places, call, &nested, output).await?;
                 drop(busy);
                 Steps::new(Arc::clone(&self.0), chosen, tools).run(request, call, &nested, output).await
             })

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use wire::ErrorCode;
 
 use super::Settings;
-use super::tools::{Ready, Runs};
+use super::tools::{Ready, ToolTarget};
 use crate::NodeError;
 use crate::execute::ports::Resolved;
 use crate::execute::{Call, Effect, Failure, Nested, Node, PlanNode, StepOutput};
 use crate::graph::{Common, Retry};
-use crate::nodes::models::asking::{self, Asked, Spent};
+use crate::nodes::models::asking::{self, ModelResult, Spent};
 use crate::nodes::models::files;
 use crate::nodes::models::target::Chosen;
 use crate::template::as_text;
@@ -37,7 +37,8 @@ pub(super) const SILENT: usize = usize::MAX;
 /// A call by an agent, as a separate node.
 pub(super) fn inner(
     effect: Effect,
-    (node_type, name): (&'static str, &str),
+    node_type: &'static str,
+    name: &str,
     node: Box<dyn Node>,
 ) -> Arc<PlanNode> {
     let (name, common) = (name.to_owned(), Common::default());
@@ -80,7 +81,7 @@ impl Steps {
                 model: self.model.clone(),
                 request: request.clone(),
             };
-            let node = inner(Effect::Model, ("model", "model"), Box::new(asking));
+            let node = inner(Effect::Model, "model", "model", Box::new(asking));
             let answer = nested.inner(&node, &format!("[{step}]"), View::from(()), output, slot).await?;
             spent.add_written(answer.get("usage").unwrap_or(&Value::Null));
             let member = |name: &str| answer.get(name).cloned().unwrap_or_default();
@@ -172,8 +173,8 @@ impl Steps {
             return Ok(Answered::bad(format!("unknown tool; available: {}", names.join(", "))));
         };
         let args = View::from_pairs([("args", View::from(Serde(&call.arguments)))]);
-        let ended = match &tool.runs {
-            Runs::Node(index) => {
+        let ended = match &tool.target {
+            ToolTarget::Node(index) => {
                 let offered = self.settings.tools.get(*index).and_then(super::tools::Offered::node);
                 let Some((node, schema)) = offered else {
                     return Ok(Answered::bad("the tool does not exist".to_owned()));
@@ -190,12 +191,12 @@ impl Steps {
                 let ended = nested.tool(node, &path, args, output).await;
                 ended.map(|result| node.node.for_model(result))
             }
-            Runs::Workflow(workflow) => {
+            ToolTarget::Workflow(workflow) => {
                 let calling = WorkflowCall { workflow: workflow.clone(), inputs: call.arguments.clone() };
-                let node = inner(Effect::Nested, ("tool", &call.name), Box::new(calling));
+                let node = inner(Effect::Nested, "tool", &call.name, Box::new(calling));
                 nested.tool(&node, &path, args, output).await
             }
-            Runs::Mcp(place) => {
+            ToolTarget::Mcp(place) => {
                 let node = super::mcp::calling(place, &call.name, &call.arguments);
                 let ended = nested.tool(&node, &path, args, output).await;
                 // The text is for the model; other members would repeat it.
@@ -258,7 +259,8 @@ impl Node for ModelCall {
         let response = self.settings.response_schema.as_ref();
         request.response_schema = response.map(|(written, _)| written.clone());
         let asking = self.settings.asks.asking(&self.model, response.map(|(_, schema)| schema));
-        let Asked { answer, json, spent, unseen } = asking.ask(request, call, self.settings.stream).await?;
+        let ModelResult { answer, json, spent, unseen } =
+            asking.ask(request, call, self.settings.stream).await?;
         let mut result = json!({"text": answer.text, "tool_calls": answer.tool_calls, "json": json,
                                 "carry": answer.carry, "usage": spent.written(), "model": answer.model,
                                 "finish_reason": answer.finish_reason});

@@ -14,7 +14,7 @@ use crate::execute::{Nested, StepOutput};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::graph::parse::read_inner;
-use crate::nodes::network::mcp_call::Place;
+use crate::nodes::network::mcp_call::McpEndpoint;
 use crate::nodes::plan_body;
 use crate::nodes::questions::Expiry;
 use crate::schema::{self, Schema};
@@ -28,47 +28,48 @@ const KINDS: [&str; 7] = ["node", "workflow", "http", "code", "client", "mcp", "
 pub(super) struct Offered {
     pub(super) name: String,
     description: String,
-    does: Does,
+    action: ToolAction,
 }
 
-enum Does {
+enum ToolAction {
     /// Runs this node.
     Node { parameters: Value, schema: Schema, node: Arc<PlanNode> },
     /// Runs this workflow, whose inputs are the arguments.
     Workflow { workflow: String, version: Option<u32> },
     /// Runs a tool on this MCP server, which lists its own tools.
-    Mcp { place: Place, allow: Option<Vec<String>> },
+    Mcp { place: McpEndpoint, allow: Option<Vec<String>> },
 }
 
 impl Offered {
     /// Creates a tool that runs a node.
-    pub(super) fn of_node(
+    pub(super) fn from_node(
         name: String,
         description: String,
-        (parameters, schema): (Value, Schema),
+        parameters: Value,
+        schema: Schema,
         node: PlanNode,
     ) -> Self {
-        Self { name, description, does: Does::Node { parameters, schema, node: Arc::new(node) } }
+        Self { name, description, action: ToolAction::Node { parameters, schema, node: Arc::new(node) } }
     }
 
     /// The workflow that it runs.
     pub(super) fn workflow(&self) -> Option<(&str, Option<u32>)> {
-        match &self.does {
-            Does::Workflow { workflow, version } => Some((workflow, *version)),
-            Does::Node { .. } | Does::Mcp { .. } => None,
+        match &self.action {
+            ToolAction::Workflow { workflow, version } => Some((workflow, *version)),
+            ToolAction::Node { .. } | ToolAction::Mcp { .. } => None,
         }
     }
 
     /// Whether its call waits for a person or the page, so that the run may end meanwhile and continue as another
     /// run.
     pub(super) fn waits(&self) -> bool {
-        matches!(&self.does, Does::Node { node, .. } if node.effect == Effect::Wait)
+        matches!(&self.action, ToolAction::Node { node, .. } if node.effect == Effect::Wait)
     }
 
     /// The MCP server whose tools it represents.
-    pub(super) fn mcp(&self) -> Option<&Place> {
-        match &self.does {
-            Does::Mcp { place, .. } => Some(place),
+    pub(super) fn mcp(&self) -> Option<&McpEndpoint> {
+        match &self.action {
+            ToolAction::Mcp { place, .. } => Some(place),
             _ => None,
         }
     }
@@ -119,7 +120,7 @@ pub(super) fn read(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) 
     let mut tools: Vec<Offered> = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter().enumerate() {
         let at = format!("{pointer}/{index}");
-        let Some(mut fields) = Fields::of(at.clone(), entry, &mut check.problems) else { continue };
+        let Some(mut fields) = Fields::from_value(at.clone(), entry, &mut check.problems) else { continue };
         if entry.get("type").and_then(Value::as_str) == Some("collection") {
             for tool in super::collection::read(&mut fields, spec, check) {
                 add(tool, format!("{at}/collection"), &mut tools, check);
@@ -144,30 +145,30 @@ fn read_tool(fields: &mut Fields<'_>, spec: &NodeSpec, check: &mut Check) -> Opt
     fields.required("type", &mut check.problems);
     let kind = fields.word("type", &KINDS, &mut check.problems);
     if kind == Some("mcp") {
-        let place = Place::read(fields, check);
+        let place = McpEndpoint::read(fields, check);
         let allow = read_allow(fields, check);
         fields.refuse_others(&mut check.problems);
         let (name, description) = (String::new(), String::new());
-        return Some(Offered { name, description, does: Does::Mcp { place: place?, allow } });
+        return Some(Offered { name, description, action: ToolAction::Mcp { place: place?, allow } });
     }
     let name = fields.text("name", &mut check.problems).map(str::to_owned);
     let name = name.filter(|name| is_name(name, &fields.at("name"), check));
     let description = fields.text("description", &mut check.problems).map(str::to_owned);
-    let does = match kind? {
+    let action = match kind? {
         "workflow" => {
             let workflow = fields.text("workflow", &mut check.problems).map(str::to_owned);
             let version = fields.whole("version", 1..=u32::MAX, &mut check.problems);
-            workflow.map(|workflow| Does::Workflow { workflow, version })
+            workflow.map(|workflow| ToolAction::Workflow { workflow, version })
         }
         kind => {
             let parameters = read_parameters(fields, check);
-            let node = read_node((kind, name.as_deref()), fields, spec, check);
+            let node = read_node(kind, name.as_deref(), fields, spec, check);
             let (parameters, schema) = parameters?;
-            node.map(|node| Does::Node { parameters, schema, node: Arc::new(node) })
+            node.map(|node| ToolAction::Node { parameters, schema, node: Arc::new(node) })
         }
     };
     fields.refuse_others(&mut check.problems);
-    Some(Offered { name: name?, description: description?, does: does? })
+    Some(Offered { name: name?, description: description?, action: action? })
 }
 
 fn read_allow(fields: &mut Fields<'_>, check: &mut Check) -> Option<Vec<String>> {
@@ -202,7 +203,8 @@ fn read_parameters(fields: &mut Fields<'_>, check: &mut Check) -> Option<(Value,
 
 /// Reads a tool's node; `http`, `code` and `client` are shorthands for one.
 fn read_node(
-    (kind, name): (&str, Option<&str>),
+    kind: &str,
+    name: Option<&str>,
     fields: &mut Fields<'_>,
     spec: &NodeSpec,
     check: &mut Check,
@@ -242,11 +244,11 @@ fn read_node(
 pub(super) struct Ready {
     /// The description that the model receives.
     pub(super) told: Tool,
-    pub(super) runs: Runs,
+    pub(super) target: ToolTarget,
 }
 
 /// The target of a tool call.
-pub(super) enum Runs {
+pub(super) enum ToolTarget {
     /// The agent's tool with this index.
     Node(usize),
     /// This workflow version.
@@ -261,32 +263,33 @@ pub(super) async fn ready(
     offered: &[Offered],
     places: &Value,
     call: &Call<'_>,
-    (nested, output): (&Nested<'_>, &StepOutput<'_>),
+    nested: &Nested<'_>,
+    output: &StepOutput<'_>,
 ) -> Result<Vec<Ready>, Failure> {
     let mut tools = Vec::with_capacity(offered.len());
     let mut places = places.as_array().into_iter().flatten();
     for (index, tool) in offered.iter().enumerate() {
-        let (parameters, runs) = match &tool.does {
-            Does::Node { parameters, .. } => (parameters.clone(), Runs::Node(index)),
-            Does::Workflow { .. } => {
+        let (parameters, target) = match &tool.action {
+            ToolAction::Node { parameters, .. } => (parameters.clone(), ToolTarget::Node(index)),
+            ToolAction::Workflow { .. } => {
                 let noted =
                     call.note.as_ref().and_then(|note| note.get("versions")?.get(&tool.name)?.as_str());
                 let version = noted.ok_or_else(|| NodeError::failed("the version was not recorded"))?;
                 let found = call.workflows().version(version).await?;
                 let inputs = found.plan.written_inputs().cloned();
-                (inputs.unwrap_or_else(|| json!({"type": "object"})), Runs::Workflow(found))
+                (inputs.unwrap_or_else(|| json!({"type": "object"})), ToolTarget::Workflow(found))
             }
-            Does::Mcp { allow, .. } => {
+            ToolAction::Mcp { allow, .. } => {
                 let place = places.next().and_then(Value::as_object).cloned().unwrap_or_default();
-                let listed = super::mcp::list(index, &place, (nested, output)).await?;
+                let listed = super::mcp::list(index, &place, nested, output).await?;
                 let known = |tool: &Tool| allow.as_ref().is_none_or(|allow| allow.contains(&tool.name));
                 let known = listed.into_iter().filter(known);
-                tools.extend(known.map(|told| Ready { told, runs: Runs::Mcp(place.clone()) }));
+                tools.extend(known.map(|told| Ready { told, target: ToolTarget::Mcp(place.clone()) }));
                 continue;
             }
         };
         let (name, description) = (tool.name.clone(), tool.description.clone());
-        tools.push(Ready { told: Tool { name, description, parameters }, runs });
+        tools.push(Ready { told: Tool { name, description, parameters }, target });
     }
     for (index, tool) in tools.iter().enumerate() {
         if tools.iter().skip(index + 1).any(|other| other.told.name == tool.told.name) {
@@ -300,8 +303,8 @@ pub(super) async fn ready(
 impl Offered {
     /// Returns the node that it runs, and its arguments' schema.
     pub(super) fn node(&self) -> Option<(&Arc<PlanNode>, &Schema)> {
-        match &self.does {
-            Does::Node { node, schema, .. } => Some((node, schema)),
+        match &self.action {
+            ToolAction::Node { node, schema, .. } => Some((node, schema)),
             _ => None,
         }
     }

@@ -107,7 +107,7 @@ impl Answer<'_> {
             && request.headers().contains_key(RANGE)
         {
             let length = usize::try_from(whole).unwrap_or(usize::MAX);
-            let part = range::of(request, length, &asset.tag(Encoding::Identity));
+            let part = range::part(request, length, &asset.tag(Encoding::Identity));
             if part != Part::Whole {
                 return (Encoding::Identity, part);
             }

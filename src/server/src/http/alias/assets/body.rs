@@ -16,7 +16,8 @@ use crate::http::error::{ApiError, ApiResult};
 /// Bytes passed to the connection at once; the connection copies them.
 const PIECE: usize = 64 << 10;
 
-type Reading = Pin<Box<dyn Future<Output = ApiResult<Bytes>>>>;
+/// A read of the next part.
+type PendingRead = Pin<Box<dyn Future<Output = ApiResult<Bytes>>>>;
 
 /// A byte range within a content.
 pub(super) struct Content {
@@ -25,7 +26,7 @@ pub(super) struct Content {
     /// The part after the current one.
     next: u32,
     current: Bytes,
-    reading: Option<Reading>,
+    reading: Option<PendingRead>,
     size: u64,
     /// Unsent bytes, including the rest of the current part.
     left: u64,

@@ -42,7 +42,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Flights<K, V> {
     /// The error of the read, for all waiting callers, so that an unresponsive database is not queried by one after
     /// another.
     pub(super) async fn read(&self, key: K, read: impl Future<Output = ApiResult<V>>) -> ApiResult<V> {
-        let flight = self.of(&key);
+        let flight = self.flight(&key);
         let mut outcome = flight.lock().await;
         if let Some(outcome) = &*outcome {
             return outcome.clone().map_err(|failure| ApiError::new(failure.code).with_cause(failure.cause));
@@ -55,7 +55,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Flights<K, V> {
         read
     }
 
-    fn of(&self, key: &K) -> Arc<Flight<V>> {
+    fn flight(&self, key: &K) -> Arc<Flight<V>> {
         let mut turns = self.turns.lock();
         if turns.len() >= MAX_IDLE {
             turns.retain(|_, flight| flight.strong_count() > 0);

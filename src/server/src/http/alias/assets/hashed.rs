@@ -35,14 +35,17 @@ async fn file(request: HttpRequest) -> AliasResult<HttpResponse> {
         .ok_or(not_found)?;
     let digest = digest(digits).filter(|_| !name.is_empty()).ok_or(not_found)?;
     let assets = app.assets();
-    let index = assets.indexes.of(served.release.deployment).await?;
+    let index = assets.indexes.for_deployment(served.release.deployment).await?;
     let (asset, is_active) = match index.with_digest(&digest, name) {
         Some(known) => (known.clone(), true),
         None => {
             let kept = assets.store.kept_file(served.id, &digest, name).await?;
             // Framing is denied: the origins allowed by another deployment may differ from those of the active release.
             (
-                kept.and_then(Asset::of).and_then(Asset::without_frames).map(Into::into).ok_or(not_found)?,
+                kept.and_then(Asset::from_file)
+                    .and_then(Asset::without_frames)
+                    .map(Into::into)
+                    .ok_or(not_found)?,
                 false,
             )
         }

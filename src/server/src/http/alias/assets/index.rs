@@ -53,7 +53,7 @@ const FRAME_ANCESTORS: &str = "; frame-ancestors";
 
 impl Policy {
     /// Returns `None` if the text is not a valid header value.
-    fn of(text: String) -> Option<Self> {
+    fn from_text(text: String) -> Option<Self> {
         let header = |text: &str| HeaderValue::from_str(text).ok();
         Some(Self { over_http: header(&text)?, over_https: header(&(text + OVER_HTTPS))? })
     }
@@ -61,13 +61,13 @@ impl Policy {
 
 impl Asset {
     /// Returns `None` if this version could not have written the row.
-    pub(super) fn of(file: ServedFile) -> Option<Self> {
+    pub(super) fn from_file(file: ServedFile) -> Option<Self> {
         let blob = |digest: Vec<u8>, size: i64| {
             Some(Blob { digest: digest.try_into().ok()?, size: u64::try_from(size).ok()? })
         };
         let header = |text: &str| HeaderValue::from_str(text).ok();
         let policy = match file.policy {
-            Some(text) => Some(Policy::of(text)?),
+            Some(text) => Some(Policy::from_text(text)?),
             None => None,
         };
         Some(Self {
@@ -85,7 +85,7 @@ impl Asset {
     pub(super) fn without_frames(self) -> Option<Self> {
         let Some(policy) = &self.policy else { return Some(self) };
         let (rest, _) = policy.over_http.to_str().ok()?.rsplit_once(FRAME_ANCESTORS)?;
-        let policy = Policy::of(format!("{rest}{FRAME_ANCESTORS} 'none'"))?;
+        let policy = Policy::from_text(format!("{rest}{FRAME_ANCESTORS} 'none'"))?;
         Some(Self { policy: Some(policy), ..self })
     }
 
@@ -137,7 +137,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    fn of(files: Vec<ServedFile>, read_at: Duration) -> Self {
+    fn from_files(files: Vec<ServedFile>, read_at: Duration) -> Self {
         let awaits_encoding = files.iter().any(|file| file.awaits_encoding);
         let (files_by_path, by_digest) = (HashMap::new(), HashMap::new());
         let read_at = Mutex::new(read_at);
@@ -145,7 +145,9 @@ impl Index {
         for file in files {
             let policy = file.policy.as_ref().map_or(0, |policy| 2 * policy.len());
             let weight = FILE + file.path.len() + policy;
-            let Some(asset) = Asset::of(file).filter(|asset| &*asset.path != MANIFEST) else { continue };
+            let Some(asset) = Asset::from_file(file).filter(|asset| &*asset.path != MANIFEST) else {
+                continue;
+            };
             let asset = Arc::new(asset);
             index.weight += weight;
             index.by_digest.entry(asset.content.digest).or_default().push(Arc::clone(&asset));
@@ -186,7 +188,7 @@ impl Indexes {
     ///
     /// # Errors
     /// [`crate::http::error::ApiError`] if they are not cached and the database does not answer.
-    pub(super) async fn of(&self, deployment: Uuid) -> ApiResult<Arc<Index>> {
+    pub(super) async fn for_deployment(&self, deployment: Uuid) -> ApiResult<Arc<Index>> {
         let known = self.kept.get(&deployment);
         if let Some(known) = known.as_ref().filter(|known| self.is_current(known)) {
             return Ok(Arc::clone(known));
@@ -198,7 +200,7 @@ impl Indexes {
             let read_at = self.clock.monotonic();
             match (self.store.served_files(deployment).await, known) {
                 (Ok(files), _) => {
-                    let index = Arc::new(Index::of(files, read_at));
+                    let index = Arc::new(Index::from_files(files, read_at));
                     self.kept.insert(deployment, Arc::clone(&index));
                     Ok(index)
                 }

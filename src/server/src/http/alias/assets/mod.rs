@@ -48,7 +48,7 @@ pub(in crate::http) struct Assets {
 }
 
 /// A path lookup result.
-enum Found {
+enum PathLookup {
     /// A file.
     File(Arc<Asset>),
     /// A folder with an index; its URL must end with a slash.
@@ -63,8 +63,8 @@ impl Assets {
         Self { parts: Parts::new(store.clone()), store, clock, indexes }
     }
 
-    async fn find(&self, request: &HttpRequest, served: &ServedApp, path: &str) -> ApiResult<Found> {
-        let index = self.indexes.of(served.release.deployment).await?;
+    async fn find(&self, request: &HttpRequest, served: &ServedApp, path: &str) -> ApiResult<PathLookup> {
+        let index = self.indexes.for_deployment(served.release.deployment).await?;
         Ok(found(&index, served, request, path))
     }
 
@@ -72,14 +72,14 @@ impl Assets {
     async fn find_earlier(&self, served: &ServedApp, path: &str) -> ApiResult<Option<Arc<Asset>>> {
         let since = self.clock.now() - EARLIER_SERVED;
         let found = self.store.earlier_file(served.id, served.release.id, path, since).await?;
-        Ok(found.and_then(Asset::of).map(Arc::new))
+        Ok(found.and_then(Asset::from_file).map(Arc::new))
     }
 }
 
 /// Finds a path in a release.
-fn found(index: &Index, served: &ServedApp, request: &HttpRequest, path: &str) -> Found {
+fn found(index: &Index, served: &ServedApp, request: &HttpRequest, path: &str) -> PathLookup {
     if path == MANIFEST {
-        return Found::Missing(None);
+        return PathLookup::Missing(None);
     }
     let file = if path.is_empty() || path.ends_with('/') {
         index.file(&format!("{path}{INDEX}"))
@@ -87,16 +87,16 @@ fn found(index: &Index, served: &ServedApp, request: &HttpRequest, path: &str) -
         index.file(path)
     };
     if let Some(file) = file {
-        return Found::File(Arc::clone(file));
+        return PathLookup::File(Arc::clone(file));
     }
     if !path.is_empty() && !path.ends_with('/') && index.file(&format!("{path}/{INDEX}")).is_some() {
-        return Found::Folder;
+        return PathLookup::Folder;
     }
     let missing = index.file(NOT_FOUND);
     let falls_back = served.release.spa && missing.is_none() && opens_view(request, path);
     match index.file(INDEX).filter(|_| falls_back) {
-        Some(index) => Found::File(Arc::clone(index)),
-        None => Found::Missing(missing.map(Arc::clone)),
+        Some(index) => PathLookup::File(Arc::clone(index)),
+        None => PathLookup::Missing(missing.map(Arc::clone)),
     }
 }
 
@@ -126,10 +126,10 @@ pub(super) async fn asset(request: HttpRequest) -> AliasResult<HttpResponse> {
     }
     let mut found = assets.find(&request, &current, &path).await?;
     let may_have_changed = match &found {
-        Found::File(file) => file.is_document(),
-        Found::Folder => false,
+        PathLookup::File(file) => file.is_document(),
+        PathLookup::Folder => false,
         // Another instance may have sent a page from a newer release.
-        Found::Missing(_) => true,
+        PathLookup::Missing(_) => true,
     };
     if may_have_changed {
         let fresh = served(app, &request, true).await?;
@@ -144,10 +144,10 @@ pub(super) async fn asset(request: HttpRequest) -> AliasResult<HttpResponse> {
         current = fresh;
     }
     let (file, status) = match found {
-        Found::File(file) => (file, StatusCode::OK),
-        Found::Folder => return Ok(to_folder(&request, &current)),
-        Found::Missing(_) if path == MANIFEST => return Ok(page()),
-        Found::Missing(page_of_app) => match assets.find_earlier(&current, &path).await? {
+        PathLookup::File(file) => (file, StatusCode::OK),
+        PathLookup::Folder => return Ok(to_folder(&request, &current)),
+        PathLookup::Missing(_) if path == MANIFEST => return Ok(page()),
+        PathLookup::Missing(page_of_app) => match assets.find_earlier(&current, &path).await? {
             Some(file) => (file, StatusCode::OK),
             None => match page_of_app {
                 Some(file) => (file, StatusCode::NOT_FOUND),

@@ -35,7 +35,11 @@ impl Access {
     /// # Errors
     /// `bad_request` if the path cannot be decoded, `not_found` if the release has no such collection, `login_required`
     /// if members would have access, else `forbidden`.
-    pub(super) fn of(visitor: &Visitor, request: &HttpRequest, verb: CollectionVerb) -> AliasResult<Self> {
+    pub(super) fn for_request(
+        visitor: &Visitor,
+        request: &HttpRequest,
+        verb: CollectionVerb,
+    ) -> AliasResult<Self> {
         let name = segment(request, "collection")?.to_owned();
         let collection = visitor.served.release.collections.get(&name).ok_or(ErrorCode::AppPathNotFound)?;
         let capabilities = &collection.frozen.capabilities;
@@ -75,7 +79,7 @@ pub(super) fn id(request: &HttpRequest) -> AliasResult<Uuid> {
 
 /// Refuses all query parameters.
 pub(super) fn no_query(request: &HttpRequest) -> AliasResult<()> {
-    query(Params::of(request))
+    query(Params::from_request(request))
 }
 
 /// Refuses query parameters with problems.
@@ -114,7 +118,7 @@ pub(super) fn check_storage(visitor: &Visitor) -> AliasResult<()> {
 /// # Errors
 /// `unavailable` if none becomes free in time.
 pub(super) async fn change_permit(visitor: &Visitor) -> AliasResult<SharePermit> {
-    let share = visitor.record_changes().of(visitor.served.workspace);
+    let share = visitor.record_changes().for_workspace(visitor.served.workspace);
     let permit = kernel::timeout(&**visitor.clock(), PERMIT_WAIT, share.permit()).await;
     let busy = || ApiError::new(ErrorCode::AppUnavailable).with_cause("too many changes of records at once");
     Ok(permit.ok_or_else(busy)?)

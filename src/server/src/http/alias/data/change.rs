@@ -27,11 +27,11 @@ pub(super) async fn put(
     request: HttpRequest,
     payload: Payload,
 ) -> AliasResult<HttpResponse> {
-    let access = Arc::new(Access::of(&visitor, &request, CollectionVerb::Update)?);
+    let access = Arc::new(Access::for_request(&visitor, &request, CollectionVerb::Update)?);
     no_query(&request)?;
     let body = read_json(&visitor, &request, payload).await?;
     let mut members = members(&body, &["data", "version"])?;
-    let precondition = Precondition::of(&request, version(&members)?);
+    let precondition = Precondition::from_request(&request, version(&members)?);
     let data = Arc::new(members.shift_remove("data").unwrap_or_default());
     check_write(&visitor)?;
     let text = form(&data)?;
@@ -52,13 +52,13 @@ pub(super) async fn patch(
     request: HttpRequest,
     payload: Payload,
 ) -> AliasResult<HttpResponse> {
-    let access = Arc::new(Access::of(&visitor, &request, CollectionVerb::Update)?);
+    let access = Arc::new(Access::for_request(&visitor, &request, CollectionVerb::Update)?);
     no_query(&request)?;
     let body = read(&visitor, &request, payload, MERGE_PATCH).await?;
     let patch = json(&body)?;
     check_write(&visitor)?;
     check_storage(&visitor)?;
-    let precondition = Precondition::of(&request, None);
+    let precondition = Precondition::from_request(&request, None);
     let id = id(&request)?;
     let _permit = change_permit(&visitor).await?;
     let mut attempt = 1;
@@ -107,10 +107,10 @@ async fn merged(access: &Arc<Access>, record: &StoredRecord, patch: &Value) -> A
 
 /// `DELETE /__service/data/{collection}/{id}`: deletes the record and erases its data.
 pub(super) async fn delete(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
-    let access = Access::of(&visitor, &request, CollectionVerb::Delete)?;
+    let access = Access::for_request(&visitor, &request, CollectionVerb::Delete)?;
     no_query(&request)?;
     check_write(&visitor)?;
-    let precondition = Precondition::of(&request, None);
+    let precondition = Precondition::from_request(&request, None);
     let id = id(&request)?;
     let _permit = change_permit(&visitor).await?;
     in_transaction(&visitor, async |changes: &mut Changes| {

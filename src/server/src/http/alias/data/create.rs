@@ -30,13 +30,13 @@ pub(super) async fn create(
     request: HttpRequest,
     payload: Payload,
 ) -> AliasResult<HttpResponse> {
-    let access = Arc::new(Access::of(&visitor, &request, CollectionVerb::Create)?);
+    let access = Arc::new(Access::for_request(&visitor, &request, CollectionVerb::Create)?);
     no_query(&request)?;
     let key = key::optional(&request)?;
     let body = read_json(&visitor, &request, payload).await?;
     let mut members = members(&body, &["data"])?;
     let data = Arc::new(members.shift_remove("data").unwrap_or_default());
-    let principal = key.is_some().then(|| Principal::of(&visitor, &request)).transpose()?;
+    let principal = key.is_some().then(|| Principal::for_request(&visitor, &request)).transpose()?;
     let key = principal
         .as_ref()
         .zip(key)

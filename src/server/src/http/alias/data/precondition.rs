@@ -25,7 +25,7 @@ enum IfMatch {
 
 impl Precondition {
     /// Reads the header, and takes the body's version if the request may have one.
-    pub(super) fn of(request: &HttpRequest, version: Option<i64>) -> Self {
+    pub(super) fn from_request(request: &HttpRequest, version: Option<i64>) -> Self {
         let values = request.headers().get_all(IF_MATCH).map(|value| value.to_str().unwrap_or_default());
         let values: Vec<&str> = values.collect();
         Self { if_match: read(&values), version }

@@ -19,8 +19,8 @@ const ORDERS: [&str; 2] = ["created_at", "-created_at"];
 
 /// `GET /__service/data/{collection}`: returns a page of records.
 pub(super) async fn list(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
-    let access = Access::of(&visitor, &request, CollectionVerb::Read)?;
-    let mut params = Params::of(&request);
+    let access = Access::for_request(&visitor, &request, CollectionVerb::Read)?;
+    let mut params = Params::from_request(&request);
     let limit = params.whole("limit", 1..=MAX_LIMIT).unwrap_or(LIMIT);
     let descending = params.one_of("order", &ORDERS).is_some_and(|order| order.starts_with('-'));
     let cursor = params.text("cursor");
@@ -41,7 +41,7 @@ pub(super) async fn list(visitor: Visitor, request: HttpRequest) -> AliasResult<
 
 /// `GET /__service/data/{collection}/{id}`: returns a record.
 pub(super) async fn get(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
-    let access = Access::of(&visitor, &request, CollectionVerb::Read)?;
+    let access = Access::for_request(&visitor, &request, CollectionVerb::Read)?;
     no_query(&request)?;
     let stored = visitor.store().record(access.scope, id(&request)?).await?.map_err(refused)?;
     let tag = tag(stored.version);

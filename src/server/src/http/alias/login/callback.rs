@@ -32,7 +32,7 @@ struct CallbackParameters {
 
 impl CallbackParameters {
     fn read(request: &HttpRequest) -> Option<Self> {
-        let mut params = Params::of(request);
+        let mut params = Params::from_request(request);
         let (state, code, issuer) = (params.text("state"), params.text("code"), params.text("iss"));
         params.finish_leniently().is_empty().then_some(())?;
         Some(Self { state: state?, code: code?, issuer: issuer? })

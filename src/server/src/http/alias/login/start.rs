@@ -26,7 +26,7 @@ async fn leave(visitor: &Visitor, request: &HttpRequest) -> AliasResult<HttpResp
         return Err(ErrorCode::AppOriginMismatch.into());
     }
     let base = super::central_base(visitor, request)?;
-    let given = Params::of(request).text("return_to");
+    let given = Params::from_request(request).text("return_to");
     let start = SignInStart::fresh(visitor.random()).map_err(ApiError::from)?;
     let secret = Token::fresh(visitor.random()).map_err(ApiError::from)?;
     let sealed = start.seal(&visitor.sign_in().apps, visitor.random());

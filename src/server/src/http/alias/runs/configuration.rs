@@ -60,10 +60,10 @@ pub(super) async fn show(visitor: Visitor, request: HttpRequest) -> AliasResult<
     if !is_known {
         answer.cookie(cookie::new(&visitor)?.into_cookie());
     }
-    Ok(answer.json(of(&visitor.served, visitor.member.is_some())))
+    Ok(answer.json(configuration(&visitor.served, visitor.member.is_some())))
 }
 
-fn of(served: &ServedApp, is_member: bool) -> Configuration<'_> {
+fn configuration(served: &ServedApp, is_member: bool) -> Configuration<'_> {
     let release = &served.release;
     let bindings = release.bindings.iter().map(|(name, binding)| {
         let frozen = &binding.frozen;

@@ -8,7 +8,7 @@ use wire::BindingLimits;
 use super::super::visitor::Visitor;
 
 /// The rates that a start counts against, and the additional limits for anonymous visitors.
-pub(super) fn of(
+pub(super) fn for_visitor(
     visitor: &Visitor,
     binding: &str,
     limits: &BindingLimits,

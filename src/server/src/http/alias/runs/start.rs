@@ -31,13 +31,13 @@ pub(super) async fn start(
     }
     let key = key::header(&request)?;
     let input = input::read(&request, payload, &**visitor.clock()).await?;
-    let principal = Principal::of(&visitor, &request)?;
+    let principal = Principal::for_request(&visitor, &request)?;
     let key = principal.key(served.id, name, key, &input);
     let runs = visitor.app_runs();
     let version = runs.version(binding.version).await.map_err(ApiError::from)?;
     let problems = input::problems(&input, binding, &version);
     let frozen = &binding.frozen.limits;
-    let (minutes, anonymous) = limits::of(&visitor, name, frozen);
+    let (minutes, anonymous) = limits::for_visitor(&visitor, name, frozen);
     let member = visitor.member.as_ref().map(|member| member.user);
     let new = NewAppRun {
         app: RunApp { id: served.id, release: served.release.id, member },

@@ -110,7 +110,7 @@ pub(super) async fn states(visitor: Visitor, request: HttpRequest) -> AliasResul
     };
     let permit = permit(&visitor)?;
     let reader = reader(&visitor, &run);
-    let client_end = ClientEnd::of(&request);
+    let client_end = ClientEnd::for_request(&request);
     let states =
         States { visitor, handle, run: run.run, sent, reader, is_over: false, client_end, _permit: permit };
     Ok(HttpResponse::Ok()

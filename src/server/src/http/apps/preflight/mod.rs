@@ -70,8 +70,10 @@ pub(super) struct Walked {
 pub(super) async fn preflight(
     store: &Store,
     workspace: Uuid,
-    (bindings, collections): (&BTreeMap<String, AppBinding>, &BTreeMap<String, AppCollection>),
-    (path, clock): (&'static str, &dyn Clock),
+    bindings: &BTreeMap<String, AppBinding>,
+    collections: &BTreeMap<String, AppCollection>,
+    path: &'static str,
+    clock: &dyn Clock,
 ) -> ApiResult<Preflight> {
     if bindings.is_empty() {
         return Ok(Preflight::default());
@@ -175,7 +177,7 @@ impl Walk<'_> {
         let place = format!("Binding '{binding}', workflow '{}' version {number}", found.handle);
         if known.is_none() {
             self.graph(&place, &facts);
-            self.keep(binding, (&found, number), &facts);
+            self.keep(binding, &found, number, &facts);
         }
         for node in facts.nodes.iter().filter(|node| node.kind == "sub_workflow") {
             let named_by = format!("{place}, node '{}'", shortened(&node.node));
@@ -207,7 +209,7 @@ impl Walk<'_> {
     }
 
     /// Adds a version to a binding's result; the first one is the binding's own.
-    fn keep(&mut self, binding: &str, (workflow, number): (&StoredWorkflow, i32), facts: &Facts) {
+    fn keep(&mut self, binding: &str, workflow: &StoredWorkflow, number: i32, facts: &Facts) {
         let shown = PermissionWorkflow { handle: workflow.handle.clone(), name: workflow.name.clone() };
         self.found.workflows.insert(workflow.id, shown);
         let credentials = facts.credentials.iter().map(|(_, credential)| credential.clone());

@@ -16,19 +16,19 @@ use wire::{BundleFinding, ErrorCode};
 
 use super::{Upload, busy};
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::Asked;
+use crate::http::guard::RouteScope;
 
 /// Maximum chunk bytes per insert.
 const PART_BYTES: usize = 4 << 20;
 
 /// An accepted bundle.
-pub(in crate::http::apps) struct Checked(pub(in crate::http::apps) Arc<Accepted>);
+pub(in crate::http::apps) struct CheckedBundle(pub(in crate::http::apps) Arc<Accepted>);
 
 /// Checks the archive.
 ///
 /// # Errors
 /// The findings; 503 if the check takes too long.
-pub(in crate::http::apps) async fn check<S: Asked>(upload: &Upload<S>) -> ApiResult<Checked> {
+pub(in crate::http::apps) async fn check<S: RouteScope>(upload: &Upload<S>) -> ApiResult<CheckedBundle> {
     let app = upload.caller.app();
     let (received, limits) = (Arc::clone(&upload.received), limits(&app.config().apps));
     let clock: Arc<dyn Clock> = Arc::clone(app.clock());
@@ -37,7 +37,7 @@ pub(in crate::http::apps) async fn check<S: Asked>(upload: &Upload<S>) -> ApiRes
         bundle::check(&mut archive, &limits, &*clock, bundle::TIME)
     });
     match checked.await.map_err(internal)? {
-        Ok(Verdict::Accepted(accepted)) => Ok(Checked(Arc::from(accepted))),
+        Ok(Verdict::Accepted(accepted)) => Ok(CheckedBundle(Arc::from(accepted))),
         Ok(Verdict::Refused(findings)) => Err(refused(findings)),
         Err(CheckError::Overdue) => Err(busy()),
         Err(CheckError::Io(error)) => Err(internal(error)),
@@ -69,12 +69,15 @@ fn internal(error: impl std::fmt::Display) -> ApiError {
     ApiError::new(ErrorCode::Internal).with_cause(error)
 }
 
-impl Checked {
+impl CheckedBundle {
     /// Stores the files as blobs, except those already stored.
     ///
     /// # Errors
     /// [`ApiError`] if the database does not answer or the archive cannot be read.
-    pub(in crate::http::apps) async fn store_files<S: Asked>(&self, upload: &Upload<S>) -> ApiResult<()> {
+    pub(in crate::http::apps) async fn store_files<S: RouteScope>(
+        &self,
+        upload: &Upload<S>,
+    ) -> ApiResult<()> {
         let store = upload.caller.store();
         // Each content once, ordered by digest.
         let mut wanted: BTreeMap<[u8; 32], usize> = BTreeMap::new();

@@ -18,7 +18,7 @@ use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
 use store::{Changes, StoredApp};
 use wire::{BundleFinding, ErrorCode};
 
-pub(super) use check::{Checked, check};
+pub(super) use check::{CheckedBundle, check};
 use folder::{UploadFile, UploadFolder};
 use permits::{BundlePermit, BundlePermits};
 use receive::{Archive, Form, receive};
@@ -27,7 +27,7 @@ use super::find;
 use crate::http::App;
 use crate::http::chat::UploadPermits;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{self, Asked, Caller};
+use crate::http::guard::{self, Caller, RouteScope};
 use crate::http::idempotency::{self, Once, Reply};
 use crate::http::query;
 
@@ -67,17 +67,17 @@ pub(super) struct Upload<S> {
     pub(super) app: StoredApp,
     /// The archive's SHA-256.
     pub(super) digest: [u8; 32],
-    received: Arc<Held>,
+    received: Arc<ReceivedArchive>,
     once: Once,
 }
 
 /// An archive with its permit, held while a thread uses it.
-struct Held {
+struct ReceivedArchive {
     file: UploadFile,
     _permit: BundlePermit,
 }
 
-impl<S: Asked> FromRequest for Upload<S> {
+impl<S: RouteScope> FromRequest for Upload<S> {
     type Error = actix_web::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self, actix_web::Error>>>>;
 
@@ -90,7 +90,7 @@ impl<S: Asked> FromRequest for Upload<S> {
     }
 }
 
-impl<S: Asked> Upload<S> {
+impl<S: RouteScope> Upload<S> {
     async fn extract(request: &HttpRequest, body: web::Payload) -> Result<Self, actix_web::Error> {
         let caller = Caller::<S>::extract(request).await?;
         let name = request.match_info().get("app").unwrap_or_default();
@@ -102,7 +102,7 @@ impl<S: Asked> Upload<S> {
         };
         query::none(request)?;
         idempotency::key(request)?;
-        let (file, digest, permit) = match Self::receive(request, (&caller, &app), body).await {
+        let (file, digest, permit) = match Self::receive(request, &caller, &app, body).await {
             Ok(received) => received,
             Err(error) => {
                 super::deployments::audit_refusal(&caller, &app, &error).await?;
@@ -117,7 +117,7 @@ impl<S: Asked> Upload<S> {
             return Err(InternalError::from_response("answered before", answer).into());
         }
         let app = find(&caller, name).await?;
-        let received = Arc::new(Held { file, _permit: permit });
+        let received = Arc::new(ReceivedArchive { file, _permit: permit });
         Ok(Self { caller, app, digest, received, once })
     }
 
@@ -136,11 +136,12 @@ impl<S: Asked> Upload<S> {
 
     async fn receive(
         request: &HttpRequest,
-        (caller, app): (&Caller<S>, &StoredApp),
+        caller: &Caller<S>,
+        app: &StoredApp,
         body: web::Payload,
     ) -> ApiResult<(UploadFile, [u8; 32], BundlePermit)> {
         let all: &App = caller.app();
-        let form = Form::of(request)?;
+        let form = Form::from_request(request)?;
         let limit = all.config().apps.max_compressed_bytes;
         form.check_length(request, limit)?;
         all.chat().check_room(app.workspace_id)?;

@@ -46,7 +46,7 @@ impl Form {
     ///
     /// # Errors
     /// 415 for a compressed body and for other content types.
-    pub(super) fn of(request: &HttpRequest) -> ApiResult<Self> {
+    pub(super) fn from_request(request: &HttpRequest) -> ApiResult<Self> {
         let refuse =
             |message: &str| Err(ApiError::new(ErrorCode::UnsupportedMediaType).with_message(message));
         if request.headers().contains_key(header::CONTENT_ENCODING) {

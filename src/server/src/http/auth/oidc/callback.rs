@@ -11,11 +11,11 @@ use wire::ErrorCode;
 use super::failure::Failure;
 use crate::http::App;
 use crate::http::auth::answer::SigningIn;
-use crate::http::auth::caller::Showing;
+use crate::http::auth::caller::PresentedCredential;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
 use crate::http::query::Params;
-use crate::oidc::{Known, NotKnown, Provider};
+use crate::oidc::{NotKnown, Provider, ReadyProvider};
 
 const OTHER_BROWSER: &str = "This is not the browser that started the sign-in, or it does not store cookies. Start again in the browser in \
      which you want to sign in.";
@@ -23,17 +23,17 @@ const SAID_NO: &str =
     "The provider rejected the sign-in, or you cancelled it there. Nothing has changed here.";
 
 /// The parameters of the return. They are never echoed.
-struct Brought {
+struct ReturnParameters {
     state: Option<String>,
     code: Option<String>,
     error: Option<String>,
     issuer: Option<String>,
 }
 
-impl Brought {
+impl ReturnParameters {
     /// Returns `None` for duplicate parameters, which the provider never sends.
     fn read(request: &HttpRequest) -> Option<Self> {
-        let mut params = Params::of(request);
+        let mut params = Params::from_request(request);
         let (state, code) = (params.text("state"), params.text("code"));
         let (error, issuer) = (params.text("error"), params.text("iss"));
         params.finish_leniently().is_empty().then_some(Self { state, code, error, issuer })
@@ -62,9 +62,9 @@ pub(in crate::http::auth) async fn callback(app: Anyone, request: HttpRequest) -
 
 async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Failure> {
     let provider = super::provider(app)?;
-    let brought = Brought::read(request);
+    let brought = ReturnParameters::read(request);
     let state = brought.as_ref().and_then(|brought| brought.state.as_deref()).unwrap_or_default();
-    let showing = Showing::of(app, request, "oidc", state).await?;
+    let showing = PresentedCredential::for_request(app, request, "oidc", state).await?;
     let state = Token::digest_of(state);
     let binding = super::binding_digest(request);
     let used = app.store().use_oidc(&state, binding.as_deref()).await?;
@@ -111,12 +111,12 @@ async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Fai
 /// Asks the provider for the user's identity.
 async fn identify(
     provider: &Provider,
-    brought: &Brought,
+    brought: &ReturnParameters,
     kept: &Kept,
     redirect_uri: &str,
 ) -> Result<Identity, Refused> {
     let unknown = || NotKnown::Unavailable("its metadata cannot be fetched".to_owned());
-    let known: &Known = &*provider.known().await.ok_or_else(unknown)?;
+    let known: &ReadyProvider = &*provider.known().await.ok_or_else(unknown)?;
     // A response from another issuer is rejected regardless of its content (RFC 9207).
     let is_ours = match brought.issuer.as_deref() {
         Some(issuer) => issuer == provider.issuer(),
@@ -138,7 +138,7 @@ async fn identify(
 async fn refuse(
     app: &App,
     request: &HttpRequest,
-    showing: Showing,
+    showing: PresentedCredential,
     why: Refused,
     return_to: Option<String>,
 ) -> Failure {

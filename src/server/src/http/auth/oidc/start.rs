@@ -27,7 +27,7 @@ async fn leave(app: &App, request: &HttpRequest) -> Result<HttpResponse, Failure
     }
     let redirect_uri = super::redirect_uri(app, request)?;
     // Targets other than local paths are dropped.
-    let return_to = Params::of(request).text("return_to").filter(|path| is_local(path));
+    let return_to = Params::from_request(request).text("return_to").filter(|path| is_local(path));
     let known = provider.known().await.ok_or(ErrorCode::OidcUnavailable)?;
     let asked = Asked::fresh(app.random())?;
     // Two pages in one browser may be signing in at once.

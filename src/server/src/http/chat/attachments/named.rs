@@ -47,7 +47,7 @@ pub(in crate::http::chat) async fn of_message(
         if stored.digest.is_none() {
             return Err(ApiError::new(ErrorCode::AttachmentNotUploaded));
         }
-        attached.push(of(stored.clone(), links));
+        attached.push(with_preview(stored.clone(), links));
     }
     Ok(attached)
 }
@@ -65,10 +65,10 @@ pub(in crate::http::chat) async fn again(
     }
     let found = app.store().attachments_named(&ids).await?;
     let in_order = ids.iter().filter_map(|id| found.iter().find(|stored| stored.id == *id));
-    Ok(in_order.map(|stored| of(stored.clone(), links)).collect())
+    Ok(in_order.map(|stored| with_preview(stored.clone(), links)).collect())
 }
 
-fn of(stored: StoredAttachment, links: &Links<'_>) -> Attached {
+fn with_preview(stored: StoredAttachment, links: &Links<'_>) -> Attached {
     let preview_url = stored.is_image().then(|| links.preview(stored.id));
     Attached { stored, preview_url }
 }

@@ -69,13 +69,13 @@ pub(in crate::http::chat) async fn preview(
 
 /// Returns the attachment id from a signed URL.
 pub(super) fn signed(app: &App, request: &HttpRequest, id: &str, what: LinkUse) -> ApiResult<AttachmentId> {
-    let mut params = Params::of(request);
+    let mut params = Params::from_request(request);
     let (expires, signature) = (params.text("exp"), params.text("sig"));
     ApiError::refuse(params.finish())?;
     let invalid = || ApiError::new(ErrorCode::AttachmentLinkInvalid);
     let id = AttachmentId::parse(id).map_err(|_| invalid())?;
     let (expires, signature) = expires.zip(signature).ok_or_else(invalid)?;
-    if app.links().verifies(id, what, (&expires, &signature), app.clock().now()) {
+    if app.links().verifies(id, what, &expires, &signature, app.clock().now()) {
         Ok(id)
     } else {
         Err(invalid())

@@ -18,7 +18,7 @@ pub(in crate::http) struct Links<'a> {
 }
 
 impl<'a> Links<'a> {
-    pub(in crate::http) fn of(app: &'a App, request: &'a HttpRequest) -> Self {
+    pub(in crate::http) fn new(app: &'a App, request: &'a HttpRequest) -> Self {
         Self { app, request, now: app.clock().now() }
     }
 

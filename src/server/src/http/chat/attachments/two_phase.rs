@@ -23,12 +23,14 @@ pub(in crate::http::chat) async fn announce(
     app: &App,
     access: &Access,
     request: &HttpRequest,
-    (name, mime_type, size): (&str, &str, u64),
+    name: &str,
+    mime_type: &str,
+    size: u64,
 ) -> ApiResult<HttpResponse> {
     let uploader = uploader::of_chat(app, request, access)?;
     app.chat().check_room(uploader.workspace)?;
     let stored = app.uploads().announce(uploader, name, mime_type, size).await?;
-    Ok(HttpResponse::Ok().json(Links::of(app, request).announced(&stored)))
+    Ok(HttpResponse::Ok().json(Links::new(app, request).announced(&stored)))
 }
 
 /// Stores an announced file's bytes, sent raw or as the form part `file`.
@@ -65,7 +67,7 @@ async fn store(app: &App, request: &HttpRequest, id: &str, body: Payload) -> Api
         raw(body, &mut upload, &mut intake, &mut pace).await?;
     }
     let stored = upload.finish().await?;
-    Ok(Links::of(app, request).attachment(&stored))
+    Ok(Links::new(app, request).attachment(&stored))
 }
 
 /// Deletes an attachment that no message contains.

@@ -31,5 +31,5 @@ pub(in crate::http::chat) async fn upload(
     let mut upload = app.uploads().begin(uploader, &part.name(), least).await?;
     part.receive(&mut upload, &mut intake, &mut pace).await?;
     let stored = upload.finish().await?;
-    Ok(HttpResponse::Ok().json(Links::of(&app, &request).attachment(&stored)))
+    Ok(HttpResponse::Ok().json(Links::new(&app, &request).attachment(&stored)))
 }

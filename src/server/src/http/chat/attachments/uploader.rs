@@ -154,7 +154,7 @@ fn by_address(app: &App, request: &HttpRequest) -> String {
 
 /// The workflow named in the query or header.
 fn workflow(request: &HttpRequest) -> ApiResult<Option<Uuid>> {
-    let mut params = Params::of(request);
+    let mut params = Params::from_request(request);
     let queried = params.text("workflow_id");
     ApiError::refuse(params.finish())?;
     let headed = request.headers().get(WORKFLOW).map(|value| value.to_str().unwrap_or("\0"));

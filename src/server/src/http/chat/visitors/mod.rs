@@ -44,7 +44,7 @@ pub(super) async fn erase_own(app: Anyone, request: HttpRequest) -> ApiResult<Ht
 
 /// The caller as visitors; an unknown caller is refused.
 async fn visitor(app: &App, request: &HttpRequest) -> ApiResult<(Access, Vec<ChatVisitor>)> {
-    let mut query = Params::of(request);
+    let mut query = Params::from_request(request);
     let workflow = access::workflow_named(query.text("workflow_id").as_deref())?;
     ApiError::refuse(query.finish())?;
     app.chat_limits().check_address(app.client_address(request))?;
