@@ -82,8 +82,8 @@ export class RunQuestionsView {
     try {
       await this.questions.answer(question, value);
       form.remove();
-      // The turn may park at its next question before the page has seen it continue.
-      if (this.shown !== null) this.#load(this.shown);
+      // The turn may park at its next question before the page has seen it continue. Other open forms keep what was typed.
+      if (this.shown !== null && this.element.childElementCount === 0) this.#load(this.shown);
     } catch (error) {
       set(form, 'inert', null);
       this.tell(plain(error));
