@@ -1,6 +1,5 @@
 //! The limit of each count. A limit only falls.
 
-use std::cmp::Ordering;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -27,7 +26,7 @@ fn row(line: &str) -> Option<Row> {
     Some(Row { package: package.to_owned(), rule: rule.to_owned(), count: count.parse().ok()? })
 }
 
-fn of_row(rows: &[Row], wanted: &Row) -> usize {
+fn count_in(rows: &[Row], wanted: &Row) -> usize {
     let found = rows.iter().find(|row| row.package == wanted.package && row.rule == wanted.rule);
     found.map_or(0, |row| row.count)
 }
@@ -35,7 +34,7 @@ fn of_row(rows: &[Row], wanted: &Row) -> usize {
 /// A finding for each count that is not its limit.
 pub(super) fn compare(counts: &[Row], limits: &[Row]) -> Vec<String> {
     let above = counts.iter().filter_map(|row| {
-        let limit = of_row(limits, row);
+        let limit = count_in(limits, row);
         let Row { package, rule, count } = row;
         (*count > limit).then(|| {
             format!(
@@ -44,7 +43,7 @@ pub(super) fn compare(counts: &[Row], limits: &[Row]) -> Vec<String> {
         })
     });
     let below = limits.iter().filter_map(|row| {
-        let count = of_row(counts, row);
+        let count = count_in(counts, row);
         let Row { package, rule, count: limit } = row;
         (count < *limit).then(|| {
             format!("{package}: {count} {rule}; `cargo xtask layers --lower` lowers the limit of {limit}")
@@ -57,8 +56,8 @@ pub(super) fn compare(counts: &[Row], limits: &[Row]) -> Vec<String> {
 pub(super) fn lower(root: &Path, counts: &[Row]) -> Result<()> {
     let mut text = String::new();
     for limit in read() {
-        let count = of_row(counts, &limit).min(limit.count);
-        if count.cmp(&0) == Ordering::Greater {
+        let count = count_in(counts, &limit).min(limit.count);
+        if count > 0 {
             writeln!(text, "{} {} {count}", limit.package, limit.rule)?;
         }
     }

@@ -27,7 +27,7 @@ const CLAIM: &str = "
     WHERE id = ANY($1) AND digest IS NOT NULL
         AND (thread_id IS NULL OR thread_id = $2 OR NOT contained AND attached_at < $5)";
 
-/// Releases the claims of a failed start. Clears the owner of `$3` and the workflow of `$4`.
+/// Releases a failed start's claims, with the owner for the ids in `$3` and the workflow for those in `$4`.
 const RELEASE: &str = "
     UPDATE attachments SET thread_id = NULL, attached_at = NULL,
         owner_kind = CASE WHEN id = ANY($3) THEN 'anyone' ELSE owner_kind END,
