@@ -22,7 +22,7 @@ pub use call::{
 pub use document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
 pub use feed::{Feed, FeedItem, FeedText};
 pub use image::{ImageFacts, ImageKind, ImageLimits, LARGEST_IMAGE};
-pub use memory::Limiter;
+pub use memory::{Limiter, release_free_memory};
 pub use pool::{Options, Sandbox};
 pub use worker::work;
 

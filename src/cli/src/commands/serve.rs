@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kernel::{Clock, SystemClock};
 use server::{Parts, Running};
 
 use super::signals::Signals;
@@ -29,11 +30,15 @@ pub(crate) fn run() -> Result<(), Failure> {
     })
 }
 
+/// Interval at which free memory is returned to the operating system.
+const RELEASE: Duration = Duration::from_secs(10);
+
 /// Serves until SIGINT or SIGTERM, or until the service cannot continue.
 pub(crate) async fn serve_until_told(running: Running, signals: &mut Signals) -> Result<(), Failure> {
     let failed = tokio::select! {
         () = signals.told() => None,
         reason = running.failed() => Some(reason),
+        () = release_memory() => None,
     };
     let notice = if failed.is_none() { running.notice() } else { Duration::ZERO };
     if watch_stop(notice).is_err() {
@@ -51,5 +56,14 @@ pub(crate) async fn serve_until_told(running: Running, signals: &mut Signals) ->
             Ok(())
         }
         Some(reason) => Err(format!("the service could not continue: {reason}").into()),
+    }
+}
+
+/// Returns free memory to the operating system from time to time. Never ends.
+async fn release_memory() {
+    loop {
+        SystemClock::new().sleep(RELEASE).await;
+        // Away from this thread, which also runs actors. Its result is of no interest.
+        let _ = tokio::task::spawn_blocking(sandbox::release_free_memory).await;
     }
 }
