@@ -135,3 +135,33 @@ async fn only_permitted_callers_answer_run_questions_on_the_page() {
     assert_eq!(browser.js("return document.querySelector('.run-questions')").await, serde_json::Value::Null);
     browser.finish().await;
 }
+
+#[tokio::test]
+async fn an_unsent_answer_survives_the_answer_to_another_question() {
+    let t = TestService::start().await;
+    let graph = json!({
+        "nodes": [
+            {"name": "ok", "type": "wait_for_input", "message": "Refund 40?", "schema": {"type": "boolean"}},
+            {"name": "why", "type": "wait_for_input", "message": "Why?", "schema": {"type": "string"}},
+            {"name": "said", "type": "reply", "text": "{{ results.ok.value }}: {{ results.why.value }}"}
+        ],
+        "edges": [
+            {"from": "START", "to": ["ok", "why"]},
+            {"from": ["ok", "why"], "to": "said"},
+            {"from": "said", "to": "END"}
+        ]
+    });
+    let workflow = t.workflow().graph(graph).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "refund").await;
+    browser.until("document.querySelectorAll('.run-questions form').length === 2").await;
+    browser.write(".run-questions textarea", "broken").await;
+    browser.click(".run-questions form:not(:has(textarea)) button").await;
+    browser.until("document.querySelectorAll('.run-questions form').length === 1").await;
+    let typed = "return document.querySelector('.run-questions textarea').value";
+    assert_eq!(browser.js(typed).await, "broken");
+    browser.click(".run-questions [data-does=answer]").await;
+    replied(&browser, "true: broken").await;
+    idle(&browser).await;
+    browser.finish().await;
+}
