@@ -140,13 +140,15 @@ async fn only_permitted_callers_answer_run_questions_on_the_page() {
 async fn an_unsent_answer_survives_the_answer_to_another_question() {
     let t = TestService::start().await;
     let graph = json!({
+        "format": "graph/1",
         "nodes": [
             {"name": "ok", "type": "wait_for_input", "message": "Refund 40?", "schema": {"type": "boolean"}},
             {"name": "why", "type": "wait_for_input", "message": "Why?", "schema": {"type": "string"}},
             {"name": "said", "type": "reply", "text": "{{ results.ok.value }}: {{ results.why.value }}"}
         ],
         "edges": [
-            {"from": "START", "to": ["ok", "why"]},
+            {"from": "START", "to": "ok"},
+            {"from": "START", "to": "why"},
             {"from": ["ok", "why"], "to": "said"},
             {"from": "said", "to": "END"}
         ]
