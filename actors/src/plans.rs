@@ -249,6 +249,15 @@ impl Plans {
         self.compiled(stored)
     }
 
+    /// Returns a version by id; `None` if it is missing or does not compile.
+    pub(crate) async fn usable_version(&self, id: Uuid) -> Result<Option<Arc<LoadedVersion>>, StoreError> {
+        match self.version(id).await {
+            Ok(version) => Ok(Some(version)),
+            Err(PlanError::Store(error)) => Err(error),
+            Err(PlanError::Graph(..) | PlanError::Missing(_)) => Ok(None),
+        }
+    }
+
     /// Invalidates a workflow that was changed here: the next access reads it again.
     pub fn forget(&self, workflow: Uuid) {
         self.changes.fetch_add(1, Ordering::AcqRel);

@@ -128,49 +128,28 @@ impl System {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn start(settings: Settings) -> Result<Self, StoreError> {
-        let Settings {
-            store,
-            instance,
-            writers,
-            arbiters,
-            children,
-            clock,
-            random,
-            ids,
-            grace,
-            models,
-            sandbox,
-            vault,
-            outbound,
-            mail,
-            keep_runs,
-            links,
-            workspace_bytes,
-            training_runs,
-        } = settings;
+        let Settings { store, instance, clock, random, ids, mail, .. } = settings;
         let acquired = clock.monotonic();
         let (lease, since) = store.take_lease(instance, ids.uuid()?).await?;
         join(&store, lease, &*clock).await?;
         // The following steps may take as long as a lease lasts.
         store.renew_lease(lease, since).await?;
-        let health = Health::default();
-        let topics = Topics::default();
-        let db = Database::start(&store, lease, writers, &topics, &clock, &health);
-        let pool = ArbiterPool::start(arbiters);
-        let guardian = Guardian::new(pool, children, Arc::clone(&clock), Arc::clone(&random), health.clone());
-        let plans = Arc::new(Plans::new(store.clone(), Arc::clone(&clock)));
-        let in_flight = InFlight::new(ids.clone());
+        let (health, topics) = (Health::default(), Topics::default());
+        let db = Database::start(&store, lease, settings.writers, &topics, &clock, &health);
+        let pool = ArbiterPool::start(settings.arbiters);
+        let guardian =
+            Guardian::new(pool, settings.children, Arc::clone(&clock), Arc::clone(&random), health.clone());
         let ports = RunPorts::from(SharedPorts {
             store: store.clone(),
             db,
             topics,
-            plans,
-            models,
-            sandbox,
-            vault,
-            outbound,
-            quota: Quota::new(workspace_bytes),
-            links,
+            plans: Arc::new(Plans::new(store.clone(), Arc::clone(&clock))),
+            models: settings.models,
+            sandbox: settings.sandbox,
+            vault: settings.vault,
+            outbound: settings.outbound,
+            quota: Quota::new(settings.workspace_bytes),
+            links: settings.links,
             reads: WorkspaceShares::new(READS),
             record_changes: WorkspaceShares::new(RECORD_CHANGES),
             file_room: FileRoom::default(),
@@ -178,8 +157,8 @@ impl System {
             cache: Cache::default(),
             clock,
             random,
+            in_flight: InFlight::new(ids.clone()),
             ids,
-            in_flight,
             writer: instance,
             wakeups: Wakeups::default(),
             rollouts: RolloutSignals::default(),
@@ -189,14 +168,14 @@ impl System {
             suspects: crashes::permits(),
             refilling: Arc::new(Semaphore::new(REFILLING)),
         });
-        let actors = Actors::new(&guardian, &ports, grace, training_runs);
+        let actors = Actors::new(&guardian, &ports, settings.grace, settings.training_runs);
         let delivery = mail.delivery.clone();
         let mail = MailQueue::start(&guardian, mail, store.clone(), instance, Arc::clone(&ports.clock));
         outbox::start(&guardian, &ports, delivery);
         let retention = Retention {
             store: store.clone(),
             clock: Arc::clone(&ports.clock),
-            keep_runs,
+            keep_runs: settings.keep_runs,
             deletes_from: Arc::default(),
         };
         let watch = ClockWatch::new(ports.clock.now(), ports.clock.monotonic());

@@ -5,6 +5,9 @@ use serde_json::Value;
 
 /// Views of a response for scenarios.
 pub trait AnswerExt {
+    /// Asserts the status.
+    #[track_caller]
+    fn expect(self, status: u16) -> Answer;
     /// `detail.code`, or an empty text.
     fn code(&self) -> String;
     /// `detail.message`, or an empty text.
@@ -15,9 +18,16 @@ pub trait AnswerExt {
     fn refusal(&self) -> String;
     /// The body as JSON with sorted members; their order in the response is in its text.
     fn value(&self) -> Value;
+    /// A member of the body that is a text.
+    fn member(&self, name: &str) -> String;
 }
 
 impl AnswerExt for Answer {
+    fn expect(self, status: u16) -> Answer {
+        assert_eq!(self.status, status, "{}", self.text());
+        self
+    }
+
     fn code(&self) -> String {
         detail(self, "code")
     }
@@ -43,6 +53,10 @@ impl AnswerExt for Answer {
         let mut value: Value = self.json().unwrap_or_else(|error| panic!("{error}: {:?}", self.text()));
         value.sort_all_objects();
         value
+    }
+
+    fn member(&self, name: &str) -> String {
+        self.value()[name].as_str().unwrap_or_else(|| panic!("no text '{name}': {}", self.text())).to_owned()
     }
 }
 

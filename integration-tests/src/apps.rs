@@ -129,8 +129,7 @@ impl AppBuilder<'_> {
     /// If the service refuses.
     pub async fn create(&self) -> HostedApp {
         let body = json!({"alias": self.alias, "name": self.alias, "access": self.access}).to_string();
-        let made = self.t.as_publisher("POST", "/api/apps", body).await;
-        assert_eq!(made.status, 201, "{}", made.text());
+        let made = self.t.as_publisher("POST", "/api/apps", body).await.expect(201);
         let (id, alias) = (made.value()["id"].as_str().unwrap().to_owned(), self.alias.clone());
         HostedApp { id, host: format!("{alias}.apps.localhost"), alias }
     }
@@ -159,9 +158,7 @@ impl HostedApp {
     /// # Panics
     /// If the service refuses.
     pub async fn deploy(&self, t: &TestService, bundle: Vec<u8>) -> String {
-        let made = t.as_publisher("POST", &self.path("/deployments"), bundle).await;
-        assert_eq!(made.status, 201, "{}", made.text());
-        made.value()["id"].as_str().unwrap().to_owned()
+        t.as_publisher("POST", &self.path("/deployments"), bundle).await.expect(201).member("id")
     }
 
     /// Acknowledges a deployment's permissions; returns the revision.
@@ -174,8 +171,7 @@ impl HostedApp {
         assert_eq!(read.status, 200, "{}", read.text());
         let revision = read.value()["permission_revision"].as_str().unwrap().to_owned();
         let body = json!({"permission_revision": revision}).to_string();
-        let acknowledged = t.as_publisher("POST", &format!("{at}/acknowledge"), body).await;
-        assert_eq!(acknowledged.status, 200, "{}", acknowledged.text());
+        t.as_publisher("POST", &format!("{at}/acknowledge"), body).await.expect(200);
         revision
     }
 
@@ -186,8 +182,6 @@ impl HostedApp {
     pub async fn publish(&self, t: &TestService, deployment: &str) -> Value {
         self.acknowledge(t, deployment).await;
         let at = self.path(&format!("/deployments/{deployment}/publish"));
-        let published = t.as_publisher("POST", &at, "").await;
-        assert_eq!(published.status, 201, "{}", published.text());
-        published.value()
+        t.as_publisher("POST", &at, "").await.expect(201).value()
     }
 }

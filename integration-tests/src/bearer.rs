@@ -8,6 +8,9 @@ use crate::{AnswerExt, TestService};
 /// The bootstrap token for services built with [`crate::Builder::with_bootstrap_token`].
 pub const BOOTSTRAP: &str = "bootstrap-0123456789abcdef0123456789abcdef";
 
+/// The header of a JSON body.
+pub const JSON: (&str, &str) = ("content-type", "application/json");
+
 /// A caller that sends this token with every request.
 pub struct Bearer<'a> {
     service: &'a TestService,
@@ -31,7 +34,7 @@ impl<'a> Bearer<'a> {
 
     /// Sends JSON.
     pub async fn json(&self, method: &str, path: &str, body: &Value) -> Answer {
-        self.send(method, path, &[("content-type", "application/json")], &body.to_string()).await
+        self.send(method, path, &[JSON], &body.to_string()).await
     }
 
     /// Sends any request.
@@ -57,9 +60,7 @@ impl<'a> Bearer<'a> {
     /// When the service refuses.
     pub async fn make_token(&self, scopes: &[&str], workspaces: &[&str]) -> Value {
         let body = json!({"scopes": scopes, "workspaces": workspaces});
-        let made = self.post("/api/admin/service-tokens", &body).await;
-        assert_eq!(made.status, 201, "{}", made.text());
-        made.value()
+        self.post("/api/admin/service-tokens", &body).await.expect(201).value()
     }
 
     /// Like [`Self::make_token`], but returns only the secret.

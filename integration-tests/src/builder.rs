@@ -27,6 +27,12 @@ impl Builder {
         self
     }
 
+    /// Sets configuration variables.
+    #[must_use]
+    pub fn set_all<'n, V: Into<String>>(self, variables: impl IntoIterator<Item = (&'n str, V)>) -> Self {
+        variables.into_iter().fold(self, |builder, (name, value)| builder.set(name, value))
+    }
+
     /// Requires a token from every caller; [`TestService::workflow`] uses this one.
     #[must_use]
     pub fn with_bootstrap_token(self) -> Self {

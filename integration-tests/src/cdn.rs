@@ -1,11 +1,12 @@
 //! The CDN of the hosted chat widget.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::{ReceivedRequest, TcpServer};
 
 /// The CDN's current responses.
 #[derive(Clone)]
@@ -18,7 +19,7 @@ struct Behaviour {
 
 /// Serves one script with an `ETag`, and files on other paths; can stop responding on request.
 pub struct Cdn {
-    address: SocketAddr,
+    server: TcpServer,
     behaviour: Arc<Mutex<Behaviour>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
@@ -29,8 +30,6 @@ impl Cdn {
     /// # Panics
     /// Without a free port.
     pub async fn start(script: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("an address");
         let behaviour = Behaviour {
             status: 200,
             kind: "application/javascript".to_owned(),
@@ -39,19 +38,14 @@ impl Cdn {
         };
         let (behaviour, requests) = (Arc::new(Mutex::new(behaviour)), Arc::<Mutex<Vec<String>>>::default());
         let (shared, kept) = (Arc::clone(&behaviour), Arc::clone(&requests));
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (behaviour, kept) = (Arc::clone(&shared), Arc::clone(&kept));
-                tokio::spawn(async move { answer(stream, &behaviour, &kept).await });
-            }
-        });
-        Self { address, behaviour, requests }
+        let serve = move |stream| answer(stream, Arc::clone(&shared), Arc::clone(&kept));
+        Self { server: TcpServer::start(serve).await, behaviour, requests }
     }
 
     /// The value for `SERVICE_CHAT_CDN_BASE_URL`.
     #[must_use]
     pub fn base_url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.server.address)
     }
 
     /// Replaces the script from now on.
@@ -80,14 +74,10 @@ impl Cdn {
 
 async fn answer(
     mut stream: TcpStream,
-    behaviour: &Mutex<Behaviour>,
-    kept: &Mutex<Vec<String>>,
+    behaviour: Arc<Mutex<Behaviour>>,
+    kept: Arc<Mutex<Vec<String>>>,
 ) -> Option<()> {
-    let (mut head, mut buffer) = (String::new(), vec![0; 8_192]);
-    while !head.contains("\r\n\r\n") {
-        let count = stream.read(&mut buffer).await.ok().filter(|count| *count > 0)?;
-        head.push_str(&String::from_utf8_lossy(buffer.get(..count)?));
-    }
+    let head = ReceivedRequest::read(&mut stream, &mut Vec::new()).await?.head;
     kept.lock().push(head.clone());
     let Behaviour { status, kind, script, answers } = behaviour.lock().clone();
     if !answers {

@@ -1,19 +1,20 @@
 //! A server for graphs to call; it repeats the request in every form that servers use.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::{ReceivedRequest, TcpServer};
 
 /// Responds with 200 and everything that it received, or with a prepared page; with 422 below `/fail`, and with 503 to
 /// the first request below `/once`.
 pub struct Echo {
-    address: SocketAddr,
+    server: TcpServer,
     requests: Arc<Mutex<Vec<String>>>,
     /// Request prefixes with their responses.
     pages: Arc<Mutex<Vec<(String, Value)>>>,
@@ -25,18 +26,11 @@ impl Echo {
     /// # Panics
     /// Without a free port.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("an address");
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
         let pages: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
         let (kept, answers) = (Arc::clone(&requests), Arc::clone(&pages));
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (kept, answers) = (Arc::clone(&kept), Arc::clone(&answers));
-                tokio::spawn(async move { answer(stream, &kept, &answers).await });
-            }
-        });
-        Self { address, requests, pages }
+        let serve = move |stream| answer(stream, Arc::clone(&kept), Arc::clone(&answers));
+        Self { server: TcpServer::start(serve).await, requests, pages }
     }
 
     /// Responds to requests that begin with `request`, such as `GET /orders/1`, with `answer`: a text as it is,
@@ -50,13 +44,13 @@ impl Echo {
     /// The server's URL with this path.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("http://{}{path}", self.server.address)
     }
 
     /// The value for `SERVICE_EGRESS_ALLOW`.
     #[must_use]
     pub fn allow(&self) -> String {
-        json!([self.address.to_string()]).to_string()
+        json!([self.server.address.to_string()]).to_string()
     }
 
     /// All requests so far, head and body.
@@ -68,21 +62,11 @@ impl Echo {
 
 async fn answer(
     mut stream: TcpStream,
-    kept: &Mutex<Vec<String>>,
-    pages: &Mutex<Vec<(String, Value)>>,
+    kept: Arc<Mutex<Vec<String>>>,
+    pages: Arc<Mutex<Vec<(String, Value)>>>,
 ) -> Option<()> {
-    let mut read = Vec::new();
-    let mut buffer = vec![0; 65_536];
-    let text = loop {
-        let count = stream.read(&mut buffer).await.ok().filter(|count| *count > 0)?;
-        read.extend_from_slice(buffer.get(..count)?);
-        let text = String::from_utf8_lossy(&read).into_owned();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        if body.len() >= length.and_then(|length| length.parse().ok()).unwrap_or(0) {
-            break text;
-        }
-    };
+    let ReceivedRequest { head, body } = ReceivedRequest::read(&mut stream, &mut Vec::new()).await?;
+    let text = format!("{head}\r\n\r\n{body}");
     let line = text.lines().next().unwrap_or_default().to_owned();
     let is_first = !kept.lock().iter().any(|request| request.starts_with(&line));
     kept.lock().push(text.clone());

@@ -1,19 +1,20 @@
 //! A model endpoint with OpenAI's protocol whose responses the test controls.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{Mutex, watch};
+
+use crate::{Builder, ReceivedRequest, TcpServer, TestService};
 
 /// An endpoint for `SERVICE_MODEL_BASE_URL`. Responds with scripted content, or with `You said: <the last message>`,
 /// word by word; embeddings count each letter of the alphabet in the text.
 pub struct Endpoint {
-    address: SocketAddr,
+    server: TcpServer,
     shared: Arc<Shared>,
 }
 
@@ -56,8 +57,6 @@ impl Endpoint {
     }
 
     async fn start(released: bool) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared {
             released: watch::Sender::new(released),
             asked: AtomicUsize::new(0),
@@ -67,19 +66,25 @@ impl Endpoint {
             keys: Mutex::default(),
         });
         let serving = Arc::clone(&shared);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let shared = Arc::clone(&serving);
-                tokio::spawn(async move { while_open(stream, &shared).await });
-            }
-        });
-        Self { address, shared }
+        let server = TcpServer::start(move |stream| while_open(stream, Arc::clone(&serving))).await;
+        Self { server, shared }
+    }
+
+    /// Starts configuring a service that uses this endpoint.
+    #[must_use]
+    pub fn builder(&self) -> Builder {
+        TestService::builder().set("SERVICE_MODEL_BASE_URL", self.base_url())
+    }
+
+    /// A service that uses this endpoint.
+    pub async fn service(&self) -> TestService {
+        self.builder().start().await
     }
 
     /// The value for `SERVICE_MODEL_BASE_URL`.
     #[must_use]
     pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("http://{}/v1", self.server.address)
     }
 
     /// Responds to everything from now on.
@@ -111,15 +116,12 @@ impl Endpoint {
 }
 
 /// Responds to the requests of one connection.
-async fn while_open(mut stream: TcpStream, shared: &Shared) {
+async fn while_open(mut stream: TcpStream, shared: Arc<Shared>) {
     let mut unread = Vec::new();
-    while let Some((head, body)) = request(&mut stream, &mut unread).await {
+    while let Some(request) = ReceivedRequest::read(&mut stream, &mut unread).await {
+        let Ok(body) = serde_json::from_str::<Value>(&request.body) else { return };
         shared.asked.fetch_add(1, Ordering::SeqCst);
-        let key = head.lines().find_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            name.eq_ignore_ascii_case("idempotency-key").then(|| value.trim().to_owned())
-        });
-        shared.keys.lock().await.extend(key);
+        shared.keys.lock().await.extend(request.header("idempotency-key").map(str::to_owned));
         shared.requests.lock().await.push(body.clone());
         let mut released = shared.released.subscribe();
         let mut byte = [0];
@@ -137,26 +139,6 @@ async fn while_open(mut stream: TcpStream, shared: &Shared) {
         };
         if stream.write_all(answer.as_bytes()).await.is_err() {
             return;
-        }
-    }
-}
-
-async fn request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<(String, Value)> {
-    loop {
-        if let Some(end) = unread.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-            let head = String::from_utf8(unread[..end].to_vec()).ok()?;
-            let length = head.lines().find_map(|line| {
-                let (name, value) = line.split_once(':')?;
-                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-            })?;
-            if unread.len() >= end + 4 + length {
-                let body = serde_json::from_slice(&unread[end + 4..end + 4 + length]).ok()?;
-                unread.drain(..end + 4 + length);
-                return Some((head, body));
-            }
-        }
-        if stream.read_buf(unread).await.ok()? == 0 {
-            return None;
         }
     }
 }

@@ -52,27 +52,19 @@ pub fn busy(name: &str, seconds: f64) -> Value {
 /// Says a text, parks for `seconds`, says another.
 #[must_use]
 pub fn parked(first: &str, seconds: f64, second: &str) -> Value {
-    chain(
-        &[
-            json!({"name": "first", "type": "reply", "text": first}),
-            json!({"name": "wait", "type": "delay", "seconds": seconds}),
-            json!({"name": "second", "type": "reply", "text": second}),
-        ],
-        None,
-    )
+    around(first, json!({"name": "wait", "type": "delay", "seconds": seconds}), second)
 }
 
 /// Says a text, is busy for `seconds`, says another.
 #[must_use]
 pub fn interrupted(first: &str, seconds: f64, second: &str) -> Value {
-    chain(
-        &[
-            json!({"name": "first", "type": "reply", "text": first}),
-            busy("wait", seconds),
-            json!({"name": "second", "type": "reply", "text": second}),
-        ],
-        None,
-    )
+    around(first, busy("wait", seconds), second)
+}
+
+/// A text before and after a node.
+fn around(first: &str, node: Value, second: &str) -> Value {
+    let say = |name: &str, text: &str| json!({"name": name, "type": "reply", "text": text});
+    chain(&[say("first", first), node, say("second", second)], None)
 }
 
 /// Waits, then says a text.

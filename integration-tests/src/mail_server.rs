@@ -1,14 +1,12 @@
 //! A mail server that stores the mails it receives.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::net::TcpStream;
 
-use crate::until;
+use crate::{TcpServer, until};
 
 /// A received mail.
 #[derive(Debug, Clone)]
@@ -64,9 +62,9 @@ struct MailServerState {
 
 /// A mail server on a free port.
 pub struct MailServer {
-    address: SocketAddr,
+    /// The listening side.
+    pub server: TcpServer,
     kept: Arc<Mutex<MailServerState>>,
-    listening: Option<JoinHandle<()>>,
 }
 
 impl MailServer {
@@ -75,49 +73,15 @@ impl MailServer {
     /// # Panics
     /// Without a free port.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("its address");
-        let mut server = Self { address, kept: Arc::default(), listening: None };
-        server.listen(listener);
-        server
-    }
-
-    fn listen(&mut self, listener: TcpListener) {
-        let kept = Arc::clone(&self.kept);
-        self.listening = Some(tokio::spawn(async move {
-            // Ends with this task, and the connections with it.
-            let mut connections = tokio::task::JoinSet::new();
-            loop {
-                if let Ok((stream, _)) = listener.accept().await {
-                    connections.spawn(serve(stream, Arc::clone(&kept)));
-                }
-            }
-        }));
+        let kept = Arc::<Mutex<MailServerState>>::default();
+        let state = Arc::clone(&kept);
+        Self { server: TcpServer::start(move |stream| serve(stream, Arc::clone(&state))).await, kept }
     }
 
     /// The value for `SERVICE_SMTP_URL`.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("smtp://{}", self.address)
-    }
-
-    /// Goes down, and every connection with it.
-    ///
-    /// # Panics
-    /// When it is down.
-    pub async fn go_down(&mut self) {
-        let listening = self.listening.take().expect("it is up");
-        listening.abort();
-        let _ = listening.await;
-    }
-
-    /// Comes up again at the same address.
-    ///
-    /// # Panics
-    /// When the address has been taken meanwhile.
-    pub async fn come_up(&mut self) {
-        let listener = TcpListener::bind(self.address).await.expect("the same port");
-        self.listen(listener);
+        format!("smtp://{}", self.server.address)
     }
 
     /// Sends this reply to every recipient, until set to `None`.

@@ -107,10 +107,4 @@ impl Stopping {
             std::panic::resume_unwind(panic);
         }
     }
-
-    /// Whether the shutdown is complete.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        self.thread.is_finished()
-    }
 }

@@ -158,6 +158,16 @@ pub struct RawAnswer {
 }
 
 impl RawAnswer {
+    /// Asserts the status.
+    ///
+    /// # Panics
+    /// When it is another one.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status);
+        self
+    }
+
     /// Returns a header's first value.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {

@@ -12,6 +12,11 @@ impl TestService {
         self.database.scalar(sql).await
     }
 
+    /// Waits until the first column of the first row is this text; `what` names the awaited thing.
+    pub async fn until_scalar(&self, what: &str, sql: &str, value: &str) {
+        until(what, async || self.scalar(sql).await == value).await;
+    }
+
     /// Runs SQL as the database's owner.
     ///
     /// # Panics

@@ -15,7 +15,9 @@ use tempfile::TempDir;
 use crate::builder::Builder;
 use crate::process::{Process, Stopping};
 use crate::second_instance::SecondInstance;
-use crate::{BOOTSTRAP, Bearer, Raw, RawAnswer, WorkflowBuilder, described, pause, until, within};
+use crate::{
+    AnswerExt, BOOTSTRAP, Bearer, JSON, Raw, RawAnswer, WorkflowBuilder, described, pause, until, within,
+};
 
 /// Milliseconds until another instance notices a workflow change.
 const NOTICED: u64 = 1_050;
@@ -43,6 +45,11 @@ impl TestService {
     /// Starts with a clock that only the test moves.
     pub async fn with_manual_clock() -> Self {
         Self::builder().manual_clock().start().await
+    }
+
+    /// Starts another instance on the same database. Its start waits until this one knows it.
+    pub async fn another_instance(&self) -> Self {
+        Self::builder().set("SERVICE_POSTGRES_DSN", &self.variables["SERVICE_POSTGRES_DSN"]).start().await
     }
 
     /// Starts configuring a service.
@@ -140,7 +147,15 @@ impl TestService {
     /// # Panics
     /// Without a complete response.
     pub async fn post(&self, path: &str, body: &str) -> Answer {
-        self.send("POST", path, &[("content-type", "application/json")], body).await
+        self.send("POST", path, &[JSON], body).await
+    }
+
+    /// Sends JSON without cookies and reads the complete response.
+    ///
+    /// # Panics
+    /// Without a complete response.
+    pub async fn json(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.send(method, path, &[JSON], body.to_string()).await
     }
 
     /// Reads a path without cookies.
@@ -194,7 +209,7 @@ impl TestService {
 
     /// Starts a turn without cookies; its stream is read piece by piece.
     pub async fn open_chat(&self, body: &Value) -> RawAnswer {
-        self.open("POST", "/api/chat", &[("content-type", "application/json")], body.to_string()).await
+        self.open("POST", "/api/chat", &[JSON], body.to_string()).await
     }
 
     /// Reads a stream after an event; its body is read piece by piece.
@@ -215,8 +230,7 @@ impl TestService {
     /// # Panics
     /// When the service is not ready.
     pub async fn assert_healthy(&self) {
-        let answer = self.get("/readyz").await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        self.get("/readyz").await.expect(200);
     }
 
     /// The manual clock.

@@ -27,6 +27,24 @@ pub fn events(body: &str) -> Vec<Value> {
         .collect()
 }
 
+/// The last event in a stream's body.
+///
+/// # Panics
+/// When it has none.
+#[must_use]
+pub fn last_event(body: &str) -> Value {
+    events(body).pop().expect("an event")
+}
+
+/// The id of the thread that a stream's first event names.
+///
+/// # Panics
+/// When it names none.
+#[must_use]
+pub fn thread_of(body: &str) -> String {
+    events(body)[0]["thread"]["id"].as_str().expect("a thread").to_owned()
+}
+
 /// A stream's body without the marker for live events, which depends on the time of reading.
 #[must_use]
 pub fn without_mark(body: &str) -> String {

@@ -1,10 +1,10 @@
 //! Creates workflows.
 
-use client::Client;
+use client::{Answer, Client};
 use serde_json::{Map, Value};
 use wire::{CreateVersion, CreateWorkflow, PublishRequest};
 
-use crate::graphs;
+use crate::{AnswerExt, JSON, TestService, graphs};
 
 /// A created workflow.
 #[derive(Debug, Clone)]
@@ -15,6 +15,21 @@ pub struct Workflow {
     pub handle: String,
 }
 
+impl Workflow {
+    /// A path of the API below the workflow.
+    #[must_use]
+    pub fn path(&self, rest: &str) -> String {
+        format!("/api/workflows/{}{rest}", self.id)
+    }
+}
+
+impl TestService {
+    /// Changes a workflow's settings without cookies.
+    pub async fn configure(&self, workflow: &Workflow, settings: &Value) -> Answer {
+        self.json("PUT", &workflow.path(""), settings).await
+    }
+}
+
 /// Builds a workflow; by default private, with one version that echoes.
 pub struct WorkflowBuilder {
     client: Client,
@@ -23,6 +38,7 @@ pub struct WorkflowBuilder {
     config: Option<Map<String, Value>>,
     published: bool,
     require_login: bool,
+    settings: Option<Value>,
 }
 
 impl WorkflowBuilder {
@@ -31,7 +47,7 @@ impl WorkflowBuilder {
     pub fn new(client: Client) -> Self {
         let graph = Some(graphs::reply("You said: {{ inputs.message }}"));
         let name = "A workflow".to_owned();
-        Self { client, name, graph, config: None, published: false, require_login: false }
+        Self { client, name, graph, config: None, published: false, require_login: false, settings: None }
     }
 
     /// Sets the client that creates it.
@@ -89,6 +105,13 @@ impl WorkflowBuilder {
         self
     }
 
+    /// Changes the settings of the created workflow.
+    #[must_use]
+    pub fn settings(mut self, settings: Value) -> Self {
+        self.settings = Some(settings);
+        self
+    }
+
     /// Creates the workflow.
     ///
     /// # Panics
@@ -104,6 +127,12 @@ impl WorkflowBuilder {
             let publish = PublishRequest { require_login: Some(self.require_login) };
             self.client.publish(&made.id, &publish).await.expect("published");
         }
-        Workflow { id: made.id, handle: made.handle }
+        let workflow = Workflow { id: made.id, handle: made.handle };
+        if let Some(settings) = self.settings {
+            let path = workflow.path("");
+            let sent = self.client.send("PUT", &path, &[JSON], settings.to_string()).await;
+            sent.expect("an answer").expect(200);
+        }
+        workflow
     }
 }

@@ -35,7 +35,7 @@ pub struct Encoder {
 
 /// The progress on a deployment.
 #[derive(Debug, Default)]
-struct Progress {
+struct EncodingProgress {
     /// Number of files compressed.
     encoded: usize,
     /// Whether files remain because time ran out.
@@ -96,8 +96,8 @@ impl Encoder {
         }
     }
 
-    async fn encode(&self, deployment: Uuid, until: Duration) -> Result<Progress, StoreError> {
-        let mut progress = Progress::default();
+    async fn encode(&self, deployment: Uuid, until: Duration) -> Result<EncodingProgress, StoreError> {
+        let mut progress = EncodingProgress::default();
         for file in self.store.files_to_encode(deployment).await? {
             let Ok(_turn) = self.turn.acquire().await else { return Ok(progress) };
             if self.clock.monotonic() >= until {

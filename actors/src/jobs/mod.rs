@@ -98,12 +98,7 @@ impl<J: Job> Actor for PeriodicActor<J> {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        let drain = self.life.drain().clone();
-        context.spawn(
-            async move { drain.cancelled().await }
-                .into_actor(self)
-                .map(|(), actor, context| actor.life.end(context, ExitReason::Drain)),
-        );
+        self.life.on_drain(context, |actor, context| actor.life.end(context, ExitReason::Drain));
         self.next_round(context);
     }
 }

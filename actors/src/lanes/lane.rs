@@ -84,27 +84,27 @@ impl Lane {
             let batches: Vec<&Batch> = part.iter().map(|(_, buffer)| buffer.batch()).collect();
             match self.try_commit(connection, &batches).await {
                 Ok(()) => {
-                    let done: Vec<_> = part.iter().map(|(key, buffer)| (*key, weight(buffer))).collect();
+                    let done: Vec<_> = part.iter().map(|(key, buffer)| (*key, buffer.weight())).collect();
                     for (_, buffer) in part {
                         buffer.committed(&self.topics);
                     }
                     self.queue.done(done.into_iter());
                 }
-                Err(Refused::Poisoned(text)) if part.len() == 1 => {
+                Err(CommitRefusal::Poisoned(text)) if part.len() == 1 => {
                     if let Some((key, buffer)) = part.pop() {
                         kernel::warn_once_a_minute!("lane.rows_refused", %key, cause = text, "failed to write rows");
-                        let bytes = weight(&buffer);
+                        let bytes = buffer.weight();
                         self.queue.poison(key, &text);
                         buffer.refused(&WriteError::Poisoned(text));
                         self.queue.done(std::iter::once((key, bytes)));
                     }
                 }
-                Err(Refused::Poisoned(_) | Refused::NoPartition) => {
+                Err(CommitRefusal::Poisoned(_) | CommitRefusal::NoPartition) => {
                     let second = part.split_off(part.len() / 2);
                     parts.push(second);
                     parts.push(part);
                 }
-                Err(Refused::Fenced) => {
+                Err(CommitRefusal::Fenced) => {
                     self.health.escalate("another instance has taken over the lease");
                     // First, so that a notified writer finds the queue closed.
                     self.queue.fence();
@@ -121,7 +121,7 @@ impl Lane {
         &self,
         connection: &mut Option<LaneConnection>,
         batches: &[&Batch],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), CommitRefusal> {
         let (mut failures, mut made) = (0_u32, false);
         loop {
             let attempt = match connection {
@@ -136,11 +136,11 @@ impl Lane {
                     self.state.committed();
                     return Ok(());
                 }
-                Err(LaneError::Fenced) => return Err(Refused::Fenced),
+                Err(LaneError::Fenced) => return Err(CommitRefusal::Fenced),
                 Err(LaneError::Poisoned(text)) => {
                     // The database answers, so only these rows are at fault.
                     self.state.committed();
-                    return Err(Refused::Poisoned(text));
+                    return Err(CommitRefusal::Poisoned(text));
                 }
                 Err(LaneError::NoPartition(days)) => {
                     // The clock has leaped since partitions were created ahead.
@@ -151,7 +151,7 @@ impl Lane {
                             continue;
                         }
                         // The partition exists but is detached: each stream can be written to its table by name.
-                        Ok(()) if batches.len() > 1 => return Err(Refused::NoPartition),
+                        Ok(()) if batches.len() > 1 => return Err(CommitRefusal::NoPartition),
                         Ok(()) => {}
                         Err(error) => tracing::warn!(?days, %error, "failed to create partitions; retrying"),
                     }
@@ -171,13 +171,9 @@ impl Lane {
     }
 }
 
-enum Refused {
+enum CommitRefusal {
     Fenced,
     Poisoned(String),
     /// One of several streams has events on a day whose partition is being dropped.
     NoPartition,
-}
-
-fn weight(buffer: &Buffer) -> usize {
-    buffer.weight()
 }

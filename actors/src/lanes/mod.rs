@@ -28,7 +28,7 @@ use crate::streams::Topics;
 
 /// An ordered writer, usually a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key {
+pub struct WriterKey {
     /// Its id.
     pub id: Uuid,
     /// The workspace whose share of the commits its writes use.
@@ -101,7 +101,12 @@ impl Database {
     ///
     /// # Errors
     /// [`WriteError`] when the key accepts no more writes.
-    pub fn submit(&self, key: Key, batch: Batch, events: Option<EventFrames>) -> Result<(), WriteError> {
+    pub fn submit(
+        &self,
+        key: WriterKey,
+        batch: Batch,
+        events: Option<EventFrames>,
+    ) -> Result<(), WriteError> {
         self.queue.push(key, batch, events, None, false)
     }
 
@@ -111,7 +116,7 @@ impl Database {
     /// [`WriteError`] when the key accepts no more writes; `then` is dropped.
     pub fn submit_then(
         &self,
-        key: Key,
+        key: WriterKey,
         batch: Batch,
         events: Option<EventFrames>,
         then: Then,
@@ -122,7 +127,7 @@ impl Database {
     /// The same for valid rows of a poisoned key; the key stays poisoned.
     pub(crate) fn submit_despite_poison(
         &self,
-        key: Key,
+        key: WriterKey,
         batch: Batch,
         events: Option<EventFrames>,
         then: Then,
@@ -136,7 +141,7 @@ impl Database {
     /// [`WriteError`] with the reason why they were not committed.
     pub async fn commit(
         &self,
-        key: Key,
+        key: WriterKey,
         batch: Batch,
         events: Option<EventFrames>,
     ) -> Result<(), WriteError> {
@@ -154,7 +159,7 @@ impl Database {
     /// [`WriteError`] when some of it will never be committed.
     pub async fn flush(&self, key: Uuid) -> Result<(), WriteError> {
         // Pending writes under the key already have their workspace.
-        self.commit(Key { id: key, workspace: Uuid::nil() }, Batch::default(), None).await
+        self.commit(WriterKey { id: key, workspace: Uuid::nil() }, Batch::default(), None).await
     }
 
     /// Accepts writes of a poisoned key again.
@@ -163,13 +168,13 @@ impl Database {
     }
 
     /// Waits while the pending writes of the key, its workspace or all keys exceed the limit.
-    pub async fn room(&self, key: Key) {
+    pub async fn room(&self, key: WriterKey) {
         self.queue.room(key).await;
     }
 
     /// Whether [`Self::room`] would not wait.
     #[must_use]
-    pub fn has_room(&self, key: Key) -> bool {
+    pub fn has_room(&self, key: WriterKey) -> bool {
         self.queue.has_room(key)
     }
 

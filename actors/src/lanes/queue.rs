@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::buffer::{Buffer, EventFrames, Then};
 use super::waiting::PendingBuffers;
-use super::{Key, WriteError};
+use super::{WriteError, WriterKey};
 
 /// Time that ready writes wait for the first lane's commit before the next lane takes them.
 const PATIENCE: Duration = Duration::from_millis(2);
@@ -29,7 +29,7 @@ const LANES_WITH_RESERVE: u32 = 3;
 
 pub(super) struct Queue {
     lanes: u32,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     work: Notify,
     progress: Notify,
     /// Wakes the other lanes when writes wait for the first lane's commit.
@@ -40,7 +40,7 @@ pub(super) struct Queue {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     waiting: PendingBuffers,
     poisoned: HashMap<Uuid, String>,
     closed: Option<WriteError>,
@@ -62,7 +62,7 @@ impl Queue {
 
     pub(super) fn push(
         &self,
-        key: Key,
+        key: WriterKey,
         batch: Batch,
         events: Option<EventFrames>,
         then: Option<Then>,
@@ -102,7 +102,7 @@ impl Queue {
     }
 
     /// Whether ready writes wait for the first lane's commit.
-    fn is_late(&self, state: &State) -> bool {
+    fn is_late(&self, state: &QueueState) -> bool {
         state.waiting.has_ready()
             && self.started.load(Ordering::Acquire) != self.finished.load(Ordering::Acquire)
     }
@@ -210,7 +210,7 @@ impl Queue {
     }
 
     /// Whether the pending writes of the key, its workspace and all keys are within the limits.
-    pub(super) fn has_room(&self, key: Key) -> bool {
+    pub(super) fn has_room(&self, key: WriterKey) -> bool {
         let state = self.state.lock();
         let room = state.waiting.bytes_of(key.id) < KEY_BYTES
             && state.waiting.bytes_of_workspace(key.workspace) < WORKSPACE_BYTES
@@ -218,7 +218,7 @@ impl Queue {
         room || state.closed.is_some()
     }
 
-    pub(super) async fn room(&self, key: Key) {
+    pub(super) async fn room(&self, key: WriterKey) {
         while !self.has_room(key) {
             let progress = self.progress.notified();
             // Checked again, because progress may have happened in between.

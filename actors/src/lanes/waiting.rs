@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use uuid::Uuid;
 
-use super::Key;
+use super::WriterKey;
 use super::buffer::Buffer;
 
 /// Maximum keys per commit.
@@ -22,14 +22,14 @@ const TURN_BYTES: usize = 16 << 10;
 /// Buffers by key, in the order of workspace turns.
 #[derive(Default)]
 pub(super) struct PendingBuffers {
-    keys: HashMap<Uuid, Entry>,
+    keys: HashMap<Uuid, PendingKey>,
     workspaces: HashMap<Uuid, Workspace>,
     /// Workspaces with a ready buffer that no lane holds.
     turns: VecDeque<Uuid>,
     bytes: usize,
 }
 
-struct Entry {
+struct PendingKey {
     workspace: Uuid,
     buffer: Option<Buffer>,
     in_flight: bool,
@@ -48,10 +48,10 @@ struct Workspace {
 
 impl PendingBuffers {
     /// Changes a key's buffer and queues it. A key keeps the workspace of its first write.
-    pub(super) fn push(&mut self, key: Key, change: impl FnOnce(&mut Buffer)) {
+    pub(super) fn push(&mut self, key: WriterKey, change: impl FnOnce(&mut Buffer)) {
         let entry = self.keys.entry(key.id).or_insert_with(|| {
             self.workspaces.entry(key.workspace).or_default().keys += 1;
-            Entry { workspace: key.workspace, buffer: None, in_flight: false, bytes: 0 }
+            PendingKey { workspace: key.workspace, buffer: None, in_flight: false, bytes: 0 }
         });
         let fresh = entry.buffer.is_none();
         let buffer = entry.buffer.get_or_insert_default();
@@ -225,11 +225,11 @@ mod tests {
     use super::*;
     use crate::lanes::EventFrames;
 
-    fn key(workspace: u128, id: u128) -> Key {
-        Key { id: Uuid::from_u128(id), workspace: Uuid::from_u128(workspace) }
+    fn key(workspace: u128, id: u128) -> WriterKey {
+        WriterKey { id: Uuid::from_u128(id), workspace: Uuid::from_u128(workspace) }
     }
 
-    fn push(waiting: &mut PendingBuffers, key: Key, bytes: usize) {
+    fn push(waiting: &mut PendingBuffers, key: WriterKey, bytes: usize) {
         let frames = "x".repeat(bytes);
         let events =
             EventFrames { stream: key.id, first_seq: 1, last_seq: 1, frames, end: false, kept: false };

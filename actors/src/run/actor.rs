@@ -11,25 +11,23 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kernel::ThreadId;
 use parking_lot::Mutex;
-use serde_json::Value;
-use store::{LeftRun, StoreError, StoredRun};
+use store::StoreError;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::ErrorCode;
 
 use super::drive::{Driven, Driver};
-use super::kind::{Accepted, Door, Kind, KindRow, Run};
+use super::kind::{Accepted, Door, Kind, KindRow, PastRun, RecoveredRun, Run};
 use super::lease::RunToken;
 use super::{RunPorts, recover};
-use crate::plans::LoadedVersion;
 use crate::runtime::{Blueprint, ChildExit, Envelope, ExitReason, Guardian, Handle, Life, Supervised};
 
 /// The message that a stop was requested; the request is already stored.
-pub(crate) struct Stop;
+pub(crate) struct StopMessage;
 
 /// The runs of one kind in this process. Cheap to clone.
 pub(crate) struct RunActors<K: Kind> {
-    inner: Arc<Inner<K>>,
+    inner: Arc<ActorsInner<K>>,
 }
 
 impl<K: Kind> Clone for RunActors<K> {
@@ -38,14 +36,14 @@ impl<K: Kind> Clone for RunActors<K> {
     }
 }
 
-struct Inner<K: Kind> {
+struct ActorsInner<K: Kind> {
     kind: Arc<K>,
     ports: RunPorts,
     guardian: Guardian,
-    actors: DashMap<Uuid, Handle<Stop>>,
+    actors: DashMap<Uuid, Handle<StopMessage>>,
 }
 
-impl<K: Kind> Inner<K> {
+impl<K: Kind> ActorsInner<K> {
     fn driver(&self, run: Arc<Run<K>>) -> Driver<K> {
         Driver { kind: Arc::clone(&self.kind), run, ports: self.ports.clone() }
     }
@@ -53,7 +51,9 @@ impl<K: Kind> Inner<K> {
 
 impl<K: Kind> RunActors<K> {
     pub(crate) fn new(kind: K, guardian: Guardian, ports: RunPorts) -> Self {
-        Self { inner: Arc::new(Inner { kind: Arc::new(kind), ports, guardian, actors: DashMap::new() }) }
+        Self {
+            inner: Arc::new(ActorsInner { kind: Arc::new(kind), ports, guardian, actors: DashMap::new() }),
+        }
     }
 
     /// Creates the actor for a stored run. Only the holder of the run token calls it.
@@ -69,7 +69,7 @@ impl<K: Kind> RunActors<K> {
         self.inner.actors.len()
     }
 
-    fn ended(&self, run: Uuid, handle: &Handle<Stop>) {
+    fn ended(&self, run: Uuid, handle: &Handle<StopMessage>) {
         self.inner.actors.remove_if(&run, |_, known| known.is_same(handle));
     }
 }
@@ -79,20 +79,13 @@ impl<K: Kind> Door for RunActors<K> {
         K::ROW
     }
 
-    fn take_up(
-        &self,
-        left: &LeftRun,
-        version: Option<Arc<LoadedVersion>>,
-        inputs: Value,
-        token: RunToken,
-    ) -> Result<(), String> {
-        let run = Arc::new(Run::stored(&*self.inner.kind, left, version, inputs)?);
-        self.accept(Accepted { run, token, stop: left.run.cancel_requested });
+    fn take_up(&self, recovered: RecoveredRun, token: RunToken) -> Result<(), String> {
+        self.accept(Accepted::recovered(&*self.inner.kind, recovered, token)?);
         Ok(())
     }
 
     fn stop(&self, run: Uuid, _thread: Option<ThreadId>) {
-        let told = self.inner.actors.get(&run).map(|handle| handle.tell(Stop));
+        let told = self.inner.actors.get(&run).map(|handle| handle.tell(StopMessage));
         if let Some(Err(error)) = told {
             tracing::debug!(%run, %error, "failed to notify a run of its stop; retrying");
         }
@@ -102,13 +95,8 @@ impl<K: Kind> Door for RunActors<K> {
         self.inner.kind.pause(run);
     }
 
-    fn past_input<'a>(
-        &'a self,
-        stored: &'a StoredRun,
-        inputs: Value,
-        version: &'a Arc<LoadedVersion>,
-    ) -> BoxFuture<'a, Result<RunInput, StoreError>> {
-        self.inner.kind.past_input(stored, inputs, version, &self.inner.ports).boxed()
+    fn past_input<'a>(&'a self, past: PastRun<'a>) -> BoxFuture<'a, Result<RunInput, StoreError>> {
+        self.inner.kind.past_input(past, &self.inner.ports).boxed()
     }
 }
 
@@ -150,7 +138,7 @@ struct RunBlueprint<K: Kind> {
 
 struct RunActor<K: Kind> {
     actors: RunActors<K>,
-    life: Life<Stop>,
+    life: Life<StopMessage>,
     /// `None` after the run has ended.
     run: Option<Arc<Run<K>>>,
     token: Option<RunToken>,
@@ -168,7 +156,7 @@ impl<K: Kind> RunBlueprint<K> {
 impl<K: Kind> Blueprint for RunBlueprint<K> {
     type Actor = RunActor<K>;
 
-    async fn build(&self, life: Life<Stop>, _restart: bool) -> Result<RunActor<K>, String> {
+    async fn build(&self, life: Life<StopMessage>, _restart: bool) -> Result<RunActor<K>, String> {
         let first = self.first.lock().take();
         let accepted = match first {
             Some(first) => Some(first),
@@ -195,13 +183,13 @@ impl<K: Kind> Blueprint for RunBlueprint<K> {
         }
     }
 
-    fn ended(&self, handle: &Handle<Stop>, _reason: &ExitReason) {
+    fn ended(&self, handle: &Handle<StopMessage>, _reason: &ExitReason) {
         self.actors.ended(self.run, handle);
     }
 }
 
 impl<K: Kind> Supervised for RunActor<K> {
-    type Message = Stop;
+    type Message = StopMessage;
 }
 
 impl<K: Kind> Actor for RunActor<K> {
@@ -240,11 +228,11 @@ impl<K: Kind> Actor for RunActor<K> {
     }
 }
 
-impl<K: Kind> Handler<Envelope<Stop>> for RunActor<K> {
+impl<K: Kind> Handler<Envelope<StopMessage>> for RunActor<K> {
     type Result = ();
 
-    fn handle(&mut self, envelope: Envelope<Stop>, _context: &mut Self::Context) {
-        envelope.open(|Stop| self.stop.cancel());
+    fn handle(&mut self, envelope: Envelope<StopMessage>, _context: &mut Self::Context) {
+        envelope.open(|StopMessage| self.stop.cancel());
     }
 }
 

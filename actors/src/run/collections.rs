@@ -111,8 +111,8 @@ impl Collections for CollectionsOf<'_> {
         });
         match stored.await.map_err(|error| failed(&error))? {
             Ok(record) => written(&record),
-            Err(Refused::Store(refusal)) => Err(refused(collection, refusal)),
-            Err(Refused::Version(current)) => {
+            Err(WriteRefusal::Store(refusal)) => Err(refused(collection, refusal)),
+            Err(WriteRefusal::Version(current)) => {
                 let message = format!("the record has version {current}");
                 Err(NodeError::new(ErrorCode::CollectionRecordConflict, message))
             }
@@ -120,7 +120,7 @@ impl Collections for CollectionsOf<'_> {
     }
 }
 
-enum Refused {
+enum WriteRefusal {
     Store(RecordRefusal),
     /// The record's current version.
     Version(i64),
@@ -132,16 +132,16 @@ async fn created(
     scope: RecordScope,
     id: Uuid,
     write: RecordWrite<'_>,
-) -> Result<Result<StoredRecord, Refused>, StoreError> {
+) -> Result<Result<StoredRecord, WriteRefusal>, StoreError> {
     let locked = match changes.lock_collection(scope).await? {
         Ok(locked) => locked,
-        Err(refusal) => return Ok(Err(Refused::Store(refusal))),
+        Err(refusal) => return Ok(Err(WriteRefusal::Store(refusal))),
     };
     // Checked first: if the earlier attempt filled the collection, the record already exists.
     if let Some(known) = changes.record(&locked, id).await? {
         return Ok(Ok(known));
     }
-    Ok(changes.create_record(&locked, id, write).await?.map_err(Refused::Store))
+    Ok(changes.create_record(&locked, id, write).await?.map_err(WriteRefusal::Store))
 }
 
 /// Replaces a record, unless an earlier attempt did.
@@ -151,23 +151,23 @@ async fn replaced(
     id: &str,
     version: i64,
     write: RecordWrite<'_>,
-) -> Result<Result<StoredRecord, Refused>, StoreError> {
+) -> Result<Result<StoredRecord, WriteRefusal>, StoreError> {
     let locked = match changes.lock_collection(scope).await? {
         Ok(locked) => locked,
-        Err(refusal) => return Ok(Err(Refused::Store(refusal))),
+        Err(refusal) => return Ok(Err(WriteRefusal::Store(refusal))),
     };
     let current = match Uuid::parse_str(id) {
         Ok(id) => changes.record(&locked, id).await?,
         Err(_) => None,
     };
-    let Some(current) = current else { return Ok(Err(Refused::Store(RecordRefusal::NotFound))) };
+    let Some(current) = current else { return Ok(Err(WriteRefusal::Store(RecordRefusal::NotFound))) };
     if current.written_by.as_deref() == write.written_by {
         return Ok(Ok(current));
     }
     if current.version != version {
-        return Ok(Err(Refused::Version(current.version)));
+        return Ok(Err(WriteRefusal::Version(current.version)));
     }
-    Ok(changes.replace_record(&locked, &current, write).await?.map_err(Refused::Store))
+    Ok(changes.replace_record(&locked, &current, write).await?.map_err(WriteRefusal::Store))
 }
 
 /// Derives the record id from the attempt: a version 8 UUID.

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::RunPorts;
-use super::kind::Progress;
+use super::kind::RunProgress;
 
 /// Interval of the polls for a suspect's first journal row.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -37,14 +37,14 @@ pub(crate) fn permits() -> Arc<Semaphore> {
 /// Waits until a run may execute.
 pub(crate) async fn clearance(
     run: Uuid,
-    progress: Progress,
+    progress: RunProgress,
     ports: &RunPorts,
     stop: &CancellationToken,
     draining: &CancellationToken,
 ) -> Result<Clearance, StoreError> {
     match progress {
         // Boxed: rarely needed, and there may be thousands of these futures.
-        Progress::Recovered { crashes: CRASH_SUSPECT.., .. } => {
+        RunProgress::Recovered { crashes: CRASH_SUSPECT.., .. } => {
             Box::pin(alone(run, ports, stop, draining)).await
         }
         _ => Ok(Clearance::Granted(None)),
@@ -71,8 +71,8 @@ async fn alone(
 }
 
 /// Whether a run has caused enough crashes to fail.
-pub(crate) fn has_crashed(progress: Progress) -> bool {
-    matches!(progress, Progress::Recovered { crashes: CRASH_LIMIT.., .. })
+pub(crate) fn has_crashed(progress: RunProgress) -> bool {
+    matches!(progress, RunProgress::Recovered { crashes: CRASH_LIMIT.., .. })
 }
 
 /// Releases the permit after the run has stored a journal row.

@@ -10,14 +10,15 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
-use super::crashes::{self, Clearance};
+use super::crashes::{self, Alone, Clearance};
 use super::interrupted;
 use super::journal::read_journal;
-use super::kind::{Kind, Outcome, Parking, Progress, Run};
+use super::kind::{Kind, Parking, Run, RunOutcome, RunProgress};
 use super::waiting::{Waits, only_waits, waits_too_long};
 use super::writer::{End, RunWriter, WriterIdentity};
 use super::{Executing, Ran, Reach, RunPorts, Work, error_json, whole};
-use crate::lanes::{Key, WriteError};
+use crate::lanes::{WriteError, WriterKey};
+use crate::plans::LoadedVersion;
 use crate::runtime::Children;
 use crate::text::json;
 
@@ -41,6 +42,15 @@ pub(crate) struct Driver<K: Kind> {
     pub(crate) ports: RunPorts,
 }
 
+/// A run that is ready to execute.
+struct OpenedRun<K: Kind> {
+    writer: RunWriter<K::Events>,
+    /// `None` if nothing remains to execute.
+    work: Option<K::Work>,
+    /// The journal from earlier lives.
+    recorded: Vec<RecordedStep>,
+}
+
 impl<K: Kind> Driver<K> {
     /// Executes the run until it ends, only waits, or `stop` is cancelled. `children`: the actor's child tasks;
     /// `draining`: cancelled when shutdown begins.
@@ -50,49 +60,91 @@ impl<K: Kind> Driver<K> {
         children: Children,
         draining: CancellationToken,
     ) -> Driven {
-        let Self { kind, run, ports } = &self;
         // Rare branches are boxed: this future lives as long as its run, and there may be thousands.
-        let Some(version) = &run.version else {
-            let crashed = crashes::has_crashed(run.progress);
+        let Some(version) = &self.run.version else {
+            let crashed = crashes::has_crashed(self.run.progress);
             let code = if crashed { ErrorCode::RunCrashed } else { ErrorCode::Internal };
             return Box::pin(self.fail(code)).await;
         };
-        let topic = ports.topics.produce(run.stream);
+        let topic = self.ports.topics.produce(self.run.stream);
+        let alone = match self.admit(&stop, &draining).await {
+            Ok(alone) => alone,
+            Err(driven) => return driven,
+        };
+        let OpenedRun { writer, work, recorded } = match self.open(version, &stop).await {
+            Ok(opened) => opened,
+            Err(error) => return Driven::Unreadable(error.to_string()),
+        };
+        let Some(work) = work else {
+            return self.end(&writer, RunOutcome::Stopped).await;
+        };
+        let executing = Executing {
+            version,
+            reach: self.reach(&work, &writer),
+            recorded,
+            ports: &self.ports,
+            writer: &writer,
+            activity: &Activity::default(),
+            stop: &stop,
+            children: &children,
+            draining: &draining,
+        };
+        match self.execute(work, executing, alone, topic.readers()).await {
+            Ok(outcome) => self.end(&writer, outcome).await,
+            Err(driven) => driven,
+        }
+    }
+
+    /// Waits until the run may execute; a suspected crash cause receives the permit to execute alone. Otherwise, returns
+    /// the result of driving it.
+    async fn admit(
+        &self,
+        stop: &CancellationToken,
+        draining: &CancellationToken,
+    ) -> Result<Option<Alone>, Driven> {
+        let Self { kind, run, ports } = self;
         // Other instances cannot know a run that is not stored.
         if run.early.lock().is_none() {
-            match kind.may_start(run, ports, &stop).await {
+            match kind.may_start(run, ports, stop).await {
                 // It waited until shutdown began; the next process starts it.
                 Ok(true) if K::ROW.drain.is_some() && draining.is_cancelled() => {
-                    return Driven::Lost(WriteError::Closed);
+                    return Err(Driven::Lost(WriteError::Closed));
                 }
                 Ok(true) => {}
-                Ok(false) => return Driven::Lost(WriteError::Fenced),
-                Err(error) => return Driven::Unreadable(error.to_string()),
+                Ok(false) => return Err(Driven::Lost(WriteError::Fenced)),
+                Err(error) => return Err(Driven::Unreadable(error.to_string())),
             }
         }
-        let alone = match crashes::clearance(run.id, run.progress, ports, &stop, &draining).await {
-            Ok(Clearance::Granted(alone)) => alone,
-            Ok(Clearance::Stopped) => return Box::pin(self.end_unexecuted(Outcome::Stopped)).await,
-            Ok(Clearance::Draining) => return Driven::Lost(WriteError::Closed),
-            Err(error) => return Driven::Unreadable(error.to_string()),
-        };
+        match crashes::clearance(run.id, run.progress, ports, stop, draining).await {
+            Ok(Clearance::Granted(alone)) => Ok(alone),
+            Ok(Clearance::Stopped) => Err(Box::pin(self.end_unexecuted(RunOutcome::Stopped)).await),
+            Ok(Clearance::Draining) => Err(Driven::Lost(WriteError::Closed)),
+            Err(error) => Err(Driven::Unreadable(error.to_string())),
+        }
+    }
+
+    /// Reads the run's work and its progress, and notes the changes made at the start of execution.
+    async fn open(
+        &self,
+        version: &LoadedVersion,
+        stop: &CancellationToken,
+    ) -> Result<OpenedRun<K>, StoreError> {
+        let Self { kind, run, ports } = self;
         // Read only now: a continuing turn reads the data that the previous turn left.
-        let (next_seq, told, recorded) = match self.earlier(stop.is_cancelled()).await {
-            Ok(earlier) => earlier,
-            Err(error) => return Driven::Unreadable(error.to_string()),
-        };
-        let input = match kind.input(run, version, &told, ports).await {
-            Ok(input) => input,
-            Err(error) => return Driven::Unreadable(error.to_string()),
-        };
+        let (next_seq, told, recorded) = self.earlier(stop.is_cancelled()).await?;
+        let input = kind.input(run, version, &told, ports).await?;
         let writer = self.writer(next_seq, told);
-        let Some((work, opening)) = input else {
-            return self.end(&writer, Outcome::Stopped).await;
-        };
-        kind.open(run, version, opening, stop.is_cancelled(), &writer, ports);
-        writer.started();
-        let (activity, deadline) = (Activity::default(), work.deadline());
-        let reach = Reach {
+        let work = input.map(|(work, opening)| {
+            kind.open(run, version, opening, stop.is_cancelled(), &writer, ports);
+            writer.started();
+            work
+        });
+        Ok(OpenedRun { writer, work, recorded })
+    }
+
+    fn reach(&self, work: &K::Work, writer: &RunWriter<K::Events>) -> Reach {
+        let Self { kind, run, .. } = self;
+        Reach {
             run: run.id,
             workspace: run.workspace,
             workflow: run.workflow,
@@ -100,55 +152,57 @@ impl<K: Kind> Driver<K> {
             app: kind.app(run),
             account: writer.account(),
             shows_items: K::ROW.shows_items,
-        };
-        let executing = Executing {
-            version,
-            reach,
-            recorded,
-            ports,
-            writer: &writer,
-            activity: &activity,
-            stop: &stop,
-            children: &children,
-            draining: &draining,
-        };
+        }
+    }
+
+    /// Executes the work. Returns its outcome; for a run that was parked or lost, the result of driving it.
+    async fn execute(
+        &self,
+        work: K::Work,
+        executing: Executing<'_, K::Events>,
+        alone: Option<Alone>,
+        readers: watch::Receiver<usize>,
+    ) -> Result<RunOutcome, Driven> {
+        let Self { kind, run, ports } = self;
+        let Executing { writer, activity, stop, .. } = executing;
+        let deadline = work.deadline();
         let outcome = tokio::select! {
             biased;
-            () = K::Work::stopped(&stop, &*ports.clock) => Outcome::Stopped,
-            outcome = self.unread(&writer, topic.readers()) => outcome,
+            () = K::Work::stopped(stop, &*ports.clock) => RunOutcome::Stopped,
+            outcome = self.unread(writer, readers) => outcome,
             ran = work.execute(executing) => match ran {
-                Ran::Succeeded(completed) => Outcome::Succeeded(completed),
-                Ran::Failed(error) => Outcome::Failed(error),
-                Ran::Stopped => Outcome::Stopped,
+                Ran::Succeeded(completed) => RunOutcome::Succeeded(completed),
+                Ran::Failed(error) => RunOutcome::Failed(error),
+                Ran::Stopped => RunOutcome::Stopped,
                 Ran::Paused(due) => {
-                    return Box::pin(self.park(&writer, Waits { due, ..Waits::default() })).await;
+                    return Err(Box::pin(self.park(writer, Waits { due, ..Waits::default() })).await);
                 }
-                Ran::Lost(error) => return Driven::Lost(error),
+                Ran::Lost(error) => return Err(Driven::Lost(error)),
             },
-            never = after(kind.alongside(run, &writer, ports)) => match never {},
+            never = after(kind.alongside(run, writer, ports)) => match never {},
             never = after(crashes::give_back(alone, run.id, ports)) => match never {},
-            waits = only_waits(&activity, deadline, &*ports.clock), if K::ROW.parks => {
-                return Box::pin(self.park(&writer, waits)).await;
+            waits = only_waits(activity, deadline, &*ports.clock), if K::ROW.parks => {
+                return Err(Box::pin(self.park(writer, waits)).await);
             }
-            () = waits_too_long(&activity, deadline, &*ports.clock), if !K::ROW.parks => {
-                Outcome::Failed(whole(ErrorCode::ChatActionFailed))
+            () = waits_too_long(activity, deadline, &*ports.clock), if !K::ROW.parks => {
+                RunOutcome::Failed(whole(ErrorCode::ChatActionFailed))
             }
         };
-        self.end(&writer, outcome).await
+        Ok(outcome)
     }
 
     /// Ends after too long without readers, or when the database refuses the start. Readers count only after the start
     /// is stored: until then they wait for the acknowledgement.
-    async fn unread(&self, writer: &RunWriter<K::Events>, readers: watch::Receiver<usize>) -> Outcome {
+    async fn unread(&self, writer: &RunWriter<K::Events>, readers: watch::Receiver<usize>) -> RunOutcome {
         if writer.start_was_refused().await {
-            return Outcome::Stopped;
+            return RunOutcome::Stopped;
         }
         self.kind.abandoned(&self.run, readers, &self.ports).await;
-        Outcome::Abandoned
+        RunOutcome::Abandoned
     }
 
     /// Stores the run's end.
-    async fn end(&self, writer: &RunWriter<K::Events>, outcome: Outcome) -> Driven {
+    async fn end(&self, writer: &RunWriter<K::Events>, outcome: RunOutcome) -> Driven {
         let end = writer.with(|events| K::ended(events, outcome));
         self.store_end(writer, end).await
     }
@@ -207,11 +261,11 @@ impl<K: Kind> Driver<K> {
 
     /// Ends a run that cannot be driven.
     pub(crate) async fn fail(&self, code: ErrorCode) -> Driven {
-        self.end_unexecuted(Outcome::Failed(whole(code))).await
+        self.end_unexecuted(RunOutcome::Failed(whole(code))).await
     }
 
     /// Ends a run that does not execute in this life: its readers receive a final event after the stored ones.
-    async fn end_unexecuted(&self, outcome: Outcome) -> Driven {
+    async fn end_unexecuted(&self, outcome: RunOutcome) -> Driven {
         let Self { kind, run, ports } = self;
         let _topic = ports.topics.produce(run.stream);
         let permit = ports.recovering.acquire().await;
@@ -234,7 +288,7 @@ impl<K: Kind> Driver<K> {
     fn writer(&self, next_seq: u64, told: K::ReaderState) -> RunWriter<K::Events> {
         let Self { kind, run, ports } = self;
         let identity = WriterIdentity {
-            key: Key { id: run.id, workspace: run.workspace },
+            key: WriterKey { id: run.id, workspace: run.workspace },
             account: kind.account(run),
             keeps_events: K::ROW.keeps_events,
         };
@@ -246,8 +300,10 @@ impl<K: Kind> Driver<K> {
     /// `stopping`: the stop was requested before.
     async fn earlier(&self, stopping: bool) -> Result<(u64, K::ReaderState, Vec<RecordedStep>), StoreError> {
         match self.run.progress {
-            Progress::New { next_seq } => Ok((next_seq, self.kind.fresh(&self.run), Vec::new())),
-            Progress::Recovered { interrupted, .. } => Box::pin(self.recovered(interrupted, stopping)).await,
+            RunProgress::New { next_seq } => Ok((next_seq, self.kind.fresh(&self.run), Vec::new())),
+            RunProgress::Recovered { interrupted, .. } => {
+                Box::pin(self.recovered(interrupted, stopping)).await
+            }
         }
     }
 

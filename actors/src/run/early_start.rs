@@ -5,7 +5,7 @@ use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 use super::start::StartRows;
-use crate::lanes::{Database, EventFrames, Key, Then, WriteError};
+use crate::lanes::{Database, EventFrames, Then, WriteError, WriterKey};
 use crate::streams::Topics;
 
 /// A start that is stored together with its run's first writes.
@@ -101,7 +101,7 @@ impl EarlyStart {
     }
 
     fn submit_alone(self: Box<Self>, db: &Database) {
-        let key = Key { id: self.run, workspace: self.rows.workspace };
+        let key = WriterKey { id: self.run, workspace: self.rows.workspace };
         let (batch, events) = (self.rows.batch.clone(), self.rows.events.clone());
         // A closed queue drops the closure, which refuses the start.
         let _ = db.submit_despite_poison(key, batch, events, Box::new(move |outcome| self.settle(outcome)));

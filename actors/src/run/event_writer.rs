@@ -31,7 +31,9 @@ pub(crate) trait EventWriter: Send + 'static {
     fn records(&mut self, _row: &StepRecord) {}
 
     /// A piece of text.
-    fn text(&mut self, node: &str, piece: &str) -> Urgency;
+    fn text(&mut self, _node: &str, _piece: &str) -> Urgency {
+        Urgency::Whenever
+    }
 
     /// Annotations for the current message.
     fn annotate(&mut self, _annotations: Vec<SentAnnotation>) -> Urgency {
@@ -52,10 +54,14 @@ pub(crate) trait EventWriter: Send + 'static {
     }
 
     /// Starts a new message, unless the current one is empty.
-    fn new_message(&mut self) -> Urgency;
+    fn new_message(&mut self) -> Urgency {
+        Urgency::Whenever
+    }
 
     /// An event that does not wait for unfinished output of earlier nodes.
-    fn immediate(&mut self, event: ImmediateEvent) -> Urgency;
+    fn immediate(&mut self, _event: ImmediateEvent) -> Urgency {
+        Urgency::Whenever
+    }
 
     /// The thread that the run can change, if any.
     fn thread(&self) -> Option<ThreadId> {

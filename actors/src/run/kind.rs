@@ -12,10 +12,12 @@ use futures_util::future::BoxFuture;
 use kernel::ThreadId;
 use parking_lot::Mutex;
 use serde_json::Value;
+use store::batch::{Batch, RunRow, StreamRow};
 use store::{LeftRun, RunState, StoreError, StoredRun};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+use wire::chat::Dialect;
 
 use super::budget::BudgetAccount;
 use super::early_start::EarlyStart;
@@ -25,6 +27,7 @@ use super::writer::{End, RunWriter};
 use super::{EventWriter, RunApp, RunPorts, Work};
 use crate::plans::LoadedVersion;
 use crate::runtime::ActorKind;
+use crate::text::json;
 
 /// A row in the table of kinds (`kinds/mod.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,16 +160,29 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     fn pause(&self, _run: Uuid) {}
 
     /// Writes the final events. Pure.
-    fn ended(events: &mut Self::Events, outcome: Outcome) -> End;
+    fn ended(events: &mut Self::Events, outcome: RunOutcome) -> End;
 
     /// The input of a past run, as far as it is still known.
     fn past_input(
         &self,
-        stored: &StoredRun,
-        inputs: Value,
-        version: &Arc<LoadedVersion>,
+        past: PastRun<'_>,
         ports: &RunPorts,
     ) -> impl Future<Output = Result<RunInput, StoreError>> + Send;
+}
+
+/// A past run with the inputs and the version that it executed.
+pub(crate) struct PastRun<'a> {
+    pub(crate) stored: &'a StoredRun,
+    pub(crate) inputs: Value,
+    pub(crate) version: &'a LoadedVersion,
+}
+
+/// A run from an earlier life, as read for the next one.
+pub(crate) struct RecoveredRun {
+    pub(crate) left: LeftRun,
+    /// `None` if it cannot be read any more and the run can only be ended.
+    pub(crate) version: Option<Arc<LoadedVersion>>,
+    pub(crate) inputs: Value,
 }
 
 /// A run that this process executes.
@@ -184,7 +200,7 @@ pub(crate) struct Run<K: Kind> {
     pub(crate) placed: bool,
     /// Number of times it was parked.
     pub(crate) parked: i32,
-    pub(crate) progress: Progress,
+    pub(crate) progress: RunProgress,
     /// Its start, if not yet stored.
     pub(crate) early: Mutex<Option<Box<EarlyStart>>>,
     /// Kind-specific data.
@@ -193,7 +209,7 @@ pub(crate) struct Run<K: Kind> {
 
 /// The stored state of a run at its handover to an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum RunProgress {
     /// Only its start.
     New {
         /// Sequence number of the next event.
@@ -210,9 +226,9 @@ pub(crate) enum Progress {
     },
 }
 
-impl Progress {
+impl RunProgress {
     /// The progress that an earlier life left.
-    pub(crate) fn stored(LeftRun { run, crashes, .. }: &LeftRun) -> Self {
+    fn stored(LeftRun { run, crashes, .. }: &LeftRun) -> Self {
         let interrupted = run.started_at.is_some() && run.status == RunState::Running;
         Self::Recovered { started_at: run.started_at, interrupted, crashes: *crashes }
     }
@@ -222,8 +238,8 @@ impl<K: Kind> Run<K> {
     /// Time of the first start in an earlier life; `None` if it never started.
     pub(crate) fn first_start(&self) -> Option<DateTime<Utc>> {
         match self.progress {
-            Progress::New { .. } => None,
-            Progress::Recovered { started_at, .. } => started_at,
+            RunProgress::New { .. } => None,
+            RunProgress::Recovered { started_at, .. } => started_at,
         }
     }
 
@@ -231,12 +247,8 @@ impl<K: Kind> Run<K> {
     ///
     /// # Errors
     /// A text, if the row does not describe a run of this kind.
-    pub(crate) fn stored(
-        kind: &K,
-        left: &LeftRun,
-        version: Option<Arc<LoadedVersion>>,
-        inputs: Value,
-    ) -> Result<Self, String> {
+    fn stored(kind: &K, recovered: RecoveredRun) -> Result<Self, String> {
+        let RecoveredRun { left, version, inputs } = recovered;
         let run = &left.run;
         Ok(Self {
             id: run.id,
@@ -248,10 +260,72 @@ impl<K: Kind> Run<K> {
             trigger: Cow::Owned(run.trigger.clone()),
             placed: left.placed,
             parked: run.parked,
-            progress: Progress::stored(left),
+            progress: RunProgress::stored(&left),
             early: Mutex::default(),
-            own: kind.own(left)?,
+            own: kind.own(&left)?,
         })
+    }
+}
+
+/// A new run: the data that its rows and the executing run share.
+pub(crate) struct RunStart {
+    pub(crate) id: Uuid,
+    pub(crate) stream: Uuid,
+    pub(crate) workspace: Uuid,
+    pub(crate) workflow: Uuid,
+    pub(crate) version: Arc<LoadedVersion>,
+    pub(crate) trigger: &'static str,
+    pub(crate) thread: Option<ThreadId>,
+    /// The dialect of a chat's stream; a stream without one belongs to no thread.
+    pub(crate) dialect: Option<Dialect>,
+    pub(crate) inputs: Value,
+    /// JSON.
+    pub(crate) options: Option<String>,
+}
+
+impl RunStart {
+    /// The rows of the run and its stream.
+    pub(crate) fn batch(&self, now: DateTime<Utc>) -> Batch {
+        Batch {
+            runs: vec![RunRow {
+                id: self.id,
+                workspace_id: self.workspace,
+                workflow_id: self.workflow,
+                version_id: self.version.id,
+                trigger: self.trigger,
+                thread_id: self.thread,
+                stream_id: Some(self.stream),
+                inputs: json(&self.inputs),
+                options: self.options.clone(),
+                created_at: now,
+            }],
+            streams: vec![StreamRow {
+                id: self.stream,
+                run_id: self.id,
+                workflow_id: self.workflow,
+                thread_id: self.thread.filter(|_| self.dialect.is_some()),
+                dialect: self.dialect,
+            }],
+            ..Batch::default()
+        }
+    }
+
+    /// The run to hand over.
+    pub(crate) fn run<K: Kind>(self, progress: RunProgress, own: K::Data) -> Run<K> {
+        Run {
+            id: self.id,
+            stream: self.stream,
+            workspace: self.workspace,
+            workflow: self.workflow,
+            version: Some(self.version),
+            inputs: self.inputs,
+            trigger: Cow::Borrowed(self.trigger),
+            placed: false,
+            parked: 0,
+            progress,
+            early: Mutex::default(),
+            own,
+        }
     }
 }
 
@@ -263,6 +337,17 @@ pub(crate) struct Accepted<K: Kind> {
     pub(crate) stop: bool,
 }
 
+impl<K: Kind> Accepted<K> {
+    /// Accepts a run from an earlier life.
+    ///
+    /// # Errors
+    /// A text, if the row does not describe a run of this kind.
+    pub(crate) fn recovered(kind: &K, recovered: RecoveredRun, token: RunToken) -> Result<Self, String> {
+        let stop = recovered.left.run.cancel_requested;
+        Ok(Self { run: Arc::new(Run::stored(kind, recovered)?), token, stop })
+    }
+}
+
 /// The decision on a run that only waits.
 pub(crate) enum Parking {
     /// It enters the queue and resumes from there.
@@ -272,7 +357,7 @@ pub(crate) enum Parking {
 }
 
 /// The outcome of a run.
-pub(crate) enum Outcome {
+pub(crate) enum RunOutcome {
     /// An output.
     Succeeded(Completed),
     /// An error.
@@ -292,13 +377,7 @@ pub(crate) trait Door: Send + Sync {
     ///
     /// # Errors
     /// A text, if the row does not describe a run of this kind.
-    fn take_up(
-        &self,
-        left: &LeftRun,
-        version: Option<Arc<LoadedVersion>>,
-        inputs: Value,
-        token: RunToken,
-    ) -> Result<(), String>;
+    fn take_up(&self, recovered: RecoveredRun, token: RunToken) -> Result<(), String>;
 
     /// Notifies the run's actor, if it is in this process, of a stop request. `thread`: the turn's thread.
     fn stop(&self, run: Uuid, thread: Option<ThreadId>);
@@ -307,12 +386,7 @@ pub(crate) trait Door: Send + Sync {
     fn pause(&self, run: Uuid);
 
     /// See [`Kind::past_input`].
-    fn past_input<'a>(
-        &'a self,
-        stored: &'a StoredRun,
-        inputs: Value,
-        version: &'a Arc<LoadedVersion>,
-    ) -> BoxFuture<'a, Result<RunInput, StoreError>>;
+    fn past_input<'a>(&'a self, past: PastRun<'a>) -> BoxFuture<'a, Result<RunInput, StoreError>>;
 }
 
 /// All run kinds in this build. Cheap to clone.

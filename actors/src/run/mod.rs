@@ -48,7 +48,7 @@ use std::sync::atomic::AtomicBool;
 use auth::keyring::KeyRing;
 use chrono::{DateTime, Utc};
 use engine::ports::{Journal, Outbound, Output, Ports, WithinBudget};
-use engine::{Activity, Cache, Completed, Life, RecordedStep, RunError, RunInput};
+use engine::{Activity, Cache, Completed, Life, RecordedStep, RunError, RunInfo, RunInput};
 use futures_util::FutureExt;
 use kernel::{Clock, Ids, Random, ThreadId};
 use models::Models;
@@ -57,7 +57,7 @@ use serde_json::{Value, json};
 use store::Store;
 use tokio::sync::{Notify, OnceCell, Semaphore};
 use uuid::Uuid;
-use wire::ErrorCode;
+use wire::{ErrorCode, RunProblem};
 
 pub use app::RunApp;
 pub(crate) use config::overlaid;
@@ -358,9 +358,38 @@ pub(crate) fn whole(code: ErrorCode) -> RunError {
     RunError { code, message: code.message().to_owned(), node: None, retryable: false }
 }
 
+/// A run error as readers see it.
+pub(crate) fn run_problem(error: &RunError) -> RunProblem {
+    RunProblem {
+        code: error.code.as_str().to_owned(),
+        message: error.message.clone(),
+        node: error.node.clone(),
+    }
+}
+
 /// A run error in the format of its row.
 fn error_json(error: &RunError) -> Value {
     json!({"code": error.code.as_str(), "message": error.message, "node": error.node, "retryable": error.retryable})
+}
+
+/// The input of a run without a thread that executes all its steps itself.
+pub(crate) fn plain_input(
+    run: Uuid,
+    workflow: Uuid,
+    trigger: &str,
+    inputs: Value,
+    version: &LoadedVersion,
+) -> RunInput {
+    let (id, workflow_id) = (run.to_string(), workflow.to_string());
+    RunInput {
+        inputs,
+        messages: Vec::new(),
+        config: (*version.config).clone(),
+        run: RunInfo { id, workflow_id, thread_id: None, trigger: trigger.to_owned() },
+        lives: vec![life(1, run)],
+        deadline: None,
+        patch: None,
+    }
 }
 
 /// The life of a run that executes steps from `step` on; its id has the time when it was accepted.

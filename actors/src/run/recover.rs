@@ -9,7 +9,7 @@ use store::{CRASH_LIMIT, CRASH_SUSPECT, LeftRun, StopRequest, StoreError, Stored
 use uuid::Uuid;
 
 use super::RunPorts;
-use super::kind::{Accepted, Kind, Kinds, Run};
+use super::kind::{Accepted, Kind, Kinds, RecoveredRun};
 use super::lease::RunToken;
 use crate::lanes::WriteError;
 use crate::plans::{LoadedVersion, PlanError};
@@ -98,9 +98,9 @@ impl Recovery {
         let run = &left.run;
         let kind =
             self.kinds.for_trigger(&run.trigger).ok_or_else(|| RecoveryError::Kind(run.trigger.clone()))?;
-        let (version, inputs) = readable_or_none(&self.ports, &left).await?;
         let id = run.id;
-        kind.take_up(&left, version, inputs, token).map_err(|error| RecoveryError::Unreadable(id, error))
+        let recovered = recovered(&self.ports, left).await?;
+        kind.take_up(recovered, token).map_err(|error| RecoveryError::Unreadable(id, error))
     }
 
     /// Returns whether a run was handed to its actor. Leaves a run to a newer build if only that can execute it.
@@ -123,10 +123,8 @@ pub(crate) async fn accepted<K: Kind>(
     id: Uuid,
 ) -> Result<Option<Accepted<K>>, RecoveryError> {
     let Some((left, token)) = unfinished(ports, id).await? else { return Ok(None) };
-    let (version, inputs) = readable_or_none(ports, &left).await?;
-    let run = Run::stored(kind, &left, version, inputs);
-    let run = Arc::new(run.map_err(|error| RecoveryError::Unreadable(id, error))?);
-    Ok(Some(Accepted { run, token, stop: left.run.cancel_requested }))
+    let accepted = Accepted::recovered(kind, recovered(ports, left).await?, token);
+    accepted.map(Some).map_err(|error| RecoveryError::Unreadable(id, error))
 }
 
 /// Takes the unfinished runs among these that have no owner here. Leaves a run to a newer build if only that can
@@ -178,26 +176,24 @@ async fn unfinished(ports: &RunPorts, id: Uuid) -> Result<Option<(LeftRun, RunTo
 }
 
 /// Reads the run's version and inputs; without a version if they are permanently unreadable or the run has crashed.
-async fn readable_or_none(
-    ports: &RunPorts,
-    LeftRun { run, crashes, .. }: &LeftRun,
-) -> Result<(Option<Arc<LoadedVersion>>, Value), RecoveryError> {
-    if *crashes >= CRASH_LIMIT {
+async fn recovered(ports: &RunPorts, left: LeftRun) -> Result<RecoveredRun, RecoveryError> {
+    let run = &left.run;
+    if left.crashes >= CRASH_LIMIT {
         tracing::warn!(run = %run.id, "run crashed the process too often; ending it");
-        return Ok((None, Value::Null));
+        return Ok(RecoveredRun { left, version: None, inputs: Value::Null });
     }
-    let read = match *crashes >= CRASH_SUSPECT && !ports.plans.has(run.version_id) {
+    let read = match left.crashes >= CRASH_SUSPECT && !ports.plans.has(run.version_id) {
         true => readable_alone(ports, run).await,
         false => readable(ports, run).await,
     };
     match read {
-        Ok((version, inputs)) => Ok((Some(version), inputs)),
+        Ok((version, inputs)) => Ok(RecoveredRun { left, version: Some(version), inputs }),
         Err(RecoveryError::Store(error) | RecoveryError::Plan(PlanError::Store(error))) => Err(error.into()),
         Err(error) if error.is_of_a_newer_build() && !run.cancel_requested => Err(error),
         // A retry would fail the same way, and the run's readers are waiting.
         Err(error) => {
             kernel::warn_once_a_minute!("run.unreadable", run = %run.id, %error, "failed to read a run; ending it");
-            Ok((None, Value::Null))
+            Ok(RecoveredRun { left, version: None, inputs: Value::Null })
         }
     }
 }

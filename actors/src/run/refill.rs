@@ -8,9 +8,8 @@ use engine::{Activity, FilledInput};
 use futures_util::FutureExt as _;
 use store::{StoreError, StoredRun};
 
-use super::kind::Kinds;
+use super::kind::{Kinds, PastRun};
 use super::{Adapters, Reach, RunPorts, read_journal};
-use crate::plans::PlanError;
 use crate::text::stored_json;
 
 /// Maximum attempts, and maximum bytes of their results, for a journal that a client reads as a whole.
@@ -33,17 +32,13 @@ pub(crate) async fn inputs(
     if attempts > MAX_JOURNAL.0 || bytes > MAX_JOURNAL.1 {
         return Ok(None);
     }
-    let version = match ports.plans.version(stored.version_id).await {
-        Ok(version) => version,
-        Err(PlanError::Store(error)) => return Err(error),
-        Err(PlanError::Graph(..) | PlanError::Missing(_)) => return Ok(None),
-    };
+    let Some(version) = ports.plans.usable_version(stored.version_id).await? else { return Ok(None) };
     let Ok(inputs) = stored_json(&stored.inputs) else { return Ok(None) };
     let Some(kind) = kinds.for_trigger(&stored.trigger) else { return Ok(None) };
     let Ok(_permit) = ports.refilling.try_acquire() else { return Ok(None) };
     let filling = async {
         let recorded = read_journal(&ports.store, stored.id).await?;
-        let input = kind.past_input(stored, inputs, &version).await?;
+        let input = kind.past_input(PastRun { stored, inputs, version: &version }).await?;
         let reach = Reach {
             run: stored.id,
             workspace: stored.workspace_id,

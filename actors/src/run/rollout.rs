@@ -12,11 +12,11 @@ use uuid::Uuid;
 /// Wakes gate and canary checks. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct RolloutSignals {
-    inner: Arc<Inner>,
+    inner: Arc<SignalsInner>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct SignalsInner {
     gates: Notify,
     woken: Notify,
     /// Workflows whose canaries have a new turn or new feedback.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use engine::NodeError;
 use engine::ports::{FoundChunk, SearchIndex};
-use engine::search::{Best, IndexedChunk, cosine, packed};
-use engine::search::{ChunkPlace, Ranked};
+use engine::search::{Best, ChunkLocation, IndexedChunk, Ranked, cosine, packed};
 use serde_json::{Map, Value};
 use store::{IndexRefusal, MOST_INDEXED_CHUNKS, NewChunk, Store, StoreError, StoredIndex};
 use uuid::Uuid;
@@ -73,7 +72,9 @@ impl SearchIndex for SearchOf<'_> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let found = self.store.search_text(index.id, terms, filter.as_ref(), most).await;
         let found = found.map_err(|error| unreadable(&error))?;
-        Ok(found.into_iter().map(|(place, score)| Ranked { place, score }).collect())
+        let ranked =
+            |((document, number), score)| Ranked { place: ChunkLocation { document, number }, score };
+        Ok(found.into_iter().map(ranked).collect())
     }
 
     async fn vector(
@@ -105,7 +106,9 @@ impl SearchIndex for SearchOf<'_> {
             after = *last;
             let (is_last, vector) = (vectors.len() < page, Arc::clone(&vector));
             let scoring = tokio::task::spawn_blocking(move || {
-                vectors.iter().for_each(|(place, packed)| best.add(*place, cosine(&vector, packed)));
+                for ((document, number), packed) in vectors {
+                    best.add(ChunkLocation { document, number }, cosine(&vector, &packed));
+                }
                 best
             });
             let panicked = |_| NodeError::new(ErrorCode::Internal, "scoring vectors panicked");
@@ -117,15 +120,16 @@ impl SearchIndex for SearchOf<'_> {
         Ok(best.sorted())
     }
 
-    async fn chunks(&self, index: &str, places: &[ChunkPlace]) -> Result<Vec<FoundChunk>, NodeError> {
+    async fn chunks(&self, index: &str, places: &[ChunkLocation]) -> Result<Vec<FoundChunk>, NodeError> {
         let _permit = self.reads.permit().await;
         if places.is_empty() {
             return Ok(Vec::new());
         }
         let index = self.found(index).await?;
-        let found = self.store.search_chunks(index.id, places).await.map_err(|error| unreadable(&error))?;
+        let places: Vec<_> = places.iter().map(|place| (place.document, place.number)).collect();
+        let found = self.store.search_chunks(index.id, &places).await.map_err(|error| unreadable(&error))?;
         let read = |chunk: store::StoredChunk| FoundChunk {
-            place: (chunk.document_id, chunk.number),
+            place: ChunkLocation { document: chunk.document_id, number: chunk.number },
             document: chunk.document,
             text: chunk.text,
             metadata: chunk.metadata,

@@ -18,7 +18,7 @@ use super::early_start::EarlyStart;
 use super::lease::RunToken;
 use super::quota::WorkspaceFull;
 use super::recover::Recovery;
-use crate::lanes::{EventFrames, Key, WriteError};
+use crate::lanes::{EventFrames, WriteError, WriterKey};
 
 /// Maximum wait for the commit of a start.
 const START_LIMIT: Duration = Duration::from_secs(5);
@@ -345,7 +345,7 @@ impl Starts {
             }
             let _ = acknowledge.send(outcome);
         });
-        if let Err(error) = ports.db.submit_then(Key { id: run, workspace }, batch, events, then) {
+        if let Err(error) = ports.db.submit_then(WriterKey { id: run, workspace }, batch, events, then) {
             ports.topics.abandon(stream);
             return Err(error.into());
         }

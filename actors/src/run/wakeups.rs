@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// Wakes parked runs and waiting tasks of this process. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Wakeups {
-    inner: Arc<Inner>,
+    inner: Arc<WakeupsInner>,
 }
 
 /// Maximum parked runs not yet announced; a receiver that lags further polls the database.
@@ -23,7 +23,7 @@ const PARKED: usize = 256;
 /// Maximum due times tracked to the millisecond; later ones are found up to a second late.
 const ALARMS: usize = 1_024;
 
-struct Inner {
+struct WakeupsInner {
     queue: Notify,
     /// Due times of runs that were parked here.
     alarms: Mutex<BTreeSet<DateTime<Utc>>>,
@@ -33,7 +33,7 @@ struct Inner {
     parked: broadcast::Sender<Uuid>,
 }
 
-impl Default for Inner {
+impl Default for WakeupsInner {
     fn default() -> Self {
         Self {
             queue: Notify::new(),

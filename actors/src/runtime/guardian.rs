@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
+use actix::fut::{ActorFutureExt, wrap_future};
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use async_trait::async_trait;
 use futures_util::{FutureExt, Stream};
@@ -38,17 +39,17 @@ pub trait Blueprint: Send + 'static {
     ///
     /// # Errors
     /// A text for the log; counts as a failed life.
-    async fn build(&self, life: Life<Message<Self>>, restart: bool) -> Result<Self::Actor, String>;
+    async fn build(&self, life: Life<ActorMessage<Self>>, restart: bool) -> Result<Self::Actor, String>;
 
     /// Called when all restarts are used up: ends the actor's entity and notifies its clients.
     async fn give_up(&self, last: &ExitReason);
 
     /// Called when the actor has ended for good.
-    fn ended(&self, handle: &Handle<Message<Self>>, reason: &ExitReason);
+    fn ended(&self, handle: &Handle<ActorMessage<Self>>, reason: &ExitReason);
 }
 
 /// The messages that a blueprint's actor handles.
-pub(super) type Message<B> = <<B as Blueprint>::Actor as Supervised>::Message;
+pub(super) type ActorMessage<B> = <<B as Blueprint>::Actor as Supervised>::Message;
 
 /// An actor's access to its guardian during one life.
 pub struct Life<M> {
@@ -80,6 +81,17 @@ impl<M> Life<M> {
         &self.children
     }
 
+    /// Calls `then` when the service shuts down.
+    pub fn on_drain<A: Actor<Context = Context<A>>>(
+        &self,
+        context: &mut Context<A>,
+        then: impl FnOnce(&mut A, &mut Context<A>) + 'static,
+    ) {
+        let drain = self.drain.clone();
+        let drained = wrap_future::<_, A>(async move { drain.cancelled().await });
+        context.spawn(drained.map(move |(), actor, context| then(actor, context)));
+    }
+
     /// Cancelled when the service shuts down.
     #[must_use]
     pub fn drain(&self) -> &CancellationToken {
@@ -90,10 +102,10 @@ impl<M> Life<M> {
 /// Starts supervised actors.
 #[derive(Clone)]
 pub struct Guardian {
-    inner: Arc<Inner>,
+    inner: Arc<GuardianInner>,
 }
 
-struct Inner {
+struct GuardianInner {
     arbiters: ArbiterPool,
     children: Runtime,
     clock: Arc<dyn Clock>,
@@ -114,11 +126,11 @@ impl Guardian {
         health: Health,
     ) -> Self {
         let (drain, actors) = (CancellationToken::new(), TaskTracker::new());
-        Self { inner: Arc::new(Inner { arbiters, children, clock, random, health, drain, actors }) }
+        Self { inner: Arc::new(GuardianInner { arbiters, children, clock, random, health, drain, actors }) }
     }
 
     /// Starts an actor under its kind's policy.
-    pub fn supervise<B: Blueprint>(&self, kind: ActorKind, blueprint: B) -> Handle<Message<B>> {
+    pub fn supervise<B: Blueprint>(&self, kind: ActorKind, blueprint: B) -> Handle<ActorMessage<B>> {
         self.supervise_with(kind, kind.policy(), blueprint)
     }
 
@@ -128,7 +140,7 @@ impl Guardian {
         kind: ActorKind,
         policy: RestartPolicy,
         blueprint: B,
-    ) -> Handle<Message<B>> {
+    ) -> Handle<ActorMessage<B>> {
         let (handle, receiver) = Handle::new(policy.mailbox);
         let (inner, own) = (Arc::clone(&self.inner), handle.clone());
         let token = self.inner.actors.token();
@@ -167,12 +179,12 @@ impl Guardian {
 
 /// The guardian task of one actor.
 struct Watch<B: Blueprint> {
-    inner: Arc<Inner>,
+    inner: Arc<GuardianInner>,
     kind: ActorKind,
     policy: RestartPolicy,
     blueprint: B,
-    handle: Handle<Message<B>>,
-    mailbox: Mailbox<Message<B>>,
+    handle: Handle<ActorMessage<B>>,
+    mailbox: Mailbox<ActorMessage<B>>,
 }
 
 type Mailbox<M> = Rc<RefCell<UnboundedReceiver<Envelope<M>>>>;

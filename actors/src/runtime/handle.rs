@@ -24,10 +24,10 @@ pub enum TellError {
 /// A message is in the mailbox once `tell` returns, even if the sender ends, and the mailbox outlives a restart. Its
 /// slot stays occupied until it is handled, so the limit holds for any number of senders.
 pub struct Handle<M> {
-    inner: Arc<Inner<M>>,
+    inner: Arc<HandleInner<M>>,
 }
 
-struct Inner<M> {
+struct HandleInner<M> {
     sender: mpsc::UnboundedSender<Envelope<M>>,
     places: Arc<Semaphore>,
     capacity: usize,
@@ -38,7 +38,7 @@ struct Inner<M> {
 
 /// A reserved mailbox slot.
 pub struct Place<M> {
-    inner: Arc<Inner<M>>,
+    inner: Arc<HandleInner<M>>,
     permit: OwnedSemaphorePermit,
 }
 
@@ -61,7 +61,7 @@ impl<M> Clone for Handle<M> {
 impl<M> Handle<M> {
     pub(super) fn new(capacity: usize) -> (Self, mpsc::UnboundedReceiver<Envelope<M>>) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let inner = Inner {
+        let inner = HandleInner {
             sender,
             places: Arc::new(Semaphore::new(capacity)),
             capacity,

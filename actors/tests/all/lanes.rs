@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use actors::lanes::{Database, Key, WriteError};
+use actors::lanes::{Database, WriteError, WriterKey};
 use actors::streams::Readout;
 use futures_util::FutureExt;
 use kernel::SystemClock;
@@ -248,7 +248,7 @@ async fn a_workspace_never_holds_every_lane() {
     lanes.waiting_lanes(2).await;
     pause(millis(100)).await;
     lanes.waiting_lanes(2).await;
-    let other = Key { id: lanes.id(), workspace: lanes.id() };
+    let other = WriterKey { id: lanes.id(), workspace: lanes.id() };
     lanes.db.submit(other, Batch::default(), Some(events(other.id, 1..=1))).unwrap();
     lanes.waiting_lanes(3).await;
     hold.release().await;
@@ -260,7 +260,7 @@ async fn a_workspace_never_holds_every_lane() {
 async fn writers_of_a_busy_workspace_pause_while_others_continue() {
     let lanes = Lanes::start(1).await;
     let hold = lanes.hold().await;
-    let has_room = |workspace| lanes.db.has_room(Key { id: lanes.id(), workspace });
+    let has_room = |workspace| lanes.db.has_room(WriterKey { id: lanes.id(), workspace });
     for _ in 0..16 {
         assert!(has_room(Uuid::nil()));
         submit_large_writes(&lanes.db, lanes.id(), 1);

@@ -5,18 +5,16 @@ mod tokens;
 mod web;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::net::TcpStream;
 use url::Url;
 
-use crate::Raw;
+use crate::{Raw, TcpServer};
 use web::Request;
 
 /// The signature of the identity token.
@@ -119,9 +117,9 @@ struct ProviderState {
 
 /// A provider on a free port.
 pub struct Provider {
-    address: SocketAddr,
+    /// The listening side.
+    pub server: TcpServer,
     kept: Arc<Mutex<ProviderState>>,
-    listening: Option<JoinHandle<()>>,
 }
 
 /// The service's client id. Its colon must be encoded when the secret follows it.
@@ -136,47 +134,20 @@ impl Provider {
     /// # Panics
     /// Without a free port.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("its address");
-        let mut provider = Self { address, kept: Arc::default(), listening: None };
-        provider.listen(listener);
-        provider
-    }
-
-    fn listen(&mut self, listener: TcpListener) {
-        let (kept, issuer) = (Arc::clone(&self.kept), self.issuer());
-        self.listening = Some(tokio::spawn(async move {
-            let mut connections = tokio::task::JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                let (kept, issuer) = (Arc::clone(&kept), issuer.clone());
-                connections.spawn(web::serve(stream, move |request| answer(&kept, &issuer, request)));
-            }
-        }));
-    }
-
-    /// Goes down, and every connection with it.
-    ///
-    /// # Panics
-    /// When it is down.
-    pub async fn go_down(&mut self) {
-        let listening = self.listening.take().expect("it is up");
-        listening.abort();
-        let _ = listening.await;
-    }
-
-    /// Comes up again at the same address.
-    ///
-    /// # Panics
-    /// When the address has been taken meanwhile.
-    pub async fn come_up(&mut self) {
-        let listener = TcpListener::bind(self.address).await.expect("the same port");
-        self.listen(listener);
+        let kept = Arc::<Mutex<ProviderState>>::default();
+        let state = Arc::clone(&kept);
+        let serve = move |stream: TcpStream| {
+            let issuer = format!("http://{}", stream.local_addr().expect("its address"));
+            let kept = Arc::clone(&state);
+            web::serve(stream, move |request| answer(&kept, &issuer, request))
+        };
+        Self { server: TcpServer::start(serve).await, kept }
     }
 
     /// The value for `SERVICE_OIDC_ISSUER`.
     #[must_use]
     pub fn issuer(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.server.address)
     }
 
     /// The three variables for a service that signs in here.
@@ -221,7 +192,8 @@ impl Provider {
     pub async fn visit(&self, there: &str) -> Way {
         let there = Url::parse(there).expect("an address");
         let path = &there[url::Position::BeforePath..];
-        let answer = Raw::connect(self.address).await.request("GET", path, &[], "").await.whole().await;
+        let answer =
+            Raw::connect(self.server.address).await.request("GET", path, &[], "").await.whole().await;
         assert_eq!(answer.status, 302, "{}", answer.text());
         let back = Url::parse(answer.header("location").expect("a way back")).expect("an address");
         Way { there, back: back[url::Position::BeforePath..].to_owned() }

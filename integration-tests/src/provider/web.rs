@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::future::pending;
 
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+
+use crate::ReceivedRequest;
 
 /// A request to the provider.
 pub(super) struct Request {
@@ -46,29 +48,14 @@ pub(super) async fn serve(mut stream: TcpStream, answer: impl Fn(&Request) -> Op
 }
 
 async fn read(stream: &mut TcpStream) -> Option<Request> {
-    let mut bytes = Vec::new();
-    loop {
-        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
-            let head = String::from_utf8(bytes[..end].to_vec()).ok()?;
-            let header = |wanted: &str| {
-                let mut lines = head.lines().filter_map(|line| line.split_once(": "));
-                lines.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.to_owned())
-            };
-            let length = header("content-length").map_or(0, |length| length.parse().expect("a number"));
-            if bytes.len() >= end + 4 + length {
-                let target = head.split(' ').nth(1)?;
-                let (path, query) = target.split_once('?').unwrap_or((target, ""));
-                let pairs = |text: &[u8]| url::form_urlencoded::parse(text).into_owned().collect();
-                return Some(Request {
-                    path: path.to_owned(),
-                    query: pairs(query.as_bytes()),
-                    form: pairs(&bytes[end + 4..end + 4 + length]),
-                    authorization: header("authorization").unwrap_or_default(),
-                });
-            }
-        }
-        if stream.read_buf(&mut bytes).await.ok()? == 0 {
-            return None;
-        }
-    }
+    let request = ReceivedRequest::read(stream, &mut Vec::new()).await?;
+    let target = request.head.split(' ').nth(1)?;
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let pairs = |text: &str| url::form_urlencoded::parse(text.as_bytes()).into_owned().collect();
+    Some(Request {
+        path: path.to_owned(),
+        query: pairs(query),
+        form: pairs(&request.body),
+        authorization: request.header("authorization").unwrap_or_default().to_owned(),
+    })
 }

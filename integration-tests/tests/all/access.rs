@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use integration_tests::{Answer, AnswerExt, Client, TestService, Workflow, chat, pause, shown_alike, until};
+use integration_tests::{
+    Answer, AnswerExt, Client, JSON, TestService, Workflow, chat, pause, shown_alike, until,
+};
 use serde_json::json;
 use wire::PublishRequest;
 use wire::chat::PageRequest;
 
-const JSON: (&str, &str) = ("content-type", "application/json");
 const LISTED: &str = "https://app.example.org";
 
 async fn refused(client: &Client, workflow: &Workflow, thread: &str) -> Option<String> {
@@ -136,10 +137,7 @@ async fn unpublishing_takes_effect_immediately() {
         assert_eq!(refused(&client, &workflow, &turn.thread_id).await.as_deref(), Some("chat.not_published"));
         let path = format!("/api/chat/streams/{}", turn.stream_id);
         assert_eq!(t.get(&path).await.refusal(), "403 chat.not_published");
-        assert_eq!(
-            t.get(&format!("/api/workflows/{}/public", workflow.id)).await.refusal(),
-            "404 workflow.not_found"
-        );
+        assert_eq!(t.get(&workflow.path("/public")).await.refusal(), "404 workflow.not_found");
         t.client().publish(&workflow.id, &PublishRequest { require_login: Some(false) }).await.unwrap();
         assert_eq!(t.chat(&chat::create(&workflow, "hi")).await.status, 200);
     }
@@ -192,8 +190,7 @@ async fn a_listed_origin_may_read_with_cookies() {
     let t = with_cors(r#"["https://app.example.org", "http://localhost:5173"]"#).await;
     let workflow = t.workflow().echo().published().create().await;
     let body = chat::create(&workflow, "hi").to_string();
-    let answer = t.send("POST", "/api/chat", &[JSON, ("origin", LISTED)], &body).await;
-    assert_eq!(answer.status, 200);
+    let answer = t.send("POST", "/api/chat", &[JSON, ("origin", LISTED)], &body).await.expect(200);
     assert_snapshot!(cors_headers(&answer).join("\n"), @r"
     access-control-allow-credentials: true
     access-control-allow-origin: https://app.example.org
@@ -210,8 +207,7 @@ async fn a_listed_origin_may_read_with_cookies() {
         ("access-control-request-method", "POST"),
         ("access-control-request-headers", "content-type, chatkit-frame-instance-id, idempotency-key"),
     ];
-    let preflight = t.send("OPTIONS", "/api/chat", &request_headers, "").await;
-    assert_eq!(preflight.status, 204);
+    let preflight = t.send("OPTIONS", "/api/chat", &request_headers, "").await.expect(204);
     assert_snapshot!(cors_headers(&preflight).join("\n"), @r"
     access-control-allow-credentials: true
     access-control-allow-headers: content-type, chatkit-frame-instance-id, idempotency-key
@@ -375,12 +371,12 @@ async fn two_origin_headers_match_no_listed_origin() {
 async fn foreign_origins_cannot_change_workflows() {
     let t = with_cors(r#"["https://app.example.org"]"#).await;
     let workflow = t.workflow().create().await;
-    let publish = format!("/api/workflows/{}/publish", workflow.id);
+    let publish = workflow.path("/publish");
     let writes = [
         (publish.clone(), String::new()),
         (format!("{publish}/revoke"), String::new()),
         ("/api/workflows".to_owned(), r#"{"name": "x"}"#.to_owned()),
-        (format!("/api/workflows/{}/versions", workflow.id), "{}".to_owned()),
+        (workflow.path("/versions"), "{}".to_owned()),
     ];
     let mut answers = Vec::new();
     for (path, body) in &writes {
@@ -402,7 +398,7 @@ async fn foreign_origins_cannot_change_workflows() {
     assert_eq!(t.send("GET", "/api/workflows", &[("origin", "https://evil.example")], "").await.status, 200);
     let wildcard = with_cors(r#"["*"]"#).await;
     let workflow = wildcard.workflow().create().await;
-    let publish = format!("/api/workflows/{}/publish", workflow.id);
+    let publish = workflow.path("/publish");
     assert_eq!(wildcard.send("POST", &publish, &[("origin", LISTED)], "").await.status, 201);
 }
 

@@ -1,9 +1,10 @@
 //! Limits that sync actions count towards: budgets, stream permits, session requests.
 
 use futures_util::join;
-use integration_tests::{Answer, AnswerExt, Builder, Endpoint, TestService, Workflow, chat, events, until};
+use integration_tests::{Answer, AnswerExt, Builder, Endpoint, TestService, chat, events, until};
 use serde_json::{Value, json};
 
+use crate::actions::Card;
 use crate::questions::run_at;
 
 /// Tokens that the endpoint reports for each call.
@@ -26,52 +27,30 @@ fn graph() -> Value {
     ]})
 }
 
-/// A thread with a card. Without a cookie, the thread is the session.
-struct Card {
-    workflow: Workflow,
-    thread: String,
-    item: String,
-}
-
 impl Card {
-    async fn start(t: &TestService) -> Self {
-        let workflow = t.workflow().graph(graph()).published().create().await;
-        let began = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
-        let widget = began.iter().find(|event| event["item"]["type"] == "widget").unwrap();
-        let text = |name: &str| widget["item"][name].as_str().unwrap().to_owned();
-        Self { workflow, thread: text("thread_id"), item: text("id") }
-    }
-
-    fn request(&self, kind: &str) -> Value {
-        let params = json!({"thread_id": self.thread, "item_id": self.item, "action": {"type": "ask"}});
-        chat::ask(&self.workflow, kind, params)
-    }
-
     async fn act(&self, t: &TestService) -> Answer {
-        t.chat(&self.request("threads.sync_custom_action")).await
+        self.sync(t, json!({"type": "ask"})).await
     }
 
     async fn limit(&self, t: &TestService, limits: Value) {
-        let body = json!({"chat": {"limits": limits}}).to_string();
-        let path = format!("/api/workflows/{}", self.workflow.id);
-        assert_eq!(t.send("PUT", &path, &[("content-type", "application/json")], body).await.status, 200);
+        t.configure(&self.workflow, &json!({"chat": {"limits": limits}})).await.expect(200);
     }
 
     async fn usage(&self, t: &TestService) -> Value {
-        t.get(&format!("/api/workflows/{}/chat/usage", self.workflow.id)).await.value()["data"][0].clone()
+        t.get(&self.workflow.path("/chat/usage")).await.value()["data"][0].clone()
     }
 }
 
 /// A single instance, because each instance counts its own permits.
 fn single_instance(model: &Endpoint) -> Builder {
-    TestService::builder().alone().set("SERVICE_MODEL_BASE_URL", model.base_url())
+    model.builder().alone()
 }
 
 #[tokio::test]
 async fn model_calls_of_sync_actions_count_and_exhausted_limits_reject_actions() {
     let model = Endpoint::quick().await;
     let t = single_instance(&model).start().await;
-    let card = Card::start(&t).await;
+    let card = Card::start_with(&t, graph()).await;
     let acted = card.act(&t).await;
     let text = acted.value()["updated_item"]["widget"]["children"][0]["value"].clone();
     assert_eq!(text, "You said: hi", "{}", acted.text());
@@ -105,8 +84,8 @@ async fn model_calls_of_sync_actions_count_and_exhausted_limits_reject_actions()
 async fn sync_actions_are_rejected_when_streams_hold_all_session_permits() {
     let model = Endpoint::holding().await;
     let t = single_instance(&model).set("SERVICE_CHAT_MAX_STREAMS", "1").start().await;
-    let card = Card::start(&t).await;
-    let turn = t.open_chat(&card.request("threads.custom_action")).await;
+    let card = Card::start_with(&t, graph()).await;
+    let turn = t.open_chat(&card.request("threads.custom_action", json!({"type": "ask"}))).await;
     until("the turn asks its model", async || model.asked() == 1).await;
     let refused = card.act(&t).await;
     assert_eq!(refused.refusal(), "429 chat.rate_limited.streams");
@@ -122,11 +101,11 @@ async fn sync_actions_are_rejected_when_streams_hold_all_session_permits() {
 async fn a_sync_action_holds_a_stream_permit_until_it_ends() {
     let model = Endpoint::holding().await;
     let t = single_instance(&model).set("SERVICE_CHAT_MAX_STREAMS", "1").start().await;
-    let card = Card::start(&t).await;
+    let card = Card::start_with(&t, graph()).await;
     let others = async {
         until("the action asks its model", async || model.asked() == 1).await;
         for kind in ["threads.sync_custom_action", "threads.custom_action"] {
-            let refused = t.chat(&card.request(kind)).await;
+            let refused = t.chat(&card.request(kind, json!({"type": "ask"}))).await;
             assert_eq!(refused.refusal(), "429 chat.rate_limited.streams", "{kind}");
         }
         assert_eq!(t.scalar(RUNS).await, "2", "no other run has started");

@@ -1,7 +1,7 @@
 //! Widget and page actions: as a turn, and as a change to the widget only.
 
 use futures_util::future::join_all;
-use integration_tests::{Answer, AnswerExt, TestService, Workflow, chat, events, graphs, until};
+use integration_tests::{Answer, AnswerExt, JSON, TestService, Workflow, chat, events, graphs};
 use serde_json::{Value, json};
 
 /// A card with a counter: the first message sends it, the action `add` increases it, `pause` increases it after 15
@@ -38,28 +38,33 @@ fn counter() -> Value {
     ]})
 }
 
-struct Card {
-    workflow: Workflow,
+/// A thread with a card. Without a cookie, the thread is the session.
+pub(crate) struct Card {
+    pub(crate) workflow: Workflow,
     thread: String,
     item: String,
 }
 
 impl Card {
-    /// A thread with a card.
     async fn start(t: &TestService) -> Self {
-        let workflow = t.workflow().graph(counter()).published().create().await;
+        Self::start_with(t, counter()).await
+    }
+
+    /// Starts a thread whose first message sends a card.
+    pub(crate) async fn start_with(t: &TestService, graph: Value) -> Self {
+        let workflow = t.workflow().graph(graph).published().create().await;
         let began = events(&t.chat(&chat::create(&workflow, "hi")).await.text());
         let widget = began.iter().find(|event| event["item"]["type"] == "widget").unwrap();
         let text = |name: &str| widget["item"][name].as_str().unwrap().to_owned();
         Self { workflow, thread: text("thread_id"), item: text("id") }
     }
 
-    fn request(&self, kind: &str, action: Value) -> Value {
+    pub(crate) fn request(&self, kind: &str, action: Value) -> Value {
         let params = json!({"thread_id": self.thread, "item_id": self.item, "action": action});
         chat::ask(&self.workflow, kind, params)
     }
 
-    async fn sync(&self, t: &TestService, action: Value) -> Answer {
+    pub(crate) async fn sync(&self, t: &TestService, action: Value) -> Answer {
         t.chat(&self.request("threads.sync_custom_action", action)).await
     }
 
@@ -112,8 +117,7 @@ async fn a_graph_receives_the_action_with_its_widget() {
 async fn a_sync_action_returns_the_changed_widget() {
     let t = TestService::start().await;
     let card = Card::start(&t).await;
-    let answer = card.sync(&t, json!({"type": "add"})).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = card.sync(&t, json!({"type": "add"})).await.expect(200);
     let item = answer.value()["updated_item"].clone();
     assert_eq!((&item["id"], &item["widget"]["children"][0]["value"]), (&json!(card.item), &json!("2")));
     assert_eq!(card.number(&t).await, "2");
@@ -247,7 +251,7 @@ async fn a_graph_that_does_not_read_actions_rejects_them() {
 async fn an_idempotency_key_identifies_one_action() {
     let t = TestService::start().await;
     let card = Card::start(&t).await;
-    let headers = [("content-type", "application/json"), ("idempotency-key", "0123456789abcdef")];
+    let headers = [JSON, ("idempotency-key", "0123456789abcdef")];
     let body = card.request("threads.sync_custom_action", json!({"type": "add"})).to_string();
     let answers = join_all((0..5).map(|_| t.send("POST", "/api/chat", &headers, &body))).await;
     assert!(
@@ -260,7 +264,7 @@ async fn an_idempotency_key_identifies_one_action() {
     assert_eq!(reused.refusal(), "422 idempotency.key_reused");
     let again = body;
     let first = headers;
-    let headers = [("content-type", "application/json"), ("idempotency-key", "fedcba9876543210")];
+    let headers = [JSON, ("idempotency-key", "fedcba9876543210")];
     let body = card.request("threads.custom_action", json!({"type": "add"})).to_string();
     let mut streams = Vec::new();
     for _ in 0..2 {
@@ -311,7 +315,7 @@ async fn an_action_does_not_see_messages_queued_after_it() {
     assert_eq!(text(&two), "one|one|two");
     assert_eq!(text(&acted), "one|one|two|one|one|two");
     assert_eq!(text(&three), "one|one|two|one|one|two|one|one|two|one|one|two|three");
-    until("all turns end", async || t.scalar(unfinished).await == "0").await;
+    t.until_scalar("all turns end", unfinished, "0").await;
 }
 
 #[tokio::test]

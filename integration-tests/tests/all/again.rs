@@ -2,14 +2,14 @@
 
 use insta::assert_snapshot;
 use integration_tests::{
-    AnswerExt, Client, RawAnswer, TestService, Workflow, chat, events, graphs, shown_alike, tidy, until,
+    AnswerExt, Client, JSON, RawAnswer, TestService, Workflow, chat, events, graphs, shown_alike, thread_of,
+    tidy, until,
 };
 use serde_json::{Value, json};
 use wire::chat::{FeedbackKind, Order, PageRequest};
 
 use crate::parked_turns::items_without_question;
 
-const JSON: (&str, &str) = ("content-type", "application/json");
 const CHATKIT: (&str, &str) = ("chatkit-frame-instance-id", "f");
 /// Prints the model's input.
 const HISTORY: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}; {% endfor %}";
@@ -32,7 +32,7 @@ pub(crate) async fn texts(client: &Client, workflow: &Workflow, thread: &str) ->
 pub(crate) async fn running(t: &TestService, workflow: &Workflow, text: &str) -> (RawAnswer, String) {
     let mut first = t.open_chat(&chat::create(workflow, text)).await;
     let beginning = first.until("stream_options").await;
-    let thread = events(&beginning)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&beginning);
     (first, thread)
 }
 
@@ -132,8 +132,7 @@ async fn a_retry_waits_for_earlier_turns() {
     let mut second = t.open_chat(&chat::add(&workflow, &thread, "second")).await;
     second.until("stream_options").await;
     let (ids, _) = items(&client, &workflow, &thread).await;
-    let mut retry = t.open_chat(&retry_request(&workflow, &thread, &ids[0])).await;
-    assert_eq!(retry.status, 200);
+    let mut retry = t.open_chat(&retry_request(&workflow, &thread, &ids[0])).await.expect(200);
     retry.until("stream_options").await;
     assert_eq!(
         texts(&client, &workflow, &thread).await,
@@ -230,10 +229,7 @@ async fn a_retry_survives_a_restart_and_can_be_resumed_and_stopped() {
     );
     t.stop_turn(&stream).await;
     assert_eq!(texts(&client, &workflow, &thread).await, ["hi", "(user: hi; )"]);
-    until("the turns to end", async || {
-        t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await == "0"
-    })
-    .await;
+    t.until_scalar("the turns to end", "SELECT count(*) FROM runs WHERE finished_at IS NULL", "0").await;
 }
 
 #[tokio::test]

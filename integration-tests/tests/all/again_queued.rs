@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, RawAnswer, TestService, chat, events, graphs, until};
+use integration_tests::{AnswerExt, RawAnswer, TestService, chat, events, graphs, last_event, until};
 use serde_json::{Value, json};
 
 use crate::again::{items, retry_request, running, texts};
@@ -23,10 +23,6 @@ fn two_delayed_replies(text: &str) -> Value {
 
 fn stream_id(answer: &RawAnswer) -> String {
     answer.header("x-chat-stream-id").unwrap().to_owned()
-}
-
-fn last_event(body: &str) -> Value {
-    events(body).pop().unwrap()
 }
 
 async fn statuses(t: &TestService) -> String {

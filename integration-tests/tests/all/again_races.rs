@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, RawAnswer, TestService, Workflow, chat, events, graphs, until, within};
+use integration_tests::{
+    AnswerExt, JSON, RawAnswer, TestService, Workflow, chat, events, graphs, thread_of, until, within,
+};
 use serde_json::{Value, json};
 
 use crate::again::{items, retry_request, texts};
 
-const JSON: (&str, &str) = ("content-type", "application/json");
 /// Holds back requests with a key between their check and their start.
 const HOLD: &str = "LOCK TABLE idempotency_keys IN EXCLUSIVE MODE";
 const HELD: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
@@ -114,7 +115,7 @@ async fn a_turn_of_a_deleted_thread_is_cancelled_after_a_restart() {
     t.stop().await;
     t.execute("UPDATE threads SET deleted_at = now()").await;
     t.start_again().await;
-    until("the turn to end", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
+    t.until_scalar("the turn to end", "SELECT status FROM runs", "cancelled").await;
 }
 
 /// All or nothing: otherwise the remaining turns could not be stopped.
@@ -123,7 +124,7 @@ async fn a_failed_deletion_deletes_nothing() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::interrupted("half", 600.0, "never")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
-    let thread = events(&answer.until("half").await)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&answer.until("half").await);
     let client = t.anonymous();
     t.execute("REVOKE UPDATE ON runs FROM callboard_app").await;
     let error = client.delete_thread(&workflow.id, &thread).await.unwrap_err();
@@ -140,7 +141,7 @@ async fn a_failed_deletion_deletes_nothing() {
 /// A thread with a running turn and the maximum number of waiting ones, and their streams.
 async fn full_thread(t: &TestService, workflow: &Workflow) -> (String, Vec<String>) {
     let mut first = t.open_chat(&chat::create(workflow, "first")).await;
-    let thread = events(&first.until("stream_options").await)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&first.until("stream_options").await);
     let mut streams = Vec::new();
     for n in 0..32 {
         let mut answer = t.open_chat(&chat::add(workflow, &thread, &format!("{n}"))).await;
@@ -301,7 +302,7 @@ async fn a_retry_does_not_replace_items_that_it_removes() {
     };
     let mut first = t.open_chat(&with(chat::create(&workflow, "hi"), "first")).await;
     let beginning = first.until("stream_options").await;
-    let thread = events(&beginning)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&beginning);
     let client = t.anonymous();
     let question = client.thread(&workflow.id, &thread).await.unwrap().items.data[0].id.clone();
     let mut retry = t.open_chat(&with(retry_request(&workflow, &thread, &question), "second")).await;

@@ -3,21 +3,16 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use integration_tests::{TestService, Workflow, chat, events, graphs, pause, until};
+use integration_tests::{TestService, Workflow, chat, events, graphs, last_event, pause, thread_of};
 use serde_json::{Value, json};
 
-async fn send_message(t: &TestService, workflow: &Workflow, text: &str) -> String {
-    let mut answer = t.open_chat(&chat::create(workflow, text)).await;
-    assert_eq!(answer.status, 200);
+pub(crate) async fn send_message(t: &TestService, workflow: &Workflow, text: &str) -> String {
+    let mut answer = t.open_chat(&chat::create(workflow, text)).await.expect(200);
     answer.rest().await
 }
 
 fn kinds(body: &str) -> Vec<String> {
     events(body).iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
-}
-
-fn last_event(body: &str) -> Value {
-    events(body).pop().unwrap()
 }
 
 #[tokio::test]
@@ -70,7 +65,7 @@ async fn a_message_and_its_answer_are_adjacent_in_the_history() {
     let graph = graphs::chain(&[wait, say], None);
     let workflow = t.workflow().graph(graph).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "one")).await;
-    let thread = events(&first.until("stream_options").await)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&first.until("stream_options").await);
     let _second = t.open_chat(&chat::add(&workflow, &thread, "two")).await;
     let mut third = t.open_chat(&chat::add(&workflow, &thread, "three")).await;
     let answer = third.rest().await;
@@ -85,7 +80,7 @@ async fn quoted_text_is_in_the_history_of_its_own_turn_only() {
     let mut body = chat::create(&workflow, "why?");
     body["params"]["input"]["quoted_text"] = json!("It rains.");
     let first = t.open_chat(&body).await.rest().await;
-    let thread = events(&first)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&first);
     assert_eq!(
         last_event(&first)["item"]["content"][0]["text"],
         "user: why?\n\nThe user is referring to this in particular:\nIt rains.|"
@@ -193,7 +188,7 @@ async fn a_failing_node_ends_the_turn_with_an_error_event() {
     let steps = "SELECT string_agg(node || ' ' || status, ', ' ORDER BY step) FROM run_steps";
     assert_eq!(t.scalar(steps).await, "first succeeded, broken failed");
     // The next message is handled as if nothing had happened.
-    let thread = events(&body)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&body);
     let again = t.open_chat(&chat::add(&workflow, &thread, "again")).await.rest().await;
     assert_eq!(last_event(&again)["error_code"], "node.failed");
 }
@@ -219,10 +214,7 @@ async fn a_delay_lasts_for_its_configured_seconds() {
         t.workflow().graph(graphs::interrupted("before ", 9.0, "after")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
     answer.until("before ").await;
-    until("the delay to begin", async || {
-        t.scalar("SELECT count(*) FROM run_steps WHERE node = 'wait'").await == "1"
-    })
-    .await;
+    t.until_scalar("the delay to begin", "SELECT count(*) FROM run_steps WHERE node = 'wait'", "1").await;
     t.advance(Duration::from_secs(8));
     pause(100).await;
     assert_eq!(t.scalar("SELECT status FROM runs").await, "running");
@@ -237,7 +229,7 @@ async fn a_turn_runs_the_latest_version_at_its_start() {
     let workflow = t.workflow().graph(graphs::delayed(0.2, "first")).published().create().await;
     let mut running = t.open_chat(&chat::create(&workflow, "hi")).await;
     let version = json!({"graph": graphs::reply("second")}).to_string();
-    assert_eq!(t.post(&format!("/api/workflows/{}/versions", workflow.id), &version).await.status, 201);
+    assert_eq!(t.post(&workflow.path("/versions"), &version).await.status, 201);
     assert_eq!(last_event(&send_message(&t, &workflow, "hi").await)["item"]["content"][0]["text"], "second");
     assert_eq!(last_event(&running.rest().await)["item"]["content"][0]["text"], "first");
 }

@@ -1,10 +1,8 @@
 //! Bodies that no client should send: each is rejected with the service's own message, and the service stays healthy.
 
 use insta::assert_snapshot;
-use integration_tests::{AnswerExt, TestService, chat, shown, shown_alike};
+use integration_tests::{AnswerExt, JSON, TestService, chat, shown, shown_alike};
 use serde_json::{Value, json};
-
-const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// The stored text of the user's message.
 async fn stored_text(t: &TestService, thread: &str, index: usize) -> String {
@@ -154,7 +152,7 @@ async fn wrong_types_everywhere_are_422_and_never_500() {
 async fn small_requests_never_cause_large_responses() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().create().await;
-    let versions = format!("/api/workflows/{}/versions", workflow.id);
+    let versions = workflow.path("/versions");
     let unknown: serde_json::Map<String, Value> = (0..60_000).map(|n| (format!("k{n}"), json!(1))).collect();
     let mut chat = chat::create(&workflow, "hi");
     chat["params"]["input"]["content"] = json!(vec![1; 300_000]);
@@ -298,11 +296,10 @@ async fn a_nul_in_a_workflow_is_rejected_or_stored_but_never_500() {
     assert_eq!(tags.problems(), ["/tags/1 format"]);
     t.assert_no_rows("workflows").await;
     let workflow = t.workflow().without_version().create().await;
-    let versions = format!("/api/workflows/{}/versions", workflow.id);
+    let versions = workflow.path("/versions");
     let graph = integration_tests::graphs::reply("a\0b");
     let version = json!({"graph": graph, "runnable_config": {"a\0": "\0"}, "metadata": {"b": "\0"}});
-    let saved = t.post(&versions, &version.to_string()).await;
-    assert_eq!(saved.status, 201, "{}", saved.text());
+    t.post(&versions, &version.to_string()).await.expect(201);
     let read = t.get(&format!("{versions}/1")).await.value();
     for member in ["graph", "runnable_config", "metadata"] {
         assert_eq!(read[member], version[member], "{member}");

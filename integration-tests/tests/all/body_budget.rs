@@ -1,7 +1,7 @@
 //! The byte budget for unfinished bodies and messages.
 
 use futures_util::future::select_all;
-use integration_tests::{AnswerExt, BOOTSTRAP, Raw, Socket, TestService, chat, within};
+use integration_tests::{AnswerExt, BOOTSTRAP, JSON, Raw, Socket, TestService, chat, within};
 
 const MIB: usize = 1 << 20;
 
@@ -18,8 +18,6 @@ async fn unfinished(t: &TestService, token: &str) -> Raw {
     raw.write(vec![b' '; 8 * MIB - 1]).await;
     raw
 }
-
-const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[tokio::test]
 async fn unfinished_bodies_per_caller_are_limited_to_32_mib() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{NaiveTime, TimeDelta};
-use integration_tests::{Answer, AnswerExt, Endpoint, TestService, Workflow, chat, graphs, until};
+use integration_tests::{Answer, AnswerExt, Endpoint, JSON, TestService, Workflow, chat, graphs};
 use kernel::Clock;
 use serde_json::{Value, json};
 
@@ -11,21 +11,18 @@ use serde_json::{Value, json};
 const CALL: u64 = 7;
 
 async fn service(model: &Endpoint) -> TestService {
-    TestService::builder().manual_clock().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
+    model.builder().manual_clock().start().await
 }
 
 /// A chat whose turns call a model once.
 async fn limited_workflow(t: &TestService, limits: Value) -> Workflow {
     let llm = json!({"name": "said", "type": "llm", "model": "openai/x", "user": "hi", "max_tokens": 5, "stream": true});
-    let workflow = t.workflow().graph(graphs::chain(&[llm], None)).published().create().await;
-    let body = json!({"chat": {"limits": limits}}).to_string();
-    let path = format!("/api/workflows/{}", workflow.id);
-    assert_eq!(t.send("PUT", &path, &[("content-type", "application/json")], body).await.status, 200);
-    workflow
+    let settings = json!({"chat": {"limits": limits}});
+    t.workflow().graph(graphs::chain(&[llm], None)).published().settings(settings).create().await
 }
 
 async fn say(t: &TestService, workflow: &Workflow, cookie: &str) -> Answer {
-    let headers = [("content-type", "application/json"), ("cookie", cookie)];
+    let headers = [JSON, ("cookie", cookie)];
     t.send("POST", "/api/chat", &headers, chat::create(workflow, "hi").to_string()).await
 }
 
@@ -85,13 +82,13 @@ async fn usage_is_kept_for_thirty_five_days() {
          FROM chat_usage",
     )
     .await;
-    let usage = format!("/api/workflows/{}/chat/usage", workflow.id);
+    let usage = workflow.path("/chat/usage");
     let both = t.get(&usage).await.value();
     assert_eq!(both["data"].as_array().unwrap().len(), 2, "{both}");
     let rows = "SELECT count(*) FROM chat_usage";
     t.advance(Duration::from_secs(35 * 86_400));
     t.restart().await;
-    until("the previous day is deleted", async || t.scalar(rows).await == "1").await;
+    t.until_scalar("the previous day is deleted", rows, "1").await;
     let remaining = t.get(&usage).await.value();
     assert_eq!(
         (&remaining["data"][0]["day"], &remaining["data"][0]["calls"]),
@@ -100,6 +97,6 @@ async fn usage_is_kept_for_thirty_five_days() {
     );
     t.advance(Duration::from_secs(86_400));
     t.restart().await;
-    until("the day is deleted", async || t.scalar(rows).await == "0").await;
+    t.until_scalar("the day is deleted", rows, "0").await;
     assert_eq!(t.get(&usage).await.value()["data"], json!([]));
 }

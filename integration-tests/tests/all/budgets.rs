@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use integration_tests::{Answer, AnswerExt, Endpoint, TestService, Workflow, chat, events, graphs, until};
+use integration_tests::{
+    Answer, AnswerExt, Endpoint, JSON, TestService, Workflow, chat, events, graphs, until,
+};
 use serde_json::{Value, json};
 
 use crate::questions::PendingQuestion;
@@ -20,30 +22,22 @@ fn model_graph() -> Value {
 }
 
 async fn limited_workflow(t: &TestService, graph: Value, limits: Value) -> Workflow {
-    let workflow = t.workflow().graph(graph).published().create().await;
-    let changed = limit(t, &workflow, limits).await;
-    assert_eq!(changed.status, 200, "{}", changed.text());
-    workflow
+    let settings = json!({"chat": {"limits": limits}});
+    t.workflow().graph(graph).published().settings(settings).create().await
 }
 
 async fn limit(t: &TestService, workflow: &Workflow, limits: Value) -> Answer {
-    let body = json!({"chat": {"limits": limits}}).to_string();
-    let headers = [("content-type", "application/json")];
-    t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, body).await
-}
-
-async fn service(model: &Endpoint) -> TestService {
-    TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
+    t.configure(workflow, &json!({"chat": {"limits": limits}})).await
 }
 
 /// A single instance: another one learns the usage within a second, but not the reservations.
 async fn single_instance(model: &Endpoint) -> TestService {
-    TestService::builder().alone().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
+    model.builder().alone().start().await
 }
 
 /// Sends a message with a visitor's cookie; returns the response and its cookie.
 async fn say(t: &TestService, workflow: &Workflow, cookie: Option<&str>) -> (Answer, Option<String>) {
-    let mut headers = vec![("content-type", "application/json")];
+    let mut headers = vec![JSON];
     headers.extend(cookie.map(|cookie| ("cookie", cookie)));
     let answer = t.send("POST", "/api/chat", &headers, chat::create(workflow, "hi").to_string()).await;
     let cookie = answer.header("set-cookie").map(|cookie| cookie.split(';').next().unwrap().to_owned());
@@ -59,7 +53,7 @@ fn failure(answer: &Answer) -> Option<String> {
 }
 
 async fn usage(t: &TestService, workflow: &Workflow) -> Value {
-    t.get(&format!("/api/workflows/{}/chat/usage", workflow.id)).await.value()["data"].clone()
+    t.get(&workflow.path("/chat/usage")).await.value()["data"].clone()
 }
 
 #[tokio::test]
@@ -99,7 +93,7 @@ async fn token_limits_apply_per_session() {
 #[tokio::test]
 async fn a_workflow_can_have_a_cost_limit() {
     let model = Endpoint::quick().await;
-    let t = service(&model).await;
+    let t = model.service().await;
     let workflow = limited_workflow(&t, model_graph(), json!({"usd_per_day": 0.00001})).await;
     let (first, _) = say(&t, &workflow, None).await;
     assert_eq!(failure(&first).as_deref(), None);
@@ -132,8 +126,7 @@ async fn concurrent_calls_do_not_exceed_a_limit_together() {
 #[tokio::test]
 async fn usage_survives_a_restart_and_resets_daily() {
     let model = Endpoint::quick().await;
-    let mut t =
-        TestService::builder().manual_clock().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
+    let mut t = model.builder().manual_clock().start().await;
     let workflow = limited_workflow(&t, model_graph(), json!({"tokens_per_day": CALL})).await;
     let first = t.while_time_passes(say(&t, &workflow, None)).await.0;
     assert_eq!(failure(&first), None);
@@ -154,7 +147,7 @@ async fn usage_survives_a_restart_and_resets_daily() {
 #[tokio::test]
 async fn agents_failed_turns_and_transcriptions_count() {
     let model = Endpoint::quick().await;
-    let t = service(&model).await;
+    let t = model.service().await;
     let agent = json!({"name": "help", "type": "agent", "model": "openai/gpt-4.1-mini", "user": "hi", "max_tokens": 5, "tools": [
         {"type": "node", "name": "add", "description": "Adds.", "parameters": {"type": "object"}, "node": {"type": "set", "values": {"a": 1}}}]});
     let no = json!({"name": "no", "type": "assert", "when": "false", "message": "no"});
@@ -168,10 +161,8 @@ async fn agents_failed_turns_and_transcriptions_count() {
         (&json!(2), &json!(1)),
         "each call is counted once: {used}"
     );
-    let body = json!({"chat": {"transcription": {"model": "practice/transcribe"}, "limits": {"tokens_per_day": 2 * CALL + 1}}});
-    let headers = [("content-type", "application/json")];
-    let path = format!("/api/workflows/{}", workflow.id);
-    assert_eq!(t.send("PUT", &path, &headers, body.to_string()).await.status, 200);
+    let settings = json!({"chat": {"transcription": {"model": "practice/transcribe"}, "limits": {"tokens_per_day": 2 * CALL + 1}}});
+    t.configure(&workflow, &settings).await.expect(200);
     let audio = json!({"audio_base64": "cHJhY3RpY2U6aGk=", "mime_type": "audio/webm"});
     let request = chat::ask(&workflow, "input.transcribe", audio);
     assert_eq!(t.chat(&request).await.value(), json!({"text": "hi"}));
@@ -199,14 +190,14 @@ async fn limits_are_validated_and_usage_requires_read_access() {
     assert_eq!(limit(&t, &workflow, json!({"tokens_per_day": 1})).await.status, 200);
     assert_eq!(failure(&say(&t, &workflow, None).await.0), None);
     assert_eq!(t.scalar("SELECT count(*) FROM runs WHERE options IS NOT NULL").await, "0");
-    let bad = t.get(&format!("/api/workflows/{}/chat/usage?from=yesterday", workflow.id)).await;
+    let bad = t.get(&workflow.path("/chat/usage?from=yesterday")).await;
     assert_eq!(bad.problems().len(), 1, "{}", bad.text());
 }
 
 #[tokio::test]
 async fn a_continued_turn_does_not_count_its_calls_again() {
     let model = Endpoint::quick().await;
-    let t = service(&model).await;
+    let t = model.service().await;
     let ask = json!({"name": "sure", "type": "ask", "inputs": [{"id": "q", "type": "freeform", "question": "Sure?"}]});
     let mut graph = model_graph();
     graph["nodes"].as_array_mut().unwrap().push(ask);
@@ -223,7 +214,7 @@ async fn a_continued_turn_does_not_count_its_calls_again() {
 #[tokio::test]
 async fn stopped_and_interrupted_turns_count_with_their_calls() {
     let model = Endpoint::holding().await;
-    let mut t = service(&model).await;
+    let mut t = model.service().await;
     let mut graph = model_graph();
     let slow = json!({"name": "slow", "type": "reply", "text": "one two three", "pieces": "words", "pause_ms": 2_000});
     graph["nodes"].as_array_mut().unwrap().push(slow);
@@ -250,9 +241,7 @@ async fn a_cost_limit_with_an_unpriced_model_causes_a_warning() {
     let mut graph = model_graph();
     graph["nodes"][0]["model"] = json!("openai/unpriced");
     let workflow = limited_workflow(&t, graph, json!({"usd_per_day": 1.0})).await;
-    let readiness = async |workflow: &Workflow| {
-        t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["readiness"].clone()
-    };
+    let readiness = async |workflow: &Workflow| t.get(&workflow.path("")).await.value()["readiness"].clone();
     let report = readiness(&workflow).await;
     assert_eq!(report["ready"], true, "{report}");
     assert!(report["warnings"][0].as_str().unwrap().contains("openai/unpriced"), "{report}");

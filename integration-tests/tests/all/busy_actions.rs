@@ -18,10 +18,6 @@ fn graph() -> Value {
         {"from": ["slow", "acted", "plain"], "to": "END"}]})
 }
 
-async fn service(model: &Endpoint) -> TestService {
-    TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
-}
-
 /// A thread with an answered message and a running turn.
 struct ExecutingTurn {
     workflow: Workflow,
@@ -33,9 +29,7 @@ struct ExecutingTurn {
 impl ExecutingTurn {
     async fn start(t: &TestService, model: &Endpoint, busy: &str) -> Self {
         let workflow = t.workflow().graph(graph()).published().create().await;
-        let body = json!({"chat": {"busy": busy}}).to_string();
-        let path = format!("/api/workflows/{}", workflow.id);
-        let changed = t.send("PUT", &path, &[("content-type", "application/json")], body).await;
+        let changed = t.configure(&workflow, &json!({"chat": {"busy": busy}})).await;
         assert_eq!((changed.status, &changed.value()["chat"]["busy"]), (200, &json!(busy)));
         let began = events(&t.chat(&chat::create(&workflow, "one")).await.text());
         let message = began.iter().find(|event| event["item"]["type"] == "user_message").unwrap();
@@ -65,7 +59,7 @@ impl ExecutingTurn {
 #[tokio::test]
 async fn a_busy_thread_may_reject_actions_and_retries() {
     let model = Endpoint::holding().await;
-    let t = service(&model).await;
+    let t = model.service().await;
     let mut busy = ExecutingTurn::start(&t, &model, "reject").await;
     for (request, _) in busy.requests() {
         assert_eq!(t.chat(&request).await.refusal(), "409 chat.turn_running", "{request}");
@@ -84,7 +78,7 @@ async fn a_busy_thread_may_reject_actions_and_retries() {
 #[tokio::test]
 async fn actions_and_retries_may_interrupt_a_turn() {
     let model = Endpoint::holding().await;
-    let t = service(&model).await;
+    let t = model.service().await;
     for place in 0..2 {
         let mut busy = ExecutingTurn::start(&t, &model, "interrupt").await;
         let [action, retry] = busy.requests();

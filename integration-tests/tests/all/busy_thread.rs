@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 async fn with_policy(t: &TestService, busy: &str) -> Workflow {
     let graph = graphs::interrupted("first", 60.0, "second");
     let workflow = t.workflow().graph(graph).published().create().await;
-    let body = json!({"chat": {"busy": busy}}).to_string();
-    let headers = [("content-type", "application/json")];
-    let changed = t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, body).await;
+    let changed = t.configure(&workflow, &json!({"chat": {"busy": busy}})).await;
     assert_eq!((changed.status, &changed.value()["chat"]["busy"]), (200, &json!(busy)));
     workflow
 }
@@ -49,8 +47,7 @@ async fn a_message_after_a_complete_reply_is_never_rejected() {
     let t = TestService::start().await;
     let workflow = with_policy(&t, "reject").await;
     let echo = json!({"graph": graphs::reply("You said: {{ inputs.message }}")});
-    let version = format!("/api/workflows/{}/versions", workflow.id);
-    assert_eq!(t.post(&version, &echo.to_string()).await.status, 201);
+    assert_eq!(t.post(&workflow.path("/versions"), &echo.to_string()).await.status, 201);
     let client = t.visitor();
     let thread = client.say(&workflow.id, "first").await.unwrap().thread_id;
     for n in 0..30 {
@@ -94,9 +91,7 @@ async fn a_second_message_may_interrupt_the_first() {
 async fn an_unknown_policy_is_reported() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
-    let headers = [("content-type", "application/json")];
-    let body = json!({"chat": {"busy": "queue"}}).to_string();
-    let refused = t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, body).await;
+    let refused = t.configure(&workflow, &json!({"chat": {"busy": "queue"}})).await;
     let problem: Value = refused.value()["detail"]["errors"][0].clone();
     assert_eq!(
         (refused.status, &problem["pointer"], &problem["code"]),

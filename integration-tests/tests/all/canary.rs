@@ -1,25 +1,20 @@
 //! Canaries: their threads, their rollback, and their promotion.
 
-use integration_tests::{AnswerExt, Client, TestService, Workflow, graphs, until};
+use integration_tests::{AnswerExt, Client, JSON, TestService, Workflow, graphs, until};
 use serde_json::{Value, json};
 use wire::chat::FeedbackKind::{self, Negative, Positive};
 use wire::chat::PageRequest;
 
 async fn put(t: &TestService, workflow: &Workflow, body: Value) -> Value {
-    let path = format!("/api/workflows/{}/rollout", workflow.id);
-    let set = t.send("PUT", &path, &[("content-type", "application/json")], &body.to_string()).await;
-    assert_eq!(set.status, 200, "{}", set.text());
-    set.value()
+    t.send("PUT", &workflow.path("/rollout"), &[JSON], &body.to_string()).await.expect(200).value()
 }
 
 async fn rollout(t: &TestService, workflow: &Workflow) -> Value {
-    t.get(&format!("/api/workflows/{}/rollout", workflow.id)).await.value()
+    t.get(&workflow.path("/rollout")).await.value()
 }
 
 async fn save(t: &TestService, workflow: &Workflow, graph: Value) {
-    let path = format!("/api/workflows/{}/versions", workflow.id);
-    let saved = t.post(&path, &json!({"graph": graph}).to_string()).await;
-    assert_eq!(saved.status, 201, "{}", saved.text());
+    t.post(&workflow.path("/versions"), &json!({"graph": graph}).to_string()).await.expect(201);
 }
 
 /// A published workflow with the versions `one` and `two`, whose canary is the second.
@@ -34,7 +29,7 @@ async fn with_canary(t: &TestService, second: Value, more: Value) -> Workflow {
 }
 
 async fn live(t: &TestService, workflow: &Workflow) -> Value {
-    t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["live_version"].clone()
+    t.get(&workflow.path("")).await.value()["live_version"].clone()
 }
 
 /// A thread with the live version, and one with the canary.
@@ -98,10 +93,7 @@ async fn a_thread_keeps_its_canary_and_other_runs_use_the_live_version() {
 #[tokio::test]
 async fn negative_feedback_rolls_a_canary_back_once_on_every_instance() {
     let t = TestService::start().await;
-    let other = TestService::builder()
-        .set("SERVICE_POSTGRES_DSN", &t.variables()["SERVICE_POSTGRES_DSN"])
-        .start()
-        .await;
+    let other = t.another_instance().await;
     let workflow = with_canary(&t, graphs::reply("two"), json!({})).await;
     let client = t.visitor();
     let (of_live, of_canary) = one_of_each(&client, &workflow).await;
@@ -187,7 +179,7 @@ async fn a_canary_becomes_live_after_its_turns_or_at_once() {
     assert_eq!(live(&t, &workflow).await, 3, "without a canary, a saved version becomes live");
     put(&t, &workflow, json!({"canary": {"version": 3, "percent": 1}})).await;
     assert_eq!(live(&t, &workflow).await, 2);
-    let path = format!("/api/workflows/{}/rollout/promote", workflow.id);
+    let path = workflow.path("/rollout/promote");
     let promoted = t.post(&path, "").await.value();
     assert_eq!((&promoted["live_version"], &promoted["canary"]), (&json!(3), &Value::Null), "{promoted}");
     assert_eq!(t.post(&path, "").await.refusal(), "404 version.not_found");
@@ -196,12 +188,11 @@ async fn a_canary_becomes_live_after_its_turns_or_at_once() {
     // A canary ends when a later version becomes live.
     put(&t, &workflow, json!({"canary": {"version": 3, "percent": 1}})).await;
     save(&t, &workflow, graphs::reply("four")).await;
-    let set = t.post(&format!("/api/workflows/{}/versions/4/live", workflow.id), "").await;
+    let set = t.post(&workflow.path("/versions/4/live"), "").await;
     assert_eq!(set.value()["live_version"], 4);
     assert_eq!(rollout(&t, &workflow).await["last_canary"]["outcome"], "superseded");
     // An older version may be a canary again, but is not promoted automatically.
     let older = json!({"canary": {"version": 1, "percent": 5, "promote_after_turns": 9}});
-    let path = format!("/api/workflows/{}/rollout", workflow.id);
-    let refused = t.send("PUT", &path, &[("content-type", "application/json")], &older.to_string()).await;
+    let refused = t.send("PUT", &workflow.path("/rollout"), &[JSON], &older.to_string()).await;
     assert_eq!(refused.refusal(), "422 request.invalid");
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use integration_tests::{Answer, AnswerExt, TestService, chat};
+use integration_tests::{Answer, AnswerExt, JSON, TestService, chat};
 use serde_json::{Value, json};
 use wire::{UpdateChatSettings, UpdateWorkflow};
 
 async fn put(t: &TestService, workflow: &str, body: &Value) -> Answer {
     let path = format!("/api/workflows/{workflow}");
-    t.send("PUT", &path, &[("content-type", "application/json")], body.to_string()).await
+    t.send("PUT", &path, &[JSON], body.to_string()).await
 }
 
 /// A record without the time of its last change.
@@ -92,9 +92,8 @@ async fn all_problems_of_a_change_are_reported_and_nothing_is_changed() {
     assert_eq!(put(&t, "desk", &json!([])).await.refusal(), "422 request.invalid");
     assert_eq!(put(&t, "desk?force=true", &json!({})).await.problems(), ["/force unknown_parameter"]);
     assert_eq!(put(&t, "nobody", &wrong).await.refusal(), "404 workflow.not_found");
-    let json = [("content-type", "application/json")];
     assert_eq!(
-        t.send("PUT", "/api/workflows/desk", &json, "").await.refusal(),
+        t.send("PUT", "/api/workflows/desk", &[JSON], "").await.refusal(),
         "400 request.invalid_json",
         "a change has content"
     );

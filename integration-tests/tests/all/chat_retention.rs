@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 use crate::visitors::{CANARY, Visitor, found_in, leave_everything, published};
 
 async fn keep_for(t: &TestService, workflow: &Workflow, days: Value) -> Answer {
-    let body = json!({"chat": {"retention_days": days}}).to_string();
-    let headers = [("content-type", "application/json")];
-    t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, body).await
+    t.configure(workflow, &json!({"chat": {"retention_days": days}})).await
 }
 
 #[tokio::test]
@@ -72,7 +70,7 @@ async fn a_workflow_without_retention_deletes_content_an_hour_after_use() {
         (&shown["status"], &shown["inputs"], &shown["output"]),
         (&json!("succeeded"), &json!({}), &json!(null))
     );
-    let feedback = t.get(&format!("/api/workflows/{}/feedback", workflow.id)).await.value();
+    let feedback = t.get(&workflow.path("/feedback")).await.value();
     assert_eq!(
         (&feedback["data"][0]["kind"], &feedback["data"][0]["comment"]),
         (&json!("negative"), &json!(null))
@@ -114,8 +112,7 @@ async fn a_failed_run_with_erased_content_keeps_its_error_code() {
     let fail = json!({"name": "check", "type": "assert", "when": "false", "message": "\"code\":\"no\" {{ inputs.message }}"});
     let workflow = t.workflow().graph(graphs::chain(&[fail], None)).published().create().await;
     assert_eq!(keep_for(&t, &workflow, json!(0)).await.status, 200);
-    let answer = t.while_time_passes(t.chat(&chat::create(&workflow, "canary\0"))).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    t.while_time_passes(t.chat(&chat::create(&workflow, "canary\0"))).await.expect(200);
     t.advance(Duration::from_secs(2 * 3_600));
     let erased = async || t.scalar("SELECT count(*) FROM thread_items").await == "0";
     t.while_time_passes_in(Duration::from_secs(600), until("the content to be erased", erased)).await;

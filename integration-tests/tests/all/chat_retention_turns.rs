@@ -29,12 +29,8 @@ fn turn_graph() -> Value {
 }
 
 async fn with_retention_days(t: &TestService, days: u32) -> Workflow {
-    let workflow = t.workflow().graph(turn_graph()).published().create().await;
-    let body = json!({"chat": {"retention_days": days}}).to_string();
-    let headers = [("content-type", "application/json")];
-    let set = t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, body).await;
-    assert_eq!(set.status, 200, "{}", set.text());
-    workflow
+    let settings = json!({"chat": {"retention_days": days}});
+    t.workflow().graph(turn_graph()).published().settings(settings).create().await
 }
 
 /// Starts a thread with the message as its title; reads its stream up to this text.
@@ -98,7 +94,7 @@ async fn run_retention_round(t: &mut TestService) {
     t.execute("INSERT INTO blobs (digest, size, created_at) VALUES (sha256('round'), 5, '2020-01-01')").await;
     t.start_again().await;
     let left = "SELECT count(*) FROM blobs WHERE digest = sha256('round')";
-    until("a round of retention ends", async || t.scalar(left).await == "0").await;
+    t.until_scalar("a round of retention ends", left, "0").await;
 }
 
 #[tokio::test]

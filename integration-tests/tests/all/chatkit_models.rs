@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use client::ChatOptions;
-use integration_tests::{AnswerExt, TestService, chat, graphs};
+use integration_tests::{AnswerExt, JSON, TestService, chat, graphs};
 use serde_json::{Map, Value, json};
 use wire::chat::{ChatOperation, ChatRequest, Dialect, UserMessageInput};
 
@@ -156,7 +156,7 @@ async fn every_event_and_response_fits_the_public_models() {
         ("threads", "threads.list", json!({})),
     ] {
         let cookie = format!("callboard_visitor={}", client.cookie("callboard_visitor").unwrap());
-        let headers = [("content-type", "application/json"), ("cookie", cookie.as_str())];
+        let headers = [JSON, ("cookie", cookie.as_str())];
         let answer =
             t.send("POST", "/api/chat", &headers, &chat::ask(&workflow, operation, params).to_string()).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -187,7 +187,7 @@ async fn requests_of_the_public_models_are_served() {
     let client = t.visitor();
     client.say(&workflow.id, "hi").await.unwrap();
     let cookie = format!("callboard_visitor={}", client.cookie("callboard_visitor").unwrap());
-    let headers = [("content-type", "application/json"), ("cookie", cookie.as_str())];
+    let headers = [JSON, ("cookie", cookie.as_str())];
     let mut lines = Vec::new();
     let mut ask = async |kind: &str, params: Value| {
         lines.push(
@@ -221,8 +221,7 @@ async fn requests_of_the_public_models_are_served() {
     };
     let (message, card) = (item("user_message"), item("widget"));
     let (thread, widget) = (message["thread_id"].clone(), card["id"].clone());
-    let added = ask("threads.add_user_message", json!({"thread_id": thread, "input": plain})).await;
-    assert_eq!(added.status, 200, "{}", added.text());
+    ask("threads.add_user_message", json!({"thread_id": thread, "input": plain})).await.expect(200);
     let action = json!({"type": "change", "payload": {"to": "other"}});
     let acted =
         ask("threads.sync_custom_action", json!({"thread_id": thread, "item_id": widget, "action": action}))

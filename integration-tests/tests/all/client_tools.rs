@@ -110,8 +110,7 @@ async fn a_call_is_found_before_any_number_of_hidden_items() {
     let workflow = with_notes(&t, 120).await;
     let pending = PendingQuestion::start_with(&t, workflow.clone(), "where am I?").await;
     add_notes(&t, &workflow, &pending.thread).await;
-    let answered = t.chat(&pending.output(json!({"city": "Paris"}))).await;
-    assert_eq!(answered.status, 200, "{}", answered.text());
+    let answered = t.chat(&pending.output(json!({"city": "Paris"}))).await.expect(200);
     assert!(answered.text().contains("You are in Paris."), "{}", answered.text());
 }
 
@@ -128,8 +127,7 @@ async fn any_json_output_is_accepted_with_its_nulls() {
         json!(null),
     ] {
         let pending = PendingQuestion::start_with(&t, workflow.clone(), "m").await;
-        let answered = within("the output", t.chat(&pending.output(result.clone()))).await;
-        assert_eq!(answered.status, 200, "{}", answered.text());
+        within("the output", t.chat(&pending.output(result.clone()))).await.expect(200);
         let run = t.scalar("SELECT id FROM runs ORDER BY id DESC LIMIT 1").await;
         let run = t.get(&format!("/api/runs/{run}")).await.value();
         assert_eq!(run["output"], json!({"got": {"output": result}}), "{run:#}");
@@ -168,7 +166,7 @@ async fn an_expired_call_stays_pending_and_rejects_its_output() {
 #[tokio::test]
 async fn an_agents_tool_waits_under_its_own_key_without_a_thread() {
     let model = Endpoint::quick().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
+    let t = model.service().await;
     let tool = json!({"type": "client", "name": "get_location", "description": "Where the user is.", "parameters": {"type": "object"}});
     let agent = json!({"name": "help", "type": "agent", "model": "openai/x", "user": "{{ inputs.message }}", "tools": [tool]});
     let graph = graphs::chain(&[agent], Some(json!("{{ results.help.text }}")));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use integration_tests::{AnswerExt, TestService, graphs, until};
+use integration_tests::{AnswerExt, JSON, TestService, graphs, until};
 use kernel::Clock;
 use serde_json::{Value, json};
 
@@ -94,9 +94,9 @@ async fn a_trigger_fires_at_its_next_time_by_the_corrected_clock() {
         let t = TestService::with_manual_clock().await;
         let graph = graphs::chain(&[json!({"name": "t", "type": "template", "template": "x"})], None);
         let workflow = t.workflow().graph(graph).create().await;
-        let path = format!("/api/workflows/{}/triggers/cron", workflow.id);
+        let path = workflow.path("/triggers/cron");
         let config = json!({"expression": "*/5 * * * *"}).to_string();
-        assert_eq!(t.send("PUT", &path, &[("content-type", "application/json")], config).await.status, 200);
+        assert_eq!(t.send("PUT", &path, &[JSON], config).await.status, 200);
         t.clock().leap(TimeDelta::days(days));
         let next = async || {
             let shown = t.get(&path).await.value();

@@ -1,6 +1,6 @@
 //! Turns that continue with an answer: their position in the thread order, and the dialect of their stream.
 
-use integration_tests::{Answer, Endpoint, TestService, chat, events, until};
+use integration_tests::{Answer, AnswerExt, Endpoint, JSON, TestService, chat, events, until};
 use serde_json::{Value, json};
 
 use crate::questions::{PendingQuestion, SUCCEEDED};
@@ -27,13 +27,11 @@ fn positive_answer() -> Value {
 #[tokio::test]
 async fn a_continuing_turn_waits_for_the_running_turn_under_every_policy() {
     let model = Endpoint::holding().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
+    let t = model.service().await;
     let mut threads = Vec::new();
     for busy in ["enqueue", "reject", "interrupt"] {
-        let workflow = t.workflow().graph(graph()).published().create().await;
-        let body = json!({"chat": {"busy": busy}}).to_string();
-        let path = format!("/api/workflows/{}", workflow.id);
-        assert_eq!(t.send("PUT", &path, &[("content-type", "application/json")], body).await.status, 200);
+        let settings = json!({"chat": {"busy": busy}});
+        let workflow = t.workflow().graph(graph()).published().settings(settings).create().await;
         let question = PendingQuestion::start_with(&t, workflow, "order 7").await;
         let slow = t.open_chat(&chat::add(&question.workflow, &question.thread, "slow")).await;
         until("the turn to call its model", async || model.asked() == threads.len() + 1).await;
@@ -41,8 +39,7 @@ async fn a_continuing_turn_waits_for_the_running_turn_under_every_policy() {
         assert_eq!(continuing.status, 200, "{busy}");
         threads.push((busy, slow, continuing));
     }
-    until("the threads to take the turns", async || t.scalar("SELECT count(*) FROM run_queue").await == "0")
-        .await;
+    t.until_scalar("the threads to take the turns", "SELECT count(*) FROM run_queue", "0").await;
     model.release();
     for (busy, mut slow, mut continuing) in threads {
         let body = slow.rest().await;
@@ -58,13 +55,11 @@ async fn a_continuing_turn_waits_for_the_running_turn_under_every_policy() {
 
 /// Sends a request in this dialect.
 async fn send(t: &TestService, dialect: &str, body: &Value) -> Answer {
-    let mut headers = vec![("content-type", "application/json")];
+    let mut headers = vec![JSON];
     if dialect == CHATKIT {
         headers.push(("chatkit-frame-instance-id", "f"));
     }
-    let answer = t.send("POST", "/api/chat", &headers, body.to_string()).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer
+    t.send("POST", "/api/chat", &headers, body.to_string()).await.expect(200)
 }
 
 /// The dialect of the streamed text.

@@ -50,7 +50,7 @@ async fn oversized_graphs_are_available_as_text_only() {
     let nodes: Vec<Value> =
         (0..700).map(|n| json!({"name": format!("n{n}"), "type": "template", "template": "x"})).collect();
     let workflow = t.workflow().graph(graphs::chain(&nodes, None)).create().await;
-    let path = format!("/api/workflows/{}/versions/1/diagram", workflow.id);
+    let path = workflow.path("/versions/1/diagram");
     assert_eq!(t.get(&format!("{path}.svg")).await.refusal(), "422 diagram.too_large");
     assert!(t.get(&format!("{path}.mmd")).await.text().contains("n699"));
 }

@@ -1,14 +1,17 @@
 //! `input.transcribe`: the text of a recording.
 
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use integration_tests::{AnswerExt, Endpoint, TestService, Workflow, chat};
+use futures_util::future::join_all;
+use integration_tests::{AnswerExt, Endpoint, JSON, TcpServer, TestService, Workflow, chat, until};
 use serde_json::{Value, json};
 
 async fn set(t: &TestService, workflow: &Workflow, transcription: Value) -> integration_tests::Answer {
-    let body = json!({"chat": {"transcription": transcription}}).to_string();
-    let path = format!("/api/workflows/{}", workflow.id);
-    t.send("PUT", &path, &[("content-type", "application/json")], body).await
+    t.configure(workflow, &json!({"chat": {"transcription": transcription}})).await
 }
 
 fn recording(workflow: &Workflow, bytes: &[u8], mime_type: &str) -> Value {
@@ -26,7 +29,7 @@ async fn a_recording_becomes_text() {
     assert_eq!(settings["chat"]["transcription"], json!({"model": "practice/transcribe"}));
     let answer = t.chat(&request).await;
     assert_eq!((answer.status, answer.value()), (200, json!({"text": "Good morning"})));
-    let public = t.get(&format!("/api/workflows/{}/public", workflow.id)).await.value();
+    let public = t.get(&workflow.path("/public")).await.value();
     assert_eq!(public["chat"]["dictation"], true);
     assert_eq!(public["chat"].get("transcription"), None, "the public record does not name the model");
     for kind in ["audio/mp4", "audio/ogg;codecs=opus", "audio/mpeg", "AUDIO/WAV"] {
@@ -78,7 +81,7 @@ async fn a_recording_may_be_larger_than_other_requests() {
 #[tokio::test]
 async fn a_model_failure_returns_an_error() {
     let endpoint = Endpoint::quick().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
+    let t = endpoint.service().await;
     let workflow = t.workflow().echo().published().create().await;
     set(&t, &workflow, json!({"model": "openai/whisper-1"})).await;
     let answer = t.chat(&recording(&workflow, b"x", "audio/webm")).await;
@@ -92,4 +95,45 @@ async fn a_model_failure_returns_an_error() {
     assert_eq!(answer.refusal(), "502 chat.transcription_failed");
     let refused = set(&t, &workflow, json!({"model": "anthropic/claude-opus-4-1"})).await;
     assert_eq!(refused.problems(), ["/chat/transcription/model unknown"]);
+}
+
+#[tokio::test]
+async fn strangers_leave_transcriptions_for_authenticated_callers() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let accepted = Arc::clone(&calls);
+    let mut model = TcpServer::start(move |stream| {
+        accepted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            let _open = stream;
+            pending::<()>().await;
+        }
+    })
+    .await;
+    let t = TestService::builder()
+        .with_bootstrap_token()
+        .set("CHAT_TOKEN_SIGNING_KEY", "0123456789abcdef0123456789abcdef")
+        .set("SERVICE_MODEL_BASE_URL", format!("http://{}/v1", model.address))
+        .start()
+        .await;
+    let settings = json!({"chat": {"transcription": {"model": "openai/whisper-1"}}});
+    let workflow = t.workflow().echo().published().settings(settings).create().await;
+    let session = t.root().post("/api/chat/session", &json!({"workflow_id": workflow.id})).await.value();
+    let bearer = format!("Bearer {}", session["client_secret"].as_str().unwrap());
+    let request = recording(&workflow, b"x", "audio/webm");
+    let strangers = join_all((0..4).map(|_| t.chat(&request)));
+    let checks = async {
+        until("four calls of strangers", async || calls.load(Ordering::SeqCst) == 4).await;
+        assert_eq!(t.chat(&request).await.refusal(), "429 chat.rate_limited.uploads");
+        let headers = [JSON, ("authorization", bearer.as_str())];
+        tokio::select! {
+            answer = t.send("POST", "/api/chat", &headers, request.to_string()) => panic!("{}", answer.text()),
+            () = until("the call of a session", async || calls.load(Ordering::SeqCst) == 5) => {}
+        }
+    };
+    tokio::select! {
+        answers = strangers => panic!("{} answers", answers.len()),
+        () = checks => {}
+    }
+    // Ends the calls, which would delay the end of the service.
+    model.go_down().await;
 }

@@ -26,11 +26,8 @@ async fn a_transcription_without_a_response_within_sixty_seconds_is_504() {
     let provider = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/v1", provider.local_addr().unwrap());
     let t = TestService::builder().manual_clock().set("SERVICE_MODEL_BASE_URL", base).start().await;
-    let workflow = t.workflow().echo().published().create().await;
-    let path = format!("/api/workflows/{}", workflow.id);
-    let settings = json!({"chat": {"transcription": {"model": "openai/whisper-1"}}}).to_string();
-    let headers = [("content-type", "application/json")];
-    assert_eq!(t.send("PUT", &path, &headers, settings).await.status, 200);
+    let settings = json!({"chat": {"transcription": {"model": "openai/whisper-1"}}});
+    let workflow = t.workflow().echo().published().settings(settings).create().await;
     let audio = json!({"audio_base64": "YQ==", "mime_type": "audio/webm"});
     let request = chat::ask(&workflow, "input.transcribe", audio);
     let answers_late = async {

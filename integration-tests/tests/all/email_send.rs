@@ -18,8 +18,7 @@ fn mailing(server: &MailServer) -> Builder {
 
 async fn run(t: &TestService, graph: Value, inputs: Value) -> Value {
     let workflow = t.workflow().graph(graph).create().await;
-    let path = format!("/api/workflows/{}/runs?wait=30", workflow.id);
-    t.post(&path, &json!({"inputs": inputs}).to_string()).await.value()
+    t.post(&workflow.path("/runs?wait=30"), &json!({"inputs": inputs}).to_string()).await.value()
 }
 
 /// The single delivery in a run's trace.
@@ -52,10 +51,8 @@ async fn a_mail_is_sent_after_its_step_succeeds_and_not_when_it_fails() {
         (&json!("queued"), &json!(2)),
         "{done}"
     );
-    until("the mail was attempted", async || {
-        t.scalar("SELECT count(*) FROM outbox WHERE error IS NOT NULL").await == "1"
-    })
-    .await;
+    t.until_scalar("the mail was attempted", "SELECT count(*) FROM outbox WHERE error IS NOT NULL", "1")
+        .await;
     let waits = delivery(&t, &done).await;
     assert_eq!(
         (&waits["id"], &waits["status"], &waits["finished_at"]),
@@ -73,10 +70,8 @@ async fn a_mail_is_sent_after_its_step_succeeds_and_not_when_it_fails() {
     assert_eq!(sent.header("message-id"), Some(format!("<{id}@example.com>").as_str()));
     assert!(sent.header("subject").unwrap().starts_with("=?utf-8?"), "{}", sent.data);
     assert!(sent.data.contains("text/html") && sent.data.contains("<p>Hello</p>"), "{}", sent.data);
-    until("the delivery ended", async || {
-        t.scalar("SELECT count(*) FROM outbox WHERE next_attempt_at IS NULL").await == "1"
-    })
-    .await;
+    t.until_scalar("the delivery ended", "SELECT count(*) FROM outbox WHERE next_attempt_at IS NULL", "1")
+        .await;
     let sent = delivery(&t, &done).await;
     assert_eq!((&sent["status"], &sent["error"]), (&json!("sent"), &Value::Null));
     assert!(sent["attempts"].as_i64() >= Some(2), "{sent}");

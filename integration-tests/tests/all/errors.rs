@@ -1,7 +1,7 @@
 //! Every chat error that needs no sign-in: status, text, code, shape, headers, order.
 
 use insta::assert_snapshot;
-use integration_tests::{AnswerExt, TestService, Workflow, chat, shown, shown_alike};
+use integration_tests::{AnswerExt, JSON, TestService, Workflow, chat, shown, shown_alike};
 use serde_json::{Value, json};
 
 const NOWHERE: &str = "0190b0a0-0000-7000-8000-000000000000";
@@ -116,7 +116,7 @@ async fn an_invalid_bearer_token_is_401_for_every_workflow() {
     let mut answers = Vec::new();
     for workflow in [&published, &private, &login, &nowhere] {
         for value in ["Bearer x", "Bearer", "Basic eDp5", "", "Bearer a.b.c"] {
-            let headers = [("content-type", "application/json"), ("authorization", value)];
+            let headers = [JSON, ("authorization", value)];
             let body = chat::create(workflow, "hi").to_string();
             answers.push(t.send("POST", "/api/chat", &headers, body).await);
         }
@@ -237,7 +237,7 @@ async fn checks_run_in_order() {
         (chat::create(&empty, "hi").to_string(), false, "409 workflow.no_version"),
     ];
     for (body, with_bearer, expected) in cases {
-        let mut headers = vec![("content-type", "application/json")];
+        let mut headers = vec![JSON];
         headers.extend(with_bearer.then_some(bearer));
         assert_eq!(t.send("POST", "/api/chat", &headers, &body).await.refusal(), expected, "{body}");
     }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use integration_tests::{AnswerExt, Echo, Endpoint, MailServer, TestService, Workflow, until};
+use integration_tests::{AnswerExt, Echo, Endpoint, JSON, MailServer, TestService, Workflow, until};
 use serde_json::{Value, json};
 
 /// A service with a vault that may call the simulated one, and a scripted model.
@@ -29,8 +29,7 @@ fn graph(file: &str) -> Value {
 }
 
 async fn secret(t: &TestService, name: &str, secret: &str) {
-    let made = t.root().post("/api/credentials", &json!({"name": name, "secret": secret})).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    t.root().post("/api/credentials", &json!({"name": name, "secret": secret})).await.expect(201);
 }
 
 async fn example(t: &TestService, file: &str, config: Value) -> Workflow {
@@ -38,8 +37,7 @@ async fn example(t: &TestService, file: &str, config: Value) -> Workflow {
 }
 
 async fn run(t: &TestService, workflow: &Workflow, inputs: Value) -> Value {
-    let path = format!("/api/workflows/{}/runs?wait=30", workflow.id);
-    let done = t.root().post(&path, &json!({"inputs": inputs})).await.value();
+    let done = t.root().post(&workflow.path("/runs?wait=30"), &json!({"inputs": inputs})).await.value();
     assert_eq!(done["status"], "succeeded", "{done:#}");
     done
 }
@@ -137,22 +135,19 @@ async fn a_release_waits_for_an_administrator_across_restarts() {
     secret(&t, "deployer", "shared-with-the-deployer").await;
     let config = json!({"deployer": others.url("/deploy")});
     let workflow = example(&t, "deploy-approval/workflow.json", config).await;
-    let hook = format!("/api/workflows/{}/triggers/webhook", workflow.id);
-    let configured = t
-        .root()
+    let hook = workflow.path("/triggers/webhook");
+    t.root()
         .json(
             "PUT",
             &format!("{hook}/config"),
             &json!({"shared_secret_header": "X-Token", "shared_secret": "of-the-ci-0123456789"}),
         )
-        .await;
-    assert_eq!(configured.status, 200, "{}", configured.text());
+        .await
+        .expect(200);
     let call = async |t: &TestService, version: &str| {
-        let headers = [("content-type", "application/json"), ("x-token", "of-the-ci-0123456789")];
+        let headers = [JSON, ("x-token", "of-the-ci-0123456789")];
         let body = json!({"service": "shop", "version": version, "by": "Ana"}).to_string();
-        let hook_answer = t.send("POST", &hook, &headers, body).await;
-        assert_eq!(hook_answer.status, 202, "{}", hook_answer.text());
-        hook_answer.value()["run_id"].as_str().unwrap().to_owned()
+        t.send("POST", &hook, &headers, body).await.expect(202).member("run_id")
     };
     let waits = async |t: &TestService, run: &str| {
         until("the run to wait for an answer", async || {
@@ -206,7 +201,7 @@ async fn the_nightly_report_is_computed_written_and_mailed() {
     let config = json!({"model": "openai/x", "shop": shop.url(""), "analytics": shop.url(""), "to": ["owner@example.com"]});
     let report = example(&t, "nightly-report/workflow.json", config).await;
     model.says("A quiet day.").await;
-    let cron = format!("/api/workflows/{}/triggers/cron", report.id);
+    let cron = report.path("/triggers/cron");
     let schedule = json!({"expression": "* * * * * *", "timezone": "Europe/Berlin"});
     let set = t.root().json("PUT", &cron, &schedule).await;
     assert!(set.status < 300, "{}", set.text());
@@ -219,7 +214,7 @@ async fn the_nightly_report_is_computed_written_and_mailed() {
         "{}",
         sent_mail.data
     );
-    let runs = t.root().get(&format!("/api/workflows/{}/runs", report.id)).await.value();
+    let runs = t.root().get(&report.path("/runs")).await.value();
     let first = runs["data"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
     let run = t.root().get(&format!("/api/runs/{first}")).await.value();
     let numbers = json!({"orders": 3, "revenue": 40.5, "average": 20.25, "refunded_percent": 33.3, "visits": 80,

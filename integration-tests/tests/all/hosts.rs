@@ -1,9 +1,8 @@
 //! The service's accepted host names, and the targets of outgoing links.
 
-use integration_tests::{AnswerExt, MailServer, TestService};
+use integration_tests::{AnswerExt, JSON, MailServer, TestService};
 use serde_json::json;
 
-const JSON: (&str, &str) = ("content-type", "application/json");
 const START: &str = "/api/auth/email/start";
 
 /// Hosts that a URL parser reads differently from a suffix check.
@@ -29,7 +28,7 @@ async fn a_forged_host_is_rejected_and_no_mail_is_sent() {
     let workflow = t.workflow().published().create().await;
     let body = json!({"email": "victim@example.org"}).to_string();
     for host in FORGED {
-        let public = format!("/api/workflows/{}/public", workflow.id);
+        let public = workflow.path("/public");
         for (method, path, body) in [
             ("POST", START, body.as_str()),
             ("GET", "/api/auth/oidc/start", ""),
@@ -206,11 +205,8 @@ async fn links_require_a_base_url_unless_the_service_is_local() {
         ("SERVICE_OIDC_CLIENT_SECRET", "secret"),
     ];
     let start = async |variables: &[(&str, &str)]| {
-        let mut builder = TestService::builder().with_bootstrap_token().set("SERVICE_HOST", "0.0.0.0");
-        for (name, value) in variables {
-            builder = builder.set(name, *value);
-        }
-        builder.try_start().await
+        let builder = TestService::builder().with_bootstrap_token().set("SERVICE_HOST", "0.0.0.0");
+        builder.set_all(variables.iter().copied()).try_start().await
     };
     let smtp = [("SERVICE_SMTP_URL", "smtp://127.0.0.1:1")];
     for variables in [smtp.as_slice(), oidc.as_slice()] {

@@ -5,10 +5,9 @@ use std::time::Duration;
 use client::ChatOptions;
 use insta::assert_snapshot;
 use integration_tests::{
-    Answer, AnswerExt, RawAnswer, TestService, chat, graphs, shown, shown_alike, until, without_mark,
+    Answer, AnswerExt, JSON, RawAnswer, TestService, chat, graphs, shown, shown_alike, thread_of,
+    without_mark,
 };
-
-const JSON: (&str, &str) = ("content-type", "application/json");
 
 async fn open_keyed(t: &TestService, body: &str, key: &str) -> RawAnswer {
     t.open("POST", "/api/chat", &[JSON, ("idempotency-key", key)], body).await
@@ -157,7 +156,7 @@ async fn a_retry_after_a_lost_response_gets_the_same_cookie() {
         t.restart().await;
     }
     let cookie = cookie(&lost).unwrap();
-    let thread = integration_tests::events(&lost.text())[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&lost.text());
     let more = chat::add(&workflow, &thread, "more").to_string();
     let answer = t.send("POST", "/api/chat", &[JSON, ("cookie", &cookie)], &more).await;
     assert_eq!(answer.status, 200, "the thread is the cookie's: {}", answer.text());
@@ -260,7 +259,7 @@ async fn a_rejected_request_leaves_its_key_free() {
     let workflow = t.workflow().graph(graphs::delayed(1.0, "ok")).published().create().await;
     let mut open_streams = vec![t.open_chat(&chat::create(&workflow, "first")).await];
     let beginning = open_streams[0].until("stream_options").await;
-    let thread = integration_tests::events(&beginning)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&beginning);
     for _ in 0..32 {
         open_streams.push(t.open_chat(&chat::add(&workflow, &thread, "waits")).await);
     }
@@ -290,8 +289,5 @@ async fn a_key_expires_after_a_day() {
     assert_eq!(send_keyed(&t, &body, "k").await.text(), first.text());
     t.execute("UPDATE idempotency_keys SET created_at = created_at - interval '2 minutes'").await;
     assert_ne!(send_keyed(&t, &body, "k").await.text(), first.text());
-    until("both turns to end", async || {
-        t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await == "0"
-    })
-    .await;
+    t.until_scalar("both turns to end", "SELECT count(*) FROM runs WHERE finished_at IS NULL", "0").await;
 }

@@ -2,21 +2,16 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, TestService, chat, graphs, until, within};
+use integration_tests::{AnswerExt, JSON, TestService, chat, graphs, until, within};
 use kernel::Clock;
 use serde_json::{Value, json};
 
 use crate::waiting_runs::{answer, becomes, begin, record};
 
-/// Starts another instance. Its start waits until the first one knows it.
-async fn start_second_instance(t: &TestService) -> TestService {
-    TestService::builder().set("SERVICE_POSTGRES_DSN", &t.variables()["SERVICE_POSTGRES_DSN"]).start().await
-}
-
 #[tokio::test]
 async fn a_run_is_stopped_through_another_instance_within_a_second() {
     let t = TestService::start().await;
-    let other = start_second_instance(&t).await;
+    let other = t.another_instance().await;
     let workflow = t
         .workflow()
         .graph(graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 9})], None))
@@ -37,7 +32,7 @@ async fn a_run_is_stopped_through_another_instance_within_a_second() {
 #[tokio::test]
 async fn answers_and_turns_reach_the_instance_that_runs_them() {
     let t = TestService::start().await;
-    let other = start_second_instance(&t).await;
+    let other = t.another_instance().await;
     let workflow = t
         .workflow()
         .graph(graphs::chain(&[json!({"name": "ok", "type": "wait_for_input"})], None))
@@ -71,7 +66,7 @@ async fn answers_and_turns_reach_the_instance_that_runs_them() {
 #[tokio::test]
 async fn waiting_runs_are_taken_over_by_the_remaining_instance() {
     let mut t = TestService::start().await;
-    let other = start_second_instance(&t).await;
+    let other = t.another_instance().await;
     let workflow = t
         .workflow()
         .graph(graphs::chain(&[json!({"name": "ok", "type": "wait_for_input"})], None))
@@ -87,7 +82,7 @@ async fn waiting_runs_are_taken_over_by_the_remaining_instance() {
 #[tokio::test]
 async fn turns_of_a_thread_run_in_order_across_two_instances() {
     let t = TestService::start().await;
-    let other = start_second_instance(&t).await;
+    let other = t.another_instance().await;
     let graph = graphs::interrupted("one", 2.0, "two");
     let workflow = t.workflow().graph(graph).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "a")).await;
@@ -113,7 +108,7 @@ async fn last_item(t: &TestService, workflow: &str, thread: &str) -> Value {
 #[tokio::test]
 async fn a_turn_continues_while_any_instance_has_a_reader() {
     let t = TestService::builder().set("SERVICE_CHAT_DISCONNECT_GRACE", "2").start().await;
-    let other = start_second_instance(&t).await;
+    let other = t.another_instance().await;
     let graph = graphs::interrupted("First. ", 8.0, "Second.");
     let workflow = t.workflow().graph(graph).published().create().await;
     let mut here = t.open_chat(&chat::create(&workflow, "hi")).await;
@@ -128,7 +123,7 @@ async fn a_turn_continues_while_any_instance_has_a_reader() {
     assert!(rest.contains("Second.") && rest.contains("thread.item.done"), "{rest}");
     let item = last_item(&other, &workflow.id, &thread).await;
     assert_eq!((&item["status"], &item["content"][0]["text"]), (&Value::Null, &json!("First. Second.")));
-    until("the presence to end", async || t.scalar("SELECT count(*) FROM stream_readers").await == "0").await;
+    t.until_scalar("the presence to end", "SELECT count(*) FROM stream_readers", "0").await;
     // Without readers, the turn is abandoned, and every read shows it.
     let workflow =
         t.workflow().graph(graphs::interrupted("First. ", 60.0, "Never.")).published().create().await;
@@ -148,7 +143,7 @@ async fn a_turn_continues_while_any_instance_has_a_reader() {
 #[tokio::test]
 async fn a_stop_on_a_readers_instance_loses_no_event() {
     let t = TestService::start().await;
-    let other = start_second_instance(&t).await;
+    let other = t.another_instance().await;
     let pieces = json!({"name": "say", "type": "reply", "pieces": "words", "pause_ms": 50,
                         "text": (0..400).map(|n| n.to_string()).collect::<Vec<_>>().join(" ")});
     let workflow = t.workflow().graph(graphs::chain(&[pieces], None)).published().create().await;
@@ -184,13 +179,11 @@ async fn turns_of_a_thread_never_overlap_while_an_instance_joins() {
     let sending = |service: &TestService, n: usize| {
         let body = chat::add(&workflow, &thread, &n.to_string());
         let client = service.visitor();
-        async move {
-            client.send("POST", "/api/chat", &[("content-type", "application/json")], body.to_string()).await
-        }
+        async move { client.send("POST", "/api/chat", &[JSON], body.to_string()).await }
     };
     // The first instance continues working while the second one joins.
     let mut sent: Vec<_> = (0..6).map(|n| tokio::spawn(sending(&t, n))).collect();
-    let other = start_second_instance(&t).await;
+    let other = t.another_instance().await;
     for n in 6..14 {
         sent.push(tokio::spawn(sending(if n % 2 == 0 { &other } else { &t }, n)));
     }
@@ -221,7 +214,7 @@ async fn the_presence_of_readers_ends_with_their_instance() {
     t.execute(&announce).await;
     let (clock, before) = (kernel::SystemClock::new(), kernel::SystemClock::new().now());
     drop(here);
-    until("the turn to end", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
+    t.until_scalar("the turn to end", "SELECT status FROM runs", "cancelled").await;
     let lived = clock.now() - before;
     assert!(lived >= chrono::TimeDelta::seconds(6), "{lived}");
     let error = t.scalar("SELECT error::jsonb->>'code' FROM runs").await;
@@ -232,7 +225,7 @@ async fn the_presence_of_readers_ends_with_their_instance() {
 #[tokio::test]
 async fn events_of_another_instance_arrive_soon_through_one_statement() {
     let t = TestService::start().await;
-    let other = start_second_instance(&t).await;
+    let other = t.another_instance().await;
     let pieces = json!({"name": "say", "type": "reply", "pieces": "words", "pause_ms": 100,
                         "text": "one two three four five six seven eight nine ten"});
     let workflow = t.workflow().graph(graphs::chain(&[pieces], None)).published().create().await;

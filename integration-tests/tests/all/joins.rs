@@ -33,12 +33,7 @@ fn unmet_warning(node: &str) -> Value {
 async fn an_unmet_join_is_a_warning_in_the_record_the_list_and_the_last_event() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
-    let saved = t
-        .post(
-            &format!("/api/workflows/{}/versions", workflow.id),
-            &json!({"graph": optional_join()}).to_string(),
-        )
-        .await;
+    let saved = t.post(&workflow.path("/versions"), &json!({"graph": optional_join()}).to_string()).await;
     assert_eq!(saved.status, 201);
     let warning = &saved.value()["warnings"][0];
     assert_eq!((&warning["pointer"], &warning["code"]), (&json!("/edges/3/from"), &json!("may_not_be_met")));

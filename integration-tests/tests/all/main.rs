@@ -57,6 +57,7 @@ mod idempotency;
 mod instances;
 mod item_limits;
 mod joins;
+mod live_version;
 mod log_lines;
 mod members;
 mod models;

@@ -1,12 +1,13 @@
 //! Language models: from an endpoint and built-in, in chats and in runs.
 
 use futures_util::future::join_all;
-use integration_tests::{AnswerExt, Endpoint, TestService, chat, events, graphs, until, within};
+use integration_tests::{
+    AnswerExt, Endpoint, TestService, Workflow, chat, events, graphs, thread_of, until, within,
+};
 use serde_json::{Value, json};
 
 async fn with(endpoint: &Endpoint) -> TestService {
-    let service = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url());
-    service.set("SERVICE_MODEL_API_KEY", "sk-test").start().await
+    endpoint.builder().set("SERVICE_MODEL_API_KEY", "sk-test").start().await
 }
 
 fn model_graph(model: &str) -> Value {
@@ -36,17 +37,19 @@ async fn a_chat_streams_the_endpoints_reply() {
     assert_eq!((request["model"].as_str(), request["stream"].as_bool()), (Some("test"), Some(true)));
 }
 
+/// The notices of a new turn.
+async fn notices_of_turn(t: &TestService, workflow: &Workflow) -> Vec<String> {
+    let body = t.chat(&chat::create(workflow, "hi")).await.text();
+    let notices = events(&body).into_iter().filter(|event| event["type"] == "notice");
+    notices.map(|event| event["message"].as_str().unwrap().to_owned()).collect()
+}
+
 #[tokio::test]
 async fn readers_are_notified_of_declined_and_empty_replies() {
     let endpoint = Endpoint::quick().await;
     let t = with(&endpoint).await;
     let workflow = t.workflow().graph(model_graph("openai/test")).published().create().await;
-    let notices = async || {
-        let body = t.chat(&chat::create(&workflow, "hi")).await.text();
-        let is_notice = |event: &Value| event["type"] == "notice";
-        let notices = events(&body).into_iter().filter(is_notice);
-        notices.map(|event| event["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
-    };
+    let notices = async || notices_of_turn(&t, &workflow).await;
     endpoint.declines("I cannot help with that.").await;
     assert_eq!(notices().await, ["The model declined to answer."]);
     endpoint.says("").await;
@@ -56,12 +59,30 @@ async fn readers_are_notified_of_declined_and_empty_replies() {
 }
 
 #[tokio::test]
+async fn readers_are_notified_of_missing_answers_that_a_reply_would_show() {
+    let endpoint = Endpoint::quick().await;
+    let t = with(&endpoint).await;
+    let nodes = [
+        json!({"name": "answer", "type": "llm", "model": "openai/test", "messages": "{{ messages }}"}),
+        json!({"name": "said", "type": "reply",
+               "text": "{{ results.answer.text if results.answer.finish_reason != 'content_filter' else '' }}"}),
+    ];
+    let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;
+    endpoint.declines("I cannot help with that.").await;
+    assert_eq!(notices_of_turn(&t, &workflow).await, ["The model declined to answer."]);
+    endpoint.says(" ").await;
+    assert_eq!(notices_of_turn(&t, &workflow).await, ["The model returned an empty answer."]);
+    endpoint.says("Hello.").await;
+    assert_eq!(notices_of_turn(&t, &workflow).await, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_thread_is_sent_in_the_models_message_format() {
     let endpoint = Endpoint::quick().await;
     let t = with(&endpoint).await;
     let workflow = t.workflow().graph(model_graph("openai/test")).published().create().await;
     let first = t.chat(&chat::create(&workflow, "one")).await.text();
-    let thread = events(&first)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&first);
     t.chat(&chat::add(&workflow, &thread, "two")).await;
     let messages = endpoint.requests().await.pop().unwrap()["messages"].clone();
     let sent: Vec<(&str, &str)> = messages
@@ -96,7 +117,7 @@ async fn a_call_interrupted_by_a_shutdown_is_repeated_with_the_same_key() {
     let ask = json!({"name": "answer", "type": "llm", "model": "openai/test", "user": "{{ inputs.q }}"});
     let workflow =
         t.workflow().graph(graphs::chain(&[ask], Some(json!("{{ results.answer.text }}")))).create().await;
-    let run = t.post(&format!("/api/workflows/{}/runs", workflow.id), r#"{"inputs":{"q":"why"}}"#).await;
+    let run = t.post(&workflow.path("/runs"), r#"{"inputs":{"q":"why"}}"#).await;
     let run = format!("/api/runs/{}", run.value()["id"].as_str().unwrap());
     until("the endpoint to be called", async || endpoint.asked() == 1).await;
     t.restart().await;
@@ -112,8 +133,8 @@ async fn a_call_interrupted_by_a_shutdown_is_repeated_with_the_same_key() {
 async fn a_thousand_runs_wait_on_a_slow_model_with_four_connections() {
     const RUNS: usize = 1_000;
     let endpoint = Endpoint::holding().await;
-    let t = TestService::builder()
-        .set("SERVICE_MODEL_BASE_URL", endpoint.base_url())
+    let t = endpoint
+        .builder()
         .set("SERVICE_DATABASE_POOL", "4")
         .set("SERVICE_DATABASE_WRITERS", "1")
         .start()
@@ -123,7 +144,7 @@ async fn a_thousand_runs_wait_on_a_slow_model_with_four_connections() {
                      "timeout_seconds": 170});
     let output = json!("{{ results.answer.text }}");
     let workflow = t.workflow().graph(graphs::chain(&[before, ask], Some(output))).create().await;
-    let path = format!("/api/workflows/{}/runs", workflow.id);
+    let path = workflow.path("/runs");
     for batch in 0..RUNS / 50 {
         let starts = (0..50).map(|n| {
             let body = json!({"inputs": {"n": batch * 50 + n}}).to_string();
@@ -150,7 +171,7 @@ async fn a_thousand_runs_wait_on_a_slow_model_with_four_connections() {
     assert!(answer.text().contains("thread.item.done"));
     endpoint.release();
     let done = "SELECT count(*) FROM runs WHERE status = 'succeeded' AND trigger = 'api'";
-    until("every run ends", async || t.scalar(done).await == RUNS.to_string()).await;
+    t.until_scalar("every run ends", done, &RUNS.to_string()).await;
     let wrong = "SELECT count(*) FROM runs WHERE trigger = 'api' AND output <> \
                  '\"You said: ' || (inputs::json ->> 'n') || '\"'";
     assert_eq!(t.scalar(wrong).await, "0");
@@ -166,7 +187,7 @@ async fn unconfigured_models_fail_clearly_and_the_practice_model_works() {
     };
     let run = async |model: &str| {
         let workflow = t.workflow().graph(ask(model)).create().await;
-        t.post(&format!("/api/workflows/{}/runs?wait=20", workflow.id), "").await.value()
+        t.post(&workflow.path("/runs?wait=20"), "").await.value()
     };
     let failed = run("openai/gpt-4.1-mini").await;
     assert_eq!(
@@ -178,8 +199,7 @@ async fn unconfigured_models_fail_clearly_and_the_practice_model_works() {
     // An unknown model in a graph is rejected when the version is saved.
     let workflow = t.workflow().without_version().create().await;
     let version = json!({"graph": ask("nobody/model")}).to_string();
-    let refused = t.post(&format!("/api/workflows/{}/versions", workflow.id), &version).await;
-    assert_eq!(refused.status, 422, "{}", refused.text());
+    let refused = t.post(&workflow.path("/versions"), &version).await.expect(422);
     assert_eq!(refused.value()["detail"]["errors"][0]["code"], "unknown_provider");
     let done = run("practice/assistant").await;
     assert_eq!(done["status"], "succeeded", "{done}");

@@ -4,10 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use futures_util::future::join_all;
 use insta::assert_snapshot;
-use integration_tests::{Answer, AnswerExt, Raw, TestService, graphs, pause, shown, until};
+use integration_tests::{Answer, AnswerExt, JSON, Raw, TestService, graphs, pause, shown};
 use serde_json::{Value, json};
-
-const JSON: (&str, &str) = ("content-type", "application/json");
 
 async fn send(t: &TestService, method: &str, path: &str, key: &str, body: &str) -> Answer {
     t.send(method, path, &[JSON, ("idempotency-key", key)], body).await
@@ -30,7 +28,7 @@ fn comparable_parts(answer: &Answer) -> (u16, Option<&str>, String) {
 async fn every_change_is_made_once_and_its_response_replayed() {
     let mut t = TestService::start().await;
     let slow = t.workflow().graph(graphs::delayed(60.0, "late")).create().await;
-    let run = t.post(&format!("/api/workflows/{}/runs", slow.id), "{}").await.value();
+    let run = t.post(&slow.path("/runs"), "{}").await.value();
     let cancel = format!("/api/runs/{}/cancel", run["id"].as_str().unwrap());
     let version = json!({"graph": graphs::reply("x")}).to_string();
     let requests = [
@@ -129,12 +127,9 @@ async fn during_change<T>(t: &TestService, change: impl Future<Output = T>, then
     let hold = t.execute(HOLD);
     let rest = async {
         let locked = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
-        until("the rows to be locked", async || t.scalar(locked).await == "1").await;
+        t.until_scalar("the rows to be locked", locked, "1").await;
         let waits = async {
-            until("the change to wait", async || {
-                t.scalar(&format!("SELECT count(*) {WAITING}")).await == "1"
-            })
-            .await;
+            t.until_scalar("the change to wait", &format!("SELECT count(*) {WAITING}"), "1").await;
             then().await;
             t.execute("CREATE TABLE released ()").await;
         };
@@ -196,8 +191,7 @@ async fn a_request_completes_once_after_its_caller_disconnects() {
             body.len()
         );
         raw.write(request).await;
-        until("the request to wait", async || t.scalar(&format!("SELECT count(*) {WAITING}")).await == "1")
-            .await;
+        t.until_scalar("the request to wait", &format!("SELECT count(*) {WAITING}"), "1").await;
         pause(100).await;
         drop(raw);
     };

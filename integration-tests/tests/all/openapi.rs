@@ -15,8 +15,7 @@ async fn the_description_needs_no_credential_and_is_cacheable() {
     let tag = answer.header("etag").unwrap().to_owned();
     let again = t.send("GET", "/openapi.json", &[("if-none-match", &tag)], "").await;
     assert_eq!((again.status, again.body.len()), (304, 0));
-    let other = t.send("GET", "/openapi.json", &[("if-none-match", "\"other\"")], "").await;
-    assert_eq!(other.status, 200);
+    t.send("GET", "/openapi.json", &[("if-none-match", "\"other\"")], "").await.expect(200);
     let head = t.open("HEAD", "/openapi.json", &[], "").await;
     assert_eq!((head.status, head.header("etag")), (200, Some(tag.as_str())));
     let refused = t.post("/openapi.json", "{}").await;

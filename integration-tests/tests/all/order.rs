@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use integration_tests::{RawAnswer, TestService, Workflow, chat, events, graphs, shown, until};
+use integration_tests::{
+    AnswerExt, RawAnswer, TestService, Workflow, chat, events, graphs, shown, thread_of, until,
+};
 use serde_json::Value;
 
 /// A running turn and its thread.
 async fn running(t: &TestService, workflow: &Workflow) -> (RawAnswer, String) {
     let mut first = t.open_chat(&chat::create(workflow, "first")).await;
     let beginning = first.until("stream_options").await;
-    (first, events(&beginning)[0]["thread"]["id"].as_str().unwrap().to_owned())
+    (first, thread_of(&beginning))
 }
 
 fn reply(body: &str) -> Value {
@@ -23,8 +25,7 @@ async fn a_message_in_a_busy_thread_waits_with_its_stream_open() {
     let workflow =
         t.workflow().graph(graphs::delayed(5.0, "{{ inputs.message }}!")).published().create().await;
     let (mut first, thread) = running(&t, &workflow).await;
-    let mut second = t.open_chat(&chat::add(&workflow, &thread, "second")).await;
-    assert_eq!(second.status, 200);
+    let mut second = t.open_chat(&chat::add(&workflow, &thread, "second")).await.expect(200);
     let first_events = events(&second.until("stream_options").await);
     assert_eq!(first_events[0]["item"]["content"][0]["text"], "second", "its user item is sent immediately");
     assert_eq!(first_events.len(), 2);
@@ -35,10 +36,8 @@ async fn a_message_in_a_busy_thread_waits_with_its_stream_open() {
     .await;
     let first = t.while_time_passes(first.rest()).await;
     assert_eq!(reply(&first), "first!");
-    until("the second turn to run", async || {
-        t.scalar("SELECT status FROM runs ORDER BY id DESC LIMIT 1").await == "running"
-    })
-    .await;
+    t.until_scalar("the second turn to run", "SELECT status FROM runs ORDER BY id DESC LIMIT 1", "running")
+        .await;
     let second = t.while_time_passes(second.rest()).await;
     assert_eq!(reply(&second), "second!");
     let overlap = "SELECT count(*) FROM runs a JOIN runs b ON a.id < b.id WHERE b.started_at < a.finished_at";
@@ -57,8 +56,7 @@ async fn thirty_two_messages_wait_and_the_next_is_429() {
         assert_eq!(open.last().unwrap().status, 200, "{index}");
     }
     for _ in 0..3 {
-        let refused = t.chat(&chat::add(&workflow, &thread, "too much")).await;
-        assert_eq!(refused.status, 429);
+        t.chat(&chat::add(&workflow, &thread, "too much")).await.expect(429);
     }
     let refused = t.chat(&chat::add(&workflow, &thread, "too much")).await;
     assert_snapshot!(shown(&refused), @r#"
@@ -82,8 +80,7 @@ async fn thirty_two_messages_wait_and_the_next_is_429() {
     let order = "SELECT count(*) FROM runs a JOIN runs b ON a.thread_id = b.thread_id AND a.id < b.id
                  WHERE b.started_at < a.finished_at";
     assert_eq!(t.scalar(order).await, "0");
-    let mut again = t.open_chat(&chat::add(&workflow, &thread, "there is room again")).await;
-    assert_eq!(again.status, 200);
+    let mut again = t.open_chat(&chat::add(&workflow, &thread, "there is room again")).await.expect(200);
     t.while_time_passes(again.rest()).await;
 }
 
@@ -96,7 +93,7 @@ async fn different_threads_run_concurrently() {
         open.push(t.open_chat(&chat::create(&workflow, "hi")).await);
     }
     let running = "SELECT count(*) FROM runs WHERE status IN ('running', 'waiting')";
-    until("all of them to run", async || t.scalar(running).await == "50").await;
+    t.until_scalar("all of them to run", running, "50").await;
     t.while_time_passes_in(Duration::from_millis(100), async {
         for answer in &mut open {
             assert_eq!(reply(&answer.rest().await), "done");

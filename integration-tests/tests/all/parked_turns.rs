@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, RawAnswer, TestService, Workflow, chat, events, pause, until, within};
+use integration_tests::{
+    AnswerExt, RawAnswer, TestService, Workflow, chat, events, pause, thread_of, until, within,
+};
 use serde_json::{Value, json};
 
 use crate::waiting_runs::answer;
@@ -25,12 +27,7 @@ pub(crate) fn desk() -> Value {
 }
 
 async fn with_desk(t: &TestService, busy: &str) -> Workflow {
-    let workflow = t.workflow().graph(desk()).published().create().await;
-    let body = json!({"chat": {"busy": busy}}).to_string();
-    let headers = [("content-type", "application/json")];
-    let changed = t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, body).await;
-    assert_eq!(changed.status, 200, "{}", changed.text());
-    workflow
+    t.workflow().graph(desk()).published().settings(json!({"chat": {"busy": busy}})).create().await
 }
 
 /// Sends a message whose turn parks; returns the stream's reader, the stream's id and the thread.
@@ -38,8 +35,8 @@ async fn parked(t: &TestService, workflow: &Workflow, text: &str) -> (RawAnswer,
     let mut open = t.open_chat(&chat::create(workflow, text)).await;
     let stream = open.header("x-chat-stream-id").unwrap().to_owned();
     let begun = open.until("\"clock\"").await;
-    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
-    until("the turn is parked", async || t.scalar("SELECT count(*) FROM run_queue").await == "1").await;
+    let thread = thread_of(&begun);
+    t.until_scalar("the turn is parked", "SELECT count(*) FROM run_queue", "1").await;
     assert_eq!(t.scalar("SELECT status FROM runs ORDER BY id LIMIT 1").await, "waiting");
     (open, stream, thread)
 }
@@ -105,7 +102,7 @@ async fn a_parked_turn_without_a_reader_completes_after_its_answer() {
     let (open, _, thread) = parked(&t, &workflow, "refund").await;
     drop(open);
     assert_eq!(answer(&t, &run_of(&t).await, "ok", json!("no")).await.status, 202);
-    until("the run ends", async || t.scalar("SELECT status FROM runs").await == "succeeded").await;
+    t.until_scalar("the run ends", "SELECT status FROM runs", "succeeded").await;
     assert_eq!(texts(&t, &workflow, &thread).await, ["refund", "Checking. Decided: no."]);
 }
 
@@ -142,10 +139,9 @@ async fn deleting_its_thread_cancels_a_parked_turn() {
     let t = TestService::start().await;
     let workflow = with_desk(&t, "enqueue").await;
     let (open, _, thread) = parked(&t, &workflow, "refund").await;
-    let deleted = t.chat(&chat::ask(&workflow, "threads.delete", json!({"thread_id": thread}))).await;
-    assert_eq!(deleted.status, 200, "{}", deleted.text());
+    t.chat(&chat::ask(&workflow, "threads.delete", json!({"thread_id": thread}))).await.expect(200);
     drop(open);
-    until("the run ends", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
+    t.until_scalar("the run ends", "SELECT status FROM runs", "cancelled").await;
     assert_eq!(t.scalar("SELECT count(*) FROM run_queue").await, "0");
 }
 

@@ -41,7 +41,7 @@ fn response<'a>(bytes: &mut &'a str, kind: Kind) -> (&'a str, &'a str) {
 async fn pipelined_responses_follow_the_order_of_their_requests() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
-    let path = format!("/api/workflows/{}", workflow.id);
+    let path = workflow.path("");
     let text = |kind| match kind {
         Kind::Get => request("GET", &path, ""),
         Kind::Head => request("HEAD", &path, ""),

@@ -23,8 +23,7 @@ async fn run(t: &TestService, node: Value, inputs: Value) -> Value {
     query.as_object_mut().unwrap().extend(node.as_object().unwrap().clone());
     let graph = graphs::chain(&[query], Some(json!("{{ results.q }}")));
     let workflow = t.workflow().graph(graph).create().await;
-    let path = format!("/api/workflows/{}/runs?wait=30", workflow.id);
-    t.root().post(&path, &json!({"inputs": inputs})).await.value()
+    t.root().post(&workflow.path("/runs?wait=30"), &json!({"inputs": inputs})).await.value()
 }
 
 #[tokio::test]
@@ -33,8 +32,7 @@ async fn a_statement_executes_in_the_database_of_a_credential() {
     let (dsn, at) = database.over_network().await;
     let t = service(&[at.to_string()]).await;
     let dsn = dsn.replace("postgres@", &format!("postgres:{PASSWORD}@"));
-    let made = t.root().post("/api/credentials", &json!({"name": "orders", "secret": dsn})).await;
-    assert_eq!(made.status, 201);
+    t.root().post("/api/credentials", &json!({"name": "orders", "secret": dsn})).await.expect(201);
     let insert = json!({"query": "CREATE TABLE orders AS SELECT n AS id, 'a' || n AS who FROM generate_series(1, 3) n",
                         "mode": "write"});
     let done = run(&t, insert, json!({})).await;

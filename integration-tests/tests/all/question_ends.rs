@@ -26,7 +26,7 @@ async fn a_later_answer_continues_an_ended_turn() {
     let run = run_at(&t, 0).await;
     assert_eq!(run["waits_for"].as_array().unwrap().len(), 2, "{run:#}");
     assert_eq!(answer(&t, &run, "right", json!(5)).await.status, 202);
-    until("the turn has continued", async || t.scalar(SUCCEEDED).await == "2").await;
+    t.until_scalar("the turn has continued", SUCCEEDED, "2").await;
     // The id of the first run now refers to the run that continues it.
     let body = json!({"answers": {"q": {"values": ["here"]}}});
     assert_eq!(answer(&t, &run, "left", json!("no object")).await.refusal(), "422 run.input_invalid");
@@ -175,8 +175,7 @@ async fn a_retry_removes_the_question_and_its_expiry_continues_nothing() {
         "threads.retry_after_item",
         json!({"thread_id": question.thread, "item_id": message}),
     );
-    let again = t.while_time_passes(t.chat(&retry)).await;
-    assert_eq!(again.status, 200, "{}", again.text());
+    t.while_time_passes(t.chat(&retry)).await.expect(200);
     assert_eq!(t.chat(&question.submission(json!({}))).await.refusal(), "404 item.not_found");
     let first = t.scalar("SELECT id FROM runs ORDER BY id LIMIT 1").await;
     assert_eq!(t.get(&format!("/api/runs/{first}")).await.value()["waits_for"], json!([]));

@@ -17,7 +17,7 @@ fn call(tool: &str) -> Value {
 async fn invalid_literal_values_are_rejected_when_the_graph_is_saved() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
-    let path = format!("/api/workflows/{}/versions", workflow.id);
+    let path = workflow.path("/versions");
     for (node, problem) in [
         (ask(&json!([])), "/nodes/0/inputs/0/options schema"),
         (ask(&json!([{"value": "yes", "label": "Yes"}])), "/nodes/0/inputs/0/options/0 schema"),

@@ -58,14 +58,10 @@ fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
-async fn service(model: &Endpoint) -> TestService {
-    TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await
-}
-
 #[tokio::test]
 async fn an_answer_during_a_continuation_gets_the_next_turn() {
     let model = Endpoint::holding().await;
-    let t = service(&model).await;
+    let t = model.service().await;
     let turn = two_questions(&t, json!({"name": "noted", "type": "reply", "text": "Noted."})).await;
     let (first, second) = both_streams(&t, &turn, &model).await;
     let reply_text = |events: &[Value]| events.last().unwrap()["item"]["content"][0]["text"].clone();
@@ -82,7 +78,7 @@ async fn an_answer_during_a_continuation_gets_the_next_turn() {
 #[tokio::test]
 async fn an_answer_without_a_continuation_ends_with_a_notice() {
     let model = Endpoint::holding().await;
-    let t = service(&model).await;
+    let t = model.service().await;
     let turn =
         two_questions(&t, json!({"name": "no", "type": "assert", "when": "false", "message": "no"})).await;
     let (first, second) = both_streams(&t, &turn, &model).await;

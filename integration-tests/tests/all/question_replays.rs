@@ -36,8 +36,7 @@ async fn an_expired_question_is_not_asked_again() {
 #[tokio::test]
 async fn an_unanswered_client_tool_is_reported_to_the_agent() {
     let model = Endpoint::quick().await;
-    let t =
-        TestService::builder().manual_clock().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
+    let t = model.builder().manual_clock().start().await;
     let tool = |name: &str, more: Value| {
         let mut tool =
             json!({"type": "client", "name": name, "description": "d", "parameters": {"type": "object"}});
@@ -118,7 +117,7 @@ async fn a_continuation_does_not_repeat_earlier_decisions() {
 #[tokio::test]
 async fn agent_text_after_a_question_is_a_separate_message() {
     let model = Endpoint::quick().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
+    let t = model.service().await;
     let inner = t
         .workflow()
         .graph(graphs::chain(&[ask("q", &json!({}))], Some(json!("{{ results.q.answers.q['values'][0] }}"))))
@@ -215,10 +214,9 @@ async fn a_continuing_run_counts_only_its_own_model_calls() {
     let waiting = trace(0).await;
     assert_eq!(waiting["usage"]["calls"], 1, "{waiting:#}");
     assert_eq!(waiting["run"]["waits_for"].as_array().unwrap().len(), 1, "{waiting:#}");
-    let answered =
-        within("the answer", t.chat(&question.submission(json!({"answers": {"ok": {"values": ["y"]}}}))))
-            .await;
-    assert_eq!(answered.status, 200, "{}", answered.text());
+    within("the answer", t.chat(&question.submission(json!({"answers": {"ok": {"values": ["y"]}}}))))
+        .await
+        .expect(200);
     let (first, second) = (trace(0).await, trace(1).await);
     assert_eq!((&first["usage"]["calls"], &second["usage"]["calls"]), (&json!(1), &json!(1)), "{second:#}");
     assert_eq!(first["run"]["continued_by"], second["run"]["id"]);

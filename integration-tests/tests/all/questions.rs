@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use integration_tests::{
-    Answer, AnswerExt, Endpoint, TestService, Workflow, chat, events, graphs, until, within,
+    Answer, AnswerExt, Endpoint, JSON, TestService, Workflow, chat, events, graphs, until, within,
 };
 use serde_json::{Value, json};
 
@@ -221,7 +221,7 @@ async fn one_of_many_concurrent_answers_continues_the_turn() {
 async fn a_repeated_answer_with_a_key_returns_the_stream() {
     let t = TestService::start().await;
     let question = PendingQuestion::start(&t, desk()).await;
-    let headers = [("content-type", "application/json"), ("idempotency-key", "an-answer-of-mine-1")];
+    let headers = [JSON, ("idempotency-key", "an-answer-of-mine-1")];
     let mut streams = BTreeSet::new();
     for _ in 0..3 {
         let answer = t.send("POST", "/api/chat", &headers, question.submission(yes()).to_string()).await;
@@ -258,7 +258,7 @@ async fn a_client_tool_output_continues_the_turn() {
 #[tokio::test]
 async fn an_agent_calls_client_tools() {
     let model = Endpoint::quick().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
+    let t = model.service().await;
     let graph = graphs::chain(
         &[
             json!({"name": "help", "type": "agent", "model": "openai/x", "messages": "{{ messages }}", "stream": true, "tools": [
@@ -285,8 +285,7 @@ async fn an_agent_calls_client_tools() {
     assert_eq!(roles, ["user", "assistant", "tool", "assistant", "tool"]);
     assert_eq!(requests[2]["messages"][2]["content"], r#"{"city":"Paris"}"#);
     // A later turn reads the calls with their outputs.
-    let later = t.chat(&chat::add(&question.workflow, &question.thread, "thanks")).await;
-    assert_eq!(later.status, 200);
+    t.chat(&chat::add(&question.workflow, &question.thread, "thanks")).await.expect(200);
     let requests = model.requests().await;
     let messages = requests[3]["messages"].as_array().unwrap();
     let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
@@ -419,19 +418,13 @@ async fn a_message_instead_of_an_answer_keeps_the_question_pending() {
 async fn runs_without_a_thread_answer_questions_as_inputs() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(desk()).create().await;
-    let run = t
-        .post(&format!("/api/workflows/{}/runs?wait=30", workflow.id), r#"{"inputs": {"message": "m"}}"#)
-        .await
-        .value();
+    let run = t.post(&workflow.path("/runs?wait=30"), r#"{"inputs": {"message": "m"}}"#).await.value();
     assert_eq!((&run["status"], &run["waits_for"][0]["kind"]), (&json!("waiting"), &json!("ask")), "{run:#}");
     assert_eq!(answer(&t, &run, "confirm", json!({"answers": 1})).await.refusal(), "422 run.input_invalid");
     assert_eq!(answer(&t, &run, "confirm", yes()).await.status, 202);
     until("the run ends", async || run_at(&t, 0).await["status"] == "succeeded").await;
     let workflow = t.workflow().graph(place()).create().await;
-    let run = t
-        .post(&format!("/api/workflows/{}/runs?wait=30", workflow.id), r#"{"inputs": {"message": "m"}}"#)
-        .await
-        .value();
+    let run = t.post(&workflow.path("/runs?wait=30"), r#"{"inputs": {"message": "m"}}"#).await.value();
     assert_eq!(run["waits_for"][0]["kind"], "client_tool");
     assert_eq!(answer(&t, &run, "where", json!({"city": "Rome"})).await.status, 202);
     until("the run ends", async || run_at(&t, 1).await["status"] == "succeeded").await;

@@ -1,6 +1,6 @@
 //! Workspace storage limits: a full workspace starts nothing new, and its existing work continues.
 
-use integration_tests::{AnswerExt, TestService, chat, graphs, noise, until};
+use integration_tests::{AnswerExt, JSON, TestService, chat, graphs, noise, until};
 use serde_json::{Value, json};
 
 const LIMIT: &str = "300000";
@@ -20,14 +20,14 @@ async fn a_full_workspace_rejects_new_data_until_it_stores_less() {
     let waits = t.workflow().named("Waits").graph(graphs::chain(&[ask, keep], None)).create().await;
     let root = t.root();
     assert_eq!(root.post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
-    let waiting = root.post(&format!("/api/workflows/{}/runs", waits.id), &json!({})).await.value();
+    let waiting = root.post(&waits.path("/runs"), &json!({})).await.value();
     let waiting = format!("/api/runs/{}", waiting["id"].as_str().unwrap());
     until("the run waits", async || t.root().get(&waiting).await.value()["status"] == "waiting").await;
 
-    let path = format!("/api/workflows/{}/runs?wait=20", echo.id);
+    let path = echo.path("/runs?wait=20");
     let body = json!({"inputs": {"message": noise(150_000)}});
     let begin = async |t: &TestService, key: &str| {
-        let headers = [("idempotency-key", key), ("content-type", "application/json")];
+        let headers = [("idempotency-key", key), JSON];
         t.root().send("POST", &path, &headers, &body.to_string()).await
     };
     let first = begin(&t, "first").await.value();
@@ -46,9 +46,7 @@ async fn a_full_workspace_rejects_new_data_until_it_stores_less() {
     assert_eq!(t.chat(&chat::create(&echo, "hi")).await.refusal(), "507 workspace.storage_full");
     let graph = json!({"graph": graphs::reply("another")});
     // A started run continues, and fails only at a step that would store more.
-    t.root()
-        .send("POST", &format!("{waiting}/inputs/go"), &[("content-type", "application/json")], "\"yes\"")
-        .await;
+    t.root().send("POST", &format!("{waiting}/inputs/go"), &[JSON], "\"yes\"").await;
     until("the run ends", async || t.root().get(&waiting).await.value()["status"] == "failed").await;
     let ended = t.root().get(&waiting).await.value();
     assert_eq!(
@@ -56,7 +54,7 @@ async fn a_full_workspace_rejects_new_data_until_it_stores_less() {
         (&json!("workspace.storage_full"), &json!("keep"))
     );
     // Another workspace has room.
-    let other = [("x-workspace", "other"), ("content-type", "application/json")];
+    let other = [("x-workspace", "other"), JSON];
     let made = t.root().send("POST", "/api/workflows", &other, r#"{"name": "There"}"#).await.value();
     let there = format!("/api/workflows/{}", made["id"].as_str().unwrap());
     assert_eq!(
@@ -87,7 +85,7 @@ async fn storage_is_measured_without_a_limit() {
     let mut t = TestService::builder().with_bootstrap_token().start().await;
     t.measured().await;
     let echo = t.workflow().echo().create().await;
-    let path = format!("/api/workflows/{}/runs?wait=20", echo.id);
+    let path = echo.path("/runs?wait=20");
     t.root().post(&path, &json!({"inputs": {"message": noise(100_000)}})).await;
     t.measure().await;
     let storage = t.root().get("/api/workspaces/default").await.value()["storage"].clone();

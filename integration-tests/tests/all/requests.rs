@@ -1,7 +1,7 @@
 //! All problems in a request are reported at once, each with its pointer and, if there is one, the intended name.
 
 use insta::assert_snapshot;
-use integration_tests::{Answer, AnswerExt, TestService, chat, graphs};
+use integration_tests::{Answer, AnswerExt, JSON, TestService, chat, graphs};
 use serde_json::{Value, json};
 
 /// Pointer, code, message and suggestion of every problem.
@@ -35,7 +35,7 @@ async fn all_problems_of_a_body_are_reported() {
     /a~1b | unknown_field | unknown field 'a/b' | allowed: name, handle, description, tags
     ");
     let workflow = t.workflow().without_version().create().await;
-    let path = format!("/api/workflows/{}", workflow.id);
+    let path = workflow.path("");
     let wrong = json!({"grpah": graphs::reply("x"), "runnable_config": "x", "metadata": [], "notes": 1});
     assert_snapshot!(problem_lines(&t.post(&format!("{path}/versions"), &wrong.to_string()).await), @r"
     /graph | required | is required | -
@@ -62,7 +62,7 @@ async fn all_problems_of_a_body_are_reported() {
 async fn all_problems_of_a_query_and_its_body_are_reported() {
     let t = TestService::start().await;
     let workflow = t.workflow().published().create().await;
-    let path = format!("/api/workflows/{}", workflow.id);
+    let path = workflow.path("");
     let answer = t.get("/api/workflows?include_archived=yes&include_archive=true&page=2").await;
     assert_eq!(answer.refusal(), "422 request.invalid");
     assert_snapshot!(problem_lines(&answer), @r"
@@ -72,13 +72,13 @@ async fn all_problems_of_a_query_and_its_body_are_reported() {
     ");
     // A login requirement in the wrong place must not be ignored.
     let open = t.workflow().create().await;
-    let publish = format!("/api/workflows/{}/publish?require_login=true", open.id);
+    let publish = open.path("/publish?require_login=true");
     assert_snapshot!(problem_lines(&t.post(&publish, r#"{"require_login": 1}"#).await), @r"
     /require_login | unknown_parameter | unknown query parameter 'require_login' | omit it; none is allowed here
     /require_login | type | must be true or false | -
     ");
     assert_eq!(t.post(&publish, "").await.refusal(), "422 request.invalid");
-    assert_eq!(t.get(&format!("/api/workflows/{}", open.id)).await.value()["is_public"], false);
+    assert_eq!(t.get(&open.path("")).await.value()["is_public"], false);
     for path in [path.clone(), format!("{path}/public"), format!("{path}/versions/1")] {
         assert_eq!(t.get(&format!("{path}?x=1")).await.problems(), ["/x unknown_parameter"], "{path}");
     }
@@ -159,7 +159,7 @@ async fn a_bare_graph_is_rejected_with_the_expected_member() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
     let bare = graphs::reply("x").to_string();
-    for path in [format!("/api/workflows/{}/versions", workflow.id), "/api/workflows/check".to_owned()] {
+    for path in [workflow.path("/versions"), "/api/workflows/check".to_owned()] {
         let expected =
             r#"/graph | required | is required | put the graph inside: {"graph": {"format": "graph/1", …}}"#;
         assert_eq!(problem_lines(&t.post(&path, &bare).await), expected, "{path}");
@@ -171,30 +171,29 @@ async fn a_bare_graph_is_rejected_with_the_expected_member() {
 async fn a_missing_optional_body_equals_an_empty_object() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
-    let publish = format!("/api/workflows/{}/publish", workflow.id);
+    let publish = workflow.path("/publish");
     let revoke = format!("{publish}/revoke");
-    let json = ("content-type", "application/json");
     let form = ("content-type", "application/x-www-form-urlencoded");
     let length = ("content-length", "0");
     for path in [&publish, &revoke] {
         for (headers, body) in [
             (&[][..], ""),
             (&[length][..], ""),
-            (&[json][..], ""),
-            (&[json, length][..], ""),
+            (&[JSON][..], ""),
+            (&[JSON, length][..], ""),
             (&[form][..], ""),
-            (&[json][..], "{}"),
-            (&[json][..], " \r\n"),
+            (&[JSON][..], "{}"),
+            (&[JSON][..], " \r\n"),
             (&[][..], " \n"),
         ] {
             let answer = t.send("POST", path, headers, body).await;
             assert!(matches!(answer.status, 200 | 201), "{path} {headers:?} {body:?}: {}", answer.text());
         }
         for (headers, body, refusal) in [
-            (&[json][..], "{", "400 request.invalid_json"),
-            (&[json][..], "null", "422 request.invalid"),
-            (&[json][..], "[]", "422 request.invalid"),
-            (&[json][..], r#"{"x": 1}"#, "422 request.invalid"),
+            (&[JSON][..], "{", "400 request.invalid_json"),
+            (&[JSON][..], "null", "422 request.invalid"),
+            (&[JSON][..], "[]", "422 request.invalid"),
+            (&[JSON][..], r#"{"x": 1}"#, "422 request.invalid"),
             (&[][..], "{}", "415 request.unsupported_media_type"),
             (&[form][..], "require_login=true", "415 request.unsupported_media_type"),
         ] {
@@ -214,12 +213,11 @@ async fn a_stop_ignores_its_body() {
     let workflow = t.workflow().echo().published().create().await;
     let stream = t.visitor().say(&workflow.id, "hi").await.unwrap().stream_id;
     let path = format!("/api/chat/streams/{stream}/stop");
-    let json = ("content-type", "application/json");
     for (headers, body) in [
         (&[][..], "".to_owned()),
-        (&[json][..], "".to_owned()),
-        (&[json][..], "{}".to_owned()),
-        (&[json][..], "{".to_owned()),
+        (&[JSON][..], "".to_owned()),
+        (&[JSON][..], "{}".to_owned()),
+        (&[JSON][..], "{".to_owned()),
         (&[("content-type", "text/plain")][..], "stop".to_owned()),
         (&[][..], "x".repeat(100_000)),
     ] {
@@ -232,6 +230,6 @@ async fn a_stop_ignores_its_body() {
     }
     // The connection still works for the next request.
     let raw = t.raw().await;
-    let raw = raw.request("POST", &path, &[json], r#"{"why": "enough"}"#).await.finish().await;
+    let raw = raw.request("POST", &path, &[JSON], r#"{"why": "enough"}"#).await.finish().await;
     assert_eq!(raw.request("GET", "/healthz", &[], "").await.status, 200);
 }

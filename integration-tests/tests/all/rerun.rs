@@ -1,6 +1,6 @@
 //! Runs that repeat another run from a given step.
 
-use integration_tests::{AnswerExt, TestService, graphs};
+use integration_tests::{AnswerExt, JSON, TestService, graphs};
 use serde_json::{Value, json};
 
 use crate::waiting_runs::{becomes, begin};
@@ -23,10 +23,8 @@ async fn a_rerun_starts_at_a_step_with_patched_state() {
     assert_eq!(first["output"], json!({"n": 3, "c": "2"}));
     let path = format!("/api/runs/{}/rerun", first["id"].as_str().unwrap());
     let body = json!({"from_step": 3, "patch": {"n": 10}}).to_string();
-    let headers = [("content-type", "application/json"), ("idempotency-key", "once")];
-    let begun = t.send("POST", &path, &headers, body.clone()).await;
-    assert_eq!(begun.status, 202, "{}", begun.text());
-    let begun = begun.value();
+    let headers = [JSON, ("idempotency-key", "once")];
+    let begun = t.send("POST", &path, &headers, body.clone()).await.expect(202).value();
     assert_eq!(
         (&begun["origin_run_id"], &begun["trigger"], &begun["inputs"]),
         (&first["id"], &json!("rerun"), &json!({"x": 1}))
@@ -83,9 +81,7 @@ async fn a_rerun_starts_at_the_first_failed_step_by_default() {
     };
     let rerun = async |run: &Value, body: &str| {
         let path = format!("/api/runs/{}/rerun", run["id"].as_str().unwrap());
-        let begun = t.post(&path, body).await;
-        assert_eq!(begun.status, 202, "{}", begun.text());
-        begun.value()
+        t.post(&path, body).await.expect(202).value()
     };
     let again = rerun(&first, "").await;
     becomes(&t, &again, "failed").await;
@@ -110,15 +106,14 @@ async fn a_rerun_accepts_other_inputs_and_another_version() {
     };
     let workflow = t.workflow().graph(say("Hi {{ inputs.name }}")).create().await;
     let first = begin(&t, &workflow, "?wait=60", json!({"name": "Ada"})).await;
-    let versions = format!("/api/workflows/{}/versions", workflow.id);
+    let versions = workflow.path("/versions");
     for text in ["Bye {{ inputs.name }}", "No {{ inputs.name }}"] {
         assert_eq!(t.post(&versions, &json!({"graph": say(text)}).to_string()).await.status, 201);
     }
     assert_eq!(t.post(&format!("{versions}/2/live"), "{}").await.status, 200);
     let path = format!("/api/runs/{}/rerun", first["id"].as_str().unwrap());
     let rerun = async |body: Value| {
-        let begun = t.post(&path, &body.to_string()).await;
-        assert_eq!(begun.status, 202, "{}", begun.text());
+        let begun = t.post(&path, &body.to_string()).await.expect(202);
         let ended = becomes(&t, &begun.value(), "succeeded").await;
         assert_eq!(ended["origin_run_id"], first["id"]);
         (ended["version"].clone(), ended["output"].clone())

@@ -1,7 +1,7 @@
 //! A cut stream resumes exactly where it was.
 
 use insta::assert_snapshot;
-use integration_tests::{AnswerExt, TestService, chat, graphs, shown, without_mark};
+use integration_tests::{AnswerExt, JSON, TestService, chat, graphs, shown, without_mark};
 
 /// The end of each event in a body, 0 first.
 fn boundaries(body: &str) -> Vec<usize> {
@@ -169,8 +169,7 @@ async fn a_position_beyond_a_running_stream_is_rejected() {
         assert_eq!(refused.problems(), ["/after range"], "{beyond}");
     }
     // After the last event, it waits for the next one.
-    let mut reader = t.resume(&stream, Some(&format!("{stream}.{last}"))).await;
-    assert_eq!(reader.status, 200);
+    let mut reader = t.resume(&stream, Some(&format!("{stream}.{last}"))).await.expect(200);
     let (rest, read) = t.while_time_passes(async { (answer.rest().await, reader.rest().await) }).await;
     assert!(rest.contains("so far done"), "{rest}");
     assert_eq!(rest, without_mark(&read));
@@ -237,7 +236,7 @@ async fn a_replay_marks_the_start_of_live_events_once() {
         (&[("chatkit-frame-instance-id", "f")][..], ": live\n\n"),
     ] {
         let body = chat::create(&workflow, "hi").to_string();
-        let keyed: Vec<_> = [("content-type", "application/json"), ("idempotency-key", "a-key-of-its-own")]
+        let keyed: Vec<_> = [JSON, ("idempotency-key", "a-key-of-its-own")]
             .into_iter()
             .chain(headers.iter().copied())
             .collect();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use integration_tests::{AnswerExt, Bearer, MailServer, Socket, TestService, graphs, pause, until};
+use integration_tests::{AnswerExt, Bearer, JSON, MailServer, Socket, TestService, graphs, pause};
 use serde_json::{Value, json};
 
 use crate::auth::support::sign_in;
@@ -28,8 +28,7 @@ async fn service(role: &str) -> (TestService, MailServer, String, String) {
 
 async fn make_token(by: &Bearer<'_>, scopes: &[&str], workspaces: &[&str]) -> (String, String) {
     let request = json!({"scopes": scopes, "workspaces": workspaces});
-    let made = by.post("/api/admin/service-tokens", &request).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let made = by.post("/api/admin/service-tokens", &request).await.expect(201);
     let text = |name: &str| made.value()[name].as_str().unwrap().to_owned();
     (text("id"), text("secret"))
 }
@@ -219,11 +218,10 @@ async fn lost_rights_close_sockets_and_streams_within_five_seconds() {
     let authorization = format!("Bearer {bob}");
     let headers = [("authorization", authorization.as_str())];
     let mut socket = Socket::for_workflow(&t, &workflow, &headers).await;
-    let runs = format!("/api/workflows/{}/runs", workflow.id);
+    let runs = workflow.path("/runs");
     let run = t.bearer(&bob).post(&runs, &json!({"inputs": {"message": "x"}})).await.value();
     let events = format!("/api/runs/{}/events", run["id"].as_str().unwrap());
-    let mut stream = t.open("GET", &events, &headers, "").await;
-    assert_eq!(stream.status, 200);
+    let mut stream = t.open("GET", &events, &headers, "").await.expect(200);
     stream.until("id: ").await;
     assert_eq!(t.root().json("DELETE", &path, &json!({})).await.status, 204);
     let began = kernel::Clock::monotonic(t.clock());
@@ -322,10 +320,8 @@ async fn idempotency_keys_are_scoped_to_a_workspace() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     assert_eq!(t.root().post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
     let make = async |slug: &str| -> Value {
-        let headers = [("x-workspace", slug), ("idempotency-key", "k"), ("content-type", "application/json")];
-        let made = t.root().send("POST", "/api/workflows", &headers, r#"{"name":"Desk"}"#).await;
-        assert_eq!(made.status, 201, "{}", made.text());
-        made.value()
+        let headers = [("x-workspace", slug), ("idempotency-key", "k"), JSON];
+        t.root().send("POST", "/api/workflows", &headers, r#"{"name":"Desk"}"#).await.expect(201).value()
     };
     let (here, there) = (make("default").await, make("other").await);
     assert_ne!(here["workspace_id"], there["workspace_id"]);
@@ -345,10 +341,7 @@ async fn expired_invitations_and_their_accounts_are_deleted() {
     let eve = json!({"email": "eve@example.org", "role": "viewer"});
     assert_eq!(t.root().post(MEMBERS, &eve).await.status, 201);
     t.while_time_passes_in(Duration::from_secs(86_400), async {
-        until("the account to go", async || {
-            t.scalar("SELECT string_agg(email, ' ') FROM users").await == BOB
-        })
-        .await;
+        t.until_scalar("the account to go", "SELECT string_agg(email, ' ') FROM users", BOB).await;
     })
     .await;
     assert_eq!(t.scalar("SELECT count(*) FROM workspace_members").await, "1");
@@ -359,7 +352,7 @@ async fn expired_invitations_and_their_accounts_are_deleted() {
 async fn visitor_data_requires_an_admin() {
     let (t, _mail, bob, path) = service("editor").await;
     let workflow = t.workflow().graph(graphs::reply("hi")).published().create().await;
-    let chat = format!("/api/workflows/{}/chat", workflow.id);
+    let chat = workflow.path("/chat");
     t.while_time_passes(t.visitor().say(&workflow.id, "hello")).await.unwrap();
     let threads = format!("{chat}/threads");
     let listed = t.root().get(&threads).await.value();
@@ -377,7 +370,7 @@ async fn visitor_data_requires_an_admin() {
                 .refusal(),
         ]
     };
-    assert_eq!(as_bob.get(&format!("/api/workflows/{}", workflow.id)).await.status, 200);
+    assert_eq!(as_bob.get(&workflow.path("")).await.status, 200);
     assert_eq!(all().await, ["403 auth.missing_scope"; 5]);
     assert_eq!(t.root().json("PATCH", &path, &json!({"role": "admin"})).await.status, 200);
     assert_eq!(all().await, ["200"; 5]);
@@ -388,7 +381,7 @@ async fn visitor_data_requires_an_admin() {
 async fn changing_a_rollout_requires_an_admin() {
     let (t, _mail, bob, path) = service("editor").await;
     let workflow = t.workflow().graph(graphs::reply("one")).create().await;
-    let at = format!("/api/workflows/{}", workflow.id);
+    let at = workflow.path("");
     let second = json!({"graph": graphs::reply("two")});
     let as_bob = t.bearer(&bob);
     assert_eq!(as_bob.post(&format!("{at}/versions"), &second).await.status, 201);

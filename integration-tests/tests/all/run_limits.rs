@@ -7,10 +7,7 @@ use crate::waiting_runs::{answer, becomes, begin, record};
 
 async fn limited(t: &TestService, graph: Value, most: Value) -> Workflow {
     let workflow = t.workflow().graph(graph).create().await;
-    let body = json!({"max_concurrent_runs": most}).to_string();
-    let path = format!("/api/workflows/{}", workflow.id);
-    let headers = [("content-type", "application/json")];
-    let changed = t.send("PUT", &path, &headers, body).await;
+    let changed = t.configure(&workflow, &json!({"max_concurrent_runs": most})).await;
     assert_eq!((changed.status, &changed.value()["max_concurrent_runs"]), (200, &most), "{}", changed.text());
     workflow
 }
@@ -36,8 +33,7 @@ async fn concurrent_runs_stay_within_the_limit_and_all_end() {
     let overlaps = "SELECT coalesce(max(n), 0)::text FROM (SELECT count(*) AS n FROM runs a JOIN runs b
                     ON b.started_at <= a.started_at AND b.finished_at > a.started_at GROUP BY a.id) t";
     assert_eq!(t.scalar(overlaps).await, "2");
-    until("the slots are released", async || t.scalar("SELECT count(*)::text FROM run_places").await == "0")
-        .await;
+    t.until_scalar("the slots are released", "SELECT count(*)::text FROM run_places", "0").await;
     // In the order of their requests, except for the two that run concurrently.
     let out_of_order = "SELECT count(*)::text FROM (SELECT started_at, lag(started_at, 2) OVER (ORDER BY id) AS before FROM runs) t
                         WHERE started_at < before";
@@ -62,7 +58,7 @@ async fn a_waiting_run_frees_its_slot() {
 #[tokio::test]
 async fn queued_runs_are_cancelled_and_outlive_a_restart() {
     let endpoint = Endpoint::holding().await;
-    let mut t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
+    let mut t = endpoint.service().await;
     let ask = json!({"name": "ask", "type": "llm", "model": "openai/test", "user": "why"});
     let workflow = limited(&t, graphs::chain(&[ask], None), json!(1)).await;
     let first = begin(&t, &workflow, "", json!({})).await;
@@ -77,8 +73,7 @@ async fn queued_runs_are_cancelled_and_outlive_a_restart() {
     assert_eq!(t.post(&cancel(&first), "").await.value()["status"], "cancelled");
     becomes(&t, &third, "running").await;
     t.post(&cancel(&third), "").await;
-    until("the slots are released", async || t.scalar("SELECT count(*)::text FROM run_places").await == "0")
-        .await;
+    t.until_scalar("the slots are released", "SELECT count(*)::text FROM run_places", "0").await;
 }
 
 #[tokio::test]
@@ -88,14 +83,12 @@ async fn the_limit_is_validated_and_can_be_removed() {
         limited(&t, graphs::chain(&[json!({"name": "d", "type": "delay", "seconds": 60})], None), json!(1))
             .await;
     let runs = [begin(&t, &workflow, "", json!({})).await, begin(&t, &workflow, "", json!({})).await];
-    let path = format!("/api/workflows/{}", workflow.id);
-    let headers = [("content-type", "application/json")];
     for wrong in [json!(0), json!(-1), json!(1.5), json!("2"), json!(10_001)] {
-        let refused = t.send("PUT", &path, &headers, json!({"max_concurrent_runs": wrong}).to_string()).await;
+        let refused = t.configure(&workflow, &json!({"max_concurrent_runs": wrong})).await;
         assert_eq!(refused.status, 422, "{wrong}");
         assert_eq!(refused.value()["detail"]["errors"][0]["pointer"], "/max_concurrent_runs");
     }
-    let changed = t.send("PUT", &path, &headers, json!({"max_concurrent_runs": null}).to_string()).await;
+    let changed = t.configure(&workflow, &json!({"max_concurrent_runs": null})).await;
     assert_eq!(changed.value()["max_concurrent_runs"], Value::Null);
     for run in &runs {
         becomes(&t, run, "waiting").await;
@@ -112,14 +105,8 @@ async fn a_recursive_workflow_ends_and_does_not_starve_others() {
     let items = json!({"name": "all", "type": "for_each", "items": [1, 2, 3], "concurrency": 3, "body": again,
                        "on_item_error": "continue"});
     let graph = graphs::chain(&[items], None);
-    let saved = t
-        .post(&format!("/api/workflows/{}/versions", workflow.id), &json!({"graph": graph}).to_string())
-        .await;
-    assert_eq!(saved.status, 201, "{}", saved.text());
-    let begun = t
-        .post(&format!("/api/workflows/{}/runs", workflow.id), r#"{"inputs":{"message":"x"}}"#)
-        .await
-        .value();
+    t.post(&workflow.path("/versions"), &json!({"graph": graph}).to_string()).await.expect(201);
+    let begun = t.post(&workflow.path("/runs"), r#"{"inputs":{"message":"x"}}"#).await.value();
     let chatting = t.workflow().echo().published().create().await;
     assert!(t.visitor().say(&chatting.id, "meanwhile").await.unwrap().text.contains("meanwhile"));
     let path = format!("/api/runs/{}", begun["id"].as_str().unwrap());

@@ -1,6 +1,6 @@
 //! Workflow runs over HTTP: started, awaited, listed, watched, traced, cancelled.
 
-use integration_tests::{Answer, AnswerExt, Raw, TestService, Workflow, graphs, until, within};
+use integration_tests::{Answer, AnswerExt, JSON, Raw, TestService, Workflow, graphs, until, within};
 use serde_json::{Value, json};
 
 use crate::workflows::tidy;
@@ -16,10 +16,7 @@ async fn record(t: &TestService, run: &str) -> Value {
 /// The run's events, from the first one.
 async fn events(t: &TestService, run: &str) -> Vec<Value> {
     let body = t.open("GET", &format!("/api/runs/{run}/events"), &[], "").await.rest().await;
-    body.lines()
-        .filter_map(|line| line.strip_prefix("data: "))
-        .map(|event| serde_json::from_str(event).unwrap())
-        .collect()
+    integration_tests::events(&body)
 }
 
 fn id(answer: &Answer) -> String {
@@ -44,8 +41,7 @@ async fn a_run_is_accepted_at_once_and_ends_by_itself() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(sum()).config(json!({"word": "Sum:"})).create().await;
     let body = json!({"inputs": {"a": 1, "b": 2}, "metadata": {"ticket": 7}});
-    let begun = begin(&t, &workflow, "", body).await;
-    assert_eq!(begun.status, 202);
+    let begun = begin(&t, &workflow, "", body).await.expect(202);
     insta::assert_snapshot!(tidy(begun.value()), @r#"
     {
       "continued_by": null,
@@ -113,7 +109,7 @@ async fn invalid_inputs_start_no_run() {
         assert_eq!(begin(&t, &workflow, query, body).await.refusal(), expected);
     }
     let missing = begin(&t, &workflow, "", json!({"version": 2})).await;
-    assert_eq!(missing.message(), "Version '2' not found; the newest is 1.");
+    assert_eq!(missing.message(), "Version '2' not found; the latest is 1.");
     let empty = t.workflow().without_version().create().await;
     assert_eq!(begin(&t, &empty, "", json!({})).await.refusal(), "409 workflow.no_version");
     assert_eq!(t.post("/api/workflows/none/runs", "{}").await.refusal(), "404 workflow.not_found");
@@ -196,9 +192,9 @@ async fn events_report_every_step_and_resume_after_any_event() {
 async fn a_retry_with_the_same_key_begins_no_second_run() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(sum()).create().await;
-    let path = format!("/api/workflows/{}/runs", workflow.id);
+    let path = workflow.path("/runs");
     let body = json!({"inputs": {"a": 1, "b": 2}}).to_string();
-    let headers = [("content-type", "application/json"), ("idempotency-key", "k-1")];
+    let headers = [JSON, ("idempotency-key", "k-1")];
     let first = t.send("POST", &path, &headers, &body).await;
     until("the run ends", async || record(&t, &id(&first)).await["status"] == "succeeded").await;
     let again = t.send("POST", &path, &headers, &body).await;
@@ -218,22 +214,19 @@ async fn a_retry_is_replayed_after_the_workflow_changed() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("hi")).create().await;
     let path = format!("/api/workflows/{}/runs", workflow.handle);
-    let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let headers = [JSON, ("idempotency-key", "k")];
     let send = async || t.send("POST", &path, &headers, "{}").await;
-    let first = send().await;
-    assert_eq!(first.status, 202);
+    let first = send().await.expect(202);
     // From another address, the same key belongs to another caller.
     let raw = Raw::connect_from([127, 0, 0, 2].into(), t.address()).await;
     let [kind, key] = headers;
     let theirs = raw.request("POST", &path, &[kind, key, ("connection", "close")], "{}").await.whole().await;
     assert_ne!(id(&theirs), id(&first));
     let strict = json!({"graph": sum()}).to_string();
-    assert_eq!(t.post(&format!("/api/workflows/{}/versions", workflow.id), &strict).await.status, 201);
+    assert_eq!(t.post(&workflow.path("/versions"), &strict).await.status, 201);
     let again = send().await;
     assert_eq!((again.status, again.value()), (202, first.value()), "its inputs would not do for version 2");
-    let renamed =
-        t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, r#"{"handle": "new"}"#).await;
-    assert_eq!(renamed.status, 200);
+    t.send("PUT", &workflow.path(""), &headers, r#"{"handle": "new"}"#).await.expect(200);
     t.client().archive(&workflow.id).await.unwrap();
     let again = send().await;
     assert_eq!(
@@ -244,10 +237,7 @@ async fn a_retry_is_replayed_after_the_workflow_changed() {
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
     assert_eq!(t.send("POST", &path, &headers, "{ }").await.refusal(), "422 idempotency.key_reused");
     assert_eq!(t.send("POST", &path, &[kind], "{}").await.refusal(), "404 workflow.not_found");
-    until("both runs end", async || {
-        t.scalar("SELECT count(*) FROM runs WHERE finished_at IS NULL").await == "0"
-    })
-    .await;
+    t.until_scalar("both runs end", "SELECT count(*) FROM runs WHERE finished_at IS NULL", "0").await;
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "2");
 }
 
@@ -275,7 +265,7 @@ async fn every_list_has_the_same_limits_and_a_cursor() {
     let workflow = t.workflow().graph(graphs::reply("a")).create().await;
     for text in ["b", "c"] {
         let version = json!({"graph": graphs::reply(text)}).to_string();
-        assert_eq!(t.post(&format!("/api/workflows/{}/versions", workflow.id), &version).await.status, 201);
+        assert_eq!(t.post(&workflow.path("/versions"), &version).await.status, 201);
         begin(&t, &workflow, "?wait=10", json!({})).await;
     }
     begin(&t, &workflow, "?wait=10", json!({})).await;
@@ -380,8 +370,7 @@ async fn a_run_continues_after_a_restart_without_repeating_steps() {
 async fn a_sub_workflow_is_found_in_the_workspace_by_its_handle() {
     let t = TestService::start().await;
     let inner = t.workflow().named("Adder").graph(sum()).create().await;
-    let handle =
-        t.get(&format!("/api/workflows/{}", inner.id)).await.value()["handle"].as_str().unwrap().to_owned();
+    let handle = t.get(&inner.path("")).await.value()["handle"].as_str().unwrap().to_owned();
     let call = |workflow: &str| {
         let node = json!({"name": "add", "type": "sub_workflow", "workflow": workflow, "inputs": {"a": 20, "b": 22}});
         graphs::chain(&[node], Some(json!("{{ results.add.sum }}")))

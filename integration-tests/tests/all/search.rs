@@ -1,10 +1,10 @@
 //! Search indexes over HTTP: workflows that fill them and workflows that search them.
 
 use client::{Client, RunOptions};
-use integration_tests::{AnswerExt, Endpoint, TestService, Workflow, graphs, until};
+use integration_tests::{AnswerExt, Endpoint, TestService, Workflow, WorkflowBuilder, graphs, until};
 use serde_json::{Value, json};
 use store::testing::TestDatabase;
-use wire::{CreateRun, CreateVersion, CreateWorkflow};
+use wire::CreateRun;
 
 use crate::crash::service::Service;
 use crate::crash::wait_for_suspects;
@@ -15,8 +15,7 @@ const FIGURES: &str = "SELECT concat_ws(' ', (SELECT count(*) FROM search_docume
     sum(chunks), sum(vectors), sum(length)) FROM search_indexes";
 
 async fn run(t: &TestService, workflow: &Workflow, inputs: Value) -> Value {
-    let path = format!("/api/workflows/{}/runs?wait=30", workflow.id);
-    t.post(&path, &json!({"inputs": inputs}).to_string()).await.value()
+    t.post(&workflow.path("/runs?wait=30"), &json!({"inputs": inputs}).to_string()).await.value()
 }
 
 /// Chunks, embeds and indexes a text.
@@ -66,7 +65,7 @@ const STORY: &str = "A quick brown fox\n\nxof nworb kciuq a\n\nZebras doze, zzz"
 #[tokio::test]
 async fn documents_are_found_by_text_by_vectors_and_by_both() {
     let endpoint = Endpoint::quick().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
+    let t = endpoint.service().await;
     let keep = t.workflow().graph(keeping()).create().await;
     let search = t.workflow().graph(searching()).create().await;
     let nothing = run(&t, &search, json!({"query": "fox"})).await;
@@ -115,7 +114,7 @@ async fn documents_are_found_by_text_by_vectors_and_by_both() {
 #[tokio::test]
 async fn an_index_rejects_invalid_chunks_without_a_change() {
     let endpoint = Endpoint::quick().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
+    let t = endpoint.service().await;
     let keep = t.workflow().graph(keeping()).create().await;
     run(&t, &keep, json!({"document": "a", "text": STORY})).await;
     let before = t.scalar(FIGURES).await;
@@ -172,8 +171,7 @@ async fn indexes_are_separate_in_each_workspace() {
     let keep = graphs::chain(&[keep], Some(json!("{{ results.keep.replaced }}")));
     let find = graphs::chain(&[find], Some(json!("{{ results.find.hits }}")));
     let go = async |workflow: &Workflow, text: &str| {
-        let path = format!("/api/workflows/{}/runs?wait=30", workflow.id);
-        root.post(&path, &json!({"inputs": {"text": text}})).await.value()
+        root.post(&workflow.path("/runs?wait=30"), &json!({"inputs": {"text": text}})).await.value()
     };
     let ours = t.workflow().graph(keep.clone()).create().await;
     assert_eq!(go(&ours, "our secret").await["output"], 0);
@@ -191,7 +189,6 @@ async fn kills_leave_neither_duplicate_nor_partial_documents() {
     let mut service = Service::new(folder.path(), Some(database.dsn()));
     service.start();
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
-    let new = CreateWorkflow { name: "Keeps".into(), handle: None, description: None, tags: Vec::new() };
     let graph = graphs::chain(
         &[
             json!({"name": "parts", "type": "chunk", "text": "{{ inputs.text }}", "by": "words", "size": 4}),
@@ -201,9 +198,7 @@ async fn kills_leave_neither_duplicate_nor_partial_documents() {
         Some(json!("{{ results.keep.chunks }}")),
     );
     until("the service is ready", async || client.workflows().await.is_ok()).await;
-    let workflow = client.create_workflow(&new).await.unwrap().id;
-    let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
-    client.save_version(&workflow, &version).await.unwrap();
+    let workflow = WorkflowBuilder::new(client.clone()).graph(graph).create().await.id;
     let text: String = (0..400).map(|number| format!("word{} ", number % 90)).collect();
     for kill in 0..4_u64 {
         for number in 0..12 {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, TestService, chat, events, graphs, pause, until, without_mark};
+use integration_tests::{
+    AnswerExt, JSON, TestService, chat, events, graphs, pause, thread_of, until, without_mark,
+};
 use kernel::Clock;
 
 #[tokio::test]
@@ -40,8 +42,7 @@ async fn a_long_reply_is_released_and_its_reader_gets_a_retry() {
     let before = begun + rest.strip_suffix("retry: 1000\n: reconnect\n\n").unwrap();
     let before = before.replace(": ping\n\n", "");
     let after = before.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().map(str::to_owned);
-    let mut again = t.resume(&stream, after.as_deref()).await;
-    assert_eq!(again.status, 200);
+    let mut again = t.resume(&stream, after.as_deref()).await.expect(200);
     // Nearly to its end: the run reaches the end with the shutdown's time counted, and hardly more.
     let away = (t.clock().now() - at).to_std().unwrap();
     t.advance(Duration::from_secs(600) - away - Duration::from_secs(5));
@@ -96,7 +97,7 @@ async fn queued_messages_are_answered_after_the_next_start() {
         t.workflow().graph(graphs::delayed(5.0, "{{ inputs.message }}")).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "first")).await;
     let begun = first.until("stream_options").await;
-    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&begun);
     let mut waiting = Vec::new();
     for n in 0..5 {
         let mut answer = t.open_chat(&chat::add(&workflow, &thread, &format!("waits {n}"))).await;
@@ -209,10 +210,7 @@ async fn shutdowns_under_load_lose_no_acknowledged_message() {
     for one in following {
         one.await.unwrap();
     }
-    until("every turn to end", async || {
-        t.scalar("SELECT count(*) FROM runs WHERE status = 'succeeded'").await == "24"
-    })
-    .await;
+    t.until_scalar("every turn to end", "SELECT count(*) FROM runs WHERE status = 'succeeded'", "24").await;
     assert_eq!(t.scalar("SELECT count(*) FROM runs").await, "24");
     assert_eq!(t.scalar("SELECT count(*) FROM thread_items").await, "48");
 }
@@ -230,8 +228,7 @@ async fn the_deepest_request_is_resumed_after_a_restart() {
     let deep = format!(",\"metadata\":{{\"deep\":{}{}}}}}", "[".repeat(126), "]".repeat(126));
     let body = chat::create(&workflow, "hi").to_string();
     let body = format!("{}{deep}", body.strip_suffix('}').unwrap());
-    let mut answer = t.open("POST", "/api/chat", &[("content-type", "application/json")], &body).await;
-    assert_eq!(answer.status, 200);
+    let mut answer = t.open("POST", "/api/chat", &[JSON], &body).await.expect(200);
     let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
     answer.until("stream_options").await;
     drop(answer);

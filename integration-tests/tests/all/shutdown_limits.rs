@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use client::Client;
-use integration_tests::{Cable, Raw, TestService, WorkflowBuilder, chat, graphs, until};
+use integration_tests::{Cable, JSON, Raw, TestService, WorkflowBuilder, chat, graphs, until};
 use store::testing::TestDatabase;
 
 use crate::crash::service::{Service, suspend_postmaster};
@@ -95,7 +95,7 @@ async fn the_watchdog_ends_a_stuck_shutdown() {
     let workflow = WorkflowBuilder::new(client).graph(graph).published().create().await;
     let body = chat::create(&workflow, "hi").to_string();
     let raw = Raw::connect(service.address().parse().unwrap()).await;
-    let mut answer = raw.request("POST", "/api/chat", &[("content-type", "application/json")], body).await;
+    let mut answer = raw.request("POST", "/api/chat", &[JSON], body).await;
     answer.until("one").await;
     suspend_postmaster(service.data_dir());
     service.terminate();

@@ -128,10 +128,7 @@ async fn a_data_folder_that_is_a_file_is_reported() {
 #[tokio::test]
 async fn two_services_share_a_database_and_their_visitors() {
     let t = TestService::start().await;
-    let other = TestService::builder()
-        .set("SERVICE_POSTGRES_DSN", &t.variables()["SERVICE_POSTGRES_DSN"])
-        .start()
-        .await;
+    let other = t.another_instance().await;
     let workflow = t.workflow().echo().published().create().await;
     let client = t.visitor();
     let turn = client.say(&workflow.id, "here").await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use integration_tests::{AnswerExt, TestService, chat, events, graphs, pause, tidy, until};
+use integration_tests::{AnswerExt, TestService, chat, events, graphs, pause, thread_of, tidy, until};
 use serde_json::{Value, json};
 
 async fn status(t: &TestService) -> String {
@@ -56,7 +56,7 @@ async fn the_model_learns_that_the_previous_answer_was_stopped() {
     let begun = first.until("user: wait|").await;
     t.stop_turn(first.header("x-chat-stream-id").unwrap()).await;
     first.rest().await;
-    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&begun);
     let mut second = t.open_chat(&chat::add(&workflow, &thread, "go on")).await;
     let answer = t.while_time_passes(second.rest()).await;
     let text = events(&answer).pop().unwrap()["item"]["content"][0]["text"].clone();
@@ -83,14 +83,14 @@ async fn a_waiting_turn_is_stopped_without_running() {
     let workflow =
         t.workflow().graph(graphs::delayed(60.0, "{{ inputs.message }}")).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "first")).await;
-    let thread = events(&first.until("stream_options").await)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&first.until("stream_options").await);
     let mut second = t.open_chat(&chat::add(&workflow, &thread, "second")).await;
     let mut third = t.open_chat(&chat::add(&workflow, &thread, "third")).await;
     let stream = second.header("x-chat-stream-id").unwrap().to_owned();
     assert_eq!(t.stop_turn(&stream).await.value(), json!({"status": "stopped"}));
     assert_eq!(events(&second.rest().await).pop().unwrap()["type"], "notice");
     let running = "SELECT count(*) FROM runs WHERE status = 'running'";
-    until("only the first to have begun", async || t.scalar(running).await == "1").await;
+    t.until_scalar("only the first to have begun", running, "1").await;
     let rest = async { (first.rest().await, third.rest().await) };
     let (first, third) = t.while_time_passes_in(Duration::from_secs(1), rest).await;
     assert_eq!(events(&first).pop().unwrap()["item"]["content"][0]["text"], "first");
@@ -200,7 +200,7 @@ async fn a_reader_that_closes_a_silent_stream_is_noticed_at_once() {
                 drop(answer);
             }
             let latest = "SELECT status FROM runs ORDER BY id DESC LIMIT 1";
-            until("the turn to be abandoned", async || t.scalar(latest).await == "cancelled").await;
+            t.until_scalar("the turn to be abandoned", latest, "cancelled").await;
         }
     }
 }
@@ -260,7 +260,7 @@ async fn the_countdown_of_a_waiting_turn_begins_with_the_turn() {
     let workflow =
         t.workflow().graph(graphs::delayed(100.0, "{{ inputs.message }}")).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "first")).await;
-    let thread = events(&first.until("stream_options").await)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&first.until("stream_options").await);
     let second = t.open_chat(&chat::add(&workflow, &thread, "second")).await;
     drop(second);
     pause(50).await;

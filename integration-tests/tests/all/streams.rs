@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, TestService, chat, events, graphs, until, within};
+use integration_tests::{AnswerExt, TestService, chat, events, graphs, thread_of, until, within};
 use kernel::Clock;
 use serde_json::json;
 
@@ -34,7 +34,7 @@ async fn a_waiting_turns_stream_pings_too() {
     let workflow = t.workflow().graph(graphs::delayed(15.0, "done")).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "hi")).await;
     let begun = first.until("stream_options").await;
-    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&begun);
     let mut second = t.open_chat(&chat::add(&workflow, &thread, "more")).await;
     second.until("stream_options").await;
     let seen = async { (first.rest().await, second.rest().await) };
@@ -53,7 +53,7 @@ async fn a_slow_reader_gets_every_event_and_does_not_affect_others() {
     let mut slow = t.open_chat(&chat::create(&workflow, &line)).await;
     let stream = slow.header("x-chat-stream-id").unwrap().to_owned();
     // It reads nothing during the turn, and the turn continues nevertheless.
-    until("the turn to end", async || t.scalar("SELECT status FROM runs").await == "succeeded").await;
+    t.until_scalar("the turn to end", "SELECT status FROM runs", "succeeded").await;
     for n in 0..10 {
         // They do not wait for the slow one, whose stream is still unread.
         let turn = t.visitor().say(&echo.id, &format!("{n}")).await.unwrap();
@@ -142,9 +142,7 @@ async fn short_connections_leave_nothing_behind() {
 async fn run_streams_are_not_chat_streams() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(graphs::delayed(5.0, "done")).published().create().await;
-    let begun = t.post(&format!("/api/workflows/{}/runs", workflow.id), r#"{"inputs": {}}"#).await;
-    assert_eq!(begun.status, 202, "{}", begun.text());
-    let run = begun.value()["id"].as_str().unwrap().to_owned();
+    let run = t.post(&workflow.path("/runs"), r#"{"inputs": {}}"#).await.expect(202).member("id");
     for client in [t.visitor(), t.anonymous()] {
         assert_eq!(client.stop(&run).await.unwrap_err().code(), Some("stream.not_found"));
         assert_eq!(client.resume(&run, None).await.err().unwrap().code(), Some("stream.not_found"));
@@ -183,8 +181,7 @@ async fn a_resumed_stream_replaces_an_old_reader() {
     // The thread is the session of clients without a cookie. None of these reads any further.
     let mut old = Vec::new();
     for _ in 0..5 {
-        let mut resumed = t.resume(&stream, None).await;
-        assert_eq!(resumed.status, 200);
+        let mut resumed = t.resume(&stream, None).await.expect(200);
         resumed.until("stream.live").await;
         old.push(resumed);
     }

@@ -1,10 +1,8 @@
 //! Thread changes: titles, deletion, feedback; and unsupported operations.
 
-use integration_tests::{AnswerExt, Client, TestService, Workflow, chat, events, graphs};
+use integration_tests::{AnswerExt, Client, JSON, TestService, Workflow, chat, events, graphs, thread_of};
 use serde_json::{Value, json};
 use wire::chat::{FeedbackKind, PageRequest};
-
-const JSON: (&str, &str) = ("content-type", "application/json");
 
 async fn titles(client: &Client, workflow: &Workflow) -> Vec<Option<String>> {
     let page = client.threads(&workflow.id, &PageRequest::default()).await.unwrap();
@@ -51,7 +49,7 @@ async fn a_deleted_thread_is_not_found_by_any_caller() {
     let headers = [JSON, ("cookie", cookie.as_str()), ("idempotency-key", "k")];
     let mut begun = t.open("POST", "/api/chat", &headers, &body).await;
     let stream = begun.header("x-chat-stream-id").unwrap().to_owned();
-    let thread = events(&begun.rest().await)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&begun.rest().await);
     let item = client.thread(&workflow.id, &thread).await.unwrap().items.data[0].id().to_owned();
     let delete = chat::ask(&workflow, "threads.delete", json!({"thread_id": thread})).to_string();
     let answer = t.send("POST", "/api/chat", &headers[..2], &delete).await;
@@ -92,7 +90,7 @@ async fn the_turns_of_a_deleted_thread_are_stopped() {
     let workflow = t.workflow().graph(graphs::interrupted("half", 600.0, "never")).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "hi")).await;
     let begun = first.until("half").await;
-    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&begun);
     let mut waiting = Vec::new();
     for text in ["one", "two"] {
         let mut answer = t.open_chat(&chat::add(&workflow, &thread, text)).await;

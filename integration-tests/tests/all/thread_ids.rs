@@ -1,11 +1,11 @@
 //! Thread ids in responses to callers who may not read threads.
 
-use integration_tests::{Answer, AnswerExt, Bearer, TestService, Workflow, graphs};
-use serde_json::json;
+use integration_tests::{Answer, AnswerExt, Bearer, Socket, TestService, Workflow, graphs};
+use serde_json::{Value, json};
 use wire::chat::FeedbackKind::Positive;
 
 /// A chat whose trace, output and text contain the thread's id.
-fn revealing_graph() -> serde_json::Value {
+fn revealing_graph() -> Value {
     let nodes = [
         json!({"name": "note", "type": "set", "values": {"thread_id": "{{ inputs.thread_id }}"}}),
         json!({"name": "say", "type": "reply", "text": "Your conversation is {{ inputs.thread_id }}."}),
@@ -32,8 +32,7 @@ impl<'a> RatedTurn<'a> {
         let items = [items[1].id().to_owned()];
         visitor.feedback(&workflow.id, &turn.thread_id, &items, Positive, None).await.unwrap();
         let body = json!({"name": "kept", "from": {"feedback": {}}});
-        let made = t.root().post(&format!("/api/workflows/{}/datasets", workflow.id), &body).await;
-        assert_eq!(made.status, 201, "{}", made.text());
+        t.root().post(&workflow.path("/datasets"), &body).await.expect(201);
         let all = ["workflows:read", "workflows:write", "workflows:execute", "admin:tokens:read"];
         let owner = t.bearer(&t.root().token(&all, &[]).await);
         let viewer = t.bearer(&t.root().token(&["workflows:read", "workflows:execute"], &[]).await);
@@ -44,7 +43,7 @@ impl<'a> RatedTurn<'a> {
 
     /// The paths of all responses that contain the thread's id.
     async fn addresses(&self) -> Vec<String> {
-        let workflow = format!("/api/workflows/{}", self.workflow.id);
+        let workflow = self.workflow.path("");
         let datasets = self.owner.get(&format!("{workflow}/datasets")).await.value();
         let dataset = datasets["data"][0]["id"].as_str().unwrap().to_owned();
         vec![
@@ -111,7 +110,7 @@ async fn records_of_reruns_and_cancellations_hide_the_thread() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let setup = RatedTurn::new(&t).await;
     // A run that received the id as an ordinary input text.
-    let path = format!("/api/workflows/{}/runs?wait=60", setup.workflow.id);
+    let path = setup.workflow.path("/runs?wait=60");
     let begun = setup.owner.post(&path, &json!({"inputs": {"thread_id": setup.thread}})).await.value();
     assert_eq!(begun["inputs"]["thread_id"], json!(setup.thread), "{begun}");
     let run = begun["id"].as_str().unwrap();
@@ -121,5 +120,43 @@ async fn records_of_reruns_and_cancellations_hide_the_thread() {
             answer.contains(r#""thread_id":null"#) && !answer.contains(&setup.thread),
             "{operation}: {answer}"
         );
+    }
+}
+
+#[tokio::test]
+async fn sockets_hide_thread_ids() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let setup = RatedTurn::new(&t).await;
+    let path = setup.workflow.path("/runs?wait=60");
+    let begun = setup.owner.post(&path, &json!({"inputs": {"thread_id": setup.thread}})).await.value();
+    let run = &begun["id"];
+    let write = ["workflows:read", "workflows:write", "workflows:execute"];
+    for (scopes, is_shown) in [(&write[..], true), (&["workflows:read", "workflows:execute"][..], false)] {
+        let token = format!("Bearer {}", t.root().token(scopes, &[]).await);
+        let mut socket = Socket::for_workflow(&t, &setup.workflow, &[("authorization", &token)]).await;
+        socket.say(&json!({"type": "subscribe", "run_id": run, "after_seq": 0})).await;
+        let events = json!(socket.until("run_completed").await).to_string();
+        assert_eq!(events.contains(&setup.thread), is_shown, "{events}");
+        assert_eq!(events.contains("Your conversation is thr_hidden."), !is_shown, "{events}");
+        // The stream of the turn gives access, too.
+        socket.say(&json!({"type": "subscribe", "run_id": setup.run, "after_seq": 0})).await;
+        let refusal = json!(socket.until("error").await).to_string();
+        assert_eq!(refusal.contains(&setup.stream), is_shown, "{refusal}");
+        socket.close().await;
+    }
+}
+
+#[tokio::test]
+async fn the_audit_trail_hides_thread_ids() {
+    let t = TestService::builder().with_bootstrap_token().start().await;
+    let setup = RatedTurn::new(&t).await;
+    let path = setup.workflow.path(&format!("/chat/threads/{}", setup.thread));
+    setup.owner.json("PATCH", &path, &json!({"title": "Greeting"})).await.expect(200);
+    let auditor = t.bearer(&t.root().token(&["workflows:read", "admin:tokens:read"], &[]).await);
+    for (caller, reason) in
+        [(&setup.owner, format!("{}: title", setup.thread)), (&auditor, "thr_hidden: title".to_owned())]
+    {
+        let trail = caller.get("/api/admin/audit?action=chat.thread_changed").await.expect(200).value();
+        assert_eq!(trail["data"][0]["reason"], json!(reason), "{trail}");
     }
 }

@@ -1,12 +1,10 @@
 //! The nodes `thread` and `client_effect`: titles, locked and closed threads, page actions.
 
-use integration_tests::{AnswerExt, Client, TestService, Workflow, chat, events};
+use integration_tests::{AnswerExt, Client, JSON, TestService, Workflow, chat, events};
 use serde_json::{Value, json};
 use wire::chat::{FeedbackKind, ThreadStatus};
 
 use crate::again::retry_request;
-
-const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// Performs the action that the message names, and replies.
 pub(crate) async fn desk(t: &TestService) -> Workflow {
@@ -157,7 +155,7 @@ async fn a_client_effect_is_sent_and_not_stored() {
     // A run has neither a page nor a thread: the nodes return their results.
     for message in ["mark", "lock"] {
         let inputs = json!({"inputs": {"message": message}}).to_string();
-        let run = t.post(&format!("/api/workflows/{}/runs?wait=10", workflow.id), &inputs).await;
+        let run = t.post(&workflow.path("/runs?wait=10"), &inputs).await;
         assert_eq!(run.value()["status"], "succeeded", "{}", run.text());
     }
 }

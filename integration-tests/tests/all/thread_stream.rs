@@ -1,10 +1,11 @@
 //! The stream of a thread's running turn.
 
-use integration_tests::{AnswerExt, RawAnswer, TestService, chat, events, graphs, without_mark};
+use integration_tests::{
+    AnswerExt, JSON, RawAnswer, TestService, chat, events, graphs, thread_of, without_mark,
+};
 use wire::PublishRequest;
 
 const CHATKIT: (&str, &str) = ("chatkit-frame-instance-id", "f");
-const JSON: (&str, &str) = ("content-type", "application/json");
 
 async fn open(t: &TestService, thread: &str, headers: &[(&str, &str)]) -> RawAnswer {
     t.open("GET", &format!("/api/chat/threads/{thread}/stream"), headers, "").await
@@ -20,7 +21,7 @@ async fn a_running_turn_is_joined_at_its_start_or_after_an_event() {
         let mut first = t.open("POST", "/api/chat", headers, &body).await;
         let stream = first.header("x-chat-stream-id").unwrap().to_owned();
         let begun = first.until("so far").await;
-        let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+        let thread = thread_of(&begun);
         // Without the header that chose the dialect: the stream remembers it.
         let mut whole = open(&t, &thread, &[]).await;
         assert_eq!((whole.status, whole.header("x-chat-stream-id")), (200, Some(stream.as_str())));
@@ -51,7 +52,7 @@ async fn the_stream_of_a_thread_is_that_of_its_running_turn() {
         t.workflow().graph(graphs::interrupted("{{ inputs.message }}", 600.0, "")).published().create().await;
     let mut first = t.open_chat(&chat::create(&workflow, "first")).await;
     let begun = first.until("content_part_added").await;
-    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&begun);
     let mut second = t.open_chat(&chat::add(&workflow, &thread, "second")).await;
     second.until("stream_options").await;
     let (one, two) = (
@@ -119,7 +120,7 @@ async fn a_thread_and_its_running_stream_contain_each_item_once() {
     let workflow = t.workflow().graph(graphs::interrupted("half", 5.0, " done")).published().create().await;
     let client = t.anonymous();
     let mut first = t.open_chat(&chat::create(&workflow, "one")).await;
-    let thread = events(&first.until("half").await)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&first.until("half").await);
     let step = std::time::Duration::from_millis(100);
     t.while_time_passes_in(step, first.rest()).await;
     client.rename_thread(&workflow.id, &thread, "Renamed").await.unwrap();

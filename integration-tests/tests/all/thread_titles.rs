@@ -1,6 +1,8 @@
 //! Thread titles that a model writes.
 
-use integration_tests::{Answer, AnswerExt, Endpoint, TestService, Workflow, chat, events, graphs, until};
+use integration_tests::{
+    Answer, AnswerExt, Endpoint, TestService, Workflow, chat, events, graphs, thread_of, until,
+};
 use serde_json::{Value, json};
 
 /// A turn that takes long enough for a title, unless the message says otherwise.
@@ -12,16 +14,11 @@ fn slow() -> Value {
 }
 
 async fn titled_by(t: &TestService, title: Value, graph: Value) -> Workflow {
-    let workflow = t.workflow().graph(graph).published().create().await;
-    let set = settings(t, &workflow, json!({"title": title})).await;
-    assert_eq!(set.status, 200, "{}", set.text());
-    workflow
+    t.workflow().graph(graph).published().settings(json!({"chat": {"title": title}})).create().await
 }
 
 async fn settings(t: &TestService, workflow: &Workflow, chat: Value) -> Answer {
-    let headers = [("content-type", "application/json")];
-    t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, json!({"chat": chat}).to_string())
-        .await
+    t.configure(workflow, &json!({"chat": chat})).await
 }
 
 /// The titles in a stream, in order.
@@ -37,7 +34,7 @@ async fn stored(t: &TestService) -> String {
 #[tokio::test]
 async fn a_model_writes_the_title_while_the_first_turn_executes() {
     let model = Endpoint::quick().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
+    let t = model.service().await;
     let workflow = titled_by(&t, json!({"model": "openai/gpt-4.1-mini", "prompt": "Name it."}), slow()).await;
     model.says("\"Refund of order 7\"").await;
     let answer = t.chat(&chat::create(&workflow, "where is my money for order 7?")).await;
@@ -46,17 +43,17 @@ async fn a_model_writes_the_title_while_the_first_turn_executes() {
     let request = &model.requests().await[0];
     assert_eq!(request["messages"][0]["content"], "Name it.");
     assert_eq!(request["messages"][1]["content"], "where is my money for order 7?");
-    let thread = events(&answer.text())[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&answer.text());
     t.chat(&chat::add(&workflow, &thread, "more")).await;
     assert_eq!(model.asked(), 1, "once for each thread");
-    let used = t.get(&format!("/api/workflows/{}/chat/usage", workflow.id)).await.value();
+    let used = t.get(&workflow.path("/chat/usage")).await.value();
     assert_eq!(used["data"][0]["calls"], 1, "{used}");
 }
 
 #[tokio::test]
 async fn a_title_generated_after_the_turn_is_stored() {
     let model = Endpoint::holding().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
+    let t = model.service().await;
     let workflow = titled_by(&t, json!({"model": "openai/gpt-4.1-mini"}), slow()).await;
     let answer = t.chat(&chat::create(&workflow, "quick one")).await;
     assert_eq!(titles(&answer), ["quick one"]);
@@ -67,7 +64,7 @@ async fn a_title_generated_after_the_turn_is_stored() {
 #[tokio::test]
 async fn a_title_set_by_the_visitor_is_not_overwritten() {
     let model = Endpoint::holding().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
+    let t = model.service().await;
     let workflow = titled_by(&t, json!({"model": "openai/gpt-4.1-mini"}), slow()).await;
     let answer = t.chat(&chat::create(&workflow, "quick one")).await;
     let thread = events(&answer.text())[0]["thread"]["id"].clone();
@@ -75,10 +72,7 @@ async fn a_title_set_by_the_visitor_is_not_overwritten() {
     let renamed = chat::ask(&workflow, "threads.update", json!({"thread_id": thread, "title": "Mine"}));
     assert_eq!(t.chat(&renamed).await.status, 200);
     model.release();
-    until("the call is counted", async || {
-        t.scalar("SELECT count(*) FROM chat_usage WHERE calls = 1").await == "1"
-    })
-    .await;
+    t.until_scalar("the call is counted", "SELECT count(*) FROM chat_usage WHERE calls = 1", "1").await;
     integration_tests::pause(300).await;
     assert_eq!(stored(&t).await, "Mine");
 }
@@ -99,7 +93,7 @@ async fn the_title_keeps_the_first_words_if_the_model_fails() {
 #[tokio::test]
 async fn a_spent_budget_refuses_the_message_before_a_title_is_generated() {
     let model = Endpoint::quick().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", model.base_url()).start().await;
+    let t = model.service().await;
     let node = json!({"name": "said", "type": "llm", "model": "openai/x", "user": "hi", "max_tokens": 1, "stream": true});
     let spent = titled_by(&t, json!({"model": "openai/x"}), graphs::chain(&[node], None)).await;
     assert_eq!(settings(&t, &spent, json!({"limits": {"tokens_per_day": 1}})).await.status, 200);

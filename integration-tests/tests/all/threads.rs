@@ -2,13 +2,11 @@
 
 use insta::assert_snapshot;
 use integration_tests::{
-    AnswerExt, Client, TestService, Workflow, chat, events, graphs, shown_alike, tidy_json,
+    AnswerExt, Client, JSON, TestService, Workflow, chat, graphs, shown_alike, thread_of, tidy_json,
 };
 use serde_json::{Value, json};
 use wire::PublishRequest;
 use wire::chat::{Order, PageRequest, ThreadItem};
-
-const JSON: (&str, &str) = ("content-type", "application/json");
 
 fn texts(items: &[ThreadItem]) -> Vec<String> {
     items.iter().map(|item| item.as_message().unwrap().1).collect()
@@ -40,7 +38,7 @@ async fn with_a_stopped_turn(t: &TestService) -> (Workflow, String) {
     let begun = answer.until("so far").await;
     t.stop_turn(answer.header("x-chat-stream-id").unwrap()).await;
     answer.rest().await;
-    (workflow, events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned())
+    (workflow, thread_of(&begun))
 }
 
 #[tokio::test]
@@ -65,7 +63,7 @@ async fn stored_items_of_a_running_turn_can_be_read() {
     let workflow = t.workflow().graph(graphs::interrupted("half", 600.0, "never")).published().create().await;
     let mut answer = t.open_chat(&chat::create(&workflow, "hi")).await;
     let begun = answer.until("half").await;
-    let thread = events(&begun)[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&begun);
     let read = t.anonymous().thread(&workflow.id, &thread).await.unwrap();
     assert_eq!(texts(&read.items.data), ["hi"], "a partial answer is not an item yet");
     t.stop_turn(answer.header("x-chat-stream-id").unwrap()).await;

@@ -2,14 +2,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use integration_tests::{AnswerExt, TestService, Workflow, chat, graphs};
+use integration_tests::{AnswerExt, TestService, Workflow, chat, graphs, thread_of};
 use serde_json::{Value, json};
 
 use crate::waiting_runs::{answer, becomes, begin};
 
 /// Runs a workflow to its end; returns the run record.
 async fn completed_run(t: &TestService, workflow: &Workflow) -> Value {
-    t.post(&format!("/api/workflows/{}/runs?wait=10", workflow.id), "{}").await.value()
+    t.post(&workflow.path("/runs?wait=10"), "{}").await.value()
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn a_trace_shows_step_inputs_without_secrets() {
     ];
     let workflow = t.workflow().graph(graphs::chain(&nodes, None)).create().await;
     let body = json!({"inputs": {"word": "sesame-canary-77x"}});
-    let run = t.root().post(&format!("/api/workflows/{}/runs?wait=30", workflow.id), &body).await.value();
+    let run = t.root().post(&workflow.path("/runs?wait=30"), &body).await.value();
     assert_eq!(run["status"], "succeeded", "{run}");
     let trace = t.root().get(&format!("/api/runs/{}/trace", run["id"].as_str().unwrap())).await.value();
     let given = inputs(&trace);
@@ -145,7 +145,7 @@ async fn a_turn_trace_shows_the_model_request() {
     let ask = json!({"name": "ask", "type": "llm", "model": "practice/rewrite", "messages": "{{ messages }}", "stream": true});
     let workflow = t.workflow().graph(graphs::chain(&[ask], None)).published().create().await;
     let first = t.chat(&chat::create(&workflow, "one")).await;
-    let thread = integration_tests::events(&first.text())[0]["thread"]["id"].as_str().unwrap().to_owned();
+    let thread = thread_of(&first.text());
     t.chat(&chat::add(&workflow, &thread, "two")).await;
     t.chat(&chat::add(&workflow, &thread, "three")).await;
     let run = t.scalar("SELECT id FROM runs ORDER BY id OFFSET 1 LIMIT 1").await;

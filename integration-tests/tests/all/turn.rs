@@ -1,27 +1,18 @@
 //! One turn: its events, its rows, its headers.
 
 use insta::assert_snapshot;
-use integration_tests::{AnswerExt, TestService, Workflow, chat, events, graphs, shown, tidy, until};
+use integration_tests::{AnswerExt, JSON, TestService, chat, events, graphs, last_event, shown, tidy};
 use serde_json::{Value, json};
 
-const JSON: (&str, &str) = ("content-type", "application/json");
+use crate::answers::send_message;
+
 const CHATKIT: (&str, &str) = ("chatkit-frame-instance-id", "f");
-
-async fn stream_text(t: &TestService, workflow: &Workflow, text: &str) -> String {
-    let mut answer = t.open_chat(&chat::create(workflow, text)).await;
-    assert_eq!(answer.status, 200);
-    answer.rest().await
-}
-
-fn last(body: &str) -> Value {
-    events(body).pop().unwrap()
-}
 
 #[tokio::test]
 async fn a_new_thread_in_the_interfaces_dialect() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
-    assert_snapshot!(tidy(&stream_text(&t, &workflow, "hi").await), @r#"
+    assert_snapshot!(tidy(&send_message(&t, &workflow, "hi").await), @r#"
     {"thread":{"created_at":"[time]","id":"thr-1","items":{"data":[],"has_more":false},"metadata":{},"status":{"type":"active"}},"type":"thread.created"}
     {"item":{"attachments":[],"content":[{"text":"hi","type":"input_text"}],"created_at":"[time]","id":"msg-1","inference_options":{},"thread_id":"thr-1","type":"user_message"},"type":"thread.item.done"}
     {"stream_options":{"allow_cancel":true},"type":"stream_options"}
@@ -182,7 +173,7 @@ async fn deltas_items_and_rows_contain_the_same_text() {
             pieces.push_str(piece.unwrap_or_default());
         }
         assert_eq!(pieces, text);
-        let item = last(&body)["item"].clone();
+        let item = last_event(&body)["item"].clone();
         assert_eq!(item["content"], json!([{"type": "output_text", "text": text, "annotations": []}]));
         let sql = format!(
             "SELECT content FROM thread_items WHERE thread_id = (SELECT thread_id FROM runs ORDER BY id DESC LIMIT 1)
@@ -197,7 +188,7 @@ async fn deltas_items_and_rows_contain_the_same_text() {
 async fn the_rows_of_a_turn() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::interrupted("one ", 0.01, "two")).published().create().await;
-    stream_text(&t, &workflow, "hi").await;
+    send_message(&t, &workflow, "hi").await;
     let run = "SELECT concat_ws(' ', trigger, status, output, error, cancel_requested_at,
         started_at >= created_at, finished_at >= started_at, stream_id = (SELECT id FROM streams),
         thread_id = (SELECT id FROM threads), version_id = (SELECT id FROM workflow_versions)) FROM runs";
@@ -249,6 +240,6 @@ async fn a_completed_step_is_stored_while_another_is_running() {
     let answer = t.open_chat(&chat::create(&workflow, "hi")).await;
     let stream = answer.header("x-chat-stream-id").unwrap().to_owned();
     let rows = "SELECT count(*) FROM run_steps WHERE node = 'quick' AND status = 'succeeded'";
-    until("the row of the quick step is stored", async || t.scalar(rows).await == "1").await;
+    t.until_scalar("the row of the quick step is stored", rows, "1").await;
     assert_eq!(t.stop_turn(&stream).await.value()["status"], "stopped");
 }

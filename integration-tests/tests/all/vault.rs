@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use integration_tests::{AnswerExt, Echo, TestService, graphs, until};
+use integration_tests::{AnswerExt, Echo, JSON, TestService, graphs, until};
 use serde_json::{Value, json};
 
 const ALL: &str = "/api/credentials";
@@ -91,7 +91,7 @@ async fn credentials_are_managed_without_revealing_their_secrets() {
         ]
     );
     // Two requests with the same key create one credential.
-    let headers = [("idempotency-key", "k"), ("content-type", "application/json")];
+    let headers = [("idempotency-key", "k"), JSON];
     let body = json!({"name": "once", "secret": SECRET}).to_string();
     let first = root.send("POST", ALL, &headers, &body).await;
     let second = root.send("POST", ALL, &headers, &body).await;

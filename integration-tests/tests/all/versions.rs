@@ -2,7 +2,7 @@
 
 use client::Part;
 use insta::assert_snapshot;
-use integration_tests::{AnswerExt, TestService, graphs};
+use integration_tests::{AnswerExt, JSON, TestService, graphs};
 use serde_json::json;
 
 use crate::workflows::tidy;
@@ -13,8 +13,7 @@ async fn a_version_is_immutable_and_saving_it_again_returns_it() {
     let workflow = t.workflow().without_version().create().await;
     let versions = format!("/api/workflows/{}/versions", workflow.handle);
     let body = json!({"graph": graphs::reply("one"), "runnable_config": {"a": 1}, "metadata": {"b": 2}, "notes": "first"});
-    let first = t.post(&versions, &body.to_string()).await;
-    assert_eq!(first.status, 201);
+    let first = t.post(&versions, &body.to_string()).await.expect(201);
     let mut shown = first.value();
     assert_eq!(shown["graph"], body["graph"]);
     let digest = shown["digest"].as_str().unwrap().to_owned();
@@ -61,7 +60,7 @@ async fn a_version_is_immutable_and_saving_it_again_returns_it() {
     let mut read = first.value();
     read.as_object_mut().unwrap().remove("live");
     assert_eq!(t.get(&format!("{versions}/1")).await.value(), read);
-    assert_eq!(t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["latest_version"], 3);
+    assert_eq!(t.get(&workflow.path("")).await.value()["latest_version"], 3);
     assert_eq!(t.get(&format!("{versions}/4")).await.refusal(), "404 version.not_found");
 }
 
@@ -128,7 +127,7 @@ async fn versions_are_listed_newest_first_without_large_fields() {
 async fn versions_saved_at_once_have_numbers_without_gaps() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
-    let path = format!("/api/workflows/{}/versions", workflow.id);
+    let path = workflow.path("/versions");
     let save =
         async |text: String| t.post(&path, &json!({"graph": graphs::reply(&text)}).to_string()).await.status;
     let statuses = futures_util::future::join_all((0..6).map(|n| save(n.to_string()))).await;
@@ -147,7 +146,7 @@ async fn versions_saved_at_once_have_numbers_without_gaps() {
 async fn a_revert_by_upload_is_a_new_live_version() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().published().create().await;
-    let path = format!("/api/workflows/{}", workflow.id);
+    let path = workflow.path("");
     let save = async |text: &str| {
         let body = json!({"graph": graphs::reply(text)});
         let saved = t.post(&format!("{path}/versions"), &body.to_string()).await;
@@ -169,9 +168,7 @@ async fn a_revert_by_upload_is_a_new_live_version() {
     assert_eq!(t.scalar(rows).await, "from version 3 to 2, saved again: from version 2 to 3");
     // A canary keeps the live version, and the response says so.
     let canary = json!({"canary": {"version": 2, "percent": 10}});
-    let json = [("content-type", "application/json")];
-    let set = t.send("PUT", &format!("{path}/rollout"), &json, &canary.to_string()).await;
-    assert_eq!(set.status, 200, "{}", set.text());
+    t.send("PUT", &format!("{path}/rollout"), &[JSON], &canary.to_string()).await.expect(200);
     assert_eq!(save("next").await, (201, json!(4), json!(3), json!("canary")));
     assert_eq!(save("next").await, (200, json!(4), json!(3), json!("canary")));
 }
@@ -181,7 +178,7 @@ async fn a_revert_by_upload_is_a_new_live_version() {
 async fn the_schema_hint_of_a_graph_is_not_stored() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
-    let path = format!("/api/workflows/{}/versions", workflow.id);
+    let path = workflow.path("/versions");
     let plain = json!({"graph": graphs::reply("hi")});
     let mut hinted = plain.clone();
     hinted["graph"]["$schema"] = json!("https://example.org/graph-1.json");
@@ -202,7 +199,7 @@ async fn the_schema_hint_of_a_graph_is_not_stored() {
 async fn a_save_without_a_config_keeps_the_newest_config() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
-    let path = format!("/api/workflows/{}/versions", workflow.id);
+    let path = workflow.path("/versions");
     let save = async |body: serde_json::Value| {
         let saved = t.post(&path, &body.to_string()).await;
         let value = saved.value();
@@ -239,12 +236,9 @@ async fn all_mistakes_of_a_graph_are_reported() {
         {"name": "c", "type": "delay", "seconds": -1},
         {"name": "d", "type": "reply", "text": "x", "colour": "red"}],
         "edges": [{"from": "START", "to": "a"}, {"from": "a", "to": "nowhere"}]});
-    let saved = t
-        .post(&format!("/api/workflows/{}/versions", workflow.id), &json!({"graph": graph}).to_string())
-        .await;
+    let saved = t.post(&workflow.path("/versions"), &json!({"graph": graph}).to_string()).await;
     assert_eq!(saved.refusal(), "422 graph.invalid");
-    let checked = t.post("/api/workflows/check", &json!({"graph": graph}).to_string()).await;
-    assert_eq!(checked.status, 200);
+    let checked = t.post("/api/workflows/check", &json!({"graph": graph}).to_string()).await.expect(200);
     assert_eq!(checked.value()["valid"], false);
     assert_eq!(checked.value()["warnings"], json!([]));
     assert_eq!(
@@ -279,9 +273,7 @@ async fn all_mistakes_of_a_graph_are_reported() {
             "{graph}: {}",
             answer.text()
         );
-        let answer = t
-            .post(&format!("/api/workflows/{}/versions", workflow.id), &json!({"graph": graph}).to_string())
-            .await;
+        let answer = t.post(&workflow.path("/versions"), &json!({"graph": graph}).to_string()).await;
         assert_eq!(answer.refusal(), "422 graph.invalid", "{graph}");
     }
     let fine = t
@@ -300,7 +292,7 @@ async fn all_mistakes_of_a_graph_are_reported() {
 async fn an_unusable_config_is_rejected() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
-    let path = format!("/api/workflows/{}/versions", workflow.id);
+    let path = workflow.path("/versions");
     let config = json!({"prompts": {"answer": "Be kind.", "sort": {"txet": "x"}}, "recursion_limit": 1000,
                         "tags": "x", "configurable": []});
     let body = json!({"graph": graphs::reply("x"), "runnable_config": config});
@@ -359,7 +351,7 @@ async fn an_unusable_config_is_rejected() {
 async fn a_version_has_at_most_8_mib() {
     let t = TestService::start().await;
     let workflow = t.workflow().without_version().create().await;
-    let path = format!("/api/workflows/{}/versions", workflow.id);
+    let path = workflow.path("/versions");
     let body = |bytes: usize| {
         let empty = json!({"graph": graphs::reply("x"), "metadata": {"fill": ""}}).to_string().len();
         json!({"graph": graphs::reply("x"), "metadata": {"fill": "f".repeat(bytes - empty)}}).to_string()
@@ -373,7 +365,7 @@ async fn a_version_has_at_most_8_mib() {
 async fn an_earlier_version_becomes_live_and_a_new_one_replaces_it() {
     let t = TestService::start().await;
     let workflow = t.workflow().graph(graphs::reply("one")).published().create().await;
-    let path = format!("/api/workflows/{}", workflow.id);
+    let path = workflow.path("");
     let save = async |text: &str| {
         let saved =
             t.post(&format!("{path}/versions"), &json!({"graph": graphs::reply(text)}).to_string()).await;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use integration_tests::{Answer, AnswerExt, RawAnswer, TestService, Workflow, chat, events, graphs, until};
+use integration_tests::{
+    Answer, AnswerExt, JSON, RawAnswer, TestService, Workflow, chat, events, graphs, thread_of, until,
+};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
@@ -23,11 +25,10 @@ pub(crate) struct Visitor<'a> {
 impl<'a> Visitor<'a> {
     /// Starts a thread.
     pub(crate) async fn start(t: &'a TestService, workflow: &'a Workflow, text: &str) -> Self {
-        let headers = [("content-type", "application/json")];
         let body = chat::create(workflow, text).to_string();
-        let answer = t.while_time_passes(t.send("POST", "/api/chat", &headers, body)).await;
+        let answer = t.while_time_passes(t.send("POST", "/api/chat", &[JSON], body)).await;
         let cookie = answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-        let thread = events(&answer.text())[0]["thread"]["id"].as_str().unwrap().to_owned();
+        let thread = thread_of(&answer.text());
         Self { t, workflow, cookie, thread }
     }
 
@@ -42,7 +43,7 @@ impl<'a> Visitor<'a> {
     }
 
     async fn open(&self, text: &str) -> RawAnswer {
-        let headers = [("content-type", "application/json"), ("cookie", self.cookie.as_str())];
+        let headers = [JSON, ("cookie", self.cookie.as_str())];
         let body = chat::add(self.workflow, &self.thread, text).to_string();
         self.t.while_time_passes(self.t.open("POST", "/api/chat", &headers, &body)).await
     }
@@ -98,8 +99,7 @@ pub(crate) async fn leave_everything(visitor: &Visitor<'_>) {
     let path = format!("/api/chat/upload?workflow_id={}", visitor.workflow.id);
     let file = form(&format!("{CANARY}.txt"), format!("a file of {CANARY}").repeat(20_000).as_bytes());
     let attachment = visitor.send("POST", &path, &form_type(), file.clone()).await.value();
-    let loose = visitor.send("POST", &path, &form_type(), form("loose.txt", CANARY.as_bytes())).await;
-    assert_eq!(loose.status, 200, "{}", loose.text());
+    visitor.send("POST", &path, &form_type(), form("loose.txt", CANARY.as_bytes())).await.expect(200);
     let mut input = chat::input(&format!("{CANARY} with a file"));
     input["attachments"] = json!([attachment["id"]]);
     let sent =
@@ -116,8 +116,7 @@ pub(crate) async fn leave_everything(visitor: &Visitor<'_>) {
     let item = events(&turn.text()).last().unwrap()["item"]["id"].clone();
     let input = json!({"answers": {"q": {"values": [CANARY]}}});
     let answer = json!({"thread_id": visitor.thread, "item_id": item, "input": input});
-    let answered = visitor.ask("threads.add_structured_input", answer).await;
-    assert_eq!(answered.status, 200, "{}", answered.text());
+    visitor.ask("threads.add_structured_input", answer).await.expect(200);
     // One more question that stays open.
     let message = json!({"thread_id": visitor.thread, "input": chat::input(&format!("ask {CANARY} again"))});
     visitor.ask("threads.add_user_message", message).await;
@@ -237,8 +236,7 @@ async fn files_without_a_workflow_are_in_no_export() {
     let workflow = published(&t).await;
     let visitor = Visitor::start(&t, &workflow, "hello").await;
     let file = form("elsewhere.txt", CANARY.as_bytes());
-    let uploaded = visitor.send("POST", "/api/chat/upload", &form_type(), file).await;
-    assert_eq!(uploaded.status, 200, "{}", uploaded.text());
+    visitor.send("POST", "/api/chat/upload", &form_type(), file).await.expect(200);
     assert_eq!(t.scalar("SELECT count(*) FROM attachments WHERE workflow_id IS NULL").await, "1");
     let owners = format!("/api/workflows/{}/chat/visitors/{}/export", workflow.id, visitor.name().await);
     for export in [t.get(&owners).await, visitor.export().await] {
@@ -356,7 +354,7 @@ async fn an_owner_lists_reads_and_changes_threads() {
     let workflow = published(&t).await;
     let first = Visitor::start(&t, &workflow, "first").await;
     let second = Visitor::start(&t, &workflow, "ask second").await;
-    let base = format!("/api/workflows/{}/chat/threads", workflow.id);
+    let base = workflow.path("/chat/threads");
     let list = async |query: &str| t.get(&format!("{base}{query}")).await.value();
     let all = list("").await;
     let threads = all["data"].as_array().unwrap();
@@ -384,8 +382,7 @@ async fn an_owner_lists_reads_and_changes_threads() {
         first.items().await.iter().map(|item| item["id"].clone()).collect::<Vec<_>>()[..]
     );
 
-    let headers = [("content-type", "application/json")];
-    let patch = async |body: Value| t.send("PATCH", &thread, &headers, body.to_string()).await;
+    let patch = async |body: Value| t.send("PATCH", &thread, &[JSON], body.to_string()).await;
     let locked = patch(json!({"status": "locked", "reason": "We look into it.", "title": " Order 7 "})).await;
     assert_eq!(locked.value()["status"], json!({"type": "locked", "reason": "We look into it."}));
     assert_eq!(locked.value()["title"], "Order 7");
@@ -416,7 +413,7 @@ async fn an_owner_lists_reads_and_changes_threads() {
         (format!("{base}/thr_0/items"), "404 thread.not_found"),
         (format!("{base}/thr_{}/items", "0".repeat(32)), "404 thread.not_found"),
         ("/api/workflows/none/chat/threads".to_owned(), "404 workflow.not_found"),
-        (format!("/api/workflows/{}/chat/visitors/x/export", workflow.id), "404 chat.visitor_not_found"),
+        (workflow.path("/chat/visitors/x/export"), "404 chat.visitor_not_found"),
     ] {
         assert_eq!(t.get(&path).await.refusal(), refusal, "{path}");
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{Answer, AnswerExt, TestService, Workflow, graphs, until, within};
+use integration_tests::{Answer, AnswerExt, JSON, TestService, Workflow, graphs, until, within};
 use serde_json::{Value, json};
 
 pub(crate) async fn begin(t: &TestService, workflow: &Workflow, query: &str, inputs: Value) -> Value {
@@ -92,7 +92,7 @@ async fn an_answer_with_an_idempotency_key_counts_once() {
     let workflow = t.workflow().graph(approval()).create().await;
     let begun = begin(&t, &workflow, "?wait=60", json!({"amount": 1})).await;
     let path = format!("/api/runs/{}/inputs/approval", begun["id"].as_str().unwrap());
-    let headers = [("content-type", "application/json"), ("idempotency-key", "k1")];
+    let headers = [JSON, ("idempotency-key", "k1")];
     let first = t.send("POST", &path, &headers, r#"{"approved": true}"#.to_owned()).await;
     let again = t.send("POST", &path, &headers, r#"{"approved": true}"#.to_owned()).await;
     assert_eq!((first.status, again.status), (202, 202));
@@ -160,8 +160,7 @@ async fn the_run_time_limit_includes_waiting() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().graph(approval()).create().await;
     let body = json!({"inputs": {"amount": 1}, "timeout_seconds": 600}).to_string();
-    let path = format!("/api/workflows/{}/runs?wait=60", workflow.id);
-    let begun = t.while_time_passes(t.post(&path, &body)).await.value();
+    let begun = t.while_time_passes(t.post(&workflow.path("/runs?wait=60"), &body)).await.value();
     assert_eq!(begun["status"], "waiting");
     t.advance(Duration::from_secs(600));
     let ended = t.while_time_passes(becomes(&t, &begun, "failed")).await;
@@ -212,8 +211,7 @@ async fn a_chat_turn_waits_for_its_answer_with_an_open_stream() {
             !run.is_empty()
         })
         .await;
-        let answered = answer(&t, &json!({"id": run}), "ok", json!("yes")).await;
-        assert_eq!(answered.status, 202, "{}", answered.text());
+        answer(&t, &json!({"id": run}), "ok", json!("yes")).await.expect(202);
     };
     let (turn, ()) = futures_util::join!(turn, helper);
     assert!(turn.text().contains("You said yes."), "{}", turn.text());

@@ -2,7 +2,7 @@
 
 use client::Part;
 use insta::assert_snapshot;
-use integration_tests::{Answer, AnswerExt, TestService, chat, graphs};
+use integration_tests::{Answer, AnswerExt, JSON, TestService, chat, graphs};
 use serde_json::{Value, json};
 
 async fn create(t: &TestService, body: Value) -> Answer {
@@ -187,9 +187,8 @@ async fn the_list_is_a_bare_array_newest_first() {
 async fn publishing_creates_a_share_url_and_repeating_it_changes_the_login() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
-    let path = format!("/api/workflows/{}/publish", workflow.id);
-    let first = t.send("POST", &path, &[], "").await;
-    assert_eq!(first.status, 201);
+    let path = workflow.path("/publish");
+    let first = t.send("POST", &path, &[], "").await.expect(201);
     let body = first.value();
     assert_eq!(body["share_url"], format!("http://{}/chat/{}", t.address(), workflow.id));
     assert_eq!(body["share_url"], body["workflow"]["share_url"]);
@@ -252,8 +251,7 @@ async fn publishing_creates_a_share_url_and_repeating_it_changes_the_login() {
     }
     "#);
     for _ in 0..2 {
-        let revoked = t.post(&format!("{path}/revoke"), "").await;
-        assert_eq!(revoked.status, 200);
+        let revoked = t.post(&format!("{path}/revoke"), "").await.expect(200);
         let record = revoked.value();
         assert_eq!(
             (&record["is_public"], &record["require_login"], &record["share_url"], &record["published_at"]),
@@ -268,7 +266,7 @@ async fn publishing_creates_a_share_url_and_repeating_it_changes_the_login() {
 async fn publishing_again_changes_only_given_settings() {
     let t = TestService::start().await;
     let workflow = t.workflow().create().await;
-    let path = format!("/api/workflows/{}/publish", workflow.id);
+    let path = workflow.path("/publish");
     for (body, status, requires_login) in [
         (r#"{"require_login": true}"#, 201, true),
         ("", 200, true),
@@ -284,10 +282,7 @@ async fn publishing_again_changes_only_given_settings() {
             (status, &json!(requires_login)),
             "{body}"
         );
-        assert_eq!(
-            t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["require_login"],
-            requires_login
-        );
+        assert_eq!(t.get(&workflow.path("")).await.value()["require_login"], requires_login);
     }
     t.post(&format!("{path}/revoke"), "").await;
     let anew = t.post(&path, "").await;
@@ -301,7 +296,7 @@ async fn the_share_url_begins_with_the_public_base() {
         .start()
         .await;
     let workflow = t.workflow().published().create().await;
-    let record = t.get(&format!("/api/workflows/{}", workflow.id)).await.value();
+    let record = t.get(&workflow.path("")).await.value();
     assert_eq!(record["share_url"], format!("https://chat.example.org/callboard/chat/{}", workflow.id));
 }
 
@@ -318,11 +313,7 @@ async fn an_archived_workflow_is_read_only() {
     assert_eq!(t.get(&format!("{path}/public")).await.refusal(), "404 workflow.not_found");
     let record = t.get(&path).await.value();
     assert_eq!(record["is_archived"], true);
-    for (headers, body) in [
-        (&[][..], ""),
-        (&[("content-type", "application/json")][..], ""),
-        (&[("content-type", "application/json")][..], "{}"),
-    ] {
+    for (headers, body) in [(&[][..], ""), (&[JSON][..], ""), (&[JSON][..], "{}")] {
         let again = t.send("DELETE", &path, headers, body).await;
         assert_eq!((again.status, again.value()), (200, record.clone()), "{headers:?} {body:?}");
     }
@@ -336,7 +327,7 @@ async fn an_archived_workflow_is_read_only() {
     assert_eq!(t.get(&format!("{path}/versions")).await.value()["data"][0]["version"], 1);
     assert_eq!(t.post(&format!("{path}/publish"), "").await.refusal(), "409 workflow.archived");
     assert_eq!(t.post(&format!("{path}/publish/revoke"), "").await.value(), record);
-    let change = t.send("PUT", &path, &[("content-type", "application/json")], r#"{"name": "x"}"#).await;
+    let change = t.send("PUT", &path, &[JSON], r#"{"name": "x"}"#).await;
     assert_eq!(change.refusal(), "409 workflow.archived");
     assert_eq!(t.get(&path).await.value(), record);
     let version = json!({"graph": graphs::reply("new")}).to_string();

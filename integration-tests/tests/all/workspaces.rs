@@ -1,6 +1,6 @@
 //! Workspaces: created, listed, renamed, deleted.
 
-use integration_tests::{AnswerExt, Bearer, MailServer, TestService};
+use integration_tests::{AnswerExt, Bearer, JSON, MailServer, TestService};
 use serde_json::{Value, json};
 
 use crate::auth::support::sign_in;
@@ -18,9 +18,7 @@ async fn slugs(bearer: &Bearer<'_>) -> Vec<String> {
 async fn a_workspace_is_created_once_shown_and_renamed() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let root = t.root();
-    let made = root.post(ALL, &json!({"slug": "support", "name": "Support"})).await;
-    assert_eq!(made.status, 201, "{}", made.text());
-    let made = made.value();
+    let made = root.post(ALL, &json!({"slug": "support", "name": "Support"})).await.expect(201).value();
     assert_eq!(
         (&made["slug"], &made["name"], &made["role"]),
         (&json!("support"), &json!("Support"), &json!(null))
@@ -54,7 +52,7 @@ async fn a_workspace_is_created_once_shown_and_renamed() {
     let rest = root.get(&format!("{ALL}?limit=2&cursor={}", part["next_cursor"].as_str().unwrap())).await;
     assert_eq!(rest.value()["data"][0]["slug"], "default");
     // Two requests with the same key create one workspace.
-    let headers = [("idempotency-key", "k"), ("content-type", "application/json")];
+    let headers = [("idempotency-key", "k"), JSON];
     let body = json!({"slug": "once"}).to_string();
     let first = root.send("POST", ALL, &headers, &body).await;
     let second = root.send("POST", ALL, &headers, &body).await;
@@ -147,8 +145,7 @@ async fn callers_learn_nothing_about_workspaces_without_access() {
     assert_eq!(slugs(&inside).await, ["support"]);
     for slug in ["sales", "gone", "never"] {
         for (method, body) in [("GET", ""), ("DELETE", "{}"), ("PATCH", "{}")] {
-            let headers = [("content-type", "application/json")];
-            let refused = inside.send(method, &format!("{ALL}/{slug}"), &headers, body).await;
+            let refused = inside.send(method, &format!("{ALL}/{slug}"), &[JSON], body).await;
             assert_eq!(refused.refusal(), "403 auth.workspace_forbidden", "{method} {slug}");
         }
     }

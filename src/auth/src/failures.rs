@@ -15,7 +15,7 @@ const MOST: usize = 100_000;
 
 /// Maximum failures within the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct FailureLimits {
     /// From one address; `None`: unlimited.
     pub per_address: Option<NonZeroU32>,
     /// For one identity; `None`: unlimited.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub interval: Duration,
 }
 
-impl Limits {
+impl FailureLimits {
     /// The interval as a `TimeDelta`.
     #[must_use]
     pub fn window(&self) -> TimeDelta {

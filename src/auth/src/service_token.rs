@@ -15,9 +15,7 @@ use uuid::Uuid;
 /// Prefix of every service token.
 const PREFIX: &str = "svc_";
 const SECRET_BYTES: usize = 32;
-const SECRET_CHARS: usize = 43;
 const CHECKSUM_CHARS: usize = 6;
-const ID_CHARS: usize = 32;
 
 /// SHA-256 of a whole token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,17 +55,6 @@ pub fn fresh(id: Uuid, random: &dyn Random) -> Result<Secret, RandomError> {
     Ok(format!("{body}{checksum}").into())
 }
 
-/// Whether the text has the form of a service token, its checksum included.
-#[must_use]
-pub fn is_well_formed(text: &str) -> bool {
-    let Some(rest) = text.strip_prefix(PREFIX) else { return false };
-    let Some((id, secret)) = rest.split_once('_') else { return false };
-    let Some((body, sum)) = text.split_at_checked(text.len().saturating_sub(CHECKSUM_CHARS)) else {
-        return false;
-    };
-    id.len() == ID_CHARS && secret.len() == SECRET_CHARS + CHECKSUM_CHARS && sum == checksum(body)
-}
-
 fn checksum(body: &str) -> String {
     let mut sum = URL_SAFE_NO_PAD.encode(digest(&SHA256, body.as_bytes()));
     sum.truncate(CHECKSUM_CHARS);
@@ -84,6 +71,16 @@ pub fn is_same(token: &str, known: &Secret) -> bool {
 mod tests {
     use super::*;
     use kernel::SeededRandom;
+
+    /// Whether the text has the form of a service token, its checksum included.
+    fn is_well_formed(text: &str) -> bool {
+        let Some(rest) = text.strip_prefix(PREFIX) else { return false };
+        let Some((id, secret)) = rest.split_once('_') else { return false };
+        let Some((body, sum)) = text.split_at_checked(text.len().saturating_sub(CHECKSUM_CHARS)) else {
+            return false;
+        };
+        id.len() == 32 && secret.len() == 43 + CHECKSUM_CHARS && sum == checksum(body)
+    }
 
     #[test]
     fn only_well_formed_tokens_are_recognized() {

@@ -28,7 +28,7 @@ pub struct Signed<'a> {
 
 /// Reasons to reject a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum WebhookRefusal {
     /// The signature is missing or wrong.
     Signature,
     /// The timestamp is missing, wrong, or too far away.
@@ -55,31 +55,34 @@ pub fn is_secret(given: Option<&[u8]>, secret: &Secret) -> bool {
 /// Verifies a signed call at `now` (Unix seconds). Without a timestamp a replay cannot be detected.
 ///
 /// # Errors
-/// [`Refused`]. A timestamp counts only if its signature is right.
+/// [`WebhookRefusal`]. A timestamp counts only if its signature is right.
 pub fn check(
     scheme: Scheme,
     secret: &Secret,
     signed: Signed<'_>,
     now: i64,
     tolerance: i64,
-) -> Result<Option<Seal>, Refused> {
-    let signature = signed.signature.and_then(|text| decoded(scheme, text)).ok_or(Refused::Signature)?;
+) -> Result<Option<Seal>, WebhookRefusal> {
+    let signature =
+        signed.signature.and_then(|text| decoded(scheme, text)).ok_or(WebhookRefusal::Signature)?;
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose_secret().as_bytes());
     let Some(timestamp) = signed.timestamp else {
-        return hmac::verify(&key, signed.raw, &signature).map(|()| None).map_err(|_| Refused::Signature);
+        return hmac::verify(&key, signed.raw, &signature)
+            .map(|()| None)
+            .map_err(|_| WebhookRefusal::Signature);
     };
-    let timestamp = timestamp.ok_or(Refused::Stale)?;
+    let timestamp = timestamp.ok_or(WebhookRefusal::Stale)?;
     let mut text = match scheme {
         Scheme::Plain => format!("{timestamp}."),
         Scheme::Slack => format!("v0:{timestamp}:"),
     }
     .into_bytes();
     text.extend_from_slice(signed.raw);
-    hmac::verify(&key, &text, &signature).map_err(|_| Refused::Signature)?;
+    hmac::verify(&key, &text, &signature).map_err(|_| WebhookRefusal::Signature)?;
     let digits = !timestamp.is_empty() && timestamp.bytes().all(|byte| byte.is_ascii_digit());
-    let at: i64 = timestamp.parse().ok().filter(|_| digits).ok_or(Refused::Stale)?;
+    let at: i64 = timestamp.parse().ok().filter(|_| digits).ok_or(WebhookRefusal::Stale)?;
     if now.abs_diff(at) > tolerance.unsigned_abs() {
-        return Err(Refused::Stale);
+        return Err(WebhookRefusal::Stale);
     }
     let mut told = signature;
     told.extend_from_slice(timestamp.as_bytes());
@@ -108,7 +111,7 @@ mod tests {
         signature: &str,
         timestamp: Option<&str>,
         raw: &[u8],
-    ) -> Result<Option<i64>, Refused> {
+    ) -> Result<Option<i64>, WebhookRefusal> {
         let signed = Signed { signature: Some(signature), timestamp: timestamp.map(Some), raw };
         let seal = check(scheme, &Secret::from("secret"), signed, 1_000, 300)?;
         Ok(seal.map(|seal| seal.until))
@@ -122,9 +125,9 @@ mod tests {
             assert_eq!(judged(Scheme::Plain, &text, None, raw), Ok(None), "{text}");
         }
         for text in ["", "sha256=", "x", &good[..62], &sign("other", raw), &format!("sha1={good}")] {
-            assert_eq!(judged(Scheme::Plain, text, None, raw), Err(Refused::Signature), "{text}");
+            assert_eq!(judged(Scheme::Plain, text, None, raw), Err(WebhookRefusal::Signature), "{text}");
         }
-        assert_eq!(judged(Scheme::Plain, &good, None, b"{\"a\":\xff}"), Err(Refused::Signature));
+        assert_eq!(judged(Scheme::Plain, &good, None, b"{\"a\":\xff}"), Err(WebhookRefusal::Signature));
     }
 
     #[test]
@@ -133,20 +136,20 @@ mod tests {
             ("1000", Ok(Some(1_301))),
             ("700", Ok(Some(1_001))),
             ("1300", Ok(Some(1_601))),
-            ("699", Err(Refused::Stale)),
-            ("1301", Err(Refused::Stale)),
-            ("", Err(Refused::Stale)),
-            ("+1000", Err(Refused::Stale)),
-            ("99999999999999999999", Err(Refused::Stale)),
+            ("699", Err(WebhookRefusal::Stale)),
+            ("1301", Err(WebhookRefusal::Stale)),
+            ("", Err(WebhookRefusal::Stale)),
+            ("+1000", Err(WebhookRefusal::Stale)),
+            ("99999999999999999999", Err(WebhookRefusal::Stale)),
         ] {
             let signature = sign("secret", format!("{timestamp}.hi").as_bytes());
             assert_eq!(judged(Scheme::Plain, &signature, Some(timestamp), b"hi"), expected, "{timestamp}");
         }
         let moved = sign("secret", b"999.hi");
-        assert_eq!(judged(Scheme::Plain, &moved, Some("1000"), b"hi"), Err(Refused::Signature));
+        assert_eq!(judged(Scheme::Plain, &moved, Some("1000"), b"hi"), Err(WebhookRefusal::Signature));
         let slack = format!("v0={}", sign("secret", b"v0:1000:hi"));
         assert_eq!(judged(Scheme::Slack, &slack, Some("1000"), b"hi"), Ok(Some(1_301)));
-        assert_eq!(judged(Scheme::Slack, &slack[3..], Some("1000"), b"hi"), Err(Refused::Signature));
+        assert_eq!(judged(Scheme::Slack, &slack[3..], Some("1000"), b"hi"), Err(WebhookRefusal::Signature));
     }
 
     #[test]

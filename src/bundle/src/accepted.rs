@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Seek};
 
-use crate::archive::{Content, Entry, Piece};
+use crate::archive::{ArchiveEntry, EntryContent, Piece};
 use crate::error::CheckError;
 use crate::finding::Note;
 use crate::manifest::Manifest;
@@ -22,7 +22,7 @@ pub struct File {
     pub script_hashes: Vec<String>,
     /// The policy for an HTML document; other files have [`FILE_POLICY`](crate::FILE_POLICY).
     pub policy: Option<String>,
-    pub(crate) entry: Entry,
+    pub(crate) entry: ArchiveEntry,
 }
 
 /// A bundle without findings.
@@ -50,12 +50,12 @@ impl File {
     /// # Errors
     /// If the archive cannot be read.
     pub fn open<'r, R: Read + Seek>(&self, archive: &'r mut R) -> io::Result<FileReader<'r, R>> {
-        Content::open(archive, &self.entry).map(FileReader).map_err(io_error)
+        EntryContent::open(archive, &self.entry).map(FileReader).map_err(io_error)
     }
 }
 
 /// A file's content. Returns an error at the end if the archive has changed since the check.
-pub struct FileReader<'r, R>(Content<'r, R>);
+pub struct FileReader<'r, R>(EntryContent<'r, R>);
 
 impl<R: Read + Seek> Read for FileReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -5,7 +5,7 @@ use std::io::{Read, Seek};
 
 use ring::digest::{Context, SHA256};
 
-use crate::archive::{Content, Entry, Fault, Piece};
+use crate::archive::{ArchiveEntry, EntryContent, Fault, Piece};
 use crate::code::Code;
 use crate::deadline::Deadline;
 use crate::error::CheckError;
@@ -27,7 +27,7 @@ pub(crate) struct Contents {
     pub(crate) kinds: Findings,
 }
 
-enum Outcome {
+enum EntryOutcome {
     /// The digest, and the reason if the file's kind is refused.
     Complete([u8; 32], Option<(Code, String)>),
     Skipped,
@@ -39,7 +39,7 @@ impl Contents {
     /// Reads all entries in archive order. Only these `files` are refused as archives or programs.
     pub(crate) fn read(
         reader: &mut (impl Read + Seek),
-        entries: &[Entry],
+        entries: &[ArchiveEntry],
         files: &BTreeSet<usize>,
         limits: &Limits,
         deadline: &Deadline<'_>,
@@ -48,14 +48,14 @@ impl Contents {
         let mut buffer = vec![0; PIECE_BYTES];
         for (number, entry) in entries.iter().enumerate() {
             match contents.entry(reader, entry, limits, deadline, &mut buffer)? {
-                Outcome::Complete(digest, refused) => {
+                EntryOutcome::Complete(digest, refused) => {
                     contents.digests.push(digest);
                     if let Some((code, detail)) = refused.filter(|_| files.contains(&number)) {
                         contents.kinds.file(code, &entry.name, detail);
                     }
                 }
-                Outcome::Skipped => contents.digests.push([0; 32]),
-                Outcome::Full => break,
+                EntryOutcome::Skipped => contents.digests.push([0; 32]),
+                EntryOutcome::Full => break,
             }
         }
         Ok(contents)
@@ -64,12 +64,12 @@ impl Contents {
     fn entry(
         &mut self,
         reader: &mut (impl Read + Seek),
-        entry: &Entry,
+        entry: &ArchiveEntry,
         limits: &Limits,
         deadline: &Deadline<'_>,
         buffer: &mut [u8],
-    ) -> Result<Outcome, CheckError> {
-        let mut content = Content::open(reader, entry)?;
+    ) -> Result<EntryOutcome, CheckError> {
+        let mut content = EntryContent::open(reader, entry)?;
         let mut digest = Context::new(&SHA256);
         let mut inspector = Inspector::default();
         let mut size = 0_u64;
@@ -84,7 +84,7 @@ impl Contents {
                         let (code, detail) = fault.finding();
                         self.structure.file(code, &entry.name, detail);
                     }
-                    return Ok(Outcome::Skipped);
+                    return Ok(EntryOutcome::Skipped);
                 }
             };
             let bytes = buffer.get(..count).unwrap_or_default();
@@ -95,18 +95,18 @@ impl Contents {
                 let detail =
                     format!("The files have more than {} bytes together when inflated.", limits.expanded);
                 self.limits.archive(Code::ExpandedTooLarge, detail);
-                return Ok(Outcome::Full);
+                return Ok(EntryOutcome::Full);
             }
             if size > limits.file {
                 let detail = format!("The file has more than {} bytes when inflated.", limits.file);
                 self.limits.file(Code::FileTooLarge, &entry.name, detail);
-                return Ok(Outcome::Skipped);
+                return Ok(EntryOutcome::Skipped);
             }
             digest.update(bytes);
             inspector.feed(bytes);
         }
         let refused = inspector.end(&String::from_utf8_lossy(&entry.name));
-        Ok(Outcome::Complete(digest.finish().as_ref().try_into().unwrap_or_default(), refused))
+        Ok(EntryOutcome::Complete(digest.finish().as_ref().try_into().unwrap_or_default(), refused))
     }
 }
 

@@ -11,12 +11,12 @@ use crate::error::CheckError;
 pub(crate) struct Deadline<'c> {
     clock: &'c dyn Clock,
     at: Duration,
-    part: Option<Part>,
+    part: Option<PartDeadline>,
 }
 
 /// The time limit for one part. Waiting for a busy machine does not count.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct PartDeadline {
     at: Duration,
     /// The same limit in this thread's processor time.
     processor_at: Option<Duration>,
@@ -29,7 +29,7 @@ impl<'c> Deadline<'c> {
 
     /// Adds an earlier limit for a part of the check that this thread does in at most `limit`.
     pub(crate) fn part(&self, limit: Duration) -> Self {
-        let part = Part {
+        let part = PartDeadline {
             at: self.clock.monotonic().saturating_add(limit),
             processor_at: processor_time().map(|time| time.saturating_add(limit)),
         };
@@ -46,7 +46,7 @@ impl<'c> Deadline<'c> {
     }
 }
 
-impl Part {
+impl PartDeadline {
     fn has_passed(self, now: Duration) -> bool {
         // A thread never uses more processor time than real time.
         now > self.at && self.processor_at.is_none_or(|at| processor_time().is_none_or(|time| time > at))

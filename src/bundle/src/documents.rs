@@ -8,7 +8,7 @@ use crate::deadline::Deadline;
 use crate::error::CheckError;
 use crate::finding::Findings;
 use crate::manifest::{self, Manifest};
-use crate::markup::{self, Kind, Notes};
+use crate::markup::{self, MarkupKind, Notes};
 use crate::names::MANIFEST;
 
 /// Reads all documents; returns each page's script hashes by path.
@@ -21,7 +21,7 @@ pub(crate) fn read(
 ) -> Result<BTreeMap<String, Vec<String>>, CheckError> {
     let mut hashes = BTreeMap::new();
     for file in files {
-        let Some(kind) = Kind::from_path(&file.path) else { continue };
+        let Some(kind) = MarkupKind::from_path(&file.path) else { continue };
         deadline.check()?;
         if !markup::is_readable(&file.path, file.size, findings) {
             continue;
@@ -29,7 +29,7 @@ pub(crate) fn read(
         let mut bytes = Vec::new();
         file.open(archive)?.read_to_end(&mut bytes)?;
         let scripts = markup::read(&file.path, kind, &bytes, deadline, findings, notes)?;
-        if kind == Kind::Html {
+        if kind == MarkupKind::Html {
             hashes.insert(file.path.clone(), scripts);
         }
     }

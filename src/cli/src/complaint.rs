@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 
 use bundle::{Code, Finding};
-use client::{ClientError, Fault};
+use client::{ClientError, TransportFault};
 use serde::Serialize;
 use serde_json::json;
 use wire::{BundleFinding, ErrorCode, FieldError};
 
 use crate::terminal::{Paint, harmless};
+
+/// The hint for a refused request whose code has no hint.
+pub(crate) const SIGN_IN_HINT: &str = "Sign in with `callboard login`, or set a token with --service-token, SERVICE_SERVICE_TOKEN or the profile.";
 
 /// An error message for the user, with everything that helps to fix the problem.
 #[derive(Debug, Default)]
@@ -112,7 +115,7 @@ impl Complaint {
                 let cause = cause.unwrap_or_default();
                 let base = base.trim_end_matches('/');
                 let complaint = match fault {
-                    Fault::Connect => {
+                    TransportFault::Connect => {
                         Self { message: format!("no response from {base}{cause}"), ..Self::default() }
                     }
                     other => Self { message: format!("{base}: {other}{cause}"), ..Self::default() },
@@ -187,67 +190,14 @@ impl Complaint {
     }
 
     fn with_usual_hint(self) -> Self {
-        let hint = match self.code.as_deref() {
-            Some("workflow.not_found") => "`callboard workflow list` lists workflows.",
-            Some("workflow.no_version") => "`callboard workflow upload <workflow> <file.json>` saves one.",
-            Some("chat.not_published") => "`callboard workflow publish <workflow>` opens its chat.",
-            Some("model.not_configured") => {
-                "`callboard config show` lists the variables of each provider; `practice/<skill>` needs none."
-            }
-            Some("auth.email_sign_in_off") => {
-                "Sign in on the service's page /login, or store a service token with `callboard login --token`."
-            }
-            Some("service_token.not_found") => "`callboard token list` lists tokens.",
-            Some("workspace.not_found") => "`callboard workspace list` lists workspaces.",
-            Some("checkpoint.not_found") => "`callboard checkpoint list <workflow>` lists checkpoints.",
-            Some("index.not_found") => "`callboard index list` lists indexes.",
-            Some("workspace.storage_full") => {
-                "`callboard workspace show` shows the storage use; delete indexes (`callboard index delete`) or threads to free storage."
-            }
-            Some("workspace.required") => {
-                "You belong to several workspaces: choose one with --workspace, or with `workspace` in the profile. `callboard whoami` lists them."
-            }
-            Some("workspace.member_has_other_role") => "`callboard workspace role` changes the role.",
-            Some("auth.missing_scope") => {
-                "`callboard whoami` shows your identity and scopes; an administrator of the workspace assigns roles."
-            }
-            Some("auth.workspace_forbidden") => {
-                "The workspace does not exist, or you have no access to it: `callboard whoami` lists your workspaces."
-            }
-            Some("auth.code_invalid") => {
-                "A code is valid once, for 10 minutes and five attempts; `callboard login` sends another one."
-            }
-            Some("auth.refresh_invalid") => "`callboard login` signs in again.",
-            Some("chat.login_required") => {
-                "Only a browser can sign in to this chat: `callboard workflow show <workflow>` prints its address."
-            }
-            Some("app_not_found") => "`callboard app list` lists apps.",
-            Some("deployment_not_found") => "`callboard app deployments <app>` lists deployments.",
-            Some("release_not_found") => "`callboard app releases <app>` lists releases.",
-            Some("binding_not_found") => "`callboard app bindings <app>` lists bindings.",
-            Some("collection_not_found") => "`callboard app collections <app>` lists collections.",
-            Some("alias_taken") => {
-                "Choose another alias: one is unique in the installation, and stays taken for 30 days after its app is deleted."
-            }
-            Some("collection_taken") => {
-                "Choose another name, or delete the collection with its records: `callboard app collections <app> delete <name>`."
-            }
-            Some("permission_ack_required") => {
-                "`callboard app deploy <app> FOLDER --publish --acknowledge` shows the permissions of the deployment, and asks. For a stored deployment, `callboard app permissions <app>` and `callboard app acknowledge <app>` do that."
-            }
-            Some("permission_revision_stale") => {
-                "The permissions have changed meanwhile: `callboard app permissions <app>` shows them as they are now."
-            }
-            Some("deployment_stale") => {
-                "The files are no longer stored: deploy the bundle again with `callboard app deploy`."
-            }
-            Some("workspace.slug_taken") => "The slug of a deleted workspace cannot be reused.",
-            Some(code) if code.starts_with("auth.") && self.status == 3 => {
-                "Sign in with `callboard login`, or set a token with --service-token, SERVICE_SERVICE_TOKEN or the profile."
-            }
-            _ => return self,
-        };
-        self.hint(hint)
+        let hint = self.code.as_deref().and_then(|code| {
+            let sign_in = (code.starts_with("auth.") && self.status == 3).then_some(SIGN_IN_HINT);
+            workflow_hint(code).or_else(|| access_hint(code)).or_else(|| app_hint(code)).or(sign_in)
+        });
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
     }
 
     /// Several lines; the first begins with `error: `.
@@ -283,6 +233,81 @@ impl Complaint {
         };
         json!({"detail": told}).to_string()
     }
+}
+
+/// The hint for an error about workflows, their chats, models, checkpoints or indexes.
+fn workflow_hint(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "workflow.not_found" => "`callboard workflow list` lists workflows.",
+        "workflow.no_version" => "`callboard workflow upload <workflow> <file.json>` saves one.",
+        "chat.not_published" => "`callboard workflow publish <workflow>` opens its chat.",
+        "model.not_configured" => {
+            "`callboard config show` lists the variables of each provider; `practice/<skill>` needs none."
+        }
+        "checkpoint.not_found" => "`callboard checkpoint list <workflow>` lists checkpoints.",
+        "index.not_found" => "`callboard index list` lists indexes.",
+        "chat.login_required" => {
+            "Only a browser can sign in to this chat: `callboard workflow show <workflow>` prints its address."
+        }
+        _ => return None,
+    })
+}
+
+/// The hint for an error about sign-in, tokens or workspaces.
+fn access_hint(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "auth.email_sign_in_off" => {
+            "Sign in on the service's page /login, or store a service token with `callboard login --token`."
+        }
+        "service_token.not_found" => "`callboard token list` lists tokens.",
+        "workspace.not_found" => "`callboard workspace list` lists workspaces.",
+        "workspace.storage_full" => {
+            "`callboard workspace show` shows the storage use; delete indexes (`callboard index delete`) or threads to free storage."
+        }
+        "workspace.required" => {
+            "You belong to several workspaces: choose one with --workspace, or with `workspace` in the profile. `callboard whoami` lists them."
+        }
+        "workspace.member_has_other_role" => "`callboard workspace role` changes the role.",
+        "auth.missing_scope" => {
+            "`callboard whoami` shows your identity and scopes; an administrator of the workspace assigns roles."
+        }
+        "auth.workspace_forbidden" => {
+            "The workspace does not exist, or you have no access to it: `callboard whoami` lists your workspaces."
+        }
+        "auth.code_invalid" => {
+            "A code is valid once, for 10 minutes and five attempts; `callboard login` sends another one."
+        }
+        "auth.refresh_invalid" => "`callboard login` signs in again.",
+        "workspace.slug_taken" => "The slug of a deleted workspace cannot be reused.",
+        _ => return None,
+    })
+}
+
+/// The hint for an error about hosted apps.
+fn app_hint(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "app_not_found" => "`callboard app list` lists apps.",
+        "deployment_not_found" => "`callboard app deployments <app>` lists deployments.",
+        "release_not_found" => "`callboard app releases <app>` lists releases.",
+        "binding_not_found" => "`callboard app bindings <app>` lists bindings.",
+        "collection_not_found" => "`callboard app collections <app>` lists collections.",
+        "alias_taken" => {
+            "Choose another alias: one is unique in the installation, and stays taken for 30 days after its app is deleted."
+        }
+        "collection_taken" => {
+            "Choose another name, or delete the collection with its records: `callboard app collections <app> delete <name>`."
+        }
+        "permission_ack_required" => {
+            "`callboard app deploy <app> FOLDER --publish --acknowledge` shows the permissions of the deployment, and asks. For a stored deployment, `callboard app permissions <app>` and `callboard app acknowledge <app>` do that."
+        }
+        "permission_revision_stale" => {
+            "The permissions have changed meanwhile: `callboard app permissions <app>` shows them as they are now."
+        }
+        "deployment_stale" => {
+            "The files are no longer stored: deploy the bundle again with `callboard app deploy`."
+        }
+        _ => return None,
+    })
 }
 
 /// Formats a problem or a warning in one line: location, message, suggestion and code.

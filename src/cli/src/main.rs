@@ -18,8 +18,8 @@ use commands::{
     login, logout, node, rerun, run, runs, serve, thread, token, trainings, trigger, visitor, whoami,
     workflow, workspace,
 };
-use options::{ClientOptions, Form};
-use output::{Failure, Output};
+use options::{ClientOptions, Form, with_renewing_session, with_session};
+use output::{CommandError, Output};
 
 #[global_allocator]
 static ALLOCATOR: sandbox::Limiter<mimalloc::MiMalloc> = sandbox::Limiter::new(mimalloc::MiMalloc);
@@ -80,7 +80,7 @@ enum Command {
         command: runs::RunsCommand,
     },
     /// Answer a run that waits for a person
-    Answer(answer::Answer),
+    Answer(answer::AnswerRun),
     /// Repeat a run from one of its steps and print its result
     Rerun(rerun::Rerun),
     /// Train the prompts of a workflow with the cases of a dataset
@@ -202,7 +202,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs a command; returns the outcome, and the output format for errors.
-fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
     let human = |outcome| (Output::Human, outcome);
     match command {
         Command::Serve => human(outer.without_output("serve").and_then(|()| serve::run())),
@@ -217,18 +217,18 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::Chat(command) => command.run(outer),
         Command::Thread { command } => thread::run(command, outer),
         Command::Visitor { command } => visitor::run(command, outer),
-        Command::Run(command) => command.run(outer),
+        Command::Run(command) => with_renewing_session!(command, command.options, outer),
         Command::Runs { command } => runs::run(command, outer),
-        Command::Answer(command) => command.run(outer),
-        Command::Rerun(command) => command.run(outer),
-        Command::Train(command) => command.run(outer),
-        Command::Evaluate(command) => command.run(outer),
-        Command::Report(command) => command.run(outer),
+        Command::Answer(command) => with_session!(command, outer),
+        Command::Rerun(command) => with_session!(command, outer),
+        Command::Train(command) => with_renewing_session!(command, command.options, outer),
+        Command::Evaluate(command) => with_renewing_session!(command, command.options, outer),
+        Command::Report(command) => with_session!(command, outer),
         Command::Dataset { command } => dataset::run(command, outer),
         Command::Checkpoint { command } => checkpoint::run(command, outer),
         Command::Login(command) => command.run(outer),
         Command::Logout(command) => command.run(outer),
-        Command::Whoami(command) => command.run(outer),
+        Command::Whoami(command) => with_session!(command, outer),
         Command::Token { command } => token::run(command, outer),
         Command::Workspace { command } => workspace::run(command, outer),
         Command::Trigger { command } => trigger::run(command, outer),
@@ -236,7 +236,7 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
         Command::Index { command } => index::run(command, outer),
         Command::App { command } => app::run(command, outer),
         Command::Vault { command } => credential::run_vault(command, outer),
-        Command::Audit(command) => command.run(outer),
+        Command::Audit(command) => with_session!(command, outer),
         Command::Config { command: ConfigCommand::Show { form } } => {
             let output = form.or(&outer);
             human(outer.without_service("config").and_then(|()| config::show(output)))
@@ -245,9 +245,12 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
             NodeCommand::List { form } => node::list(form.or(&outer) == Output::Json),
             NodeCommand::Show { name, form } => node::show(&name, form.or(&outer) == Output::Json),
         })),
-        Command::DevTls(asked) => human(outer.without_service("dev-tls").and_then(|()| dev_tls::run(asked))),
+        Command::DevTls(asked) => {
+            let output = asked.form.or(&outer);
+            (output, outer.without_service("dev-tls").and_then(|()| dev_tls::run(asked, output)))
+        }
         Command::Completions { shell } => human(
-            outer.without_service("completions").and_then(|()| completions::run(shell, Arguments::command())),
+            outer.without_output("completions").and_then(|()| completions::run(shell, Arguments::command())),
         ),
     }
 }
@@ -256,6 +259,33 @@ fn perform(command: Command, outer: ClientOptions) -> (Output, Result<(), Failur
 mod tests {
     use super::*;
     use crate::options::HELP_HEADING;
+
+    #[test]
+    fn every_command_has_a_json_option_or_only_one_output_format() {
+        let mut commands = vec![(Arguments::command(), true)];
+        let mut without = Vec::new();
+        while let Some((command, is_root)) = commands.pop() {
+            let has_json = command.get_arguments().any(|argument| argument.get_id() == "json");
+            if !command.has_subcommands() && !has_json {
+                without.push(command.get_name().to_owned());
+            }
+            assert!(!is_root || has_json, "the option is accepted before every command");
+            commands.extend(command.get_subcommands().cloned().map(|command| (command, false)));
+        }
+        without.sort();
+        assert_eq!(without, ["completions", "demo", "serve"]);
+        for command in ["completions bash", "demo", "serve"] {
+            for option in ["--json", "--output=json"] {
+                let line = format!("callboard {option} {command}");
+                let parsed = Arguments::try_parse_from(line.split(' ')).unwrap();
+                let (_, outcome) = perform(parsed.command, parsed.options);
+                let Err(CommandError::Told(complaint)) = outcome else { panic!("{line} ran") };
+                let name = option.split('=').next().unwrap();
+                let text = complaint.for_people();
+                assert!(text.contains(&format!("{name} has no effect on `callboard ")), "{line}: {text}");
+            }
+        }
+    }
 
     #[test]
     fn only_shared_options_have_the_shared_heading() {

@@ -10,7 +10,7 @@ use kernel::{Ids, Secret, SystemClock, SystemRandom};
 use tokio::runtime::Runtime;
 
 use crate::complaint::Complaint;
-use crate::output::{Failure, Output};
+use crate::output::{CommandError, Output};
 use crate::profile::{self, Profile, SignIn};
 use crate::sign_in;
 
@@ -63,19 +63,36 @@ fn chosen(json: bool, output: Option<Output>) -> Option<Output> {
     if json { Some(Output::Json) } else { output }
 }
 
-/// The workspace that a command works in.
+/// Options of a client command that works in a workspace.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct InWorkspace {
+pub(crate) struct WorkspaceOptions {
     /// Slug of the workspace (default: the profile's `workspace`). Required only if you belong to several.
     #[arg(long, value_name = "SLUG", help_heading = HELP_HEADING)]
     workspace: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ClientOptions,
 }
 
-impl InWorkspace {
-    /// This workspace, or else the workspace given before the command.
+impl WorkspaceOptions {
+    /// These options; unset ones are taken from before the command.
     #[must_use]
-    pub(crate) fn or(self, outer: Self) -> Self {
-        Self { workspace: self.workspace.or(outer.workspace) }
+    pub(crate) fn or(self, outer: ClientOptions) -> Self {
+        Self { workspace: self.workspace, client: self.client.or(outer) }
+    }
+
+    /// Like [`Self::or`], if the outer command works in a workspace, too.
+    #[must_use]
+    pub(crate) fn or_workspace(self, outer: Self) -> Self {
+        Self { workspace: self.workspace.or(outer.workspace), client: self.client.or(outer.client) }
+    }
+
+    pub(crate) fn output(&self) -> Output {
+        self.client.output()
+    }
+
+    /// Opens the service, with the workspace from flag or profile.
+    pub(crate) fn session(&self) -> Result<ServiceSession, CommandError> {
+        self.client.open(|profile| self.workspace.clone().or_else(|| profile.workspace.clone()))
     }
 }
 
@@ -84,7 +101,7 @@ fn secret(text: &str) -> Result<Secret, Infallible> {
 }
 
 /// A connection to a service, and the means to report its errors.
-pub(crate) struct Session {
+pub(crate) struct ServiceSession {
     pub(crate) client: Client,
     pub(crate) output: Output,
     pub(crate) sent: PresentedCredential,
@@ -117,14 +134,14 @@ impl ClientOptions {
     }
 
     /// Checks that a command without a service has no client options, because an option without effect is a mistake.
-    pub(crate) fn without_service(&self, command: &str) -> Result<(), Failure> {
+    pub(crate) fn without_service(&self, command: &str) -> Result<(), CommandError> {
         let given = [
             ("--profile", self.profile.is_some()),
             ("--api-url", self.api_url.is_some()),
             ("--service-token", self.service_token.is_some()),
         ];
         match given.iter().find(|(_, given)| *given) {
-            Some((name, _)) => Err(Failure::usage(format!(
+            Some((name, _)) => Err(CommandError::usage(format!(
                 "{name} has no effect: `callboard {command}` does not call a service"
             ))),
             None => Ok(()),
@@ -132,25 +149,26 @@ impl ClientOptions {
     }
 
     /// Checks that a command with a single output format has no output option.
-    pub(crate) fn without_output(&self, command: &str) -> Result<(), Failure> {
+    pub(crate) fn without_output(&self, command: &str) -> Result<(), CommandError> {
         self.without_service(command)?;
+        let given = if self.json { "--json" } else { "--output" };
         match self.form() {
-            Some(_) => Err(Failure::usage(format!("--output has no effect on `callboard {command}`"))),
+            Some(_) => Err(CommandError::usage(format!(
+                "{given} has no effect on `callboard {command}`, which has only one output format"
+            ))),
             None => Ok(()),
         }
     }
 
     /// Opens the service from flag, environment, profile or default.
-    pub(crate) fn session(&self) -> Result<Session, Failure> {
+    pub(crate) fn session(&self) -> Result<ServiceSession, CommandError> {
         self.open(|_| None)
     }
 
-    /// Like [`Self::session`], for a command that works in a workspace.
-    pub(crate) fn session_in(&self, place: &InWorkspace) -> Result<Session, Failure> {
-        self.open(|profile| place.workspace.clone().or_else(|| profile.workspace.clone()))
-    }
-
-    fn open(&self, workspace: impl FnOnce(&Profile) -> Option<String>) -> Result<Session, Failure> {
+    fn open(
+        &self,
+        workspace: impl FnOnce(&Profile) -> Option<String>,
+    ) -> Result<ServiceSession, CommandError> {
         let endpoint = self.endpoint(profile::read(self.profile.as_deref())?)?;
         let workspace = workspace(&endpoint.profile);
         let builder = || {
@@ -161,7 +179,7 @@ impl ClientOptions {
                 None => builder,
             }
         };
-        let failed = |error| Failure::from(Complaint::from_client_error(error, &endpoint.api_url));
+        let failed = |error| CommandError::from(Complaint::from_client_error(error, &endpoint.api_url));
         let anonymous = builder().build().map_err(failed)?;
         let (sent, sign_in) = endpoint.sent(&anonymous)?;
         let client = match &sent {
@@ -170,22 +188,25 @@ impl ClientOptions {
                 builder().service_token(token.clone()).build().map_err(failed)?
             }
         };
-        Ok(Session { client, output: self.output(), sent, sign_in, profile: endpoint.name })
+        Ok(ServiceSession { client, output: self.output(), sent, sign_in, profile: endpoint.name })
     }
 
     /// The service for a command that changes the sign-in. The profile may not exist yet.
-    pub(crate) fn endpoint_to_sign_in(&self, command: &str) -> Result<(ServiceEndpoint, Client), Failure> {
+    pub(crate) fn endpoint_to_sign_in(
+        &self,
+        command: &str,
+    ) -> Result<(ServiceEndpoint, Client), CommandError> {
         if self.service_token.is_some() {
             let told = format!("--service-token has no effect on `callboard {command}`");
-            return Err(Failure::usage(told));
+            return Err(CommandError::usage(told));
         }
         let name = self.profile.as_deref().unwrap_or(profile::DEFAULT);
         let endpoint = self.endpoint(profile::read_if_any(name)?)?;
         let client = Client::builder(&endpoint.api_url).keep_cookies(false).build();
-        let client =
-            client.map_err(|error| Failure::from(Complaint::from_client_error(error, &endpoint.api_url)))?;
+        let client = client
+            .map_err(|error| CommandError::from(Complaint::from_client_error(error, &endpoint.api_url)))?;
         match &endpoint.profile.api_url {
-            Some(other) if !client.is_at(other) => Err(Failure::usage(format!(
+            Some(other) if !client.is_at(other) => Err(CommandError::usage(format!(
                 "the profile [{name}] is for {other}, not for {}; choose another one with --profile",
                 endpoint.api_url
             ))),
@@ -193,9 +214,9 @@ impl ClientOptions {
         }
     }
 
-    fn endpoint(&self, profile: Profile) -> Result<ServiceEndpoint, Failure> {
+    fn endpoint(&self, profile: Profile) -> Result<ServiceEndpoint, CommandError> {
         let environment = config::Client::load(&Source::from_environment())
-            .map_err(|problems| Failure::usage(crate::commands::told(&problems)))?;
+            .map_err(|problems| CommandError::usage(crate::commands::told(&problems)))?;
         let api_url = self.api_url.clone();
         let api_url = api_url.or_else(|| environment.api_url.map(|url| url.as_str().to_owned()));
         let api_url = api_url.or_else(|| profile.api_url.clone());
@@ -222,12 +243,12 @@ pub(crate) struct ServiceEndpoint {
 /// The credentials that a command sends.
 pub(crate) enum PresentedCredential {
     Nothing,
-    Token { token: Secret, from: Origin },
+    Token { token: Secret, from: TokenOrigin },
 }
 
 /// The source of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum TokenOrigin {
     Flag,
     Environment,
     Profile,
@@ -235,12 +256,15 @@ pub(crate) enum Origin {
 }
 
 impl ServiceEndpoint {
-    fn sent(&self, anonymous: &Client) -> Result<(PresentedCredential, Option<SignIn>), Failure> {
+    fn sent(&self, anonymous: &Client) -> Result<(PresentedCredential, Option<SignIn>), CommandError> {
         // A profile's token must not be sent to another service.
         let own = self.profile.api_url.as_deref();
         let kept = self.profile.service_token.clone().filter(|_| own.is_none_or(|own| anonymous.is_at(own)));
-        let given =
-            [(&self.flag, Origin::Flag), (&self.environment, Origin::Environment), (&kept, Origin::Profile)];
+        let given = [
+            (&self.flag, TokenOrigin::Flag),
+            (&self.environment, TokenOrigin::Environment),
+            (&kept, TokenOrigin::Profile),
+        ];
         if let Some((token, from)) = given.into_iter().find_map(|(token, from)| Some((token.clone()?, from)))
         {
             return Ok((PresentedCredential::Token { token, from }, None));
@@ -249,14 +273,14 @@ impl ServiceEndpoint {
             Some(sign_in) if own.is_some_and(|own| anonymous.is_at(own)) => {
                 let sign_in = block_on(sign_in::good(anonymous, &self.name, sign_in))?;
                 let token = sign_in.access_token.clone();
-                Ok((PresentedCredential::Token { token, from: Origin::SignIn }, Some(sign_in)))
+                Ok((PresentedCredential::Token { token, from: TokenOrigin::SignIn }, Some(sign_in)))
             }
             _ => Ok((PresentedCredential::Nothing, None)),
         }
     }
 }
 
-impl Session {
+impl ServiceSession {
     /// Creates a session without credentials.
     pub(crate) fn anonymous(client: Client, output: Output) -> Self {
         Self {
@@ -268,8 +292,13 @@ impl Session {
         }
     }
 
+    /// Returns a response, or converts its error.
+    pub(crate) fn received<T>(&self, response: Result<T, ClientError>) -> Result<T, CommandError> {
+        response.map_err(|error| self.failed(error))
+    }
+
     /// Converts a client error to a failure.
-    pub(crate) fn failed(&self, error: ClientError) -> Failure {
+    pub(crate) fn failed(&self, error: ClientError) -> CommandError {
         self.complaint(error).into()
     }
 
@@ -283,60 +312,46 @@ impl Session {
     }
 }
 
-/// Runs a command that uses a service; returns the outcome, and the output format for errors.
-pub(crate) fn with_service(
-    options: &ClientOptions,
-    work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
-) -> (Output, Result<(), Failure>) {
-    let outcome = options.session().and_then(|session| block_on(work(&session)));
-    (options.output(), outcome)
-}
-
-/// Like [`with_service`], for a command that works in a workspace.
-pub(crate) fn with_service_in(
-    options: &ClientOptions,
-    place: &InWorkspace,
-    work: impl AsyncFnOnce(&Session) -> Result<(), Failure>,
-) -> (Output, Result<(), Failure>) {
-    let outcome = options.session_in(place).and_then(|session| block_on(work(&session)));
-    (options.output(), outcome)
-}
-
-/// Runs a subcommand with a session; its options take precedence over those of the outer command.
+/// Runs a command with a session; returns the outcome, and the output format for errors. The command's options take
+/// precedence over those of the outer command.
 macro_rules! with_session {
     ($command:expr, $outer:expr) => {
-        $crate::options::with_service(&$command.options.clone().or($outer), async |session| {
-            $command.run(session).await
-        })
+        $crate::options::with_session!($command, $command.options, $outer)
     };
+    ($command:expr, $options:expr, $outer:expr) => {{
+        let options = $options.clone().or($outer);
+        let outcome = options.session().and_then(|session| $crate::options::block_on($command.run(&session)));
+        (options.output(), outcome)
+    }};
 }
 
-/// Like `with_session`, for a subcommand that works in a workspace.
-macro_rules! in_workspace {
-    ($command:expr, $outer:expr) => {
-        $crate::options::with_service_in(
-            &$command.options.clone().or($outer),
-            &$command.place,
-            async |session| $command.run(session).await,
-        )
-    };
+/// Like `with_session`, for a command that may outlast its access token.
+macro_rules! with_renewing_session {
+    ($command:expr, $options:expr, $outer:expr) => {{
+        let options = $options.clone().or($outer);
+        let outcome = options.session().and_then(|session| {
+            let work = $command.run(&session);
+            $crate::options::block_on($crate::sign_in::renewing(&session, work))
+        });
+        (options.output(), outcome)
+    }};
 }
 
-pub(crate) use {in_workspace, with_session};
+pub(crate) use {with_renewing_session, with_session};
 
 /// A unique idempotency key.
-pub(crate) fn new_key() -> Result<String, Failure> {
+pub(crate) fn new_key() -> Result<String, CommandError> {
     let ids = Ids::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()));
-    ids.uuid().map(|id| id.to_string()).map_err(|error| Failure::from(error.to_string()))
+    ids.uuid().map(|id| id.to_string()).map_err(|error| CommandError::from(error.to_string()))
 }
 
 /// The runtime for client commands.
-pub(crate) fn runtime() -> Result<Runtime, Failure> {
+pub(crate) fn runtime() -> Result<Runtime, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::from(format!("cannot start: {error}")))
+    runtime.map_err(|error| CommandError::from(format!("cannot start: {error}")))
 }
 
 /// Runs a client command's future.
-pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
     runtime()?.block_on(work)
 }

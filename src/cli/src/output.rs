@@ -29,9 +29,31 @@ pub(crate) enum Output {
     Json,
 }
 
+impl Output {
+    /// Prints a record: as JSON for programs, with `for_people` for people.
+    pub(crate) fn print(
+        self,
+        record: &impl Serialize,
+        for_people: impl FnOnce() -> Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
+        match self {
+            Self::Human => for_people(),
+            Self::Json => say(pretty(record)?),
+        }
+    }
+
+    /// Prints a line for people, and nothing for programs.
+    pub(crate) fn say(self, line: impl Display) -> Result<(), CommandError> {
+        match self {
+            Self::Human => say(line),
+            Self::Json => Ok(()),
+        }
+    }
+}
+
 /// The reason that a command failed.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CommandError {
     /// An error message for the user, with an exit status.
     Told(Box<Complaint>),
     /// The error was already printed.
@@ -42,19 +64,19 @@ pub(crate) enum Failure {
     ReaderGone,
 }
 
-impl From<String> for Failure {
+impl From<String> for CommandError {
     fn from(text: String) -> Self {
         Complaint::failed(text).into()
     }
 }
 
-impl From<Complaint> for Failure {
+impl From<Complaint> for CommandError {
     fn from(complaint: Complaint) -> Self {
         Self::Told(Box::new(complaint))
     }
 }
 
-impl Failure {
+impl CommandError {
     /// The arguments are not valid.
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Complaint::usage(text).into()
@@ -78,15 +100,15 @@ impl Failure {
 }
 
 /// Writes a line to standard output and flushes it.
-pub(crate) fn say(line: impl Display) -> Result<(), Failure> {
+pub(crate) fn say(line: impl Display) -> Result<(), CommandError> {
     piece(format_args!("{line}\n"))
 }
 
 /// Writes to standard output and flushes it.
-pub(crate) fn piece(text: impl Display) -> Result<(), Failure> {
+pub(crate) fn piece(text: impl Display) -> Result<(), CommandError> {
     let mut output = io::stdout().lock();
     write!(output, "{text}").and_then(|()| output.flush()).map_err(|error| match error.kind() {
-        ErrorKind::BrokenPipe => Failure::ReaderGone,
+        ErrorKind::BrokenPipe => CommandError::ReaderGone,
         _ => format!("cannot write to standard output: {error}").into(),
     })
 }
@@ -111,11 +133,11 @@ pub(crate) fn complain(line: impl Display) {
 }
 
 /// Indented JSON.
-pub(crate) fn pretty(value: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value).map_err(|error| Failure::from(error.to_string()))
+pub(crate) fn pretty(value: &impl Serialize) -> Result<String, CommandError> {
+    serde_json::to_string_pretty(value).map_err(|error| CommandError::from(error.to_string()))
 }
 
 /// Single-line JSON.
-pub(crate) fn compact(value: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string(value).map_err(|error| Failure::from(error.to_string()))
+pub(crate) fn compact(value: &impl Serialize) -> Result<String, CommandError> {
+    serde_json::to_string(value).map_err(|error| CommandError::from(error.to_string()))
 }

@@ -12,8 +12,8 @@ use kernel::{Clock, SystemClock};
 use wire::SignedIn;
 
 use crate::complaint::Complaint;
-use crate::options::Session;
-use crate::output::Failure;
+use crate::options::ServiceSession;
+use crate::output::CommandError;
 use crate::profile::{self, ProfileLock, SignIn};
 
 /// Minimum remaining token lifetime at the start of a command.
@@ -23,7 +23,7 @@ const ENOUGH: TimeDelta = TimeDelta::minutes(5);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Returns the profile's sign-in, renewed if it expires soon.
-pub(crate) async fn good(client: &Client, profile: &str, known: &SignIn) -> Result<SignIn, Failure> {
+pub(crate) async fn good(client: &Client, profile: &str, known: &SignIn) -> Result<SignIn, CommandError> {
     if lasts(known) {
         return Ok(known.clone());
     }
@@ -52,7 +52,7 @@ pub(crate) async fn good(client: &Client, profile: &str, known: &SignIn) -> Resu
 }
 
 /// Runs a command's work that may outlast its access token.
-pub(crate) async fn renewing<T>(session: &Session, work: impl Future<Output = T>) -> T {
+pub(crate) async fn renewing<T>(session: &ServiceSession, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     let Some(mut sign_in) = session.sign_in.clone() else { return work.await };
     loop {

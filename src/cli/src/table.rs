@@ -1,10 +1,32 @@
 //! Tables for people.
 
-use crate::output::{Failure, say};
+use std::fmt::Display;
+
+use serde::Serialize;
+
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
 
+/// Prints a list: as JSON for programs, as a table for people; `if_empty` explains to people that nothing was found.
+pub(crate) fn print_list<T: Serialize, const N: usize>(
+    output: Output,
+    records: Vec<T>,
+    if_empty: impl Display,
+    head: [&str; N],
+    row: impl FnMut(T) -> [String; N],
+) -> Result<(), CommandError> {
+    if output == Output::Json {
+        return say(pretty(&records)?);
+    }
+    if records.is_empty() {
+        complain(if_empty);
+        return Ok(());
+    }
+    print(head, records.into_iter().map(row).collect())
+}
+
 /// Prints a table; each column except the last is as wide as its widest cell.
-pub(crate) fn print<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> Result<(), Failure> {
+pub(crate) fn print<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> Result<(), CommandError> {
     let rows: Vec<[String; N]> = rows.into_iter().map(|row| row.map(|cell| one_line(&cell))).collect();
     let mut widths = head.map(|cell| cell.chars().count());
     for row in &rows {

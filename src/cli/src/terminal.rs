@@ -9,27 +9,27 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use wire::chat::NoticeLevel;
 
-use crate::output::Failure;
+use crate::output::CommandError;
 
 /// Checks that standard input is a terminal, so that a person can answer.
-pub(crate) fn check_terminal() -> Result<(), Failure> {
+pub(crate) fn check_terminal() -> Result<(), CommandError> {
     if io::stdin().is_terminal() {
         return Ok(());
     }
-    Err(Failure::usage(
+    Err(CommandError::usage(
         "not confirmed: standard input is not a terminal, which could answer; add --yes to confirm",
     ))
 }
 
 /// Asks a question at the terminal that must be answered with yes.
-pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
+pub(crate) fn confirm(question: &str) -> Result<(), CommandError> {
     check_terminal()?;
     let mut output = io::stderr().lock();
     let _ = write!(output, "{question} [y/N] ").and_then(|()| output.flush());
     drop(output);
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
-    read.map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
+    read.map_err(|error| CommandError::usage(format!("standard input cannot be read: {error}")))?;
     match line.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => Err("not confirmed; answer \"y\", or add --yes".to_owned().into()),

@@ -10,9 +10,9 @@ use reqwest::redirect::Policy;
 use secrecy::ExposeSecret as _;
 use url::{Host, Url};
 
-use crate::client::{Client, Exchange, Observer, Parts};
+use crate::client::{Client, ClientParts, Exchange, Observer};
 use crate::cookies::Cookies;
-use crate::{ClientError, Fault};
+use crate::{ClientError, TransportFault};
 
 /// The options of a [`Client`].
 pub struct ClientBuilder {
@@ -125,7 +125,7 @@ impl ClientBuilder {
         let base = parse_base(&self.base)?;
         let http = self.http(&base)?;
         Ok(Client::from_parts(
-            Parts {
+            ClientParts {
                 base,
                 http,
                 service_bearer: RwLock::new(self.service_token.as_ref().map(bearer).transpose()?),
@@ -165,8 +165,10 @@ impl ClientBuilder {
         if is_local(base) {
             http = http.no_proxy();
         }
-        http.build()
-            .map_err(|error| ClientError::Transport { fault: Fault::Connect, source: Some(Box::new(error)) })
+        http.build().map_err(|error| ClientError::Transport {
+            fault: TransportFault::Connect,
+            source: Some(Box::new(error)),
+        })
     }
 }
 

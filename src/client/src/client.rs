@@ -12,17 +12,17 @@ use url::Url;
 
 use crate::builder::{bearer, parse_base};
 use crate::cookies::Cookies;
-use crate::{Answer, ClientBuilder, ClientError, Fault};
+use crate::{Answer, ClientBuilder, ClientError, TransportFault};
 
 /// A service at one address, with one caller's credentials. Copies share connections and cookies.
 #[derive(Clone)]
 pub struct Client {
-    parts: Arc<Parts>,
+    parts: Arc<ClientParts>,
     cookies: Option<Cookies>,
 }
 
 /// The state that all visitors of one client share.
-pub(crate) struct Parts {
+pub(crate) struct ClientParts {
     pub(crate) base: Url,
     pub(crate) http: reqwest::Client,
     pub(crate) service_bearer: RwLock<Option<HeaderValue>>,
@@ -86,11 +86,11 @@ impl Client {
         ClientBuilder::new(base)
     }
 
-    pub(crate) fn from_parts(parts: Parts, cookies: Option<Cookies>) -> Self {
+    pub(crate) fn from_parts(parts: ClientParts, cookies: Option<Cookies>) -> Self {
         Self { parts: Arc::new(parts), cookies }
     }
 
-    pub(crate) fn parts(&self) -> &Parts {
+    pub(crate) fn parts(&self) -> &ClientParts {
         &self.parts
     }
 
@@ -262,7 +262,7 @@ impl Client {
         work: impl Future<Output = Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
         let outcome = kernel::timeout(&*self.parts.clock, limit, work).await;
-        outcome.unwrap_or_else(|| Err(ClientError::fault(Fault::Timeout)))
+        outcome.unwrap_or_else(|| Err(ClientError::fault(TransportFault::Timeout)))
     }
 
     /// The URL for a complete path.

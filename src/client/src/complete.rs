@@ -118,6 +118,9 @@ fn query_of(list: &Operation, beginning: &str) -> Vec<(&'static str, String)> {
     if takes("include_archived") {
         query.push(("include_archived", "true".to_owned()));
     }
+    if takes("drafts") {
+        query.push(("drafts", "true".to_owned()));
+    }
     if list.path == "/api/runs" {
         query.push(("trigger", operations::runs::TRIGGERS.join(",")));
         query.extend(times(beginning).into_iter().flatten());
@@ -158,6 +161,12 @@ mod tests {
         let read = &operations::trainings::READ;
         assert_eq!(list(read, 1), Some("/api/workflows/{ref}/trainer/runs"));
         assert_eq!(list(&operations::runs::LIST, 0), None);
+    }
+
+    #[test]
+    fn drafts_are_searched_with_the_versions() {
+        let (list, _) = list_of(&operations::workflows::READ_VERSION, 1).unwrap();
+        assert!(query_of(list, "0198").contains(&("drafts", "true".to_owned())));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub enum ClientError {
     #[error("{fault}")]
     Transport {
         /// The network failure.
-        fault: Fault,
+        fault: TransportFault,
         /// The error from the network library.
         source: Option<Cause>,
     },
@@ -43,7 +43,7 @@ pub enum ClientError {
 
 /// A connection failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum TransportFault {
     /// The connection could not be established.
     Connect,
     /// No data arrived within the timeout.
@@ -54,7 +54,7 @@ pub enum Fault {
     Reconnect,
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for TransportFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Connect => "the service cannot be reached",
@@ -149,12 +149,12 @@ impl ClientError {
         Self::Protocol { what: what.into(), status: None }
     }
 
-    pub(crate) fn fault(fault: Fault) -> Self {
+    pub(crate) fn fault(fault: TransportFault) -> Self {
         Self::Transport { fault, source: None }
     }
 
     pub(crate) fn cut(cause: Cause) -> Self {
-        Self::Transport { fault: Fault::Cut, source: Some(cause) }
+        Self::Transport { fault: TransportFault::Cut, source: Some(cause) }
     }
 }
 
@@ -164,11 +164,11 @@ impl From<reqwest::Error> for ClientError {
             return Self::Usage(format!("the request cannot be built: {error}"));
         }
         let fault = if error.is_timeout() {
-            Fault::Timeout
+            TransportFault::Timeout
         } else if error.is_connect() {
-            Fault::Connect
+            TransportFault::Connect
         } else {
-            Fault::Cut
+            TransportFault::Cut
         };
         Self::Transport { fault, source: Some(Box::new(error)) }
     }
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(exit(api(401)), 3);
         assert_eq!(exit(api(403)), 3);
         assert_eq!(exit(ClientError::Usage("no".into())), 2);
-        assert_eq!(exit(ClientError::fault(Fault::Connect)), 4);
+        assert_eq!(exit(ClientError::fault(TransportFault::Connect)), 4);
         assert_eq!(exit(ClientError::protocol("html")), 1);
     }
 
@@ -198,7 +198,7 @@ mod tests {
     fn only_transient_errors_are_retried() {
         assert!(api(503).is_passing() && api(429).is_passing());
         assert!(!api(500).is_passing() && !api(404).is_passing());
-        assert!(ClientError::fault(Fault::Reconnect).is_passing());
+        assert!(ClientError::fault(TransportFault::Reconnect).is_passing());
         assert!(!ClientError::protocol("html").is_passing());
         assert!(ClientError::Protocol { what: "a proxy".into(), status: Some(502) }.is_passing());
     }

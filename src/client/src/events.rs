@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::client::Client;
 use crate::error::Cause;
-use crate::follow::Source;
+use crate::follow::StreamSource;
 use crate::{ClientError, EventStream};
 
 const STREAM_ID: &str = "x-chat-stream-id";
@@ -18,7 +18,7 @@ impl Client {
     /// Reads a stream after an event, or from the first one; `None` if all events were received.
     pub(crate) async fn read_stream<E: DeserializeOwned>(
         &self,
-        source: &Source,
+        source: &StreamSource,
         stream_id: &str,
         last_event_id: Option<&str>,
     ) -> Result<Option<EventStream<E>>, ClientError> {

@@ -30,12 +30,12 @@ pub type ResumingRun = Resuming<RunFrame>;
 pub type ResumingTraining = Resuming<TrainingFrame>;
 
 /// A stream's path, and the token to read it with.
-pub(crate) struct Source {
+pub(crate) struct StreamSource {
     pub(crate) path: Vec<String>,
     pub(crate) bearer: Bearer,
 }
 
-impl Source {
+impl StreamSource {
     pub(crate) fn new(operation: &Operation, values: &[&str], bearer: Bearer) -> Self {
         Self { path: operation.segments(values).into_iter().map(str::to_owned).collect(), bearer }
     }
@@ -44,7 +44,7 @@ impl Source {
 /// An event stream that is read to its end, over as many connections as necessary.
 pub struct Resuming<E> {
     client: Client,
-    source: Source,
+    source: StreamSource,
     stream_id: String,
     link: Link<E>,
     last_event_id: Option<String>,
@@ -114,14 +114,14 @@ impl ResumingChat {
 }
 
 /// A chat stream's source.
-pub(crate) fn chat_source(stream_id: &str) -> Source {
-    Source::new(&chat::RESUME, &[stream_id], Bearer::Session)
+pub(crate) fn chat_source(stream_id: &str) -> StreamSource {
+    StreamSource::new(&chat::RESUME, &[stream_id], Bearer::Session)
 }
 
 impl<E: DeserializeOwned> Resuming<E> {
     pub(crate) fn rejoin(
         client: &Client,
-        source: Source,
+        source: StreamSource,
         stream_id: &str,
         last_event_id: Option<&str>,
     ) -> Self {

@@ -9,7 +9,7 @@ use wire::{CreateRun, Listed, Rerun, RunRecord, RunState, RunSummary, Trace};
 
 use crate::call::with_json;
 use crate::client::{Bearer, Client};
-use crate::follow::Source;
+use crate::follow::StreamSource;
 use crate::{Answer, ClientError, Part, ResumingRun, RunStream};
 
 /// Options for starting a run.
@@ -205,6 +205,6 @@ impl Client {
     }
 }
 
-fn source(id: &str) -> Source {
-    Source::new(&runs::EVENTS, &[id], Bearer::Service)
+fn source(id: &str) -> StreamSource {
+    StreamSource::new(&runs::EVENTS, &[id], Bearer::Service)
 }

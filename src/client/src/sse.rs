@@ -15,7 +15,7 @@ use futures_util::stream::BoxStream;
 use kernel::Clock;
 
 use crate::error::Cause;
-use crate::{ClientError, Fault};
+use crate::{ClientError, TransportFault};
 
 /// Maximum event bytes; the service sends no larger event.
 const MAX_EVENT: usize = 16 * 1024 * 1024;
@@ -50,10 +50,10 @@ impl Frames {
                 return Ok(Some(frame));
             }
             let piece = kernel::timeout(&*self.clock, self.idle_limit, self.body.next()).await;
-            match piece.ok_or_else(|| ClientError::fault(Fault::Timeout))? {
+            match piece.ok_or_else(|| ClientError::fault(TransportFault::Timeout))? {
                 Some(Ok(bytes)) => self.decoder.feed(&bytes)?,
                 Some(Err(cause)) => return Err(ClientError::cut(cause)),
-                None if self.decoder.is_inside() => return Err(ClientError::fault(Fault::Cut)),
+                None if self.decoder.is_inside() => return Err(ClientError::fault(TransportFault::Cut)),
                 None => return Ok(None),
             }
         }

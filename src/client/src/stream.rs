@@ -11,7 +11,7 @@ use wire::{RunFrame, TrainingFrame};
 
 use crate::sse::{Body, Frame, Frames};
 use crate::turn::{Collector, Turn};
-use crate::{ClientError, Fault};
+use crate::{ClientError, TransportFault};
 
 /// An event with its position in the stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,12 +48,12 @@ pub struct EventStream<E> {
     frames: Frames,
     last_event_id: Option<String>,
     skipped: u64,
-    state: State,
+    state: StreamState,
     event: PhantomData<fn() -> E>,
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum StreamState {
     Open,
     Ended,
     Broken,
@@ -62,7 +62,14 @@ enum State {
 impl<E: DeserializeOwned> EventStream<E> {
     pub(crate) fn new(stream_id: String, body: Body, clock: Arc<dyn Clock>, idle_limit: Duration) -> Self {
         let frames = Frames::new(body, clock, idle_limit);
-        Self { stream_id, frames, last_event_id: None, skipped: 0, state: State::Open, event: PhantomData }
+        Self {
+            stream_id,
+            frames,
+            last_event_id: None,
+            skipped: 0,
+            state: StreamState::Open,
+            event: PhantomData,
+        }
     }
 
     /// The stream's id: for chat, from the header `X-Chat-Stream-Id`; otherwise the id of the run, training or
@@ -91,15 +98,15 @@ impl<E: DeserializeOwned> EventStream<E> {
     /// for an event that does not belong to this stream.
     pub async fn next(&mut self) -> Result<Option<StreamEvent<E>>, ClientError> {
         match self.state {
-            State::Open => {}
-            State::Ended => return Ok(None),
-            State::Broken => return Err(ClientError::fault(Fault::Cut)),
+            StreamState::Open => {}
+            StreamState::Ended => return Ok(None),
+            StreamState::Broken => return Err(ClientError::fault(TransportFault::Cut)),
         }
         let outcome = self.read().await;
         match &outcome {
             Ok(Some(_)) => {}
-            Ok(None) => self.state = State::Ended,
-            Err(_) => self.state = State::Broken,
+            Ok(None) => self.state = StreamState::Ended,
+            Err(_) => self.state = StreamState::Broken,
         }
         outcome
     }
@@ -108,7 +115,7 @@ impl<E: DeserializeOwned> EventStream<E> {
         while let Some(frame) = self.frames.next().await? {
             let (id, data) = match frame {
                 Frame::Comment(text) if text.trim() == "reconnect" => {
-                    return Err(ClientError::fault(Fault::Reconnect));
+                    return Err(ClientError::fault(TransportFault::Reconnect));
                 }
                 Frame::Comment(_) => continue,
                 Frame::Event { id, data } => (id.unwrap_or_default(), data),
@@ -180,7 +187,7 @@ mod tests {
         assert!(stream.next().await.unwrap().is_some());
         for _ in 0..2 {
             let error = stream.next().await.unwrap_err();
-            assert!(matches!(error, ClientError::Transport { fault: Fault::Cut, .. }), "{error}");
+            assert!(matches!(error, ClientError::Transport { fault: TransportFault::Cut, .. }), "{error}");
         }
         assert_eq!(stream.last_event_id(), Some("s.1"));
     }
@@ -188,7 +195,7 @@ mod tests {
     #[tokio::test]
     async fn an_end_inside_an_event_is_a_broken_connection() {
         let error = open(vec![Ok("id: s.1\ndata: {")]).next().await.unwrap_err();
-        assert!(matches!(error, ClientError::Transport { fault: Fault::Cut, .. }), "{error}");
+        assert!(matches!(error, ClientError::Transport { fault: TransportFault::Cut, .. }), "{error}");
     }
 
     #[tokio::test]
@@ -196,7 +203,7 @@ mod tests {
         let mut stream = open(vec![Ok(NOTICE), Ok(": reconnect\n\n")]);
         assert!(stream.next().await.unwrap().is_some());
         let error = stream.next().await.unwrap_err();
-        assert!(matches!(error, ClientError::Transport { fault: Fault::Reconnect, .. }), "{error}");
+        assert!(matches!(error, ClientError::Transport { fault: TransportFault::Reconnect, .. }), "{error}");
     }
 
     #[tokio::test]
@@ -213,6 +220,6 @@ mod tests {
         let clock = Arc::new(SystemClock::new());
         let mut stream = ChatStream::new("s".into(), body, clock, Duration::from_millis(5));
         let error = stream.next().await.unwrap_err();
-        assert!(matches!(error, ClientError::Transport { fault: Fault::Timeout, .. }), "{error}");
+        assert!(matches!(error, ClientError::Transport { fault: TransportFault::Timeout, .. }), "{error}");
     }
 }

@@ -13,7 +13,7 @@ use wire::{
 
 use crate::call::with_json;
 use crate::client::{Bearer, Client};
-use crate::follow::Source;
+use crate::follow::StreamSource;
 use crate::{Answer, ClientError, Part, ResumingTraining, TrainingStream};
 
 /// Added to the response timeout: a request may carry 64 MiB of cases, which the service checks before it responds.
@@ -186,17 +186,12 @@ impl Client {
         self.read(&training::REPORT, &[workflow, id], &[]).await?.ok()
     }
 
-    /// `GET …/trainer/runs/{id}/report?format=…`: the report as `text` or `html`.
+    /// `GET …/trainer/runs/{id}/report?format=html`: the report as a page.
     ///
     /// # Errors
     /// See above.
-    pub async fn written_report(
-        &self,
-        workflow: &str,
-        id: &str,
-        format: &str,
-    ) -> Result<String, ClientError> {
-        let answer = self.read(&training::REPORT, &[workflow, id], &[("format", format.to_owned())]).await?;
+    pub async fn training_report_page(&self, workflow: &str, id: &str) -> Result<String, ClientError> {
+        let answer = self.read(&training::REPORT, &[workflow, id], &[("format", "html".to_owned())]).await?;
         answer.done().map(|()| answer.text())
     }
 
@@ -288,8 +283,8 @@ impl Client {
     }
 }
 
-fn source(workflow: &str, id: &str) -> Source {
-    Source::new(&training::EVENTS, &[workflow, id], Bearer::Service)
+fn source(workflow: &str, id: &str) -> StreamSource {
+    StreamSource::new(&training::EVENTS, &[workflow, id], Bearer::Service)
 }
 
 #[cfg(test)]

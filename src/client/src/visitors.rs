@@ -12,7 +12,7 @@ use wire::{Erased, ExportLine, Listed, ThreadRecord, UpdateThread};
 use crate::client::Bearer;
 use crate::error::Cause;
 use crate::sse::Body;
-use crate::{Client, ClientError, Fault, Part};
+use crate::{Client, ClientError, Part, TransportFault};
 
 /// Maximum bytes per export line: a file chunk, or an item.
 const MAX_LINE: usize = 16 * 1024 * 1024;
@@ -75,7 +75,7 @@ impl Client {
     ///
     /// # Errors
     /// See above.
-    pub async fn export_visitor(&self, workflow: &str, visitor: &str) -> Result<Export, ClientError> {
+    pub async fn export_visitor(&self, workflow: &str, visitor: &str) -> Result<VisitorExport, ClientError> {
         let request = self.operation(&visitors::EXPORT_VISITOR, &[workflow, visitor], Bearer::Service)?;
         let head = async {
             let response = self.head(request).await?;
@@ -88,7 +88,7 @@ impl Client {
         let response = self.in_time(head).await?;
         let parts = self.parts();
         let body = response.bytes_stream().map_err(|error| -> Cause { Box::new(error) });
-        Ok(Export {
+        Ok(VisitorExport {
             body: body.boxed(),
             clock: Arc::clone(&parts.clock),
             idle_limit: parts.idle_limit,
@@ -109,7 +109,7 @@ impl Client {
 }
 
 /// An export, read line by line.
-pub struct Export {
+pub struct VisitorExport {
     body: Body,
     clock: Arc<dyn Clock>,
     idle_limit: Duration,
@@ -117,7 +117,7 @@ pub struct Export {
     end: Option<ExportLine>,
 }
 
-impl Export {
+impl VisitorExport {
     /// The next line: an [`ExportLine`] as JSON, without its line ending; `None` after the last line of a complete
     /// export.
     ///
@@ -135,11 +135,11 @@ impl Export {
                 return Err(ClientError::protocol("a line of the export is too long"));
             }
             let piece = kernel::timeout(&*self.clock, self.idle_limit, self.body.next()).await;
-            match piece.ok_or_else(|| ClientError::fault(Fault::Timeout))? {
+            match piece.ok_or_else(|| ClientError::fault(TransportFault::Timeout))? {
                 Some(Ok(bytes)) => self.rest.extend_from_slice(&bytes),
                 Some(Err(cause)) => return Err(ClientError::cut(cause)),
                 None if self.end.is_some() && self.rest.is_empty() => return Ok(None),
-                None => return Err(ClientError::fault(Fault::Cut)),
+                None => return Err(ClientError::fault(TransportFault::Cut)),
             }
         }
     }

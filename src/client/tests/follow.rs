@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use client::{ChatOptions, Client, ClientError, Fault};
+use client::{ChatOptions, Client, ClientError, TransportFault};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -215,7 +215,7 @@ async fn a_refused_connection_is_a_connect_error() {
     drop(listener);
     let client = Client::builder(&format!("http://{address}")).resume_limit(Duration::ZERO).build().unwrap();
     let error = client.health().await.unwrap_err();
-    assert!(matches!(error, ClientError::Transport { fault: Fault::Connect, .. }), "{error}");
+    assert!(matches!(error, ClientError::Transport { fault: TransportFault::Connect, .. }), "{error}");
     assert_eq!(error.kind().exit_code(), 4);
     assert!(client.follow_stream("s", None).next().await.is_err());
 }

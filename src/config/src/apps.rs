@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::reader::{Reader, Refused};
+use crate::reader::{RejectedValue, VariableReader};
 use crate::{address, parse};
 
 /// Hosted apps. Run limits: `None` means unlimited.
@@ -34,7 +34,7 @@ pub struct Apps {
 
 /// The upper bounds are `bundle::Limits::HIGHEST`, and the defaults `bundle::Limits::DEFAULT`. A `callboard app check`
 /// test compares them, since this package cannot name `bundle`.
-pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Apps, Refused> {
+pub(crate) fn read(reader: &mut VariableReader<'_>) -> Result<Apps, RejectedValue> {
     let domain = reader.value("SERVICE_APPS_DOMAIN", address::domain);
     let max_compressed_bytes =
         reader.value("SERVICE_APPS_MAX_COMPRESSED_BYTES", parse::number(1..=104_857_600));

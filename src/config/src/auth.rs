@@ -10,7 +10,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::problem::Invalid;
-use crate::reader::{Reader, Refused};
+use crate::reader::{RejectedValue, VariableReader};
 use crate::{address, parse};
 
 /// Request authentication.
@@ -110,7 +110,7 @@ impl Auth {
     }
 }
 
-pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Auth, Refused> {
+pub(crate) fn read(reader: &mut VariableReader<'_>) -> Result<Auth, RejectedValue> {
     let modes = [
         ("disabled", AuthMode::Disabled),
         ("optional", AuthMode::Optional),
@@ -145,14 +145,14 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Auth, Refused> {
     })
 }
 
-fn read_bootstrap(reader: &mut Reader<'_>) -> Result<Bootstrap, Refused> {
+fn read_bootstrap(reader: &mut VariableReader<'_>) -> Result<Bootstrap, RejectedValue> {
     let token = reader.secret("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", parse::header_secret);
     let expires_at = reader.optional("SERVICE_AUTH_BOOTSTRAP_TOKEN_EXPIRES_AT", parse::instant);
     let scopes = reader.optional("SERVICE_AUTH_BOOTSTRAP_TOKEN_SCOPES", scopes);
     Ok(Bootstrap { token: token?, expires_at: expires_at?, scopes: scopes? })
 }
 
-fn read_jwks(reader: &mut Reader<'_>) -> Result<Jwks, Refused> {
+fn read_jwks(reader: &mut VariableReader<'_>) -> Result<Jwks, RejectedValue> {
     let url = reader.optional("SERVICE_AUTH_JWKS_URL", address::trusted_url);
     let cache_ttl = reader.value("SERVICE_AUTH_JWKS_CACHE_TTL", parse::seconds(1..=86400));
     let timeout = reader.value("SERVICE_AUTH_JWKS_TIMEOUT", parse::decimal_seconds(0.1..=60.0));
@@ -161,7 +161,7 @@ fn read_jwks(reader: &mut Reader<'_>) -> Result<Jwks, Refused> {
     let static_keys = match (first?, second?) {
         (Some(first), Some(second)) if first != second => {
             reader.refuse("SERVICE_AUTH_JWKS", "differs from SERVICE_AUTH_JWKS_STATIC", "set one of the two");
-            return Err(Refused);
+            return Err(RejectedValue);
         }
         (Some(set), _) => Some(StaticJwks { variable: "SERVICE_AUTH_JWKS_STATIC", set }),
         (None, Some(set)) => Some(StaticJwks { variable: "SERVICE_AUTH_JWKS", set }),

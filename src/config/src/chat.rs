@@ -10,7 +10,7 @@ use kernel::Secret;
 use crate::address::{self, BaseUrl};
 use crate::parse;
 use crate::problem::Invalid;
-use crate::reader::{Reader, Refused};
+use crate::reader::{RejectedValue, VariableReader};
 
 /// Bytes of a SHA-384 digest.
 const SHA384_BYTES: usize = 48;
@@ -119,7 +119,7 @@ pub struct ChatLimit {
     pub interval: Duration,
 }
 
-pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Chat, Refused> {
+pub(crate) fn read(reader: &mut VariableReader<'_>) -> Result<Chat, RejectedValue> {
     let dialects =
         [("auto", Dialect::Auto), ("interface", Dialect::Interface), ("chatkit", Dialect::Chatkit)];
     let token_signing_key = reader.secret("CHAT_TOKEN_SIGNING_KEY", parse::any_secret);
@@ -152,7 +152,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Chat, Refused> {
     })
 }
 
-fn read_limit(reader: &mut Reader<'_>) -> Result<ChatLimit, Refused> {
+fn read_limit(reader: &mut VariableReader<'_>) -> Result<ChatLimit, RejectedValue> {
     let per_address = reader.value("SERVICE_CHAT_RATE_LIMIT_IP", parse::limit);
     let per_workflow = reader.value("SERVICE_CHAT_RATE_LIMIT_WORKFLOW", parse::limit);
     let per_session = reader.value("SERVICE_CHAT_RATE_LIMIT_SESSION", parse::limit);

@@ -5,7 +5,7 @@ use kernel::Secret;
 use crate::address::{self, BaseUrl};
 use crate::parse;
 use crate::problem::Problems;
-use crate::reader::{Reader, Refused};
+use crate::reader::{RejectedValue, VariableReader};
 use crate::source::Source;
 
 /// Address and token for the client commands; flags take precedence, and the profile file replaces unset values.
@@ -23,15 +23,15 @@ impl Client {
     /// # Errors
     /// [`Problems`] with every problem of these variables or of the `.env` file.
     pub fn load(source: &Source) -> Result<Self, Problems> {
-        let mut reader = Reader::new(source);
+        let mut reader = VariableReader::new(source);
         match read(&mut reader) {
             Ok(client) if reader.problems().is_empty() => Ok(client),
-            Ok(_) | Err(Refused) => Err(Problems(reader.into_problems())),
+            Ok(_) | Err(RejectedValue) => Err(Problems(reader.into_problems())),
         }
     }
 }
 
-pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Client, Refused> {
+pub(crate) fn read(reader: &mut VariableReader<'_>) -> Result<Client, RejectedValue> {
     let api_url = reader.optional("SERVICE_API_URL", address::base_url);
     let service_token = reader.secret("SERVICE_SERVICE_TOKEN", parse::header_secret);
     Ok(Client { api_url: api_url?, service_token: service_token? })

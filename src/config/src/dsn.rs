@@ -15,7 +15,7 @@ const EXAMPLE: &str = "write postgres://user:password@host:5432/database, or pai
 const AT_SIGN: &str = "write an @ within the user or the password as %40";
 
 /// The required form of an option's value.
-enum Kind {
+enum OptionForm {
     Text,
     /// Comma-separated ports.
     Ports,
@@ -26,26 +26,26 @@ enum Kind {
 }
 
 /// The options of `tokio-postgres`; `store` translates the `sslmode` modes that it lacks.
-const OPTIONS: [(&str, Kind); 19] = [
-    ("user", Kind::Text),
-    ("password", Kind::Text),
-    ("dbname", Kind::Text),
-    ("options", Kind::Text),
-    ("application_name", Kind::Text),
-    ("host", Kind::Text),
-    ("hostaddr", Kind::Addresses),
-    ("port", Kind::Ports),
-    ("connect_timeout", Kind::Whole),
-    ("tcp_user_timeout", Kind::Whole),
-    ("keepalives", Kind::Whole),
-    ("keepalives_idle", Kind::Whole),
-    ("keepalives_interval", Kind::Whole),
-    ("keepalives_retries", Kind::Whole),
-    ("sslmode", Kind::Word(&["disable", "allow", "prefer", "require", "verify-ca", "verify-full"])),
-    ("sslnegotiation", Kind::Word(&["postgres", "direct"])),
-    ("target_session_attrs", Kind::Word(&["any", "read-write", "read-only"])),
-    ("channel_binding", Kind::Word(&["disable", "prefer", "require"])),
-    ("load_balance_hosts", Kind::Word(&["disable", "random"])),
+const OPTIONS: [(&str, OptionForm); 19] = [
+    ("user", OptionForm::Text),
+    ("password", OptionForm::Text),
+    ("dbname", OptionForm::Text),
+    ("options", OptionForm::Text),
+    ("application_name", OptionForm::Text),
+    ("host", OptionForm::Text),
+    ("hostaddr", OptionForm::Addresses),
+    ("port", OptionForm::Ports),
+    ("connect_timeout", OptionForm::Whole),
+    ("tcp_user_timeout", OptionForm::Whole),
+    ("keepalives", OptionForm::Whole),
+    ("keepalives_idle", OptionForm::Whole),
+    ("keepalives_interval", OptionForm::Whole),
+    ("keepalives_retries", OptionForm::Whole),
+    ("sslmode", OptionForm::Word(&["disable", "allow", "prefer", "require", "verify-ca", "verify-full"])),
+    ("sslnegotiation", OptionForm::Word(&["postgres", "direct"])),
+    ("target_session_attrs", OptionForm::Word(&["any", "read-write", "read-only"])),
+    ("channel_binding", OptionForm::Word(&["disable", "prefer", "require"])),
+    ("load_balance_hosts", OptionForm::Word(&["disable", "random"])),
 ];
 
 /// Options of libpq that we lack. Only these are named: any other word may be part of a password.
@@ -258,23 +258,23 @@ impl ParsedDsn {
             Err(Invalid::new(format!("has a {name} that is not {what}"), format!("write {what}")))
         };
         match kind {
-            Kind::Text => {}
-            Kind::Ports => {
+            OptionForm::Text => {}
+            OptionForm::Ports => {
                 for port in value.split(',').filter(|port| !port.is_empty()) {
                     port_number(port)?;
                 }
                 self.ports = self.ports.saturating_add(value.split(',').count());
             }
-            Kind::Addresses if value.split(',').any(|one| one.parse::<IpAddr>().is_err()) => {
+            OptionForm::Addresses if value.split(',').any(|one| one.parse::<IpAddr>().is_err()) => {
                 return must("an IP address");
             }
-            Kind::Addresses => {}
-            Kind::Whole if value.parse::<u32>().is_err() => return must("a whole number"),
-            Kind::Whole => {}
-            Kind::Word(words) if !words.contains(&value) => {
+            OptionForm::Addresses => {}
+            OptionForm::Whole if value.parse::<u32>().is_err() => return must("a whole number"),
+            OptionForm::Whole => {}
+            OptionForm::Word(words) if !words.contains(&value) => {
                 return must(&format!("one of {}", words.join(", ")));
             }
-            Kind::Word(_) => {}
+            OptionForm::Word(_) => {}
         }
         if matches!(*name, "host" | "hostaddr") {
             self.hosts = self.hosts.max(value.split(',').count());

@@ -10,7 +10,7 @@ use url::Host;
 
 use crate::address::{self, AllowOrigins, BaseUrl};
 use crate::parse;
-use crate::reader::{Reader, Refused};
+use crate::reader::{RejectedValue, VariableReader};
 
 /// The listener and its address settings.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ impl Http {
     }
 }
 
-pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Http, Refused> {
+pub(crate) fn read(reader: &mut VariableReader<'_>) -> Result<Http, RejectedValue> {
     let host = reader.value("SERVICE_HOST", address::listen_host);
     let port = reader.value("SERVICE_PORT", parse::number(0..=65535));
     let workers = reader.optional("SERVICE_HTTP_WORKERS", parse::number(1..=256));
@@ -82,7 +82,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Http, Refused> {
     })
 }
 
-fn read_tls(reader: &mut Reader<'_>) -> Result<Option<Tls>, Refused> {
+fn read_tls(reader: &mut VariableReader<'_>) -> Result<Option<Tls>, RejectedValue> {
     let cert = reader.optional("SERVICE_TLS_CERT", parse::path);
     let key = reader.optional("SERVICE_TLS_KEY", parse::path);
     match (cert?, key?) {
@@ -94,7 +94,7 @@ fn read_tls(reader: &mut Reader<'_>) -> Result<Option<Tls>, Refused> {
                 "is not set although SERVICE_TLS_CERT is",
                 "set both or neither",
             );
-            Err(Refused)
+            Err(RejectedValue)
         }
         (None, Some(_)) => {
             reader.refuse(
@@ -102,7 +102,7 @@ fn read_tls(reader: &mut Reader<'_>) -> Result<Option<Tls>, Refused> {
                 "is not set although SERVICE_TLS_KEY is",
                 "set both or neither",
             );
-            Err(Refused)
+            Err(RejectedValue)
         }
     }
 }

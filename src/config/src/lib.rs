@@ -48,7 +48,7 @@ pub use vault::{Vault, VaultKey, VaultKeys};
 pub use warnings::warnings;
 
 use ::auth::host::RequestHost;
-use reader::{Reader, Refused};
+use reader::{RejectedValue, VariableReader};
 use secrecy::ExposeSecret;
 
 /// The complete, checked configuration. Its `Debug` shows no secret.
@@ -92,14 +92,14 @@ impl Config {
     /// # Errors
     /// [`Problems`] with every problem, not only the first.
     pub fn load(source: &Source) -> Result<Self, Problems> {
-        let mut reader = Reader::new(source);
+        let mut reader = VariableReader::new(source);
         let config = Self::read(&mut reader);
         if let Ok(config) = &config {
             config.check(&mut reader);
         }
         match config {
             Ok(config) if reader.problems().is_empty() => Ok(config),
-            Ok(_) | Err(Refused) => Err(Problems(reader.into_problems())),
+            Ok(_) | Err(RejectedValue) => Err(Problems(reader.into_problems())),
         }
     }
 
@@ -112,7 +112,7 @@ impl Config {
     }
 
     /// Checks combinations of variables.
-    fn check(&self, reader: &mut Reader<'_>) {
+    fn check(&self, reader: &mut VariableReader<'_>) {
         let signs_in = self.offers_mail_sign_in() || self.sign_in.oidc.is_some();
         let signs = self.auth.jwt_secret.as_ref().is_some_and(|secret| !secret.expose_secret().is_empty());
         if signs_in && signs && !self.auth.allowed_algorithms.contains(&Algorithm::Hs256) {
@@ -134,7 +134,7 @@ impl Config {
     }
 
     /// Reads every group before the first `?`, so that one bad value hides no other.
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Refused> {
+    fn read(reader: &mut VariableReader<'_>) -> Result<Self, RejectedValue> {
         let http = http::read(reader);
         let data = storage::read_data(reader);
         let database = storage::read_database(reader);

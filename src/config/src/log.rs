@@ -4,7 +4,7 @@ use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 
 use crate::parse;
 use crate::problem::Invalid;
-use crate::reader::{Reader, Refused};
+use crate::reader::{RejectedValue, VariableReader};
 
 /// The log's content and format.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub enum LogFormat {
     Json,
 }
 
-pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Log, Refused> {
+pub(crate) fn read(reader: &mut VariableReader<'_>) -> Result<Log, RejectedValue> {
     let filter = reader.value("SERVICE_LOG", filter);
     let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
     let format = reader.value("SERVICE_LOG_FORMAT", parse::choice(&formats));

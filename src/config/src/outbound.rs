@@ -6,7 +6,7 @@ use kernel::Secret;
 
 use crate::address::{self, BaseUrl, HostPort};
 use crate::parse;
-use crate::reader::{Reader, Refused};
+use crate::reader::{RejectedValue, VariableReader};
 
 /// Model endpoints, used if no credential names another.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ pub struct Fabric {
     pub nats_url: Option<Secret>,
 }
 
-pub(crate) fn read_model(reader: &mut Reader<'_>) -> Result<Model, Refused> {
+pub(crate) fn read_model(reader: &mut VariableReader<'_>) -> Result<Model, RejectedValue> {
     let base_url = reader.optional("SERVICE_MODEL_BASE_URL", address::base_url);
     let api_key = reader.secret("SERVICE_MODEL_API_KEY", parse::header_secret);
     let anthropic = read_endpoint(reader, "SERVICE_ANTHROPIC_BASE_URL", "SERVICE_ANTHROPIC_API_KEY");
@@ -65,35 +65,35 @@ pub(crate) fn read_model(reader: &mut Reader<'_>) -> Result<Model, Refused> {
 }
 
 fn read_endpoint(
-    reader: &mut Reader<'_>,
+    reader: &mut VariableReader<'_>,
     address: &'static str,
     key: &'static str,
-) -> Result<ModelEndpoint, Refused> {
+) -> Result<ModelEndpoint, RejectedValue> {
     let base_url = reader.optional(address, address::base_url);
     let api_key = reader.secret(key, parse::header_secret);
     Ok(ModelEndpoint { base_url: base_url?, api_key: api_key? })
 }
 
-fn read_tape(reader: &mut Reader<'_>) -> Result<Option<ModelTape>, Refused> {
+fn read_tape(reader: &mut VariableReader<'_>) -> Result<Option<ModelTape>, RejectedValue> {
     let record = reader.optional("SERVICE_MODEL_RECORD", parse::path);
     let replay = reader.optional("SERVICE_MODEL_REPLAY", parse::path);
     match (record?, replay?) {
         (Some(_), Some(_)) => {
             let instead = "set one of them: record first, then replay";
             reader.refuse("SERVICE_MODEL_REPLAY", "cannot be combined with SERVICE_MODEL_RECORD", instead);
-            Err(Refused)
+            Err(RejectedValue)
         }
         (Some(path), None) => Ok(Some(ModelTape::Record(path))),
         (None, path) => Ok(path.map(ModelTape::Replay)),
     }
 }
 
-pub(crate) fn read_egress(reader: &mut Reader<'_>) -> Result<Egress, Refused> {
+pub(crate) fn read_egress(reader: &mut VariableReader<'_>) -> Result<Egress, RejectedValue> {
     let allow = reader.optional("SERVICE_EGRESS_ALLOW", address::host_ports)?;
     Ok(Egress { allow: allow.unwrap_or_default() })
 }
 
-pub(crate) fn read_fabric(reader: &mut Reader<'_>) -> Result<Fabric, Refused> {
+pub(crate) fn read_fabric(reader: &mut VariableReader<'_>) -> Result<Fabric, RejectedValue> {
     let nats_url = reader.secret("SERVICE_NATS_URL", |text| {
         text.split(',').try_for_each(|server| {
             address::secret_url(

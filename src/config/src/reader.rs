@@ -10,16 +10,16 @@ use crate::variables::{self, Variable};
 
 /// The value was rejected, and the reader holds the problem.
 #[derive(Debug)]
-pub(crate) struct Refused;
+pub(crate) struct RejectedValue;
 
 /// Reads variables one by one and never stops at the first problem.
-pub(crate) struct Reader<'a> {
+pub(crate) struct VariableReader<'a> {
     source: &'a Source,
     names: BTreeSet<&'static str>,
     problems: Vec<Problem>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> VariableReader<'a> {
     pub(crate) fn new(source: &'a Source) -> Self {
         Self { source, names: BTreeSet::new(), problems: source.problems().to_vec() }
     }
@@ -47,14 +47,14 @@ impl<'a> Reader<'a> {
         &mut self,
         name: &'static str,
         parse: impl FnOnce(&str) -> Result<T, Invalid>,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, RejectedValue> {
         let variable = self.variable(name)?;
         let (text, origin) = self.given(variable);
         match text.or(variable.default.as_deref()) {
             Some(text) => self.parse(variable, text, origin, parse),
             None => {
                 self.refuse(name, "is not set and has no default", "set it");
-                Err(Refused)
+                Err(RejectedValue)
             }
         }
     }
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         &mut self,
         name: &'static str,
         parse: impl FnOnce(&str) -> Result<T, Invalid>,
-    ) -> Result<Option<T>, Refused> {
+    ) -> Result<Option<T>, RejectedValue> {
         let variable = self.variable(name)?;
         match self.given(variable) {
             (Some(text), origin) => self.parse(variable, text, origin, parse).map(Some),
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         &mut self,
         name: &'static str,
         check: impl FnOnce(&str) -> Result<(), Invalid>,
-    ) -> Result<Option<Secret>, Refused> {
+    ) -> Result<Option<Secret>, RejectedValue> {
         self.optional(name, |text| check(text).map(|()| Secret::from(text)))
     }
 
@@ -97,11 +97,11 @@ impl<'a> Reader<'a> {
         });
     }
 
-    fn variable(&mut self, name: &'static str) -> Result<&'static Variable, Refused> {
+    fn variable(&mut self, name: &'static str) -> Result<&'static Variable, RejectedValue> {
         self.names.insert(name);
         variables::find(name).ok_or_else(|| {
             self.refuse(name, "is not described in variables.toml", "this is a defect of the program");
-            Refused
+            RejectedValue
         })
     }
 
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         text: &str,
         origin: Origin,
         parse: impl FnOnce(&str) -> Result<T, Invalid>,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, RejectedValue> {
         parse(text).map_err(|Invalid { wrong, mut instead, hide_value }| {
             // Without quotes, the `.env` parser drops the quotes that JSON needs.
             if origin == Origin::EnvFile && instead.contains("JSON") {
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
                 wrong,
                 instead,
             });
-            Refused
+            RejectedValue
         })
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use crate::parse;
-use crate::reader::{Reader, Refused};
+use crate::reader::{RejectedValue, VariableReader};
 
 /// The processes that run user code.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ const SHARE_OF_MEMORY: u64 = 4;
 /// Default maximum of workers per core. Queued code costs a workspace more than process switches do.
 const WORKERS_A_CORE: usize = 4;
 
-pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Sandbox, Refused> {
+pub(crate) fn read(reader: &mut VariableReader<'_>) -> Result<Sandbox, RejectedValue> {
     let workers = reader.optional("SERVICE_SANDBOX_WORKERS", parse::number(1..=256));
     let memory = reader.value("SERVICE_SANDBOX_MEMORY_BYTES", parse::number(16_777_216..=2_147_483_648));
     let program = reader.optional("SERVICE_SANDBOX_PROGRAM", parse::path);

@@ -3,7 +3,7 @@
 use kernel::Secret;
 use url::Url;
 
-use crate::reader::{Reader, Refused};
+use crate::reader::{RejectedValue, VariableReader};
 use crate::{address, parse};
 
 /// Accounts and the external identity provider.
@@ -48,7 +48,7 @@ pub struct Mail {
     pub from: Option<String>,
 }
 
-pub(crate) fn read(reader: &mut Reader<'_>) -> Result<SignIn, Refused> {
+pub(crate) fn read(reader: &mut VariableReader<'_>) -> Result<SignIn, RejectedValue> {
     let kinds = [("open", Signup::Open), ("members", Signup::Members)];
     let signup = reader.value("SERVICE_SIGNUP", parse::choice(&kinds));
     let owner_email = reader.optional("SERVICE_OWNER_EMAIL", parse::mail_address);
@@ -56,7 +56,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<SignIn, Refused> {
     Ok(SignIn { signup: signup?, owner_email: owner_email?, oidc: oidc? })
 }
 
-fn read_oidc(reader: &mut Reader<'_>) -> Result<Option<Oidc>, Refused> {
+fn read_oidc(reader: &mut VariableReader<'_>) -> Result<Option<Oidc>, RejectedValue> {
     let issuer = reader
         .optional("SERVICE_OIDC_ISSUER", |text| address::issuer(text).map(|url| (text.to_owned(), url)));
     let client_id = reader.optional("SERVICE_OIDC_CLIENT_ID", parse::line);
@@ -79,12 +79,12 @@ fn read_oidc(reader: &mut Reader<'_>) -> Result<Option<Oidc>, Refused> {
                     "set issuer, client id and client secret, or none of them",
                 );
             }
-            Err(Refused)
+            Err(RejectedValue)
         }
     }
 }
 
-pub(crate) fn read_mail(reader: &mut Reader<'_>) -> Result<Mail, Refused> {
+pub(crate) fn read_mail(reader: &mut VariableReader<'_>) -> Result<Mail, RejectedValue> {
     let smtp_url = reader.secret("SERVICE_SMTP_URL", |text| {
         address::secret_url(
             text,

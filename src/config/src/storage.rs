@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use chrono::TimeDelta;
 use kernel::Secret;
 
-use crate::reader::{Reader, Refused};
+use crate::reader::{RejectedValue, VariableReader};
 use crate::{dsn, parse};
 
 /// The folder that one process owns.
@@ -34,7 +34,7 @@ pub struct Database {
     pub training_runs: usize,
 }
 
-pub(crate) fn read_data(reader: &mut Reader<'_>) -> Result<Data, Refused> {
+pub(crate) fn read_data(reader: &mut VariableReader<'_>) -> Result<Data, RejectedValue> {
     let dir = match reader.optional("SERVICE_DATA_DIR", parse::path)? {
         Some(dir) => Some(dir),
         None => default_dir(reader),
@@ -45,12 +45,12 @@ pub(crate) fn read_data(reader: &mut Reader<'_>) -> Result<Data, Refused> {
             "is not set, and without $HOME and $XDG_DATA_HOME it has no default",
             "write the path of a folder",
         );
-        Refused
+        RejectedValue
     })
 }
 
 /// The XDG specification requires a relative `$XDG_DATA_HOME` to be ignored.
-fn default_dir(reader: &Reader<'_>) -> Option<PathBuf> {
+fn default_dir(reader: &VariableReader<'_>) -> Option<PathBuf> {
     let source = reader.source();
     if source.is_root() {
         return Some(PathBuf::from("/var/lib/callboard"));
@@ -60,7 +60,7 @@ fn default_dir(reader: &Reader<'_>) -> Option<PathBuf> {
     data_home.map(|data_home| data_home.join("callboard"))
 }
 
-pub(crate) fn read_database(reader: &mut Reader<'_>) -> Result<Database, Refused> {
+pub(crate) fn read_database(reader: &mut VariableReader<'_>) -> Result<Database, RejectedValue> {
     let dsn = reader.secret("SERVICE_POSTGRES_DSN", dsn::check);
     let pg_bin = reader.optional("SERVICE_PG_BIN", parse::path);
     let pool = reader.value("SERVICE_DATABASE_POOL", parse::number::<usize>(2..=500));
@@ -76,7 +76,7 @@ pub(crate) fn read_database(reader: &mut Reader<'_>) -> Result<Database, Refused
             format!("leaves no connection for readers: {writers} of {pool}"),
             "write a number smaller than SERVICE_DATABASE_POOL",
         );
-        return Err(Refused);
+        return Err(RejectedValue);
     }
     let keep_runs = Some(days?).filter(|days| *days > 0).map(TimeDelta::days);
     let workspace_bytes = Some(bytes?).filter(|bytes| *bytes > 0);

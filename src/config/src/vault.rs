@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretBox};
 use serde::Deserialize;
 
 use crate::problem::Invalid;
-use crate::reader::{Reader, Refused};
+use crate::reader::{RejectedValue, VariableReader};
 
 /// The vault.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl Clone for VaultKey {
     }
 }
 
-pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Vault, Refused> {
+pub(crate) fn read(reader: &mut VariableReader<'_>) -> Result<Vault, RejectedValue> {
     Ok(Vault { keys: reader.optional("SERVICE_VAULT_KEYS", vault_keys)? })
 }
 

@@ -24,7 +24,7 @@ pub mod workspaces;
 use std::net::IpAddr;
 
 use auth::principal::{Place, Principal};
-use store::{AuditEntry, AuditTarget, Outcome, StoredWorkspace};
+use store::{AuditEntry, AuditOutcome, AuditTarget, StoredWorkspace};
 use uuid::Uuid;
 use wire::AuditAction;
 
@@ -56,7 +56,7 @@ impl Requester<'_> {
             action,
             target: Some(target),
             workspace,
-            outcome: Outcome::Success,
+            outcome: AuditOutcome::Success,
             reason,
             address: Some(self.address.to_string()),
             request_id: self.request_id.map(str::to_owned),

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use auth::principal::Actor;
 use auth::sign_in::CHALLENGE_LIFE;
 use store::{
-    AuditEntry, AuditTarget, Changes, Joined, LinkUse, NewIdentity, NewSession, OpenedSession, Outcome,
+    AuditEntry, AuditOutcome, AuditTarget, Changes, Joined, LinkUse, NewIdentity, NewSession, OpenedSession,
     Refreshed, Revoked, ShownCode, StoreError,
 };
 use uuid::Uuid;
@@ -28,7 +28,7 @@ impl Client {
             action,
             target: Some(AuditTarget { kind: "session", id: session.to_string() }),
             workspace: None,
-            outcome: Outcome::Success,
+            outcome: AuditOutcome::Success,
             reason: None,
             address: Some(self.address.to_string()),
             request_id: self.request_id.clone(),
@@ -145,7 +145,7 @@ pub async fn refresh(
     };
     if let Some((action, Revoked { session, user })) = ended {
         let entry = client.entry(action, user, session);
-        changes.audit(&AuditEntry { outcome: Outcome::Denied, ..entry }).await?;
+        changes.audit(&AuditEntry { outcome: AuditOutcome::Denied, ..entry }).await?;
     }
     Ok(refreshed)
 }

@@ -49,7 +49,7 @@ pub struct New {
 }
 
 /// Changes to a credential; `None` leaves a field unchanged.
-pub struct Change {
+pub struct CredentialUpdate {
     /// The provider that it is for.
     pub provider: Option<Option<String>>,
     /// A description for people.
@@ -89,7 +89,7 @@ pub async fn change(
     by: Requester<'_>,
     vault: Vault<'_>,
     id: Uuid,
-    wanted: Change,
+    wanted: CredentialUpdate,
 ) -> Decision<StoredCredential> {
     let gone = || Refusal::new(ErrorCode::CredentialNotFound);
     let locked = changes.lock_credential(id).await?.ok_or_else(gone)?;

@@ -4,7 +4,9 @@ use auth::principal::Actor;
 use auth::scope::Scope;
 use kernel::ThreadId;
 use ring::digest::{SHA256, digest};
-use store::{AuditEntry, AuditTarget, Changes, ChatVisitor, Erasure, Outcome, StoreError, StoredWorkflow};
+use store::{
+    AuditEntry, AuditOutcome, AuditTarget, Changes, ChatVisitor, Erasure, StoreError, StoredWorkflow,
+};
 use uuid::Uuid;
 use wire::chat::ThreadStatus;
 use wire::{AuditAction, ErrorCode};
@@ -100,7 +102,7 @@ pub async fn erase_own(
         action: AuditAction::ChatVisitorErased,
         target: Some(target(visitor)),
         workspace: Some(workspace),
-        outcome: Outcome::Success,
+        outcome: AuditOutcome::Success,
         reason: Some(pseudonym(visitor)),
         address: None,
         request_id: request_id.map(str::to_owned),

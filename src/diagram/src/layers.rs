@@ -2,7 +2,7 @@
 //!
 //! A label is a vertex, and so is each point where a long arrow passes a row. So nothing can overlap.
 
-use super::model::{Drawing, Shape};
+use super::model::{BoxShape, Drawing};
 use super::order::order;
 use super::{MOST_BOXES, MOST_VERTICES, TooLarge};
 
@@ -57,7 +57,7 @@ impl Layout {
         layout.vertices.extend((0..drawing.items.len()).map(Vertex::Item));
         for (index, link) in drawing.links.iter().enumerate() {
             // A link to a join has no arrowhead; the head is at the edge's target.
-            let joins = drawing.items.get(link.to).is_some_and(|item| item.shape == Shape::Join);
+            let joins = drawing.items.get(link.to).is_some_and(|item| item.shape == BoxShape::Join);
             let mut hop = |path: Vec<usize>, last: bool| {
                 let arrives = last && !joins;
                 layout.hops.push(Hop { path, link: index, back: false, arrives });
@@ -143,7 +143,7 @@ impl Layout {
 
     fn put_end_last(&mut self, drawing: &Drawing) {
         let last = self.layer.iter().max().copied().unwrap_or(0);
-        if let Some(end) = drawing.items.iter().position(|item| item.shape == Shape::End) {
+        if let Some(end) = drawing.items.iter().position(|item| item.shape == BoxShape::End) {
             put(&mut self.layer, end, last);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::model::{Drawing, Shape};
+use super::model::{BoxShape, Drawing};
 
 pub(super) fn write(drawing: &Drawing) -> String {
     let mut text = "flowchart TD\n".to_owned();
@@ -10,10 +10,12 @@ pub(super) fn write(drawing: &Drawing) -> String {
         let name = quoted(&item.name);
         // Writing to a `String` cannot fail.
         let _ = match (item.shape, &item.detail) {
-            (Shape::Start | Shape::End, _) => writeln!(text, "    n{index}([\"{name}\"])"),
-            (Shape::Join, _) => writeln!(text, "    n{index}((\"{name}\"))"),
-            (Shape::Node, Some(detail)) => writeln!(text, "    n{index}[\"{name}<br/>{}\"]", quoted(detail)),
-            (Shape::Node, None) => writeln!(text, "    n{index}[\"{name}\"]"),
+            (BoxShape::Start | BoxShape::End, _) => writeln!(text, "    n{index}([\"{name}\"])"),
+            (BoxShape::Join, _) => writeln!(text, "    n{index}((\"{name}\"))"),
+            (BoxShape::Node, Some(detail)) => {
+                writeln!(text, "    n{index}[\"{name}<br/>{}\"]", quoted(detail))
+            }
+            (BoxShape::Node, None) => writeln!(text, "    n{index}[\"{name}\"]"),
         };
     }
     for link in &drawing.links {

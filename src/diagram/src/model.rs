@@ -14,7 +14,7 @@ const LONGEST: usize = 36;
 const LONGEST_LABEL: usize = 44;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum BoxShape {
     Start,
     End,
     Node,
@@ -23,8 +23,8 @@ pub(super) enum Shape {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Item {
-    pub(super) shape: Shape,
+pub(super) struct DiagramItem {
+    pub(super) shape: BoxShape,
     pub(super) name: String,
     /// The line below the name: the node type and its main setting.
     pub(super) detail: Option<String>,
@@ -59,7 +59,7 @@ impl Label {
 /// Items and links. START is the first item; END, if reachable, the last.
 #[derive(Debug, Default)]
 pub(super) struct Drawing {
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<DiagramItem>,
     pub(super) links: Vec<Link>,
 }
 
@@ -67,7 +67,7 @@ impl Drawing {
     pub(super) fn from_graph(graph: &Graph) -> Self {
         let mut drawing = Self::default();
         let mut names = BTreeMap::new();
-        names.insert(START, drawing.add(point(Shape::Start, START)));
+        names.insert(START, drawing.add(point(BoxShape::Start, START)));
         for node in &graph.nodes {
             let index = drawing.add(node_item(node));
             names.entry(node.name.as_str()).or_insert(index);
@@ -78,10 +78,10 @@ impl Drawing {
         let joins: Vec<Option<usize>> = graph
             .edges
             .iter()
-            .map(|edge| (edge.from.len() > 1).then(|| drawing.add(point(Shape::Join, "all"))))
+            .map(|edge| (edge.from.len() > 1).then(|| drawing.add(point(BoxShape::Join, "all"))))
             .collect();
         if ends || graph.nodes.iter().any(diverts) {
-            names.insert(END, drawing.add(point(Shape::End, END)));
+            names.insert(END, drawing.add(point(BoxShape::End, END)));
         }
         for (edge, join) in graph.edges.iter().zip(joins) {
             drawing.add_edge(edge, join, &names);
@@ -97,7 +97,7 @@ impl Drawing {
         drawing
     }
 
-    fn add(&mut self, item: Item) -> usize {
+    fn add(&mut self, item: DiagramItem) -> usize {
         self.items.push(item);
         self.items.len() - 1
     }
@@ -139,15 +139,15 @@ impl Drawing {
     }
 }
 
-fn point(shape: Shape, name: &str) -> Item {
+fn point(shape: BoxShape, name: &str) -> DiagramItem {
     let full = match shape {
-        Shape::Join => "waits for all of them".to_owned(),
+        BoxShape::Join => "waits for all of them".to_owned(),
         _ => name.to_owned(),
     };
-    Item { shape, name: name.to_owned(), detail: None, group: "", full }
+    DiagramItem { shape, name: name.to_owned(), detail: None, group: "", full }
 }
 
-fn node_item(node: &NodeSpec) -> Item {
+fn node_item(node: &NodeSpec) -> DiagramItem {
     let kind = line(&node.kind);
     let about = about(node).map(|about| line(&about)).filter(|about| !about.is_empty());
     // The beginning of a template says little; the tooltip shows the whole text.
@@ -167,7 +167,7 @@ fn node_item(node: &NodeSpec) -> Item {
         full.push_str(&format!(". {}", shortened(&line(description), 400)));
     }
     let group = CATALOGUE.iter().find(|known| known.name == node.kind).map_or("", |known| known.group);
-    Item { shape: Shape::Node, name: shortened(&name, LONGEST), detail: Some(detail), group, full }
+    DiagramItem { shape: BoxShape::Node, name: shortened(&name, LONGEST), detail: Some(detail), group, full }
 }
 
 /// The setting that distinguishes a node from others of its type.

@@ -1,7 +1,7 @@
 //! Positions: sizes, columns, heights.
 
 use super::layers::{Layout, Vertex, at, put};
-use super::model::{Drawing, Item, Shape};
+use super::model::{BoxShape, DiagramItem, Drawing};
 use super::order::float;
 use super::route::{Channels, Line, route};
 use super::text::width;
@@ -97,11 +97,11 @@ fn size(drawing: &Drawing, vertex: Vertex) -> Area {
     Area { x: 0.0, y: 0.0, width, height }
 }
 
-fn of_item(item: &Item) -> (f64, f64) {
+fn of_item(item: &DiagramItem) -> (f64, f64) {
     match item.shape {
-        Shape::Start | Shape::End => (width(&item.name, NAME) + 36.0, 32.0),
-        Shape::Join => (width(&item.name, LABEL) + 18.0, 22.0),
-        Shape::Node => {
+        BoxShape::Start | BoxShape::End => (width(&item.name, NAME) + 36.0, 32.0),
+        BoxShape::Join => (width(&item.name, LABEL) + 18.0, 22.0),
+        BoxShape::Node => {
             let detail = item.detail.as_ref().map_or(0.0, |detail| width(detail, DETAIL));
             ((width(&item.name, NAME * BOLD).max(detail) + 34.0).max(96.0), 50.0)
         }
@@ -164,7 +164,7 @@ fn is_bend(layout: &Layout, vertex: usize) -> bool {
 ///
 /// Source: isotonic regression by pooling adjacent violators; the gaps are subtracted before and added again after.
 fn settle(layout: &Layout, row: &[usize], areas: &[Area], x: &mut [f64], wanted: &[(f64, f64)]) {
-    struct Pool {
+    struct PooledBlock {
         mean: f64,
         weight: f64,
         members: usize,
@@ -181,13 +181,13 @@ fn settle(layout: &Layout, row: &[usize], areas: &[Area], x: &mut [f64], wanted:
         offsets.push(offset);
         before = Some(*vertex);
     }
-    let mut pools: Vec<Pool> = Vec::new();
+    let mut pools: Vec<PooledBlock> = Vec::new();
     for ((place, weight), offset) in wanted.iter().copied().zip(&offsets) {
-        let mut pool = Pool { mean: place - offset, weight, members: 1 };
+        let mut pool = PooledBlock { mean: place - offset, weight, members: 1 };
         while let Some(last) = pools.pop_if(|last| last.mean > pool.mean) {
             let weight = last.weight + pool.weight;
             let mean = (last.mean * last.weight + pool.mean * pool.weight) / weight;
-            pool = Pool { mean, weight, members: last.members + pool.members };
+            pool = PooledBlock { mean, weight, members: last.members + pool.members };
         }
         pools.push(pool);
     }

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use kernel::text::escape_xml;
+
 use super::layers::Vertex;
-use super::model::{Drawing, Item, Link, Shape};
+use super::model::{BoxShape, DiagramItem, Drawing, Link};
 use super::place::{Area, DETAIL, LABEL, NAME, Placed};
 use super::route::{Line, round};
-use super::text::{line, shortened, xml};
+use super::text::{line, shortened};
 
 /// Maximum sentences in the description.
 const MOST_SENTENCES: usize = 200;
@@ -30,8 +32,8 @@ text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-
 
 pub(super) fn write(drawing: &Drawing, placed: &Placed, title: &str) -> String {
     let (width, height) = (placed.width.ceil(), placed.height.ceil());
-    let title = xml(&shortened(&line(title), 300));
-    let description = xml(&describe(drawing));
+    let title = escape_xml(&shortened(&line(title), 300));
+    let description = escape_xml(&describe(drawing));
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"title description\">\n\
@@ -81,7 +83,7 @@ fn rect(class: &str, area: &Area, radius: f64) -> String {
 }
 
 fn text(class: &str, x: f64, y: f64, size: f64, weight: &str, content: &str) -> String {
-    let (x, y, content) = (round(x), round(y), xml(content));
+    let (x, y, content) = (round(x), round(y), escape_xml(content));
     format!(
         "<text class=\"{class}\" x=\"{x}\" y=\"{y}\" font-size=\"{size}\"{weight} text-anchor=\"middle\">{content}</text>"
     )
@@ -89,18 +91,18 @@ fn text(class: &str, x: f64, y: f64, size: f64, weight: &str, content: &str) -> 
 
 const BOLD: &str = " font-weight=\"600\"";
 
-fn write_item(svg: &mut String, item: &Item, area: &Area) {
-    let title = format!("<title>{}</title>", xml(&item.full));
+fn write_item(svg: &mut String, item: &DiagramItem, area: &Area) {
+    let title = format!("<title>{}</title>", escape_xml(&item.full));
     let inside = match item.shape {
-        Shape::Start | Shape::End => {
+        BoxShape::Start | BoxShape::End => {
             let name = text("name", area.x, area.y + NAME * 0.35, NAME, "", &item.name);
             format!("{}{name}", rect("end", area, area.height / 2.0))
         }
-        Shape::Join => {
+        BoxShape::Join => {
             let name = text("detail", area.x, area.y + LABEL * 0.35, LABEL, "", &item.name);
             format!("{}{name}", rect("join", area, area.height / 2.0))
         }
-        Shape::Node => {
+        BoxShape::Node => {
             let group = if item.group.is_empty() { String::new() } else { format!(" {}", item.group) };
             let mark = Area { x: area.left() + 6.0, width: 4.0, height: area.height - 16.0, ..*area };
             let mark = rect(&format!("mark{group}"), &mark, 2.0);
@@ -123,7 +125,7 @@ fn write_label(svg: &mut String, link: &Link, area: &Area) {
     let class = if link.on_error { " class=\"error\"" } else { "" };
     let inside = text("detail", area.x, area.y + LABEL * 0.35, LABEL, "", &label.text);
     let box_ = rect("label", area, 11.0);
-    let _ = writeln!(svg, "<g{class}><title>{}</title>{box_}{inside}</g>", xml(&label.full));
+    let _ = writeln!(svg, "<g{class}><title>{}</title>{box_}{inside}</g>", escape_xml(&label.full));
 }
 
 /// Describes the graph in words.
@@ -132,7 +134,7 @@ fn describe(drawing: &Drawing) -> String {
     let nodes: Vec<&str> = drawing
         .items
         .iter()
-        .filter(|item| item.shape == Shape::Node)
+        .filter(|item| item.shape == BoxShape::Node)
         .take(MOST_SENTENCES)
         .map(|item| item.full.as_str())
         .collect();
@@ -140,7 +142,7 @@ fn describe(drawing: &Drawing) -> String {
         1 => format!("One node: {}.", nodes.concat()),
         count => format!("{count} nodes: {}.", nodes.join("; ")),
     };
-    let is_join = |index: usize| drawing.items.get(index).is_some_and(|item| item.shape == Shape::Join);
+    let is_join = |index: usize| drawing.items.get(index).is_some_and(|item| item.shape == BoxShape::Join);
     // A link to a join is described together with the link that follows the join.
     for link in drawing.links.iter().filter(|link| !is_join(link.to)).take(MOST_SENTENCES) {
         let from = if is_join(link.from) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::layers::{Layout, Vertex};
-use super::model::{Drawing, Shape};
+use super::model::{BoxShape, Drawing};
 use super::place::{Placed, place};
 use super::{TooLarge, mermaid, svg};
 use engine::parse;
@@ -94,7 +94,7 @@ fn assert_readable(graph: &Value) {
     let labels = drawing.links.iter().filter(|link| link.label.is_some()).count();
     assert_eq!(areas.len(), drawing.items.len() + labels);
     assert_eq!(placed.lines.len(), drawing.links.len() + labels);
-    let arriving = drawing.links.iter().filter(|link| drawing.items[link.to].shape != Shape::Join);
+    let arriving = drawing.links.iter().filter(|link| drawing.items[link.to].shape != BoxShape::Join);
     assert_eq!(placed.lines.iter().filter(|line| line.head.is_some()).count(), arriving.count());
     for line in &placed.lines {
         assert!(

@@ -8,11 +8,11 @@ use moka::sync;
 const CAPACITY: u64 = 64 << 20;
 
 /// The cache key: a digest of the node and its input.
-pub(crate) type Key = [u8; 32];
+pub(crate) type CacheKey = [u8; 32];
 
 /// A result cache for pure nodes. Cheap to clone.
 #[derive(Clone)]
-pub struct Cache(sync::Cache<Key, CachedResult>);
+pub struct Cache(sync::Cache<CacheKey, CachedResult>);
 
 #[derive(Clone)]
 struct CachedResult {
@@ -23,20 +23,21 @@ struct CachedResult {
 
 impl Default for Cache {
     fn default() -> Self {
-        let size = |_: &Key, kept: &CachedResult| u32::try_from(kept.result.len() + 100).unwrap_or(u32::MAX);
+        let size =
+            |_: &CacheKey, kept: &CachedResult| u32::try_from(kept.result.len() + 100).unwrap_or(u32::MAX);
         Self(sync::Cache::builder().max_capacity(CAPACITY).weigher(size).build())
     }
 }
 
 impl Cache {
     /// Returns the cached result as JSON.
-    pub(crate) fn get(&self, key: &Key, now: Duration) -> Option<std::sync::Arc<str>> {
+    pub(crate) fn get(&self, key: &CacheKey, now: Duration) -> Option<std::sync::Arc<str>> {
         let kept = self.0.get(key)?;
         (now < kept.until).then_some(kept.result)
     }
 
     /// Stores a result until `until`.
-    pub(crate) fn put(&self, key: Key, result: &str, until: Duration) {
+    pub(crate) fn put(&self, key: CacheKey, result: &str, until: Duration) {
         self.0.insert(key, CachedResult { result: result.into(), until });
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use wire::CollectionVerb;
 
 use crate::execute::Effect;
+use crate::meter;
 use crate::nodes::{self, UPDATE, is_collection_name, tools_of_verb};
 use crate::references::{Reference, kind, named};
 
@@ -43,7 +44,7 @@ pub fn references(graph: &Value) -> Vec<Reference> {
 
 /// Adds a node and its nested nodes.
 fn of_node(node: &Value, pointer: &str, name: &str, found: &mut Vec<NodeEffect>) {
-    let Some(kind) = kind(node) else { return };
+    let Some(kind) = kind(node).filter(|_| meter::step().is_ok()) else { return };
     if kind == "for_each" {
         // The body's nodes use this node's name.
         let body = node.get("body").unwrap_or(&Value::Null);
@@ -58,6 +59,9 @@ fn of_node(node: &Value, pointer: &str, name: &str, found: &mut Vec<NodeEffect>)
         },
     };
     let workflow = (kind == "sub_workflow").then(|| named(node, pointer.to_owned())).flatten();
+    if meter::make(pointer.len() + name.len()).is_err() {
+        return;
+    }
     let (pointer, name, kind) = (pointer.to_owned(), name.to_owned(), kind.to_owned());
     found.push(NodeEffect {
         pointer: pointer.clone(),
@@ -73,8 +77,15 @@ fn of_node(node: &Value, pointer: &str, name: &str, found: &mut Vec<NodeEffect>)
 }
 
 fn of_tool(tool: &Value, pointer: &str, agent: &str, found: &mut Vec<NodeEffect>) {
+    if meter::step().is_err() {
+        return;
+    }
     let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
     let mut add = |node: String, kind: &str, effect, workflow| {
+        // The name of the agent is in the names of all its tools.
+        if meter::make(pointer.len() + node.len()).is_err() {
+            return;
+        }
         let (pointer, kind) = (pointer.to_owned(), kind.to_owned());
         found.push(NodeEffect { pointer, node, kind, effect, workflow });
     };

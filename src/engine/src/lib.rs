@@ -19,6 +19,7 @@ mod execute;
 pub mod fenced;
 mod functions;
 mod graph;
+mod inspection;
 mod limits;
 mod mcp;
 mod meter;
@@ -35,12 +36,11 @@ mod tags;
 mod template;
 
 pub use ::schema::Schema;
-pub use addresses::address_warnings;
 pub use cache::Cache;
 pub use canonical::{CanonicalError, digest, identity};
 pub use channel::{Channel, Rule};
 pub use check::{TEMPLATE_FILTERS, TEMPLATE_TESTS};
-pub use compile::{CredentialUse, check, check_all, check_briefly, compile, credentials, warnings};
+pub use compile::{CredentialUse, check, compile, credentials, warnings};
 pub use diff::{diff, diff_config};
 pub use effects::{CollectionUse, NodeEffect, collection_uses, effects, references};
 pub use error::{NodeError, RunError};
@@ -52,8 +52,10 @@ pub use functions::{Function, modules_named};
 pub use graph::fields::Fields;
 pub use graph::parse::{parse, without_schema};
 pub use graph::{Case, END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};
+pub use inspection::{Inspection, check_all, inspect};
 pub use nodes::{Path, demo_output};
 pub use references::Reference;
+pub use tags::length as tag_length;
 
 use serde_json::Value;
 

@@ -13,13 +13,13 @@ const LARGEST_DEMOS: usize = 64 << 10;
 
 /// The required type of a member.
 #[derive(Clone, Copy)]
-enum Kind {
+enum MemberType {
     Text,
     Flag,
     Object,
     Array,
     /// Every entry has the other kind.
-    Entries(&'static Kind),
+    Entries(&'static MemberType),
     TextOrTexts,
     /// An integer within bounds.
     Whole(u64, u64),
@@ -29,32 +29,31 @@ enum Kind {
     Demos,
 }
 
-const TEXTS: Kind = Kind::Entries(&Kind::Text);
+const TEXTS: MemberType = MemberType::Entries(&MemberType::Text);
 
-const MEMBERS: [(&str, Kind); 7] = [
-    ("prompts", Kind::Object),
-    ("configurable", Kind::Object),
+const MEMBERS: [(&str, MemberType); 7] = [
+    ("prompts", MemberType::Object),
+    ("configurable", MemberType::Object),
     ("tags", TEXTS),
-    ("metadata", Kind::Object),
-    ("recursion_limit", Kind::Whole(1, 250)),
-    ("max_concurrency", Kind::Whole(1, 32)),
-    ("run_name", Kind::Text),
+    ("metadata", MemberType::Object),
+    ("recursion_limit", MemberType::Whole(1, 250)),
+    ("max_concurrency", MemberType::Whole(1, 32)),
+    ("run_name", MemberType::Text),
 ];
 
 /// Prompt members; only `text` is required.
-const PROMPT: [(&str, Kind); 12] = [
-    ("text", Kind::Text),
-    ("type", Kind::Word("TextTensor")),
-    ("requires_grad", Kind::Flag),
-    ("metadata", Kind::Object),
-    ("model_kwargs", Kind::Object),
-    ("role", Kind::Text),
-    ("constraints", Kind::TextOrTexts),
-    ("max_chars", Kind::Whole(1, 10_000_000)),
-    ("frozen_spans", Kind::Array),
-    ("demos", Kind::Demos),
-    ("demos_trainable", Kind::Flag),
-    ("choices", TEXTS),
+const PROMPT: [(&str, MemberType); 11] = [
+    ("text", MemberType::Text),
+    ("type", MemberType::Word("TextTensor")),
+    ("requires_grad", MemberType::Flag),
+    ("metadata", MemberType::Object),
+    ("model_kwargs", MemberType::Object),
+    ("role", MemberType::Text),
+    ("constraints", MemberType::TextOrTexts),
+    ("max_chars", MemberType::Whole(1, 10_000_000)),
+    ("frozen_spans", MemberType::Array),
+    ("demos", MemberType::Demos),
+    ("demos_trainable", MemberType::Flag),
 ];
 
 /// Returns every problem; pointers begin with `/runnable_config`.
@@ -104,7 +103,7 @@ fn prompts(config: &Map<String, Value>) -> impl Iterator<Item = (String, &Value)
 fn members(
     at: &str,
     object: &Map<String, Value>,
-    known: &'static [(&'static str, Kind)],
+    known: &'static [(&'static str, MemberType)],
     problems: &mut Vec<FieldError>,
 ) {
     for (name, kind) in known {
@@ -117,7 +116,7 @@ fn members(
 fn lookalikes(
     at: &str,
     object: &Map<String, Value>,
-    known: &[(&'static str, Kind)],
+    known: &[(&'static str, MemberType)],
     warnings: &mut Vec<FieldError>,
 ) {
     let names = || known.iter().map(|(name, _)| *name);
@@ -164,11 +163,11 @@ fn demos(at: &str, demos: &Value, problems: &mut Vec<FieldError>) {
                     .push(problem.suggest(r#"{"inputs": {"user": "Where is it?"}, "output": "shipping"}"#));
             }
         }
-        members(&at, demo, &[("inputs", Kind::Object)], problems);
+        members(&at, demo, &[("inputs", MemberType::Object)], problems);
     }
 }
 
-impl Kind {
+impl MemberType {
     fn check(self, at: &str, value: &Value, problems: &mut Vec<FieldError>) {
         if !self.fits(value) {
             let code = match self {
@@ -245,7 +244,7 @@ mod tests {
                         "metadata": {}, "model_kwargs": {"temperature": 0}, "role": "system",
                         "constraints": ["be brief"], "max_chars": 400, "frozen_spans": ["You"],
                         "demos": [{"inputs": {}, "output": "x"}], "demos_trainable": false,
-                        "choices": ["a"], "mine": [null]},
+                        "mine": [null]},
                 "one": {"text": "x", "constraints": "be brief"}
             },
             "configurable": {"thread_id": "t"}, "tags": ["a"], "metadata": {"b": null},
@@ -264,7 +263,7 @@ mod tests {
                 "a/b": "You are a desk.",
                 "c": {"txet": "x", "requires_grad": "yes", "type": "Tensor", "max_chars": 0},
                 "d": {"text": null, "metadata": [], "model_kwargs": "x", "role": 1, "constraints": [1, "x"],
-                      "demos": [{"inputs": "x"}, "x"], "demos_trainable": 1, "frozen_spans": "x", "choices": {}},
+                      "demos": [{"inputs": "x"}, "x"], "demos_trainable": 1, "frozen_spans": "x"},
                 "e": 7
             },
             "configurable": [], "tags": ["a", 1], "metadata": "x", "recursion_limit": 251,
@@ -294,7 +293,6 @@ mod tests {
                 "/runnable_config/prompts/d/demos/0/inputs type: must be an object",
                 "/runnable_config/prompts/d/demos/1 type: must be an object",
                 "/runnable_config/prompts/d/demos_trainable type: must be true or false",
-                "/runnable_config/prompts/d/choices type: must be an array of strings",
                 "/runnable_config/prompts/e type: must be an object with the member `text`",
             ]
         );

@@ -12,14 +12,20 @@ const TERM_LETTERS: usize = 64;
 /// Weight constant for lower ranks (reciprocal rank fusion).
 const RRF: f64 = 60.0;
 
-/// A chunk's location in an index: its document's number, and its position in the document.
-pub type ChunkPlace = (i64, i32);
+/// A chunk's location in an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ChunkLocation {
+    /// The document's number in the index.
+    pub document: i64,
+    /// The chunk's position in the document.
+    pub number: i32,
+}
 
 /// A chunk in a ranking.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ranked {
     /// Its location.
-    pub place: ChunkPlace,
+    pub place: ChunkLocation,
     /// Higher is better.
     pub score: f64,
 }
@@ -123,7 +129,7 @@ impl Best {
     }
 
     /// Adds a result.
-    pub fn add(&mut self, place: ChunkPlace, score: f64) {
+    pub fn add(&mut self, place: ChunkLocation, score: f64) {
         self.kept.push(WorstFirst(Ranked { place, score }));
         if self.kept.len() > self.most {
             self.kept.pop();
@@ -140,7 +146,7 @@ impl Best {
 /// A location with its ranks, from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Fused {
-    pub(crate) place: ChunkPlace,
+    pub(crate) place: ChunkLocation,
     pub(crate) score: f64,
     pub(crate) rank_text: Option<u32>,
     pub(crate) rank_vector: Option<u32>,
@@ -148,7 +154,7 @@ pub(crate) struct Fused {
 
 /// Fuses two rankings, best first: each contributes 1 / (60 + rank).
 pub(crate) fn fused(text: &[Ranked], vector: &[Ranked]) -> Vec<Fused> {
-    let mut all: BTreeMap<ChunkPlace, Fused> = BTreeMap::new();
+    let mut all: BTreeMap<ChunkLocation, Fused> = BTreeMap::new();
     let none = |place| Fused { place, score: 0.0, rank_text: None, rank_vector: None };
     for (rank, ranked) in (1_u32..).zip(text) {
         let one = all.entry(ranked.place).or_insert_with(|| none(ranked.place));
@@ -192,15 +198,16 @@ mod tests {
 
     #[test]
     fn the_best_matches_are_kept_and_two_rankings_are_merged() {
+        let at = |number| ChunkLocation { document: 1, number };
         let mut best = Best::new(3);
         for (number, score) in [(0, 0.1), (1, 0.9), (2, 0.5), (3, 0.9), (4, 0.2)] {
-            best.add((1, number), score);
+            best.add(at(number), score);
         }
         let sorted = best.sorted();
-        assert_eq!(sorted.iter().map(|ranked| ranked.place.1).collect::<Vec<_>>(), [1, 3, 2]);
-        let other = [Ranked { place: (1, 2), score: 7.0 }, Ranked { place: (1, 9), score: 6.0 }];
+        assert_eq!(sorted.iter().map(|ranked| ranked.place.number).collect::<Vec<_>>(), [1, 3, 2]);
+        let other = [Ranked { place: at(2), score: 7.0 }, Ranked { place: at(9), score: 6.0 }];
         let both = fused(&sorted, &other);
-        assert_eq!(both.iter().map(|one| one.place.1).collect::<Vec<_>>(), [2, 1, 3, 9]);
+        assert_eq!(both.iter().map(|one| one.place.number).collect::<Vec<_>>(), [2, 1, 3, 9]);
         assert_eq!((both[0].rank_text, both[0].rank_vector), (Some(3), Some(1)));
         assert!((both[0].score - (1.0 / 63.0 + 1.0 / 61.0)).abs() < 1e-12);
     }

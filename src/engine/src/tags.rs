@@ -44,14 +44,17 @@ pub(crate) fn next_opener(text: &str, or_secret: bool) -> Option<usize> {
     })
 }
 
-/// Returns the length of the tag, comment or raw block at the beginning, as the parser sees it.
-pub(crate) fn length(tag: &str, balance: &mut i64) -> usize {
+/// Returns the length of the tag, comment or raw block at the beginning, as the parser sees it; the whole length if it
+/// is unclosed. `balance` counts the brackets that earlier tags have left open; it begins at 0.
+#[must_use]
+pub fn length(tag: &str, balance: &mut i64) -> usize {
     if tag.starts_with("{#") {
-        past(tag, "#}")
+        // `{#}` does not close itself.
+        2 + past(tag.get(2..).unwrap_or_default(), "#}")
     } else if is_block(tag, "raw") {
-        let end =
-            tag.match_indices("{%").find(|(at, _)| is_block(tag.get(*at..).unwrap_or_default(), "endraw"));
-        end.map_or(tag.len(), |(at, opener)| at + opener.len())
+        let rest = |at: usize| tag.get(at..).unwrap_or_default();
+        let end = tag.match_indices("{%").find(|(at, _)| is_block(rest(*at), "endraw"));
+        end.map_or(tag.len(), |(at, _)| at + past(rest(at), "%}"))
     } else {
         tag_length(tag, balance)
     }
@@ -130,6 +133,19 @@ mod tests {
             "{% elif a %}".repeat(100),
         ] {
             assert!(check(&evil).is_err(), "{evil:.60}");
+        }
+    }
+
+    #[test]
+    fn tags_end_where_the_parser_ends_them() {
+        for tag in [
+            "{{ {'a': {'b': 1}} }}",
+            "{{ '}}' ~ x[y[0]] -}}",
+            "{% set a = {'b': '%}'} %}",
+            "{#} {{ x }} #}",
+            "{%- raw %}{{ x }}{% raw %}{%- endraw +%}",
+        ] {
+            assert_eq!(length(&format!("{tag} ~ y }}}} %}} #}}"), &mut 0), tag.len(), "{tag}");
         }
     }
 

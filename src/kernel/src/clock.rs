@@ -82,10 +82,10 @@ mod manual {
     /// A clock that only tests advance.
     #[derive(Clone)]
     pub struct ManualClock {
-        inner: Arc<Mutex<Inner>>,
+        inner: Arc<Mutex<ManualTime>>,
     }
 
-    struct Inner {
+    struct ManualTime {
         start: DateTime<Utc>,
         elapsed: Duration,
         leaped: TimeDelta,
@@ -97,7 +97,7 @@ mod manual {
         #[must_use]
         pub fn new(start: DateTime<Utc>) -> Self {
             Self {
-                inner: Arc::new(Mutex::new(Inner {
+                inner: Arc::new(Mutex::new(ManualTime {
                     start,
                     elapsed: Duration::ZERO,
                     leaped: TimeDelta::zero(),

@@ -15,8 +15,6 @@ pub enum Purpose {
     Pareto,
     /// Selects the examples that a prompt shows.
     Demos,
-    /// Draws from the belief about a choice.
-    Thompson,
     /// Selects the values in a resample.
     Bootstrap,
     /// A model call's seed.
@@ -31,7 +29,6 @@ impl Purpose {
             Self::Parent => "parent",
             Self::Pareto => "pareto",
             Self::Demos => "demos",
-            Self::Thompson => "thompson",
             Self::Bootstrap => "bootstrap",
             Self::CallSeed => "call seed",
         }

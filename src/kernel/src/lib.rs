@@ -1,4 +1,4 @@
-//! Ids, clock, randomness and secrets: the base of every other package.
+//! Ids, clock, randomness, secrets and text: the base of every other package.
 //!
 //! This package does no I/O. Time, randomness and ids are traits, so that tests can control them.
 
@@ -9,6 +9,7 @@ mod ids;
 pub mod json;
 mod random;
 mod secret;
+pub mod text;
 mod warnings;
 
 pub use backoff::{backoff, jittered};

@@ -94,7 +94,7 @@ const FRAGMENT: [&str; 48] = [
 const MAX_NAME: usize = 64;
 
 #[derive(Debug)]
-enum State {
+enum SnifferState {
     /// Before the first character outside white space and comments.
     Start,
     /// After `<`, with the following characters in lower case.
@@ -111,20 +111,20 @@ enum State {
 /// Reads the beginning of a text in pieces of any size.
 #[derive(Debug)]
 pub(crate) struct Sniffer {
-    state: State,
+    state: SnifferState,
     commented: bool,
 }
 
 impl Default for Sniffer {
     fn default() -> Self {
-        Self { state: State::Start, commented: false }
+        Self { state: SnifferState::Start, commented: false }
     }
 }
 
 impl Sniffer {
     pub(crate) fn push(&mut self, text: &str) {
         for letter in text.chars() {
-            if matches!(self.state, State::Decided(_)) {
+            if matches!(self.state, SnifferState::Decided(_)) {
                 return;
             }
             self.step(letter);
@@ -133,20 +133,22 @@ impl Sniffer {
 
     fn step(&mut self, letter: char) {
         let next = match &mut self.state {
-            State::Start if letter == '<' => Some(State::Tag(String::new())),
-            State::Start if letter.is_whitespace() || letter.is_control() || letter == '\u{feff}' => None,
-            State::Start => Some(State::Decided(self.floor())),
-            State::Tag(name) => tag(name, letter),
-            State::Comment { hyphens, empty, bang } => comment(hyphens, empty, bang, letter),
-            State::Decided(_) => None,
+            SnifferState::Start if letter == '<' => Some(SnifferState::Tag(String::new())),
+            SnifferState::Start if letter.is_whitespace() || letter.is_control() || letter == '\u{feff}' => {
+                None
+            }
+            SnifferState::Start => Some(SnifferState::Decided(self.floor())),
+            SnifferState::Tag(name) => tag(name, letter),
+            SnifferState::Comment { hyphens, empty, bang } => comment(hyphens, empty, bang, letter),
+            SnifferState::Decided(_) => None,
         };
         match next {
-            Some(State::Decided(markup)) => {
+            Some(SnifferState::Decided(markup)) => {
                 let floor = self.floor();
-                self.state = State::Decided(if markup == Markup::None { floor } else { markup });
+                self.state = SnifferState::Decided(if markup == Markup::None { floor } else { markup });
             }
             Some(state) => {
-                self.commented |= matches!(state, State::Comment { .. });
+                self.commented |= matches!(state, SnifferState::Comment { .. });
                 self.state = state;
             }
             None => {}
@@ -158,43 +160,43 @@ impl Sniffer {
     }
 
     pub(crate) fn markup(&self) -> Markup {
-        if let State::Decided(markup) = self.state { markup } else { self.floor() }
+        if let SnifferState::Decided(markup) = self.state { markup } else { self.floor() }
     }
 
     pub(crate) fn final_markup(&self) -> Markup {
         match &self.state {
-            State::Tag(name) if named(name) != Markup::None => named(name),
+            SnifferState::Tag(name) if named(name) != Markup::None => named(name),
             _ => self.markup(),
         }
     }
 }
 
-fn tag(name: &mut String, letter: char) -> Option<State> {
+fn tag(name: &mut String, letter: char) -> Option<SnifferState> {
     if name.starts_with('!') {
         // A comment, or a declaration: `<!doctype`, `<!entity`, `<![CDATA[`.
         name.push(letter.to_ascii_lowercase());
         return match name.as_str() {
             "!-" => None,
-            "!--" => Some(State::Comment { hyphens: 0, empty: true, bang: false }),
-            _ => Some(State::Decided(Markup::Document)),
+            "!--" => Some(SnifferState::Comment { hyphens: 0, empty: true, bang: false }),
+            _ => Some(SnifferState::Decided(Markup::Document)),
         };
     }
     match letter {
         // XML declarations and processing instructions can precede an SVG.
-        '?' if name.is_empty() => Some(State::Decided(Markup::Document)),
+        '?' if name.is_empty() => Some(SnifferState::Decided(Markup::Document)),
         '!' if name.is_empty() => {
             name.push('!');
             None
         }
         // The end tag of an unopened element: an HTML parser ignores it.
-        '/' if name.is_empty() => Some(State::Decided(Markup::Fragment)),
+        '/' if name.is_empty() => Some(SnifferState::Decided(Markup::Fragment)),
         _ if is_name(letter) && name.len() < MAX_NAME => {
             name.extend(letter.to_lowercase());
             None
         }
         // A namespace prefix can have any length.
-        _ if is_name(letter) => Some(State::Decided(Markup::Document)),
-        _ => Some(State::Decided(named(name))),
+        _ if is_name(letter) => Some(SnifferState::Decided(Markup::Document)),
+        _ => Some(SnifferState::Decided(named(name))),
     }
 }
 
@@ -216,11 +218,11 @@ fn named(name: &str) -> Markup {
 
 /// `-->` ends a comment for all parsers. `<!-->`, `<!--->` and `--!>` end it only in HTML, so two parsers would read
 /// two different documents; a text does not need them.
-fn comment(hyphens: &mut usize, empty: &mut bool, bang: &mut bool, letter: char) -> Option<State> {
+fn comment(hyphens: &mut usize, empty: &mut bool, bang: &mut bool, letter: char) -> Option<SnifferState> {
     let (before, was_empty, was_bang) = (*hyphens, *empty, *bang);
     match letter {
-        '>' if was_empty || was_bang => return Some(State::Decided(Markup::Document)),
-        '>' if before >= 2 => return Some(State::Start),
+        '>' if was_empty || was_bang => return Some(SnifferState::Decided(Markup::Document)),
+        '>' if before >= 2 => return Some(SnifferState::Start),
         _ => {}
     }
     *hyphens = if letter == '-' { before.saturating_add(1) } else { 0 };

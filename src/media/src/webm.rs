@@ -13,7 +13,7 @@ const CODEC_ID: u64 = 0x86;
 const MAX_VALUE: usize = 8;
 
 #[derive(Debug)]
-enum State {
+enum EbmlState {
     /// Reading an element's id.
     Id(Number),
     /// Reading the size of the element with this id.
@@ -61,7 +61,7 @@ impl Number {
 /// Reads the document type and the track types from an EBML stream.
 #[derive(Debug)]
 pub(crate) struct WebmScan {
-    state: State,
+    state: EbmlState,
     webm: bool,
     audio: bool,
     refused: bool,
@@ -69,18 +69,18 @@ pub(crate) struct WebmScan {
 
 impl Default for WebmScan {
     fn default() -> Self {
-        Self { state: State::Id(Number::default()), webm: false, audio: false, refused: false }
+        Self { state: EbmlState::Id(Number::default()), webm: false, audio: false, refused: false }
     }
 }
 
 impl WebmScan {
     pub(crate) fn push(&mut self, mut bytes: &[u8]) {
         while !self.refused && !bytes.is_empty() {
-            if let State::Skip(left) = self.state {
+            if let EbmlState::Skip(left) = self.state {
                 let skipped = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                 bytes = bytes.get(skipped..).unwrap_or_default();
                 let left = left.saturating_sub(u64::try_from(skipped).unwrap_or(left));
-                self.state = if left == 0 { State::Id(Number::default()) } else { State::Skip(left) };
+                self.state = if left == 0 { EbmlState::Id(Number::default()) } else { EbmlState::Skip(left) };
             } else if let Some((byte, rest)) = bytes.split_first() {
                 bytes = rest;
                 match self.step(*byte) {
@@ -93,18 +93,18 @@ impl WebmScan {
     }
 
     /// The next state if it changes; `None` if the stream is refused.
-    fn step(&mut self, byte: u8) -> Option<Option<State>> {
+    fn step(&mut self, byte: u8) -> Option<Option<EbmlState>> {
         match &mut self.state {
-            State::Id(id) => {
+            EbmlState::Id(id) => {
                 let complete = id.push(byte, 4)?;
-                Some(complete.then(|| State::Size(id.value, Number::default())))
+                Some(complete.then(|| EbmlState::Size(id.value, Number::default())))
             }
-            State::Size(id, size) => {
+            EbmlState::Size(id, size) => {
                 let complete = size.push(byte, 8)?;
                 let (id, size) = (*id, size.size());
                 if complete { self.element(id, size).map(Some) } else { Some(None) }
             }
-            State::Value(id, value, left) => {
+            EbmlState::Value(id, value, left) => {
                 if value.len() < MAX_VALUE {
                     value.push(byte);
                 }
@@ -114,23 +114,23 @@ impl WebmScan {
                 }
                 let (id, value) = (*id, std::mem::take(value));
                 self.value(id, &value)?;
-                Some(Some(State::Id(Number::default())))
+                Some(Some(EbmlState::Id(Number::default())))
             }
-            State::Skip(_) => Some(None),
+            EbmlState::Skip(_) => Some(None),
         }
     }
 
-    fn element(&mut self, id: u64, size: Option<u64>) -> Option<State> {
+    fn element(&mut self, id: u64, size: Option<u64>) -> Option<EbmlState> {
         match (id, size) {
             // The reader descends into these elements without checking their sizes, because live recordings have
             // unknown sizes.
             (EBML | SEGMENT | CLUSTER | TRACKS | TRACK_ENTRY, _) | (_, Some(0)) => {
-                Some(State::Id(Number::default()))
+                Some(EbmlState::Id(Number::default()))
             }
             (DOC_TYPE | TRACK_TYPE | CODEC_ID, Some(size)) => {
-                Some(State::Value(id, Vec::with_capacity(MAX_VALUE), size))
+                Some(EbmlState::Value(id, Vec::with_capacity(MAX_VALUE), size))
             }
-            (_, Some(size)) => Some(State::Skip(size)),
+            (_, Some(size)) => Some(EbmlState::Skip(size)),
             (_, None) => None,
         }
     }

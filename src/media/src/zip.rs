@@ -13,7 +13,7 @@ const ODT: &[u8] = b"application/vnd.oasis.opendocument.text";
 
 /// Names found in one directory.
 #[derive(Debug, Clone, Copy, Default)]
-struct Names {
+struct PartNames {
     content_types: bool,
     word: bool,
     excel: bool,
@@ -21,7 +21,7 @@ struct Names {
     macros: bool,
 }
 
-impl Names {
+impl PartNames {
     fn add(&mut self, name: &[u8]) {
         match name {
             b"[Content_Types].xml" => self.content_types = true,
@@ -53,13 +53,13 @@ fn is_part(name: &[u8], part: &[u8]) -> bool {
 
 /// A header with a name, as far as it has been read.
 #[derive(Debug)]
-struct Header {
+struct ZipHeader {
     central: bool,
     /// Bytes since the signature.
     bytes: Vec<u8>,
 }
 
-impl Header {
+impl ZipHeader {
     /// Returns the name; `Err` if it is incomplete, `Ok(None)` if it is too long to matter.
     fn name(&self) -> Result<Option<&[u8]>, ()> {
         let (fixed, at) = if self.central { (46, 28) } else { (30, 26) };
@@ -84,9 +84,9 @@ fn number(bytes: &[u8], at: usize) -> Option<u16> {
 #[derive(Debug, Default)]
 pub(crate) struct ZipScan {
     last: u32,
-    header: Option<Header>,
-    local: Names,
-    central: Option<Names>,
+    header: Option<ZipHeader>,
+    local: PartNames,
+    central: Option<PartNames>,
     ended: bool,
 }
 
@@ -103,7 +103,7 @@ impl ZipScan {
                 LOCAL | CENTRAL => {
                     let mut bytes = Vec::with_capacity(46 + MAX_NAME);
                     bytes.extend_from_slice(&self.last.to_be_bytes());
-                    self.header = Some(Header { central: self.last == CENTRAL, bytes });
+                    self.header = Some(ZipHeader { central: self.last == CENTRAL, bytes });
                     self.last = 0;
                 }
                 END => self.ended = true,

@@ -6,9 +6,12 @@ use async_trait::async_trait;
 use kernel::{Clock, Secret};
 use net::Client;
 
+use super::anthropic::{self, Anthropic};
+use super::gemini::{self, Gemini};
+use super::transport::{Endpoint, KeyAs};
 use super::{
-    Anthropic, EmbedRequest, Embeddings, Gemini, Model, ModelAnswer, ModelError, ModelErrorKind,
-    ModelRequest, Models, OpenAi, Pieces, TranscribeRequest, Transcript, anthropic, gemini, openai,
+    EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Models, OpenAi,
+    Pieces, TranscribeRequest, Transcript, openai,
 };
 
 /// An endpoint's base URL, API key and answer limit.
@@ -81,10 +84,16 @@ impl Dialect {
             (Self::Anthropic, None, None) => return Ok(Arc::new(NotSet("SERVICE_ANTHROPIC_API_KEY"))),
             (Self::Gemini, None, None) => return Ok(Arc::new(NotSet("SERVICE_GEMINI_API_KEY"))),
         };
+        let key_as = match self {
+            Self::OpenAi => KeyAs::Bearer,
+            Self::Anthropic => anthropic::KEY_AS,
+            Self::Gemini => gemini::KEY_AS,
+        };
+        let endpoint = Endpoint::new(client, base, api_key, key_as, clock)?.bounded(most_bytes);
         Ok(match self {
-            Self::OpenAi => Arc::new(OpenAi::new(client, base, api_key, clock)?.bounded(most_bytes)),
-            Self::Anthropic => Arc::new(Anthropic::new(client, base, api_key, clock)?.bounded(most_bytes)),
-            Self::Gemini => Arc::new(Gemini::new(client, base, api_key, clock)?.bounded(most_bytes)),
+            Self::OpenAi => Arc::new(OpenAi(endpoint)),
+            Self::Anthropic => Arc::new(Anthropic::new(endpoint)),
+            Self::Gemini => Arc::new(Gemini::new(endpoint)),
         })
     }
 }

@@ -25,9 +25,7 @@ use net::Client;
 use serde::{Deserialize, Serialize};
 use wire::ErrorCode;
 
-pub use self::anthropic::Anthropic;
 pub use self::configured::{Dialect, EndpointSettings, ModelSettings};
-pub use self::gemini::Gemini;
 pub use self::openai::OpenAi;
 pub use self::part::{FileKind, FileRef, Image, Part};
 pub use self::price::{Price, Prices, cost, list_price, rounded, sees_images};

@@ -8,7 +8,7 @@ use kernel::{Clock, timeout};
 use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderValue};
 use url::{Host, Url};
 
-use crate::pool::Pool;
+use crate::pool::ConnectionPool;
 use crate::{Guard, Limits, NetError, NetErrorKind, Request, Response, redirect};
 
 /// The client could not be built; only a broken build of its libraries causes this.
@@ -19,16 +19,16 @@ pub struct ClientError(pub(crate) String);
 /// An HTTP client. Cheap to clone; clones share connections.
 #[derive(Clone)]
 pub struct Client {
-    parts: Arc<Parts>,
+    parts: Arc<ClientState>,
 }
 
-struct Parts {
+struct ClientState {
     face: Face,
     clock: Arc<dyn Clock>,
 }
 
 enum Face {
-    Guarded { guard: Arc<Guard>, pool: Box<Pool> },
+    Guarded { guard: Arc<Guard>, pool: Box<ConnectionPool> },
     Operator { http: reqwest::Client },
 }
 
@@ -38,8 +38,8 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn guarded(guard: Arc<Guard>, clock: Arc<dyn Clock>) -> Result<Self, ClientError> {
-        let face = Face::Guarded { guard, pool: Box::new(Pool::new()?) };
-        Ok(Self { parts: Arc::new(Parts { face, clock }) })
+        let face = Face::Guarded { guard, pool: Box::new(ConnectionPool::new()?) };
+        Ok(Self { parts: Arc::new(ClientState { face, clock }) })
     }
 
     /// Creates a client for addresses that the operator configured.
@@ -47,8 +47,8 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn operator(clock: Arc<dyn Clock>) -> Result<Self, ClientError> {
-        let face = Face::Operator { http: Pool::new()?.open()? };
-        Ok(Self { parts: Arc::new(Parts { face, clock }) })
+        let face = Face::Operator { http: ConnectionPool::new()?.open()? };
+        Ok(Self { parts: Arc::new(ClientState { face, clock }) })
     }
 
     /// Creates a client for an operator's service at this address: names are not resolved. A port in a request's URL
@@ -57,8 +57,8 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub fn operator_at(address: SocketAddr, clock: Arc<dyn Clock>) -> Result<Self, ClientError> {
-        let face = Face::Operator { http: Pool::new()?.pinned("", vec![address])? };
-        Ok(Self { parts: Arc::new(Parts { face, clock }) })
+        let face = Face::Operator { http: ConnectionPool::new()?.pinned("", vec![address])? };
+        Ok(Self { parts: Arc::new(ClientState { face, clock }) })
     }
 
     /// Returns the permitted addresses of a host and port, for protocols other than HTTP. The caller must connect only

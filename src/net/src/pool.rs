@@ -19,12 +19,12 @@ const PLACES: u64 = 256;
 const HEADERS: usize = 100;
 
 /// Pools connections by host and resolved addresses. A name that resolves to new addresses gets new connections.
-pub(crate) struct Pool {
+pub(crate) struct ConnectionPool {
     tls: rustls::ClientConfig,
     pinned: Cache<(String, Vec<SocketAddr>), reqwest::Client>,
 }
 
-impl Pool {
+impl ConnectionPool {
     pub(crate) fn new() -> Result<Self, ClientError> {
         let pinned = Cache::builder().max_capacity(PLACES).time_to_idle(KEEP).build();
         Ok(Self { tls: tls()?, pinned })

@@ -12,7 +12,7 @@ const ADVICE: [&str; 7] = ["feedback", "reason", "advice", "critique", "hint", "
 
 /// A failed case, as far as the text describes it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Item {
+pub(super) struct FailedCase {
     /// The input.
     pub(super) input: String,
     /// The expected output.
@@ -24,9 +24,9 @@ pub(super) struct Item {
 }
 
 /// The cases in a text: lines `Input: …`, `Expected: …`, `Got: …`, `Feedback: …`, or JSON lines with such members.
-pub(super) fn items(text: &str) -> Vec<Item> {
-    let mut items: Vec<Item> = Vec::new();
-    let mut current = Item::default();
+pub(super) fn items(text: &str) -> Vec<FailedCase> {
+    let mut items: Vec<FailedCase> = Vec::new();
+    let mut current = FailedCase::default();
     // Whether a line without a label continues the case: a separate paragraph is something else, such as the answer
     // format.
     let mut continues = false;
@@ -51,7 +51,7 @@ pub(super) fn items(text: &str) -> Vec<Item> {
         // "Case 3", "Input 1"
         let label = label.trim_end_matches(|c: char| c.is_ascii_digit() || c == ' ');
         if INPUT.contains(&label) {
-            if current != Item::default() {
+            if current != FailedCase::default() {
                 items.push(std::mem::take(&mut current));
             }
             current.input = plain(rest);
@@ -73,14 +73,18 @@ pub(super) fn items(text: &str) -> Vec<Item> {
     items
 }
 
-fn of_json(value: &Value) -> Option<Item> {
+fn of_json(value: &Value) -> Option<FailedCase> {
     let object = value.as_object()?;
     let member = |names: &[&str]| {
         let found = names.iter().find_map(|name| object.get(*name));
         found.map(text_of).unwrap_or_default()
     };
-    let mut item =
-        Item { input: member(&INPUT), expected: member(&EXPECTED), got: member(&GOT), advice: Vec::new() };
+    let mut item = FailedCase {
+        input: member(&INPUT),
+        expected: member(&EXPECTED),
+        got: member(&GOT),
+        advice: Vec::new(),
+    };
     advise(&mut item, &member(&ADVICE));
     Some(item)
 }
@@ -105,7 +109,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Parses a feedback text: `expected "a", got "b"`, missing phrases, and instructions.
-fn advise(item: &mut Item, text: &str) {
+fn advise(item: &mut FailedCase, text: &str) {
     for sentence in sentences(text) {
         let parts = tokens(&sentence);
         let behind = |wanted: &[&str]| {
@@ -142,8 +146,8 @@ fn advise(item: &mut Item, text: &str) {
 mod tests {
     use super::*;
 
-    fn item(input: &str, expected: &str, got: &str) -> Item {
-        Item { input: input.into(), expected: expected.into(), got: got.into(), advice: Vec::new() }
+    fn item(input: &str, expected: &str, got: &str) -> FailedCase {
+        FailedCase { input: input.into(), expected: expected.into(), got: got.into(), advice: Vec::new() }
     }
 
     #[test]

@@ -8,69 +8,63 @@ use super::text::{mentions, sentences, unended};
 /// Maximum bytes in the resulting text.
 const MOST: usize = 64 * 1024;
 
+/// The phases in order; each applies all its instructions.
+const PHASES: [fn(String, &Action) -> String; 5] = [rephrase, extend, shorten, arrange, enclose];
+
 /// Applies the instructions to a draft.
 pub(super) fn follow(reading: &ParsedRequest<'_>, draft: String) -> String {
-    let mut text = draft;
-    for action in reading.asked() {
-        match action {
-            Action::Replace(old, new) => text = replace(&text, old, new),
-            Action::Avoid(phrases) => {
-                for phrase in phrases {
-                    text = tidy(&replace(&text, phrase, ""));
-                }
-            }
-            _ => {}
-        }
+    PHASES.into_iter().fold(draft, |text, phase| reading.asked().fold(text, phase))
+}
+
+fn rephrase(text: String, action: &Action) -> String {
+    match action {
+        Action::Replace(old, new) => replace(&text, old, new),
+        Action::Avoid(phrases) => phrases.iter().fold(text, |text, phrase| tidy(&replace(&text, phrase, ""))),
+        _ => text,
     }
-    for action in reading.asked() {
-        match action {
-            Action::Include(phrases) => {
-                for phrase in phrases {
-                    if !holds(&text, phrase) {
-                        text = joined(&text, phrase);
-                    }
-                }
-            }
-            Action::Tone(tone) => text = spoken(&text, *tone),
-            _ => {}
-        }
+}
+
+fn extend(text: String, action: &Action) -> String {
+    match action {
+        Action::Include(phrases) => phrases
+            .iter()
+            .fold(text, |text, phrase| if holds(&text, phrase) { text } else { joined(&text, phrase) }),
+        Action::Tone(tone) => spoken(&text, *tone),
+        _ => text,
     }
-    for action in reading.asked() {
-        match action {
-            Action::Sentences(most) => {
-                text = sentences(&text).into_iter().take(*most).collect::<Vec<_>>().join(" ");
-            }
-            Action::Words(most) => {
-                let words: Vec<&str> = text.split_whitespace().collect();
-                if words.len() > *most {
-                    text = unended(&words.into_iter().take(*most).collect::<Vec<_>>().join(" ")).to_owned();
-                }
-            }
-            _ => {}
+}
+
+fn shorten(text: String, action: &Action) -> String {
+    match action {
+        Action::Sentences(most) => sentences(&text).into_iter().take(*most).collect::<Vec<_>>().join(" "),
+        Action::Words(most) if text.split_whitespace().count() > *most => {
+            unended(&text.split_whitespace().take(*most).collect::<Vec<_>>().join(" ")).to_owned()
         }
+        _ => text,
     }
-    for action in reading.asked() {
-        match action {
-            Action::List { numbered, most } => text = listed(&text, *numbered, *most),
-            Action::Upper => text = text.to_uppercase(),
-            Action::Lower => text = text.to_lowercase(),
-            _ => {}
+}
+
+fn arrange(text: String, action: &Action) -> String {
+    match action {
+        Action::List { numbered, most } => listed(&text, *numbered, *most),
+        Action::Upper => text.to_uppercase(),
+        Action::Lower => text.to_lowercase(),
+        _ => text,
+    }
+}
+
+fn enclose(text: String, action: &Action) -> String {
+    match action {
+        Action::Begin(start) if !text.starts_with(start.as_str()) => {
+            let gap = if start.ends_with(char::is_whitespace) || text.is_empty() { "" } else { " " };
+            format!("{start}{gap}{text}")
         }
-    }
-    for action in reading.asked() {
-        match action {
-            Action::Begin(start) if !text.starts_with(start.as_str()) => {
-                let gap = if start.ends_with(char::is_whitespace) || text.is_empty() { "" } else { " " };
-                text = format!("{start}{gap}{text}");
-            }
-            Action::End(end) if !text.ends_with(end.as_str()) => {
-                let gap = if end.starts_with([' ', ',', '.', '!', '?', '\n']) { "" } else { " " };
-                text = format!("{text}{gap}{end}");
-            }
-            _ => {}
+        Action::End(end) if !text.ends_with(end.as_str()) => {
+            let gap = if end.starts_with([' ', ',', '.', '!', '?', '\n']) { "" } else { " " };
+            format!("{text}{gap}{end}")
         }
+        _ => text,
     }
-    text
 }
 
 /// Whether the text contains the phrase, ignoring case and word endings.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::feedback::Item;
+use super::feedback::FailedCase;
 use super::instruction::{Action, Instruction, Test, When};
 use super::noise::Noise;
 use super::parse::parse;
@@ -26,9 +26,9 @@ pub(super) struct Proposal {
 }
 
 /// Improves a prompt by the lessons from cases.
-pub(super) fn improve(prompt: &str, items: &[Item], noise: &Noise) -> Proposal {
-    let key = |item: &Item| format!("{}\n{}\n{}", item.input, item.expected, item.advice.join("\n"));
-    let read: Vec<&Item> =
+pub(super) fn improve(prompt: &str, items: &[FailedCase], noise: &Noise) -> Proposal {
+    let key = |item: &FailedCase| format!("{}\n{}\n{}", item.input, item.expected, item.advice.join("\n"));
+    let read: Vec<&FailedCase> =
         items.iter().take(MOST).filter(|item| !noise.happens(FORGOTTEN, "forget", &key(item))).collect();
     let mut proposal = Proposal { prompt: prompt.trim_end().to_owned(), reasons: Vec::new() };
     advice(&mut proposal, &read);
@@ -41,7 +41,8 @@ pub(super) fn improve(prompt: &str, items: &[Item], noise: &Noise) -> Proposal {
         }
     }
     for answer in answers {
-        let (with, without): (Vec<&Item>, Vec<&Item>) = read.iter().partition(|item| item.expected == answer);
+        let (with, without): (Vec<&FailedCase>, Vec<&FailedCase>) =
+            read.iter().partition(|item| item.expected == answer);
         let found = telling(&with, &without);
         if !found.is_empty() {
             let vague = noise.happens(VAGUE, "vague", &format!("{answer}\n{}", found.join("\n")));
@@ -52,14 +53,14 @@ pub(super) fn improve(prompt: &str, items: &[Item], noise: &Noise) -> Proposal {
 }
 
 /// Adds instructions that the feedback spells out: unchanged, or with a condition if other cases have other advice.
-fn advice(proposal: &mut Proposal, read: &[&Item]) {
-    let advised: Vec<&&Item> = read.iter().filter(|item| !item.advice.is_empty()).collect();
+fn advice(proposal: &mut Proposal, read: &[&FailedCase]) {
+    let advised: Vec<&&FailedCase> = read.iter().filter(|item| !item.advice.is_empty()).collect();
     for item in &advised {
         for sentence in &item.advice {
             if proposal.prompt.contains(sentence.as_str()) {
                 continue;
             }
-            let (with, without): (Vec<&Item>, Vec<&Item>) =
+            let (with, without): (Vec<&FailedCase>, Vec<&FailedCase>) =
                 advised.iter().copied().copied().partition(|other| other.advice.contains(sentence));
             let conditional = parse(sentence).is_some_and(|found| found.when != When::Always);
             let mut written = sentence.clone();
@@ -133,7 +134,7 @@ fn lowered(sentence: &str) -> String {
 
 /// Words that occur in inputs from `with` but not from `without`, the most frequent first, until each input
 /// has one.
-fn telling(with: &[&Item], without: &[&Item]) -> Vec<String> {
+fn telling(with: &[&FailedCase], without: &[&FailedCase]) -> Vec<String> {
     let others: BTreeSet<String> = without.iter().flat_map(|item| stems(&item.input)).collect();
     let inputs: Vec<BTreeSet<String>> =
         with.iter().map(|item| stems(&item.input).into_iter().collect()).collect();

@@ -18,7 +18,7 @@ pub(crate) const READY: &[u8] = b"callboard sandbox 1";
 
 /// A request to a worker.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Request {
+pub(crate) struct WorkerRequest {
     pub(crate) task: Task,
     pub(crate) modules: Arc<Modules>,
     /// Maximum bytes of memory.
@@ -69,14 +69,14 @@ pub(crate) enum Task {
 /// A worker's response.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Response {
-    pub(crate) answer: Answer,
+    pub(crate) answer: WorkerAnswer,
     /// Whether the worker should be replaced: it has grown, or has handled enough requests.
     pub(crate) spent: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Answer {
+pub(crate) enum WorkerAnswer {
     Value { value: Box<RawValue>, logs: String },
     Surveyed(Surveyed),
     Unsound(SyntaxProblem),
@@ -89,7 +89,7 @@ pub(crate) enum Answer {
     OutputTooLarge,
 }
 
-impl Answer {
+impl WorkerAnswer {
     /// Creates a failure without a location.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::Failed { message: message.into(), module: None, line: None, column: None }

@@ -15,10 +15,10 @@ use uuid::Uuid;
 pub(crate) struct WorkerSlots {
     /// Maximum waiting calls.
     queue: usize,
-    state: Mutex<State>,
+    state: Mutex<SlotState>,
 }
 
-struct State {
+struct SlotState {
     free: usize,
     /// Held slots by owner.
     held: BTreeMap<Uuid, usize>,
@@ -48,7 +48,8 @@ impl Drop for WorkerSlot {
 
 impl WorkerSlots {
     pub(crate) fn new(slots: usize, queue: usize) -> Arc<Self> {
-        let state = State { free: slots, held: BTreeMap::new(), waiting: BTreeMap::new(), last: Uuid::nil() };
+        let state =
+            SlotState { free: slots, held: BTreeMap::new(), waiting: BTreeMap::new(), last: Uuid::nil() };
         Arc::new(Self { queue, state: Mutex::new(state) })
     }
 
@@ -89,7 +90,7 @@ impl WorkerSlots {
         self.state.lock().held(owner)
     }
 
-    fn take(self: &Arc<Self>, state: &mut State, owner: Uuid) -> WorkerSlot {
+    fn take(self: &Arc<Self>, state: &mut SlotState, owner: Uuid) -> WorkerSlot {
         state.free -= 1;
         *state.held.entry(owner).or_default() += 1;
         WorkerSlot { slots: Some(Arc::clone(self)), owner }
@@ -111,7 +112,7 @@ impl WorkerSlots {
     }
 }
 
-impl State {
+impl SlotState {
     fn held(&self, owner: Uuid) -> usize {
         self.held.get(&owner).copied().unwrap_or_default()
     }

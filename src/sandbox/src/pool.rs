@@ -3,6 +3,8 @@
 //! A worker dies with the thread that started it, and its pipes belong to that thread's runtime. So one thread starts
 //! all workers and does nothing else.
 
+mod limited;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,10 +18,10 @@ use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
-use crate::call::{Call, Language, Limits, Modules, Outcome, SandboxError, Source, Surveyed, SyntaxProblem};
+use crate::call::{Call, Limits, Modules, Outcome, SandboxError, SyntaxProblem};
 use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
 use crate::feed::Feed;
-use crate::frame::{Answer, LONGEST_REQUEST, Request, Response, Task, framed, longest_answer};
+use crate::frame::{LONGEST_REQUEST, Response, Task, WorkerAnswer, WorkerRequest, framed, longest_answer};
 use crate::image::{ImageFacts, ImageKind, ImageLimits};
 use crate::places::{QueueFull, WorkerSlot, WorkerSlots};
 use crate::process::{Lost, Worker};
@@ -28,8 +30,6 @@ use crate::process::{Lost, Worker};
 const IDLE: usize = 4;
 /// Maximum start time of a worker.
 const START: Duration = Duration::from_secs(30);
-/// Maximum time for loading code that is being saved.
-const SURVEY: Duration = Duration::from_secs(3);
 
 /// Sandbox options.
 #[derive(Debug, Clone)]
@@ -73,13 +73,13 @@ const COMPUTE_SLOTS: usize = 4;
 /// Runs code in worker processes. Clones share the workers; dropping the last clone ends them.
 #[derive(Clone)]
 pub struct Sandbox {
-    shared: Arc<Shared>,
-    /// The calling workspace.
+    shared: Arc<SharedPool>,
+    /// The calling workspace, or a caller without one.
     owner: Uuid,
 }
 
-struct Shared {
-    pool: Arc<Pool>,
+struct SharedPool {
+    pool: Arc<WorkerPool>,
     /// The pool's thread, started by the first call.
     thread: OnceLock<Option<Thread>>,
 }
@@ -89,7 +89,7 @@ struct Thread {
     _ends: oneshot::Sender<()>,
 }
 
-struct Pool {
+struct WorkerPool {
     options: Options,
     clock: SystemClock,
     calls: Arc<WorkerSlots>,
@@ -109,7 +109,7 @@ impl Sandbox {
     /// Creates a sandbox; the first call starts the pool.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let pool = Pool {
+        let pool = WorkerPool {
             clock: SystemClock::new(),
             calls: WorkerSlots::new(options.workers.max(1), options.queue),
             documents: WorkerSlots::new(DOCUMENT_SLOTS, options.queue),
@@ -118,26 +118,14 @@ impl Sandbox {
             idle: Mutex::new(Vec::new()),
             options,
         };
-        let shared = Shared { pool: Arc::new(pool), thread: OnceLock::new() };
+        let shared = SharedPool { pool: Arc::new(pool), thread: OnceLock::new() };
         Self { shared: Arc::new(shared), owner: Uuid::nil() }
     }
 
-    /// The same pool for a workspace, which gets a fair share of it.
+    /// The same pool for a workspace, or for a caller without one; each gets a fair share of it.
     #[must_use]
     pub fn for_workspace(&self, owner: Uuid) -> Self {
         Self { shared: Arc::clone(&self.shared), owner }
-    }
-
-    /// Runs work on a blocking thread in this process when the workspace has a slot. Returns `None` if the work panics.
-    /// If this future is dropped, the work must stop by itself.
-    pub async fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let slot = self.shared.pool.computing.wait(self.owner).await.ok()?;
-        let done = tokio::task::spawn_blocking(move || {
-            let done = work();
-            drop(slot);
-            done
-        });
-        done.await.ok()
     }
 
     /// Runs code. Dropping the future kills the worker.
@@ -151,28 +139,8 @@ impl Sandbox {
         let task = Task::Call { language, entry, args: raw(&args)? };
         drop(args);
         match self.ask(slot, task, modules, limits).await? {
-            Answer::Value { value, logs } => Ok(Outcome { value: read(&value)?, logs }),
+            WorkerAnswer::Value { value, logs } => Ok(Outcome { value: read(&value)?, logs }),
             other => Err(self.error(other, limits)),
-        }
-    }
-
-    /// Checks code without calling it; a JavaScript module is loaded because its imports must resolve.
-    ///
-    /// # Errors
-    /// [`SandboxError`] if the check cannot finish, for example because a module exceeds its time or memory limit.
-    pub async fn survey(
-        &self,
-        language: Language,
-        modules: Arc<Modules>,
-        source: Source,
-    ) -> Result<Result<Surveyed, SyntaxProblem>, SandboxError> {
-        let limits = Limits { time: SURVEY, ..Limits::default() };
-        let slot = self.slot(&self.shared.pool.surveys, limits).await?;
-        match self.ask(slot, Task::Survey { language, source }, modules, limits).await {
-            Ok(Answer::Surveyed(surveyed)) => Ok(Ok(surveyed)),
-            Ok(Answer::Unsound(problem)) => Ok(Err(problem)),
-            Ok(other) => Err(self.error(other, limits)),
-            Err(error) => Err(error),
         }
     }
 
@@ -189,8 +157,8 @@ impl Sandbox {
         let within = limits.as_call();
         let slot = self.slot(&self.shared.pool.documents, within).await?;
         match self.ask(slot, Task::Document { kind, data, limits }, Arc::default(), within).await? {
-            Answer::Document(read) => Ok(Ok(read)),
-            Answer::Unreadable(problem) => Ok(Err(problem)),
+            WorkerAnswer::Document(read) => Ok(Ok(read)),
+            WorkerAnswer::Unreadable(problem) => Ok(Err(problem)),
             other => Err(self.error(other, within)),
         }
     }
@@ -209,8 +177,8 @@ impl Sandbox {
         let within = limits.as_call();
         let slot = self.slot(&self.shared.pool.documents, within).await?;
         match self.ask(slot, Task::Feed { data, from, limits }, Arc::default(), within).await? {
-            Answer::Feed(feed) => Ok(Ok(feed)),
-            Answer::Unreadable(problem) => Ok(Err(problem)),
+            WorkerAnswer::Feed(feed) => Ok(Ok(feed)),
+            WorkerAnswer::Unreadable(problem) => Ok(Err(problem)),
             other => Err(self.error(other, within)),
         }
     }
@@ -231,8 +199,8 @@ impl Sandbox {
         let slot = self.slot(&self.shared.pool.documents, within).await?;
         let task = Task::Image { kind, data, limits };
         match self.ask_within(memory, slot, task, Arc::default(), within).await? {
-            Answer::Image(facts) => Ok(Ok(facts)),
-            Answer::Unreadable(problem) => Ok(Err(problem)),
+            WorkerAnswer::Image(facts) => Ok(Ok(facts)),
+            WorkerAnswer::Unreadable(problem) => Ok(Err(problem)),
             other => Err(self.error(other, within)),
         }
     }
@@ -245,7 +213,7 @@ impl Sandbox {
         let limits = Limits::default();
         let slot = self.slot(&self.shared.pool.calls, limits).await?;
         match self.ask(slot, Task::Echo { args: raw(&args)? }, Arc::default(), limits).await? {
-            Answer::Value { value, .. } => read(&value),
+            WorkerAnswer::Value { value, .. } => read(&value),
             other => Err(self.error(other, limits)),
         }
     }
@@ -258,7 +226,15 @@ impl Sandbox {
 
     /// Waits for a worker slot.
     async fn slot(&self, slots: &Arc<WorkerSlots>, limits: Limits) -> Result<WorkerSlot, SandboxError> {
-        let waited = limits.time.max(self.shared.pool.options.wait);
+        self.slot_within(slots, limits.time.max(self.shared.pool.options.wait)).await
+    }
+
+    /// Waits for a slot for at most this time.
+    async fn slot_within(
+        &self,
+        slots: &Arc<WorkerSlots>,
+        waited: Duration,
+    ) -> Result<WorkerSlot, SandboxError> {
         let slot = kernel::timeout(&self.shared.pool.clock, waited, slots.wait(self.owner)).await;
         let held = || slots.held(self.owner);
         match slot {
@@ -278,7 +254,7 @@ impl Sandbox {
         task: Task,
         modules: Arc<Modules>,
         limits: Limits,
-    ) -> Result<Answer, SandboxError> {
+    ) -> Result<WorkerAnswer, SandboxError> {
         self.ask_within(self.memory(), slot, task, modules, limits).await
     }
 
@@ -290,12 +266,12 @@ impl Sandbox {
         task: Task,
         modules: Arc<Modules>,
         limits: Limits,
-    ) -> Result<Answer, SandboxError> {
+    ) -> Result<WorkerAnswer, SandboxError> {
         let pool = Arc::clone(&self.shared.pool);
         let thread = self.shared.thread.get_or_init(start_thread).as_ref();
         let thread = thread.ok_or_else(|| SandboxError::Unavailable("no thread".to_owned()))?;
         let (output, logs) = (limits.output, limits.logs);
-        let request = Request { task, modules, memory, output, logs };
+        let request = WorkerRequest { task, modules, memory, output, logs };
         let frame =
             serde_json::to_vec(&request).and_then(|bytes| framed(&bytes).map_err(serde::ser::Error::custom));
         let frame = frame.map_err(|error| SandboxError::Unavailable(error.to_string()))?;
@@ -306,22 +282,22 @@ impl Sandbox {
         asked.await.unwrap_or(Err(SandboxError::Crashed))
     }
 
-    fn error(&self, answer: Answer, limits: Limits) -> SandboxError {
+    fn error(&self, answer: WorkerAnswer, limits: Limits) -> SandboxError {
         match answer {
-            Answer::Failed { message, module, line, column } => {
+            WorkerAnswer::Failed { message, module, line, column } => {
                 SandboxError::Failed { message, module, line, column }
             }
-            Answer::Memory => SandboxError::Memory(self.memory()),
-            Answer::OutputTooLarge => SandboxError::OutputTooLarge(limits.output),
-            Answer::Unsound(SyntaxProblem { message, line, column }) => {
+            WorkerAnswer::Memory => SandboxError::Memory(self.memory()),
+            WorkerAnswer::OutputTooLarge => SandboxError::OutputTooLarge(limits.output),
+            WorkerAnswer::Unsound(SyntaxProblem { message, line, column }) => {
                 SandboxError::Failed { message, module: None, line, column }
             }
-            Answer::Value { .. }
-            | Answer::Surveyed(_)
-            | Answer::Document(_)
-            | Answer::Feed(_)
-            | Answer::Image(_)
-            | Answer::Unreadable(_) => SandboxError::Crashed,
+            WorkerAnswer::Value { .. }
+            | WorkerAnswer::Surveyed(_)
+            | WorkerAnswer::Document(_)
+            | WorkerAnswer::Feed(_)
+            | WorkerAnswer::Image(_)
+            | WorkerAnswer::Unreadable(_) => SandboxError::Crashed,
         }
     }
 }
@@ -351,14 +327,14 @@ fn start_thread() -> Option<Thread> {
     Some(Thread { handle, _ends: ends })
 }
 
-impl Pool {
+impl WorkerPool {
     async fn ask(
         self: Arc<Self>,
         slot: WorkerSlot,
         frame: Vec<u8>,
         limits: Limits,
         memory: usize,
-    ) -> Result<Answer, SandboxError> {
+    ) -> Result<WorkerAnswer, SandboxError> {
         let mut worker = match self.idle_worker() {
             Some(worker) => worker,
             None => self.start().await?,

@@ -14,7 +14,7 @@ use serde_json::Value;
 use wire::FieldError;
 
 use patterns::Patterns;
-use steps::{Count, STEP, Step, counted, within};
+use steps::{CheckUnit, STEP, StepCost, counted, within};
 pub use walk::{Bounds, patterns};
 use walk::{check_references, check_targets};
 
@@ -84,7 +84,7 @@ impl Schema {
         let (pattern_bytes, name_steps) = (patterns.bytes(), patterns.name_steps());
         // Patterns that match in linear time.
         let options = jsonschema::options().with_pattern_options(patterns::any());
-        let options = options.with_keyword(STEP, |_, value, _| Ok(Box::new(Step::read(value))));
+        let options = options.with_keyword(STEP, |_, value, _| Ok(Box::new(StepCost::read(value))));
         let options = options.with_keyword("pattern", move |_, value, _| {
             Ok(Box::new(patterns.get(value).map_err(ValidationError::custom)?))
         });
@@ -107,7 +107,7 @@ impl Schema {
         self.pattern_bytes
     }
 
-    fn within<T>(&self, count: Count, steps: u32, check: impl FnOnce() -> T) -> Option<T> {
+    fn within<T>(&self, count: CheckUnit, steps: u32, check: impl FnOnce() -> T) -> Option<T> {
         within(count, steps, self.match_steps, check)
     }
 
@@ -120,7 +120,7 @@ impl Schema {
             FieldError::new(pointer, "schema", error.masked().to_string())
         };
         let whole = |message: &str| vec![FieldError::new(base, "schema", message)];
-        match self.within(Count::Schemas, MAX_STEPS, || self.validator.is_valid(value)) {
+        match self.within(CheckUnit::Schemas, MAX_STEPS, || self.validator.is_valid(value)) {
             Some(true) => return Vec::new(),
             Some(false) => {}
             None => {
@@ -131,8 +131,8 @@ impl Schema {
         }
         let all = || self.validator.iter_errors(value).take(MAX_PROBLEMS).map(problem).collect();
         let first = || self.validator.validate(value).err().map(problem).into_iter().collect();
-        self.within(Count::Problems, MAX_COLLECTING_STEPS, all)
-            .or_else(|| self.within(Count::Problems, MAX_FIRST_STEPS, first))
+        self.within(CheckUnit::Problems, MAX_COLLECTING_STEPS, all)
+            .or_else(|| self.within(CheckUnit::Problems, MAX_FIRST_STEPS, first))
             .unwrap_or_else(|| whole("does not match the schema"))
     }
 }

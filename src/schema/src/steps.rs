@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::walk::{NAMED, REFERENCES, VALUES};
 
-/// The keyword that counts steps. Its value holds the numbers of a [`Step`].
+/// The keyword that counts steps. Its value holds the numbers of a [`StepCost`].
 pub(crate) const STEP: &str = "x-callboard-step";
 
 /// Steps per reference; applying any other schema is one step.
@@ -16,7 +16,7 @@ const REFERENCE_STEPS: u32 = 10;
 
 /// The unit that a check counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Count {
+pub(crate) enum CheckUnit {
     /// Applied schemas.
     Schemas,
     /// Possible problems: their locations and texts stay in memory until all are known.
@@ -24,14 +24,14 @@ pub(crate) enum Count {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Budget {
-    count: Count,
+struct StepBudget {
+    count: CheckUnit,
     remaining: u32,
 }
 
 thread_local! {
     /// Remaining steps for the current check on this thread.
-    static BUDGET: Cell<Budget> = const { Cell::new(Budget { count: Count::Schemas, remaining: 0 }) };
+    static BUDGET: Cell<StepBudget> = const { Cell::new(StepBudget { count: CheckUnit::Schemas, remaining: 0 }) };
     /// Remaining pattern match steps.
     static MATCHES: Cell<u32> = const { Cell::new(0) };
 }
@@ -40,8 +40,8 @@ thread_local! {
 struct TooLong;
 
 /// Runs `check` within a limit; `None` if it takes more steps. `matches` limits pattern match steps.
-pub(crate) fn within<T>(count: Count, steps: u32, matches: u32, check: impl FnOnce() -> T) -> Option<T> {
-    BUDGET.set(Budget { count, remaining: steps });
+pub(crate) fn within<T>(count: CheckUnit, steps: u32, matches: u32, check: impl FnOnce() -> T) -> Option<T> {
+    BUDGET.set(StepBudget { count, remaining: steps });
     MATCHES.set(matches);
     match catch_unwind(AssertUnwindSafe(check)) {
         Ok(checked) => Some(checked),
@@ -60,7 +60,7 @@ pub(crate) fn count_match(steps: u32) {
 
 /// A schema's cost each time it is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct StepCost {
     schemas: u32,
     /// Problems that the schema itself can have.
     problems: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Step {
     name_steps: u32,
 }
 
-impl Step {
+impl StepCost {
     /// Parses the numbers that [`counted`] wrote.
     pub(crate) fn read(value: &Value) -> Self {
         let number = |index| {
@@ -81,7 +81,7 @@ impl Step {
     }
 
     fn count(self, value: &Value) {
-        let Budget { count, remaining } = BUDGET.get();
+        let StepBudget { count, remaining } = BUDGET.get();
         if self.name_steps > 0
             && let Value::Object(members) = value
         {
@@ -90,8 +90,8 @@ impl Step {
             count_match(bytes.saturating_mul(self.name_steps));
         }
         let steps = match count {
-            Count::Schemas => self.schemas,
-            Count::Problems => {
+            CheckUnit::Schemas => self.schemas,
+            CheckUnit::Problems => {
                 let children = match value {
                     Value::Array(items) => items.len(),
                     Value::Object(members) => members.len(),
@@ -102,13 +102,13 @@ impl Step {
             }
         };
         match remaining.checked_sub(steps) {
-            Some(remaining) => BUDGET.set(Budget { count, remaining }),
+            Some(remaining) => BUDGET.set(StepBudget { count, remaining }),
             None => resume_unwind(Box::new(TooLong)),
         }
     }
 }
 
-impl<'i> Keyword<'i> for Step {
+impl<'i> Keyword<'i> for StepCost {
     fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
         self.count(instance);
         Ok(())

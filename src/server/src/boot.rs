@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use actix_web::dev::ServerHandle;
-use actors::delivery::mail::DeliveryError;
+use actors::delivery::mail::{self, DeliveryError};
 use actors::{Grace, ImageLinks, Settings, System};
 use auth::app_handle::AppHandleKey;
 use auth::exposure::Asks;
-use auth::keyring::KeyringError;
+use auth::keyring::{KeyRing, KeyringError};
 use auth::link::LinkKey;
 use auth::visitor::VisitorKey;
 use config::Config;
@@ -19,12 +19,14 @@ use models::{EndpointSettings, ModelSettings, Models, PRACTICE};
 use practice::Practice;
 use sandbox::{Options, Sandbox};
 use store::data_dir::{DataDir, DataDirError};
-use store::embedded::{Embedded, EmbeddedError, Options as EmbeddedOptions};
-use store::{Options as StoreOptions, Store, StoreError};
+use store::embedded::{Embedded, EmbeddedError, EmbeddedOptions};
+use store::{Store, StoreError, StoreOptions};
+use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use crate::cdn::WidgetScript;
-use crate::http::{App, AppParts, BundleUploads, Gate, GateParts};
+use crate::http::{App, AppParts, AppServices, BundleUploads, Gate, GateParts};
 use crate::keys::KeysError;
 use crate::listener::{ListenError, listen};
 use crate::open_files::OpenFiles;
@@ -132,104 +134,19 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     tracing::info!(limit = files.limit(), connections = files.connections(), "open files");
     let listener = listener.map_or_else(|| listen(config), Ok)?;
     let address = listener.local_addr()?;
-    let ids = Ids::new(Arc::clone(&clock), Arc::clone(&random));
-    let data_dir = open_data_dir(&config.data.dir).await?;
-    let fresh = ids.uuid()?;
-    let instance = data_dir.instance_id(|| fresh)?;
-    let ring = keys::ring(config, &data_dir, &*random)?.map(Arc::new);
-    let (embedded, dsn) = database(config).await?;
-    let store = Store::open(StoreOptions {
-        dsn,
-        connections: config.database.pool.saturating_sub(config.database.writers),
-        clock: Arc::clone(&clock),
-        random: Arc::clone(&random),
-        ids: ids.clone(),
-    })
-    .await?;
-    let visitors = VisitorKey::new(&store.service_key("visitor", ring.as_deref()).await?);
-    let app_handles = AppHandleKey::new(&store.service_key("handles", ring.as_deref()).await?);
-    let links = Arc::new(LinkKey::new(&store.service_key("attachment_links", ring.as_deref()).await?));
+    let base = Foundation::open(config, address, clock, random).await?;
     let sandbox = sandbox(&config.sandbox);
-    let limits = UploadLimits { file: config.chat.upload_max_bytes, day: config.chat.upload_daily_bytes };
-    let uploads = Uploads::new(store.clone(), sandbox.clone(), Arc::clone(&clock), ids.clone(), limits);
-    let bundles = BundleUploads::open(data_dir.path())?;
-    let sign_in = sign_in::keys(&store, ring.as_deref()).await?;
-    let mail = sign_in::mail(config, &sign_in)?;
-    let provider = sign_in::provider(config, &store, ring.as_deref(), &clock).await?;
-    let tokens = Tokens::from_config(config, &store, ring.as_deref(), &clock).await?;
-    let answers_key = keys::generated(&store, "answers", ring.as_deref()).await?;
-    let cursors_key = keys::generated(&store, "cursors", ring.as_deref()).await?;
+    let (services, mail) = base.services(&sandbox).await?;
     let children = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.http.workers)
         .thread_name("runs")
         .enable_all()
         .build()?;
-    let outbound = outbound(config, &store, address, &clock)?;
-    let system = Arc::new(
-        System::start(Settings {
-            store: store.clone(),
-            instance,
-            writers: config.database.writers,
-            arbiters: config.http.workers,
-            children: children.handle().clone(),
-            clock: Arc::clone(&clock),
-            random: Arc::clone(&random),
-            ids: ids.clone(),
-            grace: Grace {
-                interface: config.chat.disconnect_grace.interface(),
-                chatkit: config.chat.disconnect_grace.chatkit(),
-            },
-            models: models(config, &outbound, &clock)?,
-            sandbox,
-            vault: ring.clone(),
-            outbound,
-            mail,
-            keep_runs: config.database.keep_runs,
-            links: ImageLinks {
-                key: Arc::clone(&links),
-                base: config.http.public_base_url.as_ref().map(|base| base.as_str().into()),
-            },
-            workspace_bytes: config.database.workspace_bytes,
-            training_runs: config.database.training_runs,
-        })
-        .await?,
-    );
-    let tokens = Arc::new(tokens);
-    let gate = Gate::new(GateParts {
-        config,
-        asks,
-        store: store.clone(),
-        clock: Arc::clone(&clock),
-        tokens: Arc::clone(&tokens),
-    });
-    let operator = net::Client::operator(Arc::clone(&clock))
-        .map_err(|error| StartError::HttpClient(error.to_string()))?;
-    let widget_script = WidgetScript::new(operator, &config.chat, Arc::clone(&clock));
-    let app = App::new(AppParts {
-        config: config.clone(),
-        address,
-        store,
-        system: Arc::clone(&system),
-        visitors,
-        app_handles,
-        links,
-        uploads,
-        bundles,
-        sign_in,
-        provider,
-        clock: Arc::clone(&clock),
-        random,
-        ids,
-        gate,
-        tokens,
-        answers_key,
-        cursors_key,
-        vault: ring,
-        widget_script,
-        tls: tls.clone(),
-    });
+    let settings = base.system_settings(&children, sandbox, mail, &services.links)?;
+    let system = Arc::new(System::start(settings).await?);
+    let app = base.app(asks, Arc::clone(&system), services, tls.clone())?;
     let (server, serving) = serve(config, &app, listener, files, tls.clone())?;
-    let watching = tls.map(|tls| tokio::task::spawn_local(tls.watch(Arc::clone(&clock))));
+    let watching = tls.map(|tls| tokio::task::spawn_local(tls.watch(Arc::clone(&base.clock))));
     Ok(Running {
         watching,
         address,
@@ -238,34 +155,170 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
         server,
         serving,
         children,
-        clock,
-        embedded,
+        clock: base.clock,
+        embedded: base.embedded,
         notice: config.http.drain_notice,
-        _data_dir: data_dir,
+        _data_dir: base.data_dir,
     })
 }
 
-/// The client for addresses that graphs name: public ones and those opened by the operator, but never this service or
-/// its database.
-fn outbound(
-    config: &Config,
-    store: &Store,
+/// The parts that all others use.
+struct Foundation<'a> {
+    config: &'a Config,
     address: SocketAddr,
-    clock: &Arc<dyn Clock>,
-) -> Result<net::Client, StartError> {
-    let place = |host: &net::Host<String>, port| net::HostPort { host: host.clone(), port };
-    let allow = config.egress.allow.iter().map(|open| place(&open.host, open.port)).collect();
-    let listening = match address.ip() {
-        IpAddr::V4(ip) => net::Host::Ipv4(ip),
-        IpAddr::V6(ip) => net::Host::Ipv6(ip),
-    };
-    let mut own = vec![place(&listening, address.port())];
-    for (host, port) in store.places() {
-        own.extend(net::Host::parse(&host).ok().map(|host| place(&host, port)));
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    ids: Ids,
+    instance: Uuid,
+    store: Store,
+    embedded: Option<Embedded>,
+    ring: Option<Arc<KeyRing>>,
+    // Last, because the folder must be released after everything that uses it.
+    data_dir: DataDir,
+}
+
+impl<'a> Foundation<'a> {
+    /// Opens the data folder and the database.
+    async fn open(
+        config: &'a Config,
+        address: SocketAddr,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Result<Self, StartError> {
+        let ids = Ids::new(Arc::clone(&clock), Arc::clone(&random));
+        let data_dir = open_data_dir(&config.data.dir).await?;
+        let fresh = ids.uuid()?;
+        let instance = data_dir.instance_id(|| fresh)?;
+        let ring = keys::ring(config, &data_dir, &*random)?.map(Arc::new);
+        let (embedded, dsn) = database(config).await?;
+        let store = Store::open(StoreOptions {
+            dsn,
+            connections: config.database.pool.saturating_sub(config.database.writers),
+            clock: Arc::clone(&clock),
+            random: Arc::clone(&random),
+            ids: ids.clone(),
+        })
+        .await?;
+        Ok(Self { config, address, clock, random, ids, instance, store, embedded, ring, data_dir })
     }
-    let guard = net::Guard::new(net::Egress { allow, own }, Arc::new(net::SystemResolver));
-    net::Client::guarded(Arc::new(guard), Arc::clone(clock))
-        .map_err(|error| StartError::Models(error.to_string()))
+
+    /// Loads or generates the keys, and creates the services of the handlers and the settings of the mail queue.
+    async fn services(&self, sandbox: &Sandbox) -> Result<(AppServices, mail::Settings), StartError> {
+        let Self { config, store, clock, ids, .. } = self;
+        let ring = self.ring.as_deref();
+        let visitors = VisitorKey::new(&store.service_key("visitor", ring).await?);
+        let app_handles = AppHandleKey::new(&store.service_key("handles", ring).await?);
+        let links = Arc::new(LinkKey::new(&store.service_key("attachment_links", ring).await?));
+        let limits = UploadLimits { file: config.chat.upload_max_bytes, day: config.chat.upload_daily_bytes };
+        let uploads = Uploads::new(store.clone(), sandbox.clone(), Arc::clone(clock), ids.clone(), limits);
+        let bundles = BundleUploads::open(self.data_dir.path())?;
+        let sign_in = sign_in::keys(store, ring).await?;
+        let mail = sign_in::mail(config, &sign_in)?;
+        let services = AppServices {
+            visitors,
+            app_handles,
+            links,
+            uploads,
+            bundles,
+            sign_in,
+            provider: sign_in::provider(config, store, ring, clock).await?,
+            tokens: Arc::new(Tokens::from_config(config, store, ring, clock).await?),
+            answers_key: keys::generated(store, "answers", ring).await?,
+            cursors_key: keys::generated(store, "cursors", ring).await?,
+        };
+        Ok((services, mail))
+    }
+
+    /// The settings of the actors, whose child tasks use the runtime `children`.
+    fn system_settings(
+        &self,
+        children: &Runtime,
+        sandbox: Sandbox,
+        mail: mail::Settings,
+        links: &Arc<LinkKey>,
+    ) -> Result<Settings, StartError> {
+        let Self { config, store, clock, .. } = self;
+        let outbound = self.outbound()?;
+        Ok(Settings {
+            store: store.clone(),
+            instance: self.instance,
+            writers: config.database.writers,
+            arbiters: config.http.workers,
+            children: children.handle().clone(),
+            clock: Arc::clone(clock),
+            random: Arc::clone(&self.random),
+            ids: self.ids.clone(),
+            grace: Grace {
+                interface: config.chat.disconnect_grace.interface(),
+                chatkit: config.chat.disconnect_grace.chatkit(),
+            },
+            models: models(config, &outbound, clock)?,
+            sandbox,
+            vault: self.ring.clone(),
+            outbound,
+            mail,
+            keep_runs: config.database.keep_runs,
+            links: ImageLinks {
+                key: Arc::clone(links),
+                base: config.http.public_base_url.as_ref().map(|base| base.as_str().into()),
+            },
+            workspace_bytes: config.database.workspace_bytes,
+            training_runs: config.database.training_runs,
+        })
+    }
+
+    /// The client for addresses that graphs name: public ones and those opened by the operator, but never this service
+    /// or its database.
+    fn outbound(&self) -> Result<net::Client, StartError> {
+        let place = |host: &net::Host<String>, port| net::HostPort { host: host.clone(), port };
+        let allow = self.config.egress.allow.iter().map(|open| place(&open.host, open.port)).collect();
+        let listening = match self.address.ip() {
+            IpAddr::V4(ip) => net::Host::Ipv4(ip),
+            IpAddr::V6(ip) => net::Host::Ipv6(ip),
+        };
+        let mut own = vec![place(&listening, self.address.port())];
+        for (host, port) in self.store.places() {
+            own.extend(net::Host::parse(&host).ok().map(|host| place(&host, port)));
+        }
+        let guard = net::Guard::new(net::Egress { allow, own }, Arc::new(net::SystemResolver));
+        net::Client::guarded(Arc::new(guard), Arc::clone(&self.clock))
+            .map_err(|error| StartError::Models(error.to_string()))
+    }
+
+    /// The state of the handlers.
+    fn app(
+        &self,
+        asks: Asks,
+        system: Arc<System>,
+        services: AppServices,
+        tls: Option<Tls>,
+    ) -> Result<App, StartError> {
+        let Self { config, store, clock, .. } = self;
+        let gate = Gate::new(GateParts {
+            config,
+            asks,
+            store: store.clone(),
+            clock: Arc::clone(clock),
+            tokens: Arc::clone(&services.tokens),
+        });
+        let operator = net::Client::operator(Arc::clone(clock))
+            .map_err(|error| StartError::HttpClient(error.to_string()))?;
+        let widget_script = WidgetScript::new(operator, &config.chat, Arc::clone(clock));
+        Ok(App::new(AppParts {
+            config: self.config.clone(),
+            address: self.address,
+            store: store.clone(),
+            system,
+            services,
+            clock: Arc::clone(clock),
+            random: Arc::clone(&self.random),
+            ids: self.ids.clone(),
+            gate,
+            vault: self.ring.clone(),
+            widget_script,
+            tls,
+        }))
+    }
 }
 
 /// The configured language models, and those that need no configuration.

@@ -39,23 +39,23 @@ pub(crate) struct NoScript(String);
 /// Fetches and caches the script. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct WidgetScript {
-    inner: Arc<Inner>,
+    inner: Arc<ScriptSource>,
 }
 
-struct Inner {
+struct ScriptSource {
     client: Client,
     url: String,
     /// Time during which a script is served without asking the CDN.
     ttl: Duration,
     integrity: Option<Integrity>,
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<ScriptCache>,
     /// Held while the CDN is queried, so that concurrent callers share the response.
     fetching: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct ScriptCache {
     cached: Option<Cached>,
     /// The monotonic time and the error of the last CDN failure.
     failed: Option<(Duration, NoScript)>,
@@ -75,7 +75,7 @@ impl WidgetScript {
         let url = config.cdn_base_url.join(PATH);
         let (ttl, integrity) = (config.cdn_cache_ttl, config.cdn_integrity.clone());
         let (state, fetching) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { inner: Arc::new(Inner { client, url, ttl, integrity, clock, state, fetching }) }
+        Self { inner: Arc::new(ScriptSource { client, url, ttl, integrity, clock, state, fetching }) }
     }
 
     /// Returns the script, confirmed by the CDN within the time to live if the CDN responds.
@@ -106,7 +106,7 @@ impl WidgetScript {
     }
 }
 
-impl Inner {
+impl ScriptSource {
     fn is_usable(&self, cached: &Cached, now: Duration) -> bool {
         now.saturating_sub(cached.checked) < MAX_STALE.max(self.ttl)
     }
@@ -131,7 +131,7 @@ impl Inner {
         match self.fetch(cached).await {
             Ok(fetched) => {
                 let script = fetched.script.clone();
-                *self.state.lock() = State { cached: Some(fetched), failed: None };
+                *self.state.lock() = ScriptCache { cached: Some(fetched), failed: None };
                 Ok(script)
             }
             Err(error) => {

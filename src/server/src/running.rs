@@ -110,10 +110,4 @@ impl Running {
             }
         }
     }
-
-    /// Whether an earlier process had left the embedded database running.
-    #[must_use]
-    pub fn database_was_taken_over(&self) -> bool {
-        self.embedded.as_ref().is_some_and(Embedded::taken_over)
-    }
 }

@@ -12,9 +12,10 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Handle;
 use tokio_postgres::config::Host;
 
-use crate::database::connect::{Connector, Session};
+use crate::database::connect::{Connector, SessionKind};
+use crate::database::scalar::Scalar;
 use crate::system::{migrate, partitions, roles};
-use crate::{Options, Store};
+use crate::{Store, StoreOptions};
 
 /// Environment variable with the test cluster's DSN; `cargo xtask test` starts a cluster.
 pub const TEST_DSN: &str = "CALLBOARD_TEST_DSN";
@@ -37,12 +38,6 @@ impl Held {
     pub async fn release(mut self) {
         self.0.batch_execute("COMMIT").await.expect("a commit");
     }
-}
-
-#[derive(diesel::QueryableByName)]
-struct Exists {
-    #[diesel(sql_type = diesel::sql_types::Bool)]
-    found: bool,
 }
 
 impl TestDatabase {
@@ -124,7 +119,7 @@ impl TestDatabase {
         let random: Arc<dyn Random> = Arc::new(SystemRandom::new());
         let ids = Ids::new(Arc::clone(&clock), Arc::clone(&random));
         let dsn = self.dsn.clone().into();
-        Store::open(Options { dsn, connections: 4, clock, random, ids }).await.expect("a store")
+        Store::open(StoreOptions { dsn, connections: 4, clock, random, ids }).await.expect("a store")
     }
 
     /// Runs SQL as the owner, without the service.
@@ -159,19 +154,15 @@ impl TestDatabase {
 /// # Panics
 /// When it does not answer, the query fails or has no row.
 pub async fn scalar(dsn: &str, sql: &str) -> String {
-    #[derive(diesel::QueryableByName)]
-    struct Scalar {
-        #[diesel(sql_type = diesel::sql_types::Text)]
-        value: String,
-    }
     let query = format!("SELECT (({sql})::text) AS value");
-    let row: Scalar = diesel::sql_query(query).get_result(&mut open(dsn).await).await.expect("one row");
-    row.value
+    let row: Scalar<String> =
+        diesel::sql_query(query).get_result(&mut open(dsn).await).await.expect("one row");
+    row.0
 }
 
 async fn open(dsn: &str) -> AsyncPgConnection {
     let connector = Connector::new(dsn, Handle::current()).expect("a DSN");
-    connector.open(Session::Owner).await.expect("the test cluster answers")
+    connector.open(SessionKind::Owner).await.expect("the test cluster answers")
 }
 
 fn with_database(server: &str, name: &str) -> String {
@@ -183,13 +174,13 @@ fn with_database(server: &str, name: &str) -> String {
 /// Creates the template under a temporary name first, so that a killed test leaves no half-migrated template.
 async fn ensure_template(admin: &mut AsyncPgConnection, server: &str, template: &str) {
     admin.batch_execute("SELECT pg_advisory_lock(hashtext('callboard template'))").await.expect("a lock");
-    let exists: Exists = diesel::sql_query(format!(
+    let exists: Scalar<bool> = diesel::sql_query(format!(
         "SELECT EXISTS (SELECT FROM pg_database WHERE datname = '{template}') AS found"
     ))
     .get_result(admin)
     .await
     .expect("an answer");
-    if !exists.found {
+    if !exists.0 {
         let draft = format!("{template}_draft");
         admin
             .batch_execute(&format!("DROP DATABASE IF EXISTS \"{draft}\" WITH (FORCE)"))

@@ -2,7 +2,7 @@
 
 use crate::calls::BudgetLimits;
 use crate::estimate::CallRange;
-use crate::optimize::{AT_ONCE, ATTEMPTS, FINALISTS, HEADROOM, ROUND, SETS, TIPS};
+use crate::optimize::{AT_ONCE, ATTEMPTS, FINALISTS, HEADROOM, SETS};
 use crate::request::{Optimizer, OptimizerName};
 use crate::splits::Splits;
 
@@ -21,19 +21,6 @@ pub(crate) struct Course {
     trains_demos: bool,
     /// Whether the headroom cases are executed once more.
     executes_again: bool,
-}
-
-/// The work for one proposal and its race if no case passes and the first reply to each question is usable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Proposal {
-    /// Training cases executed beforehand.
-    pub(crate) gathered: u64,
-    /// Requests to the optimizer's model.
-    pub(crate) questions: u64,
-    /// Scoring cases in the race.
-    pub(crate) raced: u64,
-    /// Scoring cases that may differ from the headroom cases.
-    pub(crate) drawn: u64,
 }
 
 impl Course {
@@ -83,17 +70,11 @@ impl Course {
         let half = val.div_ceil(2);
         let (expected, max) = match self.name {
             OptimizerName::None => (0, 0),
-            OptimizerName::Random | OptimizerName::Opro => (proposals * half, proposals * val),
             OptimizerName::TextGrad | OptimizerName::Gepa | OptimizerName::Auto => {
                 (proposals * (minibatch + half), proposals * (minibatch + val))
             }
             // Every demo set may be better than the one before, and then needs the training cases again.
             OptimizerName::FewShot => (sets * (minibatch + half), sets * (train + val)),
-            OptimizerName::Mipro => {
-                let tried = proposals * minibatch.min(val);
-                let in_full = proposals / u64::from(ROUND) * val;
-                (self.gathered() + tried + in_full, self.gathered() + tried + in_full + val)
-            }
         };
         let (expected_demos, most_demos) = match self.keeps_demos() {
             true => (minibatch + sets * half, (sets + 1) * train + sets * val),
@@ -126,30 +107,18 @@ impl Course {
             OptimizerName::Auto => {
                 (proposals.div_ceil(2) * critiques + proposals / 2 * prompts, proposals * most_critiques)
             }
-            OptimizerName::Random | OptimizerName::Opro => (proposals, proposals * attempts),
-            OptimizerName::Mipro if proposals == 0 => (0, 0),
-            OptimizerName::Mipro => (self.texts(), 1 + prompts * count(TIPS.len()) * attempts),
         };
         CallRange { min: 0, expected, max: Some(max) }
     }
 
-    /// The work for the first proposal.
-    pub(crate) fn first_proposal(&self) -> Proposal {
-        let questions = match self.name {
+    /// Requests to the optimizer's model for the first proposal if no case passes and each first reply is usable.
+    pub(crate) fn first_questions(&self) -> u64 {
+        match self.name {
             OptimizerName::None | OptimizerName::FewShot => 0,
             // With few cases, `auto` may switch to `textgrad` before its first race.
             OptimizerName::TextGrad | OptimizerName::Auto => self.prompts * (self.minibatch + 1),
             OptimizerName::Gepa => self.prompts,
-            OptimizerName::Random | OptimizerName::Opro => 1,
-            OptimizerName::Mipro => self.texts(),
-        };
-        let tried = self.minibatch.min(self.val);
-        let (raced, drawn) = match self.name {
-            OptimizerName::None => (0, 0),
-            OptimizerName::Mipro => (tried, tried),
-            _ => (self.headroom(), 0),
-        };
-        Proposal { gathered: self.gathered(), questions, raced, drawn }
+        }
     }
 
     /// Minibatches in the whole search.
@@ -161,20 +130,10 @@ impl Course {
     }
 
     /// Training cases executed for the first proposal; more for demos, as long as few cases pass.
-    fn gathered(&self) -> u64 {
-        let for_demos = match self.name {
-            OptimizerName::Mipro | OptimizerName::Auto => self.trains_demos,
-            OptimizerName::FewShot => true,
-            OptimizerName::None | OptimizerName::Random | OptimizerName::Opro => return 0,
-            OptimizerName::TextGrad | OptimizerName::Gepa => false,
-        };
+    pub(crate) fn gathered(&self) -> u64 {
+        let for_demos = self.name == OptimizerName::FewShot || self.keeps_demos();
         let minibatches = if for_demos { count(AT_ONCE) } else { 1 };
         self.train.min(self.minibatch * minibatches)
-    }
-
-    /// Questions that `mipro` asks: what the cases have in common, and one text per prompt and tip.
-    fn texts(&self) -> u64 {
-        1 + self.prompts * count(TIPS.len())
     }
 }
 

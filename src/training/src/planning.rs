@@ -9,7 +9,7 @@ use wire::FieldError;
 use crate::calibration::calibration_places;
 use crate::calls::{BudgetLimits, PricedModel, RunPrices, dollars};
 use crate::case::Case;
-use crate::course::{Course, Proposal, least_limit};
+use crate::course::{Course, least_limit};
 use crate::estimate::{CallRange, calls_of_graph};
 use crate::evaluators::Evaluator;
 use crate::forecast::{AskedModels, CallsByRole, Estimate, Forecast, Least, UsageFactors};
@@ -178,16 +178,12 @@ impl Start<'_> {
     /// The fewest calls for the seed on scoring cases (at most the headroom cases), one proposal and its race on the
     /// same cases. Only distinct cases count, because equal requests share an answer.
     fn fewest_calls(&self, optimizer: &Optimizer, splits: &Splits, course: Course) -> CallsByRole {
-        let Proposal { gathered, questions, raced, drawn } = course.first_proposal();
         let scoring = self.different(splits.val.iter().take(HEADROOM));
-        let others = |places: &[usize]| count(self.different(places).difference(&scoring).count());
+        let others = count(self.different(&splits.train).difference(&scoring).count());
         let scored = count(scoring.len());
-        let raced = if drawn == 0 { scored } else { raced.min(count(self.different(&splits.val).len())) };
-        let seed = scored.saturating_mul(course.headrooms())
-            + gathered.min(others(&splits.train))
-            + if drawn == 0 { 0 } else { drawn.min(others(&splits.val)) };
+        let seed = scored.saturating_mul(course.headrooms()) + course.gathered().min(others);
         let repeats = u64::from(optimizer.settings.repeats);
-        let cases = seed.saturating_add(raced).saturating_mul(repeats);
+        let cases = seed.saturating_add(scored).saturating_mul(repeats);
         let each = if self.has_mocks() { 0 } else { calls_of_graph(self.graph, self.resolution).min };
         CallsByRole {
             task: each.saturating_mul(cases),
@@ -196,7 +192,7 @@ impl Start<'_> {
                 .min
                 .saturating_mul(cases)
                 .saturating_add(self.calls_of_calibration().min),
-            optimizer: questions,
+            optimizer: course.first_questions(),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::evaluators::Evaluator;
 use crate::pins::Resolution;
 use crate::policy::reach;
 use crate::prices::{check_prices, models_of_evaluators, models_of_graph, priced_model};
-use crate::prompts::{TrainablePrompt, check_choices, readers, trainable_prompts};
+use crate::prompts::{TrainablePrompt, readers, trainable_prompts};
 use crate::request::{Objective, Optimizer, OptimizerName, RunSettings, Workload};
 use crate::warning::Warning;
 
@@ -174,17 +174,13 @@ impl Start<'_> {
         }
     }
 
-    /// Reports, at the prompts' `pointer`, that `fewshot` has no prompt with trainable demos, and choices that
-    /// `mipro` cannot compare.
+    /// Reports, at the prompts' `pointer`, that `fewshot` has no prompt with trainable demos.
     pub fn check_demos(
         optimizer: &Optimizer,
         trainable: &[TrainablePrompt],
         pointer: &str,
         problems: &mut Vec<FieldError>,
     ) {
-        if optimizer.name == OptimizerName::Mipro {
-            check_choices(trainable, pointer, problems);
-        }
         let is_missing = !trainable.is_empty() && trainable.iter().all(|prompt| !prompt.demos_trainable);
         if optimizer.name == OptimizerName::FewShot && is_missing {
             let message = "no model node reads a prompt with `requires_grad: true` and `demos_trainable: true` in its instructions";

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wire::FieldError;
 
-use crate::rewrite::{FrozenSpan, PromptRules, RewriteFault};
+use crate::rewrite::{FrozenSpan, PromptRules};
 use crate::warning::Warning;
 
 /// A few-shot example: a node's input and its answer.
@@ -43,31 +43,6 @@ pub struct TrainablePrompt {
     pub demos: Vec<Demo>,
     /// Whether demos may be replaced, which requires that a model's instructions read the prompt.
     pub demos_trainable: bool,
-    /// Alternative texts by the author, which `mipro` compares.
-    pub choices: Vec<String>,
-}
-
-/// Maximum choices per prompt.
-const MOST_CHOICES: usize = 16;
-
-/// Reports choices, which `mipro` compares, that would be rejected as rewrites. `at`: the pointer to the prompts.
-pub(crate) fn check_choices(trainable: &[TrainablePrompt], at: &str, problems: &mut Vec<FieldError>) {
-    for prompt in trainable {
-        let at = format!("{at}/{}/choices", prompt.name.replace('~', "~0").replace('/', "~1"));
-        if prompt.choices.len() > MOST_CHOICES {
-            let message = format!("has {} choices; a prompt may have {MOST_CHOICES}", prompt.choices.len());
-            problems.push(FieldError::new(at.clone(), "too_many", message));
-        }
-        for (place, choice) in prompt.choices.iter().enumerate().take(MOST_CHOICES) {
-            match prompt.rules.fault(&prompt.seed, choice) {
-                None | Some(RewriteFault::Unchanged) => {}
-                Some(fault) => {
-                    let message = fault.message().replacen("The new prompt", "the choice", 1);
-                    problems.push(FieldError::new(format!("{at}/{place}"), "choice_unusable", message));
-                }
-            }
-        }
-    }
 }
 
 /// The prompts with `requires_grad` that a plan node may read, sorted by name. Warns about a prompt that no node
@@ -166,7 +141,6 @@ fn read(name: &str, prompt: &Map<String, Value>) -> Option<TrainablePrompt> {
         rules,
         demos,
         demos_trainable,
-        choices: list("choices").filter_map(Value::as_str).map(str::to_owned).collect(),
     })
 }
 
@@ -264,33 +238,6 @@ mod tests {
         let read = |name: &str| format!("{{{{ config.prompts.{name}.text }}}}");
         assert_eq!(found(node(&read("style"), &read("ask"))), ["style", "tone"]);
         assert_eq!(found(node("x", &read("style"))), [""; 0]);
-    }
-
-    #[test]
-    fn choices_must_keep_the_required_parts() {
-        let prompt = json!({"text": "Answer {{ inputs.x }}.", "requires_grad": true, "max_chars": 60,
-            "choices": ["Answer {{ inputs.x }}.", "Say {{inputs.x}}.", "Say it.", "{{ inputs.x }} {% if %}"]});
-        let mut prompt = read("a/b", prompt.as_object().unwrap()).unwrap();
-        assert_eq!(prompt.choices.len(), 4);
-        let checked = |prompt: &TrainablePrompt| -> Vec<String> {
-            let mut problems = Vec::new();
-            check_choices(std::slice::from_ref(prompt), "/prompts", &mut problems);
-            problems.iter().map(|it| format!("{} {}: {}", it.pointer, it.code, it.message)).collect()
-        };
-        let found = checked(&prompt);
-        assert_eq!(
-            found[0],
-            "/prompts/a~1b/choices/2 choice_unusable: the choice must contain {{inputs.x}} exactly as in the current one."
-        );
-        assert!(
-            found[1].starts_with("/prompts/a~1b/choices/3 choice_unusable: the choice must not contain {%")
-        );
-        assert_eq!(found.len(), 2);
-        prompt.choices = vec!["Say {{inputs.x}}.".to_owned(); 17];
-        assert_eq!(
-            checked(&prompt),
-            ["/prompts/a~1b/choices too_many: has 17 choices; a prompt may have 16"]
-        );
     }
 
     #[test]

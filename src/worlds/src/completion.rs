@@ -93,8 +93,8 @@ pub(super) fn error(kind: &str, message: &str) -> Value {
 
 /// The streamed response's frames, each with its blank line: text pieces, the finish reason, the usage, `[DONE]`.
 ///
-/// `completion`: the body of a [`Reply`](super::Reply) with status 200. A cut response ends after the first half of
-/// its frames.
+/// `completion`: the body of a [`SimulatedReply`](super::SimulatedReply) with status 200. A cut response ends after
+/// the first half of its frames.
 #[must_use]
 pub fn stream_events(completion: &Value) -> Vec<String> {
     let choice = completion.pointer("/choices/0");

@@ -6,8 +6,6 @@ use super::phrases::OTHER_CAUSE;
 const SEEN: usize = 6;
 /// Starts a prompt's current text; the name is an attribute.
 const PROMPT: &str = "<prompt";
-/// Starts an example case, which says nothing about a prompt's result.
-pub(super) const EXAMPLE: &str = "Example input: ";
 /// The lines in a record.
 const FIELDS: [&str; 4] = ["Input: ", "Expected: ", "Got: ", "Feedback: "];
 
@@ -135,15 +133,6 @@ mod tests {
             feedback: "Missing “x”.".into(),
         };
         assert_eq!(read.failing, [record], "a passing record is not failing");
-    }
-
-    #[test]
-    fn scores_and_examples_are_not_records() {
-        let user = "<prompt name=\"p\">\nx\n</prompt>\n\nThe new prompt may have 2000 characters.\n\n<tried score=\"20\">\nx\n</tried>\n\n\
-            Example input: a b\nExample output: [\"x\"]\n\nAnswer inside <new_prompt> and </new_prompt>.";
-        let read = read(&[("user", user)]).unwrap();
-        assert_eq!((read.name.as_str(), read.text.as_str(), read.failing.len()), ("p", "x", 0));
-        assert_eq!((read.is_critique, read.max_chars), (false, Some(2_000)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A [`World`] is drawn from a [`Family`] and a seed. It has cases, a graph, seed prompts and evaluators; it plays
 //! the task model, the reflector and the judge; and it knows the true score of any prompts. A [`Simulator`] routes
-//! OpenAI requests to the worlds that their models name. A [`Reference`] is a published algorithm that runs directly
+//! OpenAI requests to the worlds that their models name. A [`Reference`] is an algorithm that runs directly
 //! on a world. Everything is a function of seeds: no clock, no sockets, no other randomness.
 
 mod attention;
@@ -38,5 +38,5 @@ pub use family::{Family, Scoring, Sizes};
 pub use faults::Faults;
 pub use rates::Rates;
 pub use reference::{Reference, ReferenceResult};
-pub use simulator::{Reply, Simulator};
+pub use simulator::{SimulatedReply, Simulator};
 pub use tally::{CallCount, Tally};

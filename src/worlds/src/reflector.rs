@@ -8,9 +8,6 @@ use super::rewriting::{criticize, rewrite};
 /// The share of replies with text around the prompt that use a fence instead of the tag.
 const FENCED: f64 = 0.25;
 const REFUSAL: &str = "I'm sorry, but I can't help with that.";
-/// A model's summary of a world's cases; it names no rule.
-const SUMMARY: &str = "The inputs are short notes for a desk. The answers are words that a note requires; which ones depends on the words of the \
-                       note.";
 const WITHOUT_PROMPT: &str = "I cannot find a prompt in the request.";
 
 impl World {
@@ -18,15 +15,11 @@ impl World {
     ///
     /// A function of messages and seed. A request with `<prompt name="…">` and `<new_prompt>` gets a new prompt in
     /// that tag, with the mistakes from [`Rates`](super::Rates); one without `<new_prompt>` gets a one-sentence
-    /// critique. The reflector reads the first six failing records. Scores of earlier texts and examples without a
-    /// result teach nothing; examples without a prompt get a summary that names no rule.
+    /// critique. The reflector reads the first six failing records.
     #[must_use]
     pub fn reflect(&self, messages: &[(&str, &str)], seed: u64) -> String {
         let draw = self.reflection(messages, seed);
-        let Some(request) = feedback::read(messages) else {
-            let summarizes = messages.iter().any(|(_, content)| content.contains(feedback::EXAMPLE));
-            return if summarizes { SUMMARY.to_owned() } else { WITHOUT_PROMPT.to_owned() };
-        };
+        let Some(request) = feedback::read(messages) else { return WITHOUT_PROMPT.to_owned() };
         if request.is_critique {
             return criticize(self, &request, draw);
         }

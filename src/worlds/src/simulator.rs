@@ -14,7 +14,7 @@ use super::words::desk_in;
 
 /// A response.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reply {
+pub struct SimulatedReply {
     /// The status code.
     pub status: u16,
     /// The header `Retry-After`, in seconds.
@@ -28,7 +28,7 @@ pub struct Reply {
     pub body: Value,
 }
 
-impl Reply {
+impl SimulatedReply {
     fn new(status: u16, body: Value) -> Self {
         Self { status, retry_after_seconds: None, delay_ms: 0, is_cut: false, body }
     }
@@ -92,10 +92,10 @@ impl Simulator {
 
     /// The response to a `POST …/chat/completions` body.
     #[must_use]
-    pub fn reply(&self, body: &Value) -> Reply {
+    pub fn reply(&self, body: &Value) -> SimulatedReply {
         let Some(asked) = CompletionRequest::read(body) else {
             self.lock().tally.refused += 1;
-            return Reply::new(
+            return SimulatedReply::new(
                 400,
                 error("invalid_request_error", "the request needs `model` and `messages`"),
             );
@@ -106,15 +106,17 @@ impl Simulator {
                 "`{}` is not a valid model: use `<family>-<seed>/task`, `/reflect` or `/judge`",
                 asked.model
             );
-            return Reply::new(404, error("model_not_found", &message));
+            return SimulatedReply::new(404, error("model_not_found", &message));
         };
         let fault = self.receive(&world, role, &asked);
         match fault {
             Some((Fault::RateLimited, faults)) => {
-                let reply = Reply::new(429, error("rate_limit_exceeded", "too many requests"));
-                return Reply { retry_after_seconds: Some(faults.retry_after_seconds), ..reply };
+                let reply = SimulatedReply::new(429, error("rate_limit_exceeded", "too many requests"));
+                return SimulatedReply { retry_after_seconds: Some(faults.retry_after_seconds), ..reply };
             }
-            Some((Fault::Failed, _)) => return Reply::new(500, error("server_error", "an injected fault")),
+            Some((Fault::Failed, _)) => {
+                return SimulatedReply::new(500, error("server_error", "an injected fault"));
+            }
             _ => {}
         }
         let text = match role {
@@ -124,9 +126,9 @@ impl Simulator {
             Role::Reflect => world.reflect(&asked.messages(), asked.seed),
             Role::Judge => world.judge(&asked.messages(), asked.seed),
         };
-        let reply = Reply::new(200, written(&asked, &text));
+        let reply = SimulatedReply::new(200, written(&asked, &text));
         if let Some((Fault::Cut, _)) = fault {
-            return Reply { is_cut: true, ..reply };
+            return SimulatedReply { is_cut: true, ..reply };
         }
         let mut state = self.lock();
         let count = count_of(&mut state.tally, role);
@@ -134,7 +136,7 @@ impl Simulator {
         count.input_tokens += number(tokens(asked.bytes()));
         count.output_tokens += number(tokens(text.len()));
         match fault {
-            Some((Fault::Slow, faults)) => Reply { delay_ms: faults.delay_ms, ..reply },
+            Some((Fault::Slow, faults)) => SimulatedReply { delay_ms: faults.delay_ms, ..reply },
             _ => reply,
         }
     }
@@ -212,7 +214,7 @@ mod tests {
         json!({"model": model, "seed": 5, "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}]})
     }
 
-    fn text(reply: &Reply) -> &str {
+    fn text(reply: &SimulatedReply) -> &str {
         reply.body["choices"][0]["message"]["content"].as_str().unwrap()
     }
 
@@ -240,7 +242,7 @@ mod tests {
         assert!(tally.task.input_tokens > 0 && tally.without_placeholder == 0);
     }
 
-    impl Reply {
+    impl SimulatedReply {
         /// The same from a model with another name; the id depends on it.
         fn with_model(mut self, model: &str) -> Self {
             self.body["model"] = json!(model);
@@ -298,13 +300,13 @@ mod tests {
         };
         let run = || {
             let simulator = Simulator::new(faults);
-            let replies: Vec<Reply> =
+            let replies: Vec<SimulatedReply> =
                 (0..200).map(|_| simulator.reply(&body("one-1/task", "s", "u"))).collect();
             (replies, simulator.take_tally())
         };
         let (replies, tally) = run();
         assert_eq!((replies.clone(), tally.clone()), run());
-        let count = |is: &dyn Fn(&Reply) -> bool| {
+        let count = |is: &dyn Fn(&SimulatedReply) -> bool| {
             u64::try_from(replies.iter().filter(|reply| is(reply)).count()).unwrap()
         };
         assert_eq!(

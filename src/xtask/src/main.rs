@@ -40,7 +40,7 @@ enum Task {
     /// Install the commit message check.
     Hooks(language::Hooks),
     /// Run the whole check, cheap stages first; with nextest arguments only those tests.
-    Test(test::Options),
+    Test(test::TestOptions),
     /// Measure performance, compared with a floor that runs at the same time.
     Bench {
         #[command(subcommand)]

@@ -79,6 +79,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "references",
             "effects",
             "addresses",
+            "inspection",
             "runnable_config",
         ],
     ),

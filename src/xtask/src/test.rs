@@ -21,7 +21,7 @@ const MAX_WAITING_THREADS: usize = 16;
 
 /// Options of `cargo xtask test`.
 #[derive(Args)]
-pub(crate) struct Options {
+pub(crate) struct TestOptions {
     /// Run only this stage (`tests` also runs `needs` and `build`).
     #[arg(long, value_enum)]
     pub(crate) only: Option<Stage>,
@@ -43,7 +43,7 @@ pub(crate) enum Stage {
 
 /// # Errors
 /// Names the first stage that failed.
-pub(crate) fn run(workspace: &Metadata, options: &Options) -> Result<()> {
+pub(crate) fn run(workspace: &Metadata, options: &TestOptions) -> Result<()> {
     let filtered = !options.nextest.is_empty();
     ensure!(
         !filtered || matches!(options.only, None | Some(Stage::Tests)),
@@ -76,7 +76,7 @@ fn plan(only: Option<Stage>, filtered: bool) -> Vec<Stage> {
 fn run_stage(
     stage: Stage,
     workspace: &Metadata,
-    options: &Options,
+    options: &TestOptions,
     environment: &mut Vec<(String, String)>,
 ) -> Result<()> {
     let root = workspace.workspace_root.as_std_path();
@@ -100,7 +100,8 @@ fn run_stage(
             let mut nextest = run::cargo(root, &["nextest", "run", "--locked"]);
             // nextest ignores -p if there is also --workspace.
             if !chooses_packages(&options.nextest) {
-                nextest.arg("--workspace");
+                // `cargo xtask bench training` runs the tests of `worlds`.
+                nextest.args(["--workspace", "--exclude", "worlds"]);
             }
             // One build for the lints and the tests of the whole workspace.
             if options.nextest.is_empty() {

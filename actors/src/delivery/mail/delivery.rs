@@ -48,7 +48,7 @@ pub enum DeliveryError {
 }
 
 /// A mail was not sent.
-pub(crate) struct Failure {
+pub(crate) struct MailFailure {
     /// For the log: without addresses and secrets.
     pub(crate) reason: String,
     /// Whether a retry would be refused again.
@@ -59,7 +59,7 @@ pub(crate) struct Failure {
     pub(crate) may_have_it: bool,
 }
 
-impl Failure {
+impl MailFailure {
     /// The mail server did not accept the mail in time.
     pub(crate) fn too_slow() -> Self {
         Self {
@@ -143,7 +143,7 @@ impl Delivery {
         }
     }
 
-    pub(super) async fn send(&self, id: Uuid, recipient: &str, letter: &Letter) -> Result<(), Failure> {
+    pub(super) async fn send(&self, id: Uuid, recipient: &str, letter: &Letter) -> Result<(), MailFailure> {
         match &*self.0 {
             Kind::Nowhere => {
                 tracing::info!(%id, "mail dropped: SERVICE_SMTP_URL is not set");
@@ -166,21 +166,28 @@ impl Delivery {
 
 impl Delivery {
     /// Sends a workflow's mail to some of its recipients. Its content never reaches the log.
-    pub(crate) async fn send_mail(&self, id: Uuid, mail: &Mail, recipients: &[&str]) -> Result<(), Failure> {
+    pub(crate) async fn send_mail(
+        &self,
+        id: Uuid,
+        mail: &Mail,
+        recipients: &[&str],
+    ) -> Result<(), MailFailure> {
         match &*self.0 {
             Kind::Nowhere | Kind::Log => {
-                Err(Failure::permanent("SERVICE_SMTP_URL is not set, so no mail is sent").of_server())
+                Err(MailFailure::permanent("SERVICE_SMTP_URL is not set, so no mail is sent").of_server())
             }
             Kind::Smtp { server, from } => {
                 let message = written(id, from.clone(), mail)?;
                 let to = recipients.iter().map(|one| address(one)).collect::<Result<_, _>>()?;
                 let envelope = Envelope::new(message.envelope().from().cloned(), to);
-                let envelope = envelope.map_err(|_| Failure::permanent("the mail has no recipient"))?;
+                let envelope = envelope.map_err(|_| MailFailure::permanent("the mail has no recipient"))?;
                 let sent = server.send_raw(&envelope, &message.formatted()).await;
                 let is_ascii = recipients.iter().all(|one| one.is_ascii());
                 // The library itself may reject characters that the server does not support.
                 sent.map(drop).map_err(|error| match failure(&error) {
-                    failure if error.is_client() && !is_ascii => Failure { is_of_server: false, ..failure },
+                    failure if error.is_client() && !is_ascii => {
+                        MailFailure { is_of_server: false, ..failure }
+                    }
                     failure => failure,
                 })
             }
@@ -189,7 +196,7 @@ impl Delivery {
 }
 
 /// Builds a workflow's mail. Each string is parsed as a single address, and the library encodes every header.
-fn written(id: Uuid, from: Mailbox, mail: &Mail) -> Result<Message, Failure> {
+fn written(id: Uuid, from: Mailbox, mail: &Mail) -> Result<Message, MailFailure> {
     let parsed = |text: &String| address(text).map(|address| Mailbox::new(None, address));
     let name = format!("<{id}@{}>", from.email.domain());
     let mut message = Message::builder().message_id(Some(name)).from(from).subject(&mail.subject);
@@ -213,14 +220,14 @@ fn written(id: Uuid, from: Mailbox, mail: &Mail) -> Result<Message, Failure> {
         }
         None => message.singlepart(plain),
     };
-    message.map_err(|_| Failure::permanent("the mail cannot be built"))
+    message.map_err(|_| MailFailure::permanent("the mail cannot be built"))
 }
 
-fn address(text: &str) -> Result<Address, Failure> {
-    text.parse().map_err(|_| Failure::permanent("a recipient address is not valid"))
+fn address(text: &str) -> Result<Address, MailFailure> {
+    text.parse().map_err(|_| MailFailure::permanent("a recipient address is not valid"))
 }
 
-fn message(id: Uuid, from: Mailbox, recipient: &str, letter: &Letter) -> Result<Message, Failure> {
+fn message(id: Uuid, from: Mailbox, recipient: &str, letter: &Letter) -> Result<Message, MailFailure> {
     let to = address(recipient)?;
     let text = letter.text().replace('\n', "\r\n");
     let body = if text.is_ascii() && text.lines().all(|line| line.len() <= LINE) {
@@ -237,19 +244,19 @@ fn message(id: Uuid, from: Mailbox, recipient: &str, letter: &Letter) -> Result<
         .to(Mailbox::new(None, to))
         .subject(letter.subject())
         .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(body))
-        .map_err(|_| Failure::permanent("the mail cannot be built"))
+        .map_err(|_| MailFailure::permanent("the mail cannot be built"))
 }
 
 /// Reports only the reply's number, because its text may contain the address.
-fn failure(error: &smtp::Error) -> Failure {
+fn failure(error: &smtp::Error) -> MailFailure {
     let Some(code) = error.status().map(u16::from) else {
         // The library's own refusals come before anything is sent.
         let may_have_it = !error.is_client();
-        return Failure { reason: format!("{error}"), permanent: false, is_of_server: true, may_have_it };
+        return MailFailure { reason: format!("{error}"), permanent: false, is_of_server: true, may_have_it };
     };
     let is_of_server = code == CLOSING || NOT_LET_IN.contains(&code);
     let permanent = error.is_permanent() && !is_of_server;
-    Failure {
+    MailFailure {
         reason: format!("the mail server answered {code}"),
         permanent,
         is_of_server,

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::delivery::Sender;
 use crate::runtime::{ActorKind, Guardian};
-pub(crate) use delivery::Failure;
+pub(crate) use delivery::MailFailure;
 pub use delivery::{Delivery, DeliveryError};
 use queue::Letters;
 

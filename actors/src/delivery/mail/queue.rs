@@ -11,7 +11,7 @@ use store::{OutgoingMail, Store, StoreError};
 use uuid::Uuid;
 
 use super::Settings;
-use super::delivery::Failure;
+use super::delivery::MailFailure;
 use crate::delivery::{Queue, pause};
 
 /// Duration of a claim on a mail.
@@ -65,16 +65,16 @@ impl Queue for Letters {
         };
         let sending = self.settings.delivery.send(id, &mail.recipient, &letter);
         let sent = kernel::timeout(&*self.clock, PATIENCE, sending).await;
-        match sent.unwrap_or_else(|| Err(Failure::too_slow())) {
+        match sent.unwrap_or_else(|| Err(MailFailure::too_slow())) {
             Ok(()) => {
                 tracing::info!(%id, attempts, "mail sent");
                 self.store.delete_mail(id).await
             }
-            Err(Failure { reason, permanent: true, .. }) => {
+            Err(MailFailure { reason, permanent: true, .. }) => {
                 kernel::warn_once_a_minute!("mail.refused", %id, reason, "mail rejected permanently; deleted");
                 self.store.delete_mail(id).await
             }
-            Err(Failure { reason, .. }) => {
+            Err(MailFailure { reason, .. }) => {
                 let pause = pause(attempts, LONGEST_PAUSE);
                 let seconds = pause.num_seconds();
                 tracing::warn!(%id, attempts, reason, seconds, "failed to send a mail; retrying");

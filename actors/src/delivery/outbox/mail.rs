@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use store::{ClaimedDelivery, StoreError};
 
 use super::queue::Requests;
-use crate::delivery::mail::Failure;
+use crate::delivery::mail::MailFailure;
 
 /// Maximum time per attempt.
 const LONGEST: Duration = Duration::from_secs(45);
@@ -18,13 +18,13 @@ const BEGINS: Duration = Duration::from_secs(15);
 
 /// The result for each recipient; those missing here still wait.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Progress {
+struct RecipientProgress {
     have: BTreeSet<String>,
     /// Permanently refused recipients, with the reason.
     refused: BTreeMap<String, String>,
 }
 
-impl Progress {
+impl RecipientProgress {
     /// Recipients that neither have the mail nor are refused.
     fn open<'a>(&self, all: &BTreeSet<&'a str>) -> Vec<&'a str> {
         let is_open = |one: &&str| !self.have.contains(*one) && !self.refused.contains_key(*one);
@@ -65,29 +65,15 @@ impl Requests {
         let begun = self.clock.monotonic();
         let all: BTreeSet<&str> = mail.to.iter().chain(&mail.cc).map(String::as_str).collect();
         let noted = claimed.progress.as_deref();
-        let mut progress: Progress =
+        // A server that refuses one recipient does not get the mail, so no recipient has it then.
+        if noted.is_none()
+            && let Some(result) = self.send_to_all(mail, claimed, &all).await?
+        {
+            return Ok(result);
+        }
+        let mut progress: RecipientProgress =
             noted.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let mut open = progress.open(&all);
-        if noted.is_none() {
-            // A server that refuses one recipient does not get the mail, so no recipient has it then.
-            let sent = self.mail.send_mail(claimed.id, mail, &open);
-            match kernel::timeout(&*self.clock, LONGEST, sent).await {
-                Some(Ok(())) => return Ok(Ok(())),
-                Some(Err(failure)) if is_of_all(&failure, open.len(), claimed.attempts) => {
-                    return Ok(Err(undelivered(failure)));
-                }
-                // No recipient has the mail, so each gets it separately.
-                Some(Err(failure)) if !failure.may_have_it => {}
-                None if open.len() == 1 => return Ok(Err(undelivered(Failure::too_slow()))),
-                // Recipients may have the mail. If one of them causes the delay, the others get it next time.
-                unknown => {
-                    let failure = unknown.and_then(Result::err).unwrap_or_else(Failure::too_slow);
-                    self.note(claimed, &progress).await?;
-                    let waiting = open.iter().map(|one| (*one, failure.reason.clone())).collect();
-                    return Ok(progress.outcome(&all, &waiting));
-                }
-            }
-        }
         // Rotated, so that a recipient that makes the server hang up blocks the others only once.
         let turns = usize::try_from(claimed.attempts).unwrap_or(1).saturating_sub(1);
         let first = turns.checked_rem(open.len()).unwrap_or(0);
@@ -101,7 +87,7 @@ impl Requests {
             let recipients = [recipient];
             let sent = self.mail.send_mail(claimed.id, mail, &recipients);
             let sent = kernel::timeout(&*self.clock, LONGEST.saturating_sub(taken), sent).await;
-            match sent.unwrap_or_else(|| Err(Failure::too_slow())) {
+            match sent.unwrap_or_else(|| Err(MailFailure::too_slow())) {
                 Ok(()) => {
                     progress.have.insert(recipient.to_owned());
                 }
@@ -121,17 +107,45 @@ impl Requests {
         Ok(progress.outcome(&all, &waiting))
     }
 
-    async fn note(&self, claimed: &ClaimedDelivery, progress: &Progress) -> Result<(), StoreError> {
+    /// Sends the mail to all recipients at once. Returns the result, or `None` if no recipient has the mail and each must
+    /// get it separately.
+    async fn send_to_all(
+        &self,
+        mail: &Mail,
+        claimed: &ClaimedDelivery,
+        all: &BTreeSet<&str>,
+    ) -> Result<Option<Result<(), Undelivered>>, StoreError> {
+        let recipients: Vec<&str> = all.iter().copied().collect();
+        let sent = self.mail.send_mail(claimed.id, mail, &recipients);
+        match kernel::timeout(&*self.clock, LONGEST, sent).await {
+            Some(Ok(())) => Ok(Some(Ok(()))),
+            Some(Err(failure)) if is_of_all(&failure, recipients.len(), claimed.attempts) => {
+                Ok(Some(Err(undelivered(failure))))
+            }
+            Some(Err(failure)) if !failure.may_have_it => Ok(None),
+            None if recipients.len() == 1 => Ok(Some(Err(undelivered(MailFailure::too_slow())))),
+            // Recipients may have the mail. If one of them causes the delay, the others get it next time.
+            unknown => {
+                let failure = unknown.and_then(Result::err).unwrap_or_else(MailFailure::too_slow);
+                let progress = RecipientProgress::default();
+                self.note(claimed, &progress).await?;
+                let waiting = recipients.iter().map(|one| (*one, failure.reason.clone())).collect();
+                Ok(Some(progress.outcome(all, &waiting)))
+            }
+        }
+    }
+
+    async fn note(&self, claimed: &ClaimedDelivery, progress: &RecipientProgress) -> Result<(), StoreError> {
         self.store.note_progress(claimed.id, &serde_json::to_string(progress).unwrap_or_default()).await
     }
 }
 
 /// Whether separate sends would fail too. A server may hang up because of one recipient, so this is assumed only once.
-fn is_of_all(failure: &Failure, recipients: usize, attempts: i32) -> bool {
+fn is_of_all(failure: &MailFailure, recipients: usize, attempts: i32) -> bool {
     recipients == 1 || failure.is_of_server && (failure.permanent || attempts <= 1)
 }
 
-fn undelivered(failure: Failure) -> Undelivered {
+fn undelivered(failure: MailFailure) -> Undelivered {
     Undelivered { message: failure.reason, permanent: failure.permanent, retry_after: None }
 }
 
@@ -142,7 +156,7 @@ mod tests {
     #[test]
     fn the_outcome_names_recipients_without_the_mail() {
         let all = BTreeSet::from(["a", "b", "c", "d"]);
-        let mut progress = Progress::default();
+        let mut progress = RecipientProgress::default();
         progress.have.insert("a".to_owned());
         progress.refused.insert("b".to_owned(), "550".to_owned());
         let waits = progress.outcome(&all, &BTreeMap::from([("c", "450".to_owned())])).unwrap_err();

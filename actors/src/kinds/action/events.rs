@@ -1,6 +1,6 @@
 //! An action's single output: its widget's last state, committed with the run's end. Pure.
 
-use engine::ports::{ImmediateEvent, SentItem, Undone};
+use engine::ports::{SentItem, Undone};
 use kernel::{ItemKey, ThreadId};
 use serde::{Deserialize, Serialize};
 use store::FoundItem;
@@ -71,18 +71,6 @@ impl ActionEvents {
 
 /// All other output is only in the journal.
 impl EventWriter for ActionEvents {
-    fn text(&mut self, _node: &str, _piece: &str) -> Urgency {
-        Urgency::Whenever
-    }
-
-    fn new_message(&mut self) -> Urgency {
-        Urgency::Whenever
-    }
-
-    fn immediate(&mut self, _event: ImmediateEvent) -> Urgency {
-        Urgency::Whenever
-    }
-
     fn item(&mut self, item: SentItem, _earlier: Option<FoundItem>) -> Urgency {
         let own = self.widget.as_ref().is_some_and(|widget| item.key.as_deref() == Some(&widget.key));
         self.sent.push(item.body.filter(|body| own && matches!(body, ItemBody::Widget { .. })));

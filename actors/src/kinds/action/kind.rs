@@ -1,12 +1,10 @@
 //! Actions as a run kind.
 
-use std::sync::Arc;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use engine::RunInput;
 use kernel::{ItemKey, ThreadId};
 use serde_json::Value;
-use store::{LeftRun, RunState, StoreError, StoredRun};
+use store::{LeftRun, RunState, StoreError};
 use uuid::Uuid;
 use wire::ErrorCode;
 
@@ -19,7 +17,7 @@ use crate::plans::LoadedVersion;
 use crate::run::StoredOptions;
 use crate::run::budget::BudgetAccount;
 use crate::run::drive::{ended_with, succeeded};
-use crate::run::kind::{Kind, KindRow, Outcome, Run};
+use crate::run::kind::{Kind, KindRow, PastRun, Run, RunOutcome};
 use crate::run::{End, RunPorts, whole};
 
 /// The action kind.
@@ -98,30 +96,25 @@ impl Kind for ActionRuns {
         ActionEvents::new(run.id, widget)
     }
 
-    fn ended(events: &mut ActionEvents, outcome: Outcome) -> End {
+    fn ended(events: &mut ActionEvents, outcome: RunOutcome) -> End {
         match outcome {
-            Outcome::Succeeded(completed) => {
+            RunOutcome::Succeeded(completed) => {
                 events.succeeded();
                 succeeded(&completed)
             }
-            Outcome::Failed(error) => {
+            RunOutcome::Failed(error) => {
                 events.failed(error.code == ErrorCode::RunTimeout);
                 ended_with(RunState::Failed, &error)
             }
-            Outcome::Stopped | Outcome::Abandoned => {
+            RunOutcome::Stopped | RunOutcome::Abandoned => {
                 events.failed(false);
                 ended_with(RunState::Cancelled, &whole(ErrorCode::RunCancelled))
             }
         }
     }
 
-    async fn past_input(
-        &self,
-        stored: &StoredRun,
-        inputs: Value,
-        version: &Arc<LoadedVersion>,
-        ports: &RunPorts,
-    ) -> Result<RunInput, StoreError> {
+    async fn past_input(&self, past: PastRun<'_>, ports: &RunPorts) -> Result<RunInput, StoreError> {
+        let PastRun { stored, inputs, version } = past;
         let Some(thread) = stored.thread_id else {
             return Err(StoreError::Corrupt(format!("action {} has no thread", stored.id)));
         };

@@ -1,13 +1,10 @@
 //! The rows for an action's start. Pure.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use kernel::{ItemKey, ThreadId};
-use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use store::batch::{Batch, RunRow, StreamRow};
 use uuid::Uuid;
 use wire::chat::ThreadItem;
 
@@ -15,7 +12,7 @@ use super::events::Widget;
 use super::kind::{ActionData, ActionRuns};
 use crate::kinds::turn::chat::ActionInput;
 use crate::plans::LoadedVersion;
-use crate::run::kind::{Progress, Run};
+use crate::run::kind::{Run, RunProgress, RunStart};
 use crate::run::start::StartRows;
 
 /// The trigger of action runs.
@@ -52,44 +49,23 @@ pub(super) fn rows(new: NewAction, id: Uuid, now: DateTime<Utc>) -> (StartRows, 
         "metadata": new.metadata,
         "action": new.action,
     });
-    let batch = Batch {
-        runs: vec![RunRow {
-            id,
-            workspace_id: new.workspace,
-            workflow_id: new.workflow,
-            version_id: new.version.id,
-            trigger: TRIGGER,
-            thread_id: Some(new.thread),
-            stream_id: Some(id),
-            inputs: inputs.to_string(),
-            options: new.session.as_ref().map(|session| json!({"session": session}).to_string()),
-            created_at: now,
-        }],
-        // Without the thread, because only the service reads this stream.
-        streams: vec![StreamRow {
-            id,
-            run_id: id,
-            workflow_id: new.workflow,
-            thread_id: None,
-            dialect: None,
-        }],
-        ..Batch::default()
-    };
-    let key = new.action.key;
-    let widget = new.widget.zip(key).map(|((id, item), key)| Widget { thread: new.thread, id, item, key });
-    let run = Run {
+    let options = new.session.as_ref().map(|session| json!({"session": session}).to_string());
+    let start = RunStart {
         id,
         stream: id,
         workspace: new.workspace,
         workflow: new.workflow,
-        version: Some(new.version),
+        version: new.version,
+        trigger: TRIGGER,
+        thread: Some(new.thread),
+        dialect: None,
         inputs,
-        trigger: Cow::Borrowed(TRIGGER),
-        placed: false,
-        parked: 0,
-        progress: Progress::New { next_seq: 1 },
-        early: Mutex::default(),
-        own: ActionData { thread: new.thread, widget, accepted: now, session: new.session },
+        options,
     };
+    let batch = start.batch(now);
+    let key = new.action.key;
+    let widget = new.widget.zip(key).map(|((id, item), key)| Widget { thread: new.thread, id, item, key });
+    let own = ActionData { thread: new.thread, widget, accepted: now, session: new.session };
+    let run = start.run(RunProgress::New { next_seq: 1 }, own);
     (StartRows { workspace: new.workspace, stream: id, batch, events: None, queued: false }, run)
 }

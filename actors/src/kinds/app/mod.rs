@@ -66,6 +66,50 @@ pub struct NewAppRun {
     pub key: AppKey,
 }
 
+impl NewAppRun {
+    fn admission<'a>(&'a self, ids: &'a RunIds) -> AppAdmission<'a, RunIds> {
+        AppAdmission {
+            scopes: &self.key.scopes,
+            key: &self.key.key,
+            digest: &self.key.digest,
+            outcome: ids,
+            run: ids.run,
+            app: self.app.id,
+            binding: &self.binding,
+            workflow: self.version.workflow,
+            max_concurrent: self.max_concurrent,
+            minutes: &self.minutes,
+            anonymous: self.anonymous.as_ref(),
+            fits: self.fits,
+        }
+    }
+
+    /// The workflow run and its app row. `handle`: SHA-256 of its handle; `limited`: whether it waits for a free slot.
+    fn into_run(self, id: Uuid, handle: Vec<u8>, limited: bool) -> (NewRun, AppRunRow) {
+        let row = AppRunRow {
+            run_id: id,
+            app_id: self.app.id,
+            release_id: self.app.release,
+            binding: self.binding,
+            handle,
+            visitor: self.visitor,
+            user_id: self.app.member,
+            network: self.anonymous.map(|anonymous| anonymous.network),
+        };
+        let timeout_seconds = Some(f64::from(self.timeout_seconds));
+        let run = NewRun {
+            workspace: self.workspace,
+            version: self.version,
+            inputs: self.input,
+            options: RunOptions { timeout_seconds, app: Some(self.app), ..RunOptions::default() },
+            trigger: "app",
+            limited,
+            idempotency: None,
+        };
+        (run, row)
+    }
+}
+
 /// The result of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppStart {
@@ -104,24 +148,9 @@ impl AppRuns {
         new: NewAppRun,
         handle: impl Fn(Uuid) -> Vec<u8>,
     ) -> Result<AppStart, RunStartError> {
-        let known = new.key.as_known();
-        let token = self.starts.admit::<RunIds>(new.workspace, Some(&known)).await?;
+        let token = self.starts.admit::<RunIds>(new.workspace, Some(&new.key.as_known())).await?;
         let ids = RunIds { run: token.run() };
-        let wanted = AppAdmission {
-            scopes: &new.key.scopes,
-            key: &new.key.key,
-            digest: &new.key.digest,
-            outcome: &ids,
-            run: ids.run,
-            app: new.app.id,
-            binding: &new.binding,
-            workflow: new.version.workflow,
-            max_concurrent: new.max_concurrent,
-            minutes: &new.minutes,
-            anonymous: new.anonymous.as_ref(),
-            fits: new.fits,
-        };
-        let (reserved, limited) = match self.ports.store.admit_app_run(&wanted).await {
+        let (reserved, limited) = match self.ports.store.admit_app_run(&new.admission(&ids)).await {
             Ok(Admitted::Reserved(reserved, limited)) => (reserved, limited),
             Ok(Admitted::Limited(wait)) => {
                 token.released();
@@ -143,34 +172,12 @@ impl AppRuns {
                 return Ok(AppStart::Unfit);
             }
             Claimed::Start(ids, claim) => (ids, claim),
-            Claimed::Started(known) => {
-                return Ok(AppStart::Started(StartedRun { run: known.run, replayed: true }));
+            Claimed::Started(RunIds { run }) => {
+                return Ok(AppStart::Started(StartedRun { run, replayed: true }));
             }
         };
         let replayed = claim.is_for_another();
-        let row = AppRunRow {
-            run_id: ids.run,
-            app_id: new.app.id,
-            release_id: new.app.release,
-            binding: new.binding,
-            handle: handle(ids.run),
-            visitor: new.visitor,
-            user_id: new.app.member,
-            network: new.anonymous.map(|anonymous| anonymous.network),
-        };
-        let run = NewRun {
-            workspace: new.workspace,
-            version: new.version,
-            inputs: new.input,
-            options: RunOptions {
-                timeout_seconds: Some(f64::from(new.timeout_seconds)),
-                app: Some(new.app),
-                ..RunOptions::default()
-            },
-            trigger: "app",
-            limited,
-            idempotency: None,
-        };
+        let (run, row) = new.into_run(ids.run, handle(ids.run), limited);
         let (mut rows, run) = start_rows(run, ids.run, self.ports.clock.now());
         rows.batch.app_runs.push(row);
         let actors = self.actors.clone();

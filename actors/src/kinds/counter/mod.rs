@@ -3,13 +3,11 @@
 
 mod tests;
 
-use std::sync::Arc;
-
-use engine::ports::{ImmediateEvent, StepOutcome, StepRecord};
-use engine::{RunInfo, RunInput};
+use engine::RunInput;
+use engine::ports::{StepOutcome, StepRecord};
 use serde_json::{Value, json};
 use store::batch::{Batch, QueueRow, RunRow, StreamRow};
-use store::{LeftRun, RunState, StoreError, StoredRun};
+use store::{LeftRun, RunState, StoreError};
 use uuid::Uuid;
 use wire::ErrorCode;
 use wire::sse;
@@ -17,9 +15,9 @@ use wire::sse;
 use crate::kinds;
 use crate::plans::LoadedVersion;
 use crate::run::drive::{ended_with, succeeded};
-use crate::run::kind::{Kind, KindRow, Outcome, Run};
+use crate::run::kind::{Kind, KindRow, PastRun, Run, RunOutcome};
 use crate::run::start::StartRows;
-use crate::run::{End, EventWriter, Frames, RunPorts, Urgency, life, whole};
+use crate::run::{End, EventWriter, Frames, RunPorts, plain_input, whole};
 
 pub(super) struct Counter;
 
@@ -64,32 +62,27 @@ impl Kind for Counter {
         _told: &usize,
         _ports: &RunPorts,
     ) -> Result<Option<(RunInput, ())>, StoreError> {
-        Ok(Some((input(run.id, run.workflow, run.inputs.clone(), version), ())))
+        Ok(Some((plain_input(run.id, run.workflow, &run.trigger, run.inputs.clone(), version), ())))
     }
 
     fn events(&self, _run: &Run<Self>, questions: usize, _ports: &RunPorts) -> Counts {
         Counts { questions, events: Vec::new() }
     }
 
-    fn ended(events: &mut Counts, outcome: Outcome) -> End {
+    fn ended(events: &mut Counts, outcome: RunOutcome) -> End {
         events.events.push(json!({"type": "counted", "questions": events.questions}));
         match outcome {
-            Outcome::Succeeded(completed) => succeeded(&completed),
-            Outcome::Failed(error) => ended_with(RunState::Failed, &error),
-            Outcome::Stopped | Outcome::Abandoned => {
+            RunOutcome::Succeeded(completed) => succeeded(&completed),
+            RunOutcome::Failed(error) => ended_with(RunState::Failed, &error),
+            RunOutcome::Stopped | RunOutcome::Abandoned => {
                 ended_with(RunState::Cancelled, &whole(ErrorCode::RunCancelled))
             }
         }
     }
 
-    async fn past_input(
-        &self,
-        stored: &StoredRun,
-        inputs: Value,
-        version: &Arc<LoadedVersion>,
-        _ports: &RunPorts,
-    ) -> Result<RunInput, StoreError> {
-        Ok(input(stored.id, stored.workflow_id, inputs, version))
+    async fn past_input(&self, past: PastRun<'_>, _ports: &RunPorts) -> Result<RunInput, StoreError> {
+        let PastRun { stored, inputs, version } = past;
+        Ok(plain_input(stored.id, stored.workflow_id, &stored.trigger, inputs, version))
     }
 }
 
@@ -101,33 +94,8 @@ impl EventWriter for Counts {
         }
     }
 
-    fn text(&mut self, _node: &str, _piece: &str) -> Urgency {
-        Urgency::Whenever
-    }
-
-    fn new_message(&mut self) -> Urgency {
-        Urgency::Whenever
-    }
-
-    fn immediate(&mut self, _event: ImmediateEvent) -> Urgency {
-        Urgency::Whenever
-    }
-
     fn write(&mut self, frames: &mut Frames, _batch: &mut Batch) {
         self.events.drain(..).for_each(|event| frames.push(&event));
-    }
-}
-
-fn input(run: Uuid, workflow: Uuid, inputs: Value, version: &LoadedVersion) -> RunInput {
-    let (id, workflow_id) = (run.to_string(), workflow.to_string());
-    RunInput {
-        patch: None,
-        inputs,
-        messages: Vec::new(),
-        config: (*version.config).clone(),
-        run: RunInfo { id, workflow_id, thread_id: None, trigger: "counter".to_owned() },
-        lives: vec![life(1, run)],
-        deadline: None,
     }
 }
 

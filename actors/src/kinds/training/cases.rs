@@ -12,7 +12,7 @@ use training::calls::{Role, Spent};
 use training::evaluators::Verdict;
 use training::optimize::{Candidate, JudgedRun, Phase, Round, Stop};
 use training::{
-    Aggregate, CaseBench, CaseContext, CaseError, CaseRun, StoredResult, case_score, details_json, judge,
+    Aggregate, CaseContext, CaseError, CaseRun, StoredResult, case_score, details_json, judge,
     judge_recorded, run_case,
 };
 use wire::{CaseProblem, CaseProgress, EvaluationVerdict, TrainingEvent, TrainingKind, TrainingProgress};
@@ -85,22 +85,15 @@ impl ActorLab<'_> {
         let scope = session.calls.scope(Role::Task, sample, name.clone()).counted_in(&spent);
         let done = self
             .with_ports(async |ports| {
-                let plan = &session.version.plan;
                 let recorded = case.recorded_output().filter(|_| round.phase == Phase::Calibration);
                 let run = match recorded {
                     Some(output) => CaseRun::recorded(output),
-                    None => run_case(plan, config, case, &session.case_settings, &scope, ports).await,
+                    None => {
+                        let (plan, settings) = (&session.version.plan, &session.case_settings);
+                        run_case(plan, config, case, settings, &scope, ports).await
+                    }
                 };
-                let bench = CaseBench {
-                    plan,
-                    calls: &session.calls,
-                    settings: &session.case_settings,
-                    ports,
-                    sample,
-                    name: &name,
-                    model: &session.decided.judge_model,
-                    spent: &spent,
-                };
+                let bench = session.bench(ports, sample, &name, &spent);
                 let context = CaseContext {
                     split: session.split_of.get(place).copied(),
                     epoch: session.optimizer.is_some().then_some(round.epoch),

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use engine::ports::ImmediateEvent;
 use kernel::Clock;
 use store::batch::{
     Batch, TrainingCallRow, TrainingCandidateRow, TrainingCaseRow, TrainingMarkRow, TrainingStateRow,
@@ -10,7 +9,7 @@ use store::batch::{
 use uuid::Uuid;
 use wire::{TrainingEvent, TrainingFrame, TrainingResult};
 
-use crate::run::{EventWriter, Frames, Urgency};
+use crate::run::{EventWriter, Frames};
 use crate::text::{json as text_of, timestamp};
 
 /// The constant `node` in these events.
@@ -108,18 +107,6 @@ impl TrainingEvents {
 
 /// Output by case nodes is not shown to readers.
 impl EventWriter for TrainingEvents {
-    fn text(&mut self, _node: &str, _piece: &str) -> Urgency {
-        Urgency::Whenever
-    }
-
-    fn new_message(&mut self) -> Urgency {
-        Urgency::Whenever
-    }
-
-    fn immediate(&mut self, _event: ImmediateEvent) -> Urgency {
-        Urgency::Whenever
-    }
-
     fn write(&mut self, frames: &mut Frames, batch: &mut Batch) {
         batch.append(std::mem::take(&mut self.rows));
         for (happened, at) in self.events.drain(..) {

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use wire::{FieldError, RolloutGate, TrainingKind};
 
 use super::prepare::{Prepared, Refused, Wanted};
-use super::session::Session;
+use super::session::TrainingSession;
 use super::{TrainingKey, Trainings};
 use crate::kinds::workflow::RunStartError;
 use crate::plans::{LoadedVersion, PlanError};
@@ -178,7 +178,7 @@ impl Trainings {
         };
         let version = *gate.dataset_version.get_or_insert(dataset.version);
         if self.ports.store.dataset_size(dataset.id, version).await?.is_none() {
-            let message = format!("the dataset has no version {version}; its newest is {}", dataset.version);
+            let message = format!("the dataset has no version {version}; its latest is {}", dataset.version);
             return Err(invalid("/evaluation/dataset/version", "dataset_not_found", message));
         }
         let mut judges = BTreeMap::new();
@@ -245,7 +245,7 @@ fn why_ended(error: Option<&str>) -> String {
 
 /// Stores a gate evaluation's result, and its effect on the workflow's gates, before the run ends. A later life finds
 /// the result stored.
-pub(super) async fn settle(session: &Session, evaluated: &Evaluated) {
+pub(super) async fn settle(session: &TrainingSession, evaluated: &Evaluated) {
     if !session.decided.is_gate {
         return;
     }

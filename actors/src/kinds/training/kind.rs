@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use engine::{RunError, RunInfo, RunInput};
+use engine::RunInput;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use store::{LeftRun, RunState, StoreError, StoredRun};
+use store::{LeftRun, RunState, StoreError};
 use tokio_util::sync::CancellationToken;
 use training::calls::Endpoints;
 use uuid::Uuid;
-use wire::{ErrorCode, RunProblem, TrainingEvent, TrainingKind, TrainingStarted};
+use wire::{ErrorCode, TrainingEvent, TrainingKind, TrainingStarted};
 
 use super::decided::Decided;
 use super::events::TrainingEvents;
@@ -20,14 +20,14 @@ use super::gate::GATE;
 use super::halt::{Interruption, Pauses};
 use super::session::StoredStart;
 use super::slots::{Slot, Slots};
-use super::start::Options;
-use super::state::State;
+use super::start::TrainingOptions;
+use super::state::StoredProgress;
 use super::work::TrainingWork;
 use crate::kinds;
 use crate::plans::LoadedVersion;
 use crate::run::drive::{ended_with, succeeded};
-use crate::run::kind::{Kind, KindRow, Outcome, Progress, Run};
-use crate::run::{End, RunPorts, RunWriter, life, whole};
+use crate::run::kind::{Kind, KindRow, PastRun, Run, RunOutcome, RunProgress};
+use crate::run::{End, RunPorts, RunWriter, plain_input, run_problem, whole};
 use crate::text::{json as text_of, stored_json};
 
 /// Delay for recovered runs that have not started before, so that started ones get their slots first.
@@ -96,7 +96,8 @@ impl Kind for TrainingRuns {
 
     fn own(&self, left: &LeftRun) -> Result<TrainingData, String> {
         let options = left.run.options.as_deref().map(stored_json).transpose();
-        let options = options.and_then(|options| options.map(serde_json::from_value::<Options>).transpose());
+        let options =
+            options.and_then(|options| options.map(serde_json::from_value::<TrainingOptions>).transpose());
         let options = options.map_err(|error| format!("the options of a training: {error}"))?;
         Ok(TrainingData::new(options.unwrap_or_default().config, left.run.created_at))
     }
@@ -129,7 +130,7 @@ impl Kind for TrainingRuns {
         let judges_again = training.is_some_and(|training| training.origin_run_id.is_some());
         let slots = if judges_again { &self.rescoring } else { &self.slots };
         // At process start, runs that executed before are continued first.
-        if matches!(run.progress, Progress::Recovered { started_at: None, .. }) {
+        if matches!(run.progress, RunProgress::Recovered { started_at: None, .. }) {
             ports.clock.sleep(OTHERS_FIRST).await;
         }
         tokio::select! {
@@ -152,7 +153,7 @@ impl Kind for TrainingRuns {
         let corrupt = |what: &str| StoreError::Corrupt(format!("{what} of a training cannot be read"));
         let training = ports.store.training(run.id).await?.ok_or_else(|| corrupt("the row"))?;
         let decided: Decided = serde_json::from_str(&training.start).map_err(|_| corrupt("the start"))?;
-        let state = State::stored(training.state.as_deref());
+        let state = StoredProgress::stored(training.state.as_deref());
         let is_first = !marks.contains(STARTED);
         let started = is_first.then(|| Box::new((decided.clone(), training.fingerprint.clone())));
         let opening = Opening { started, resumed: resumed(&run.progress, &state, ports.writer) };
@@ -220,9 +221,9 @@ impl Kind for TrainingRuns {
         self.pauses.request(run);
     }
 
-    fn ended(events: &mut TrainingEvents, outcome: Outcome) -> End {
+    fn ended(events: &mut TrainingEvents, outcome: RunOutcome) -> End {
         match outcome {
-            Outcome::Succeeded(completed) => {
+            RunOutcome::Succeeded(completed) => {
                 if let Some(result) = events.take_result(false) {
                     events.event(result);
                 }
@@ -230,56 +231,38 @@ impl Kind for TrainingRuns {
                 events.last(TrainingEvent::RunCompleted { output: completed.output });
                 end
             }
-            Outcome::Failed(error) => {
-                events.last(TrainingEvent::RunFailed { error: problem(&error) });
+            RunOutcome::Failed(error) => {
+                events.last(TrainingEvent::RunFailed { error: run_problem(&error) });
                 ended_with(RunState::Failed, &error)
             }
-            Outcome::Stopped | Outcome::Abandoned => {
+            RunOutcome::Stopped | RunOutcome::Abandoned => {
                 let error = whole(ErrorCode::RunCancelled);
                 let result = events.take_result(true);
                 let output = result.as_ref().and_then(output_of);
                 if let Some(result) = result {
                     events.event(result);
                 }
-                events.last(TrainingEvent::RunCancelled { error: problem(&error) });
+                events.last(TrainingEvent::RunCancelled { error: run_problem(&error) });
                 End { output, ..ended_with(RunState::Cancelled, &error) }
             }
         }
     }
 
-    async fn past_input(
-        &self,
-        stored: &StoredRun,
-        inputs: Value,
-        version: &Arc<LoadedVersion>,
-        _ports: &RunPorts,
-    ) -> Result<RunInput, StoreError> {
+    async fn past_input(&self, past: PastRun<'_>, _ports: &RunPorts) -> Result<RunInput, StoreError> {
+        let PastRun { stored, inputs, version } = past;
         // Its cases have separate traces.
-        Ok(RunInput {
-            inputs,
-            messages: Vec::new(),
-            config: (*version.config).clone(),
-            run: RunInfo {
-                id: stored.id.to_string(),
-                workflow_id: stored.workflow_id.to_string(),
-                thread_id: None,
-                trigger: stored.trigger.clone(),
-            },
-            lives: vec![life(1, stored.id)],
-            deadline: None,
-            patch: None,
-        })
+        Ok(plain_input(stored.id, stored.workflow_id, &stored.trigger, inputs, version))
     }
 }
 
 /// The reason why a run executes again.
-fn resumed(progress: &Progress, state: &State, writer: Uuid) -> &'static str {
+fn resumed(progress: &RunProgress, state: &StoredProgress, writer: Uuid) -> &'static str {
     match progress {
         // Before the first case, no instance has stored its name.
-        Progress::Recovered { interrupted: true, .. } if state.owner == writer || state.owner.is_nil() => {
+        RunProgress::Recovered { interrupted: true, .. } if state.owner == writer || state.owner.is_nil() => {
             "restart"
         }
-        Progress::Recovered { interrupted: true, .. } => "takeover",
+        RunProgress::Recovered { interrupted: true, .. } => "takeover",
         _ if state.refused_since.is_some() => Interruption::RateLimited.as_str(),
         _ => Interruption::Pause.as_str(),
     }
@@ -311,13 +294,5 @@ fn output_of(result: &TrainingEvent) -> Option<String> {
         TrainingEvent::TrainingResult(result) => Some(text_of(result)),
         TrainingEvent::EvaluationResult(result) => Some(text_of(result)),
         _ => None,
-    }
-}
-
-fn problem(error: &RunError) -> RunProblem {
-    RunProblem {
-        code: error.code.as_str().to_owned(),
-        message: error.message.clone(),
-        node: error.node.clone(),
     }
 }

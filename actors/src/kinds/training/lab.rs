@@ -19,9 +19,9 @@ use training::{NoReply, ask};
 use wire::ErrorCode;
 
 use super::halt::{Halt, Interruption};
-use super::progress::Progress;
+use super::progress::ProgressMeter;
 use super::reserve::Reservations;
-use super::session::{Session, read_result};
+use super::session::{TrainingSession, read_result};
 use crate::lanes::WriteError;
 use crate::run::whole;
 use crate::text::json as text_of;
@@ -47,7 +47,7 @@ struct Next {
 }
 
 pub(super) struct ActorLab<'a> {
-    pub(super) session: &'a Session,
+    pub(super) session: &'a TrainingSession,
     halt: &'a Halt,
     /// Number of calls recorded in earlier lives.
     recorded: u64,
@@ -57,7 +57,7 @@ pub(super) struct ActorLab<'a> {
     pub(super) kept: Mutex<Reservations>,
     /// Counts the search's requests; the numbers are the same in each life.
     steps: AtomicU64,
-    pub(super) progress: Mutex<Progress>,
+    pub(super) progress: Mutex<ProgressMeter>,
     /// Published candidates, by number.
     pub(super) candidates: Mutex<HashMap<u32, Candidate>>,
     /// The current epoch.
@@ -70,13 +70,14 @@ pub(super) struct ActorLab<'a> {
 
 impl<'a> ActorLab<'a> {
     pub(super) fn new(
-        session: &'a Session,
+        session: &'a TrainingSession,
         marks: BTreeSet<String>,
         halt: &'a Halt,
         kept: Reservations,
     ) -> Self {
         let now = session.ports.clock.monotonic();
-        let progress = Progress::new(session.results.len(), session.decided.planned, &session.before, now);
+        let progress =
+            ProgressMeter::new(session.results.len(), session.decided.planned, &session.before, now);
         session.calls.keep(kept.for_final + kept.for_demos);
         Self {
             session,

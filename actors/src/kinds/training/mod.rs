@@ -50,7 +50,7 @@ pub use prepare::{Prepared, Refused, Wanted};
 pub use reads::CasesPage;
 pub use records::checkpoint_record;
 pub use regression::{NotACase, WantedCase};
-pub use report::{report_curve, report_page, report_text};
+pub use report::{report_curve, report_page};
 pub use rescore::{NotRescored, RescoredCandidate};
 pub use training::request::names_credential;
 

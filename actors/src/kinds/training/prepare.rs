@@ -97,15 +97,20 @@ pub(super) struct ParsedTraining {
 }
 
 impl ParsedTraining {
-    fn from_request(wanted: &Wanted, at: &str, problems: &mut Vec<FieldError>) -> Option<Self> {
-        match wanted.kind {
+    pub(super) fn read(
+        kind: TrainingKind,
+        request: &Value,
+        at: &str,
+        problems: &mut Vec<FieldError>,
+    ) -> Option<Self> {
+        match kind {
             TrainingKind::Training => {
-                let read = read_training(&wanted.request, at, problems)?;
+                let read = read_training(request, at, problems)?;
                 let settings = read.optimizer.settings.clone();
                 Some(Self { workload: read.workload, optimizer: Some(read.optimizer), settings })
             }
             TrainingKind::Evaluation => {
-                let read = read_evaluation(&wanted.request, at, problems)?;
+                let read = read_evaluation(request, at, problems)?;
                 Some(Self { workload: read.workload, optimizer: None, settings: read.settings })
             }
         }
@@ -119,7 +124,7 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
     let (wanted, read, mut problems) = elsewhere(move || {
         let mut problems = runnable_config::check(&wanted.config);
         check_sizes(&wanted.request, &wanted.inputs, &wanted.config, &request_at, &mut problems);
-        let read = ParsedTraining::from_request(&wanted, &request_at, &mut problems);
+        let read = ParsedTraining::read(wanted.kind, &wanted.request, &request_at, &mut problems);
         (wanted, read, problems)
     })
     .await?;
@@ -128,26 +133,7 @@ pub(super) async fn prepare(ports: &RunPorts, wanted: Wanted) -> Result<Prepared
     let workflow = wanted.version.workflow;
     let RequestedCases { cases, dataset } =
         take_cases(ports, workflow, &mut read.workload, &at, &mut problems).await?;
-    let mut config = wanted.config.clone();
-    let resumed = match read.optimizer.as_ref().and_then(|optimizer| optimizer.resume.as_ref()) {
-        Some(resume) => match resumed_prompts(ports, wanted.version.workflow, resume).await? {
-            Some(prompts) => Some(prompts),
-            None => {
-                let message = "the checkpoint was not found in this workflow";
-                problems.push(FieldError::new(
-                    format!("{at}/optimizer/resume"),
-                    "checkpoint_not_found",
-                    message,
-                ));
-                None
-            }
-        },
-        None => None,
-    };
-    if let Some(prompts) = resumed {
-        let resumed = Map::from_iter([("prompts".to_owned(), Value::Object(prompts))]);
-        config = overlaid(&config, &resumed);
-    }
+    let config = resumed_config(ports, &wanted, read.optimizer.as_ref(), &at, &mut problems).await?;
     let whole = overlaid(&wanted.version.config, &config);
     let graph = ports.store.version_by_id(wanted.version.id).await?.map(|stored| stored.graph);
     let graph = graph.unwrap_or_default();
@@ -236,6 +222,26 @@ async fn take_cases(
     }
     // Without the erased cases, the list differs from the stored version.
     Ok(RequestedCases { cases, dataset: (erased == 0).then_some((found.id, number)) })
+}
+
+/// The request's config, with the prompts that the training resumes.
+async fn resumed_config(
+    ports: &RunPorts,
+    wanted: &Wanted,
+    optimizer: Option<&Optimizer>,
+    at: &str,
+    problems: &mut Vec<FieldError>,
+) -> Result<Map<String, Value>, StoreError> {
+    let Some(resume) = optimizer.and_then(|optimizer| optimizer.resume.as_ref()) else {
+        return Ok(wanted.config.clone());
+    };
+    let Some(prompts) = resumed_prompts(ports, wanted.version.workflow, resume).await? else {
+        let message = "the checkpoint was not found in this workflow";
+        problems.push(FieldError::new(format!("{at}/optimizer/resume"), "checkpoint_not_found", message));
+        return Ok(wanted.config.clone());
+    };
+    let resumed = Map::from_iter([("prompts".to_owned(), Value::Object(prompts))]);
+    Ok(overlaid(&wanted.config, &resumed))
 }
 
 /// The initial prompts of a run, by name; `None` if the checkpoint was not found.

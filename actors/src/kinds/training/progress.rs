@@ -7,13 +7,13 @@ use training::optimize::Phase;
 use uuid::Uuid;
 use wire::{BudgetLeft, TrainingProgress};
 
-use super::state::State;
+use super::state::StoredProgress;
 
 /// Interval of progress writes while cases are executed.
 const STORE_EVERY: Duration = Duration::from_millis(500);
 
 /// A run's progress.
-pub(super) struct Progress {
+pub(super) struct ProgressMeter {
     /// Results in all lives.
     done: u64,
     planned: u64,
@@ -31,8 +31,8 @@ pub(super) struct Progress {
     stored: Option<Duration>,
 }
 
-impl Progress {
-    pub(super) fn new(done: usize, planned: u64, before: &State, now: Duration) -> Self {
+impl ProgressMeter {
+    pub(super) fn new(done: usize, planned: u64, before: &StoredProgress, now: Duration) -> Self {
         Self {
             done: u64::try_from(done).unwrap_or(u64::MAX),
             planned,
@@ -138,9 +138,9 @@ impl Progress {
         owner: Uuid,
         shown: TrainingProgress,
         usage: CallUsage,
-    ) -> State {
+    ) -> StoredProgress {
         let active_ms = u64::try_from(self.active(now).as_millis()).unwrap_or(u64::MAX);
-        State { progress: shown, usage, active_ms, owner, refused_since: None }
+        StoredProgress { progress: shown, usage, active_ms, owner, refused_since: None }
     }
 }
 
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn remaining_time_is_estimated_from_cases_since_the_last_start() {
-        let before = State { active_ms: 5_000, ..State::default() };
-        let mut progress = Progress::new(10, 30, &before, Duration::from_secs(100));
+        let before = StoredProgress { active_ms: 5_000, ..StoredProgress::default() };
+        let mut progress = ProgressMeter::new(10, 30, &before, Duration::from_secs(100));
         for score in [0.5, 1.0] {
             progress.executed(1, Phase::Race, Some(score));
         }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_case_may_use_twice_as_much_as_the_most_expensive_case() {
-        let mut progress = Progress::new(0, 0, &State::default(), Duration::ZERO);
+        let mut progress = ProgressMeter::new(0, 0, &StoredProgress::default(), Duration::ZERO);
         assert_eq!(progress.dearest(3).calls, 3);
         progress.used(&Amount { calls: 2, input_tokens: 10, ..Amount::default() });
         progress.used(&Amount { calls: 1, input_tokens: 30, ..Amount::default() });

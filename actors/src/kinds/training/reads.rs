@@ -1,10 +1,7 @@
 //! Reads trainings and evaluations with their related rows.
 
 use serde_json::Value;
-use store::{
-    CaseFilter, CaseKey, StoreError, StoredCheckpoint, StoredRun, StoredTraining, TrainingFilter,
-    TrainingStatus,
-};
+use store::{CaseFilter, CaseKey, StoreError, StoredCheckpoint, StoredRun, StoredTraining, TrainingFilter};
 use training::read_stored_case;
 use uuid::Uuid;
 use wire::{CandidateRecord, CaseRecord, TrainingRecord, TrainingState};
@@ -55,7 +52,7 @@ impl Trainings {
         limit: i64,
     ) -> Result<Vec<TrainingRecord>, StoreError> {
         let store = &self.ports.store;
-        let filter = TrainingFilter { status: status.map(stored_status), before };
+        let filter = TrainingFilter { status, before };
         let ids = store.trainings_of_workflow(workflow, filter, limit).await?;
         let runs: Vec<(StoredRun, Option<i32>)> = store.numbered_runs(&ids).await?;
         let trainings = store.trainings(&ids).await?;
@@ -118,17 +115,5 @@ impl Trainings {
             cases.extend(case_record(row, &case, decided.kind, &evaluators, filter.with_details));
         }
         Ok(CasesPage { cases, next })
-    }
-}
-
-fn stored_status(state: TrainingState) -> TrainingStatus {
-    match state {
-        TrainingState::Queued => TrainingStatus::Queued,
-        TrainingState::Running => TrainingStatus::Running,
-        TrainingState::Paused => TrainingStatus::Paused,
-        TrainingState::Waiting => TrainingStatus::Waiting,
-        TrainingState::Succeeded => TrainingStatus::Succeeded,
-        TrainingState::Failed => TrainingStatus::Failed,
-        TrainingState::Cancelled => TrainingStatus::Cancelled,
     }
 }

@@ -11,7 +11,7 @@ use wire::{
 
 use super::decided::Decided;
 use super::session::read_result;
-use super::state::State;
+use super::state::StoredProgress;
 use crate::text::{stored_json, timestamp};
 
 fn object(text: &str) -> Map<String, Value> {
@@ -57,7 +57,7 @@ pub(super) fn record(
     best: Option<&StoredCheckpoint>,
 ) -> TrainingRecord {
     let decided: Option<Decided> = serde_json::from_str(&training.start).ok();
-    let state = State::stored(training.state.as_deref());
+    let state = StoredProgress::stored(training.state.as_deref());
     let output = run.output.as_deref().and_then(|output| stored_json(output).ok()).unwrap_or_default();
     let of_output = |name: &str| output.get(name).and_then(Value::as_str).map(str::to_owned);
     // A score over no cases is meaningless.
@@ -96,7 +96,7 @@ pub(super) fn record(
 }
 
 fn status(run: &StoredRun, training: &StoredTraining) -> TrainingState {
-    let is_refused = || State::stored(training.state.as_deref()).refused_since.is_some();
+    let is_refused = || StoredProgress::stored(training.state.as_deref()).refused_since.is_some();
     match run.status {
         RunState::Queued => TrainingState::Queued,
         RunState::Running => TrainingState::Running,

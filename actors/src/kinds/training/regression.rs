@@ -8,7 +8,7 @@ use training::{Case, LARGEST_CASE, outside, recorded_mocks, resolve};
 use super::Trainings;
 use super::datasets::as_row;
 use super::prepare::VersionsOf;
-use crate::plans::PlanError;
+use crate::run::kind::PastRun;
 use crate::run::read_journal;
 use crate::run::refill::MAX_JOURNAL;
 use crate::text::stored_json;
@@ -69,22 +69,42 @@ impl Trainings {
         if attempts > MAX_JOURNAL.0 || bytes > MAX_JOURNAL.1 {
             return Err(NotACase::Unfit("the results of its nodes are too large for a case".to_owned()));
         }
-        let version = match self.ports.plans.version(run.version_id).await {
-            Ok(version) => version,
-            Err(PlanError::Store(error)) => return Err(error.into()),
-            Err(PlanError::Graph(..) | PlanError::Missing(_)) => return Err(NotACase::Erased),
-        };
+        let version = self.ports.plans.usable_version(run.version_id).await?.ok_or(NotACase::Erased)?;
         let inputs: Value = stored_json(&run.inputs).map_err(|_| NotACase::Erased)?;
-        let input = kind.past_input(run, inputs.clone(), &version).await?;
+        let past = PastRun { stored: run, inputs: inputs.clone(), version: &version };
+        let input = kind.past_input(past).await?;
+        let metadata = self.case_metadata(run, wanted.split.as_deref(), &input.messages).await?;
+        let output = || run.output.as_deref().and_then(|output| stored_json(output).ok());
+        let case = Case {
+            id: run.id.to_string(),
+            index: 0,
+            inputs: match inputs {
+                Value::Object(inputs) => inputs,
+                _ => Map::new(),
+            },
+            expected_output: wanted.expected_output.clone().or_else(output).unwrap_or_default(),
+            metadata,
+        };
+        row_of(&case)
+    }
+
+    /// The metadata of a run's case: its origin, the messages before it, people's answers, and recorded node results.
+    async fn case_metadata(
+        &self,
+        run: &StoredRun,
+        split: Option<&str>,
+        messages: &[Value],
+    ) -> Result<Map<String, Value>, NotACase> {
+        let store = &self.ports.store;
         let mut metadata = Map::from_iter([("run_id".to_owned(), json!(run.id.to_string()))]);
         if let Some(thread) = run.thread_id {
             metadata.insert("thread_id".to_owned(), json!(thread.to_string()));
         }
-        if let Some(split) = &wanted.split {
+        if let Some(split) = split {
             metadata.insert("split".to_owned(), json!(split));
         }
-        if !input.messages.is_empty() {
-            metadata.insert("messages".to_owned(), json!(input.messages));
+        if !messages.is_empty() {
+            metadata.insert("messages".to_owned(), json!(messages));
         }
         let answers = store.answers_of_run(run.id).await?.into_iter();
         let answers: Map<String, Value> =
@@ -99,27 +119,7 @@ impl Trainings {
         if !mocks.is_empty() {
             metadata.insert("mocks".to_owned(), Value::Object(mocks));
         }
-        let output = || run.output.as_deref().and_then(|output| stored_json(output).ok());
-        let case = Case {
-            id: run.id.to_string(),
-            index: 0,
-            inputs: match inputs {
-                Value::Object(inputs) => inputs,
-                _ => Map::new(),
-            },
-            expected_output: wanted.expected_output.clone().or_else(output).unwrap_or_default(),
-            metadata,
-        };
-        let row = as_row(&case).map_err(NotACase::Unfit)?;
-        if !is_flat(&case.stored(), DEEPEST) {
-            let message = format!("its values are deeper than {DEEPEST} levels");
-            return Err(NotACase::Unfit(message));
-        }
-        if row.content.len() > LARGEST_CASE {
-            let message = "its inputs, thread and results have more than 1 MiB as JSON".to_owned();
-            return Err(NotACase::Unfit(message));
-        }
-        Ok(row)
+        Ok(metadata)
     }
 
     /// The nodes in a run's graph that send or read external data, including nodes in the current versions of its
@@ -138,6 +138,20 @@ impl Trainings {
         }
         Ok(outside(&graph, &|reference| resolution.graph(reference)))
     }
+}
+
+/// The row of a case, unless the case is too deep or too large.
+fn row_of(case: &Case) -> Result<NewCase, NotACase> {
+    let row = as_row(case).map_err(NotACase::Unfit)?;
+    if !is_flat(&case.stored(), DEEPEST) {
+        let message = format!("its values are deeper than {DEEPEST} levels");
+        return Err(NotACase::Unfit(message));
+    }
+    if row.content.len() > LARGEST_CASE {
+        let message = "its inputs, thread and results have more than 1 MiB as JSON".to_owned();
+        return Err(NotACase::Unfit(message));
+    }
+    Ok(row)
 }
 
 /// Whether arrays and objects are nested at most this deep.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use store::{CaseFilter, StoreError, StoredRun, StoredTraining};
 use training::evaluators::{Verdict, read_evaluators};
 use training::report::{JudgeCalibration, Report, ReportData};
-pub use training::report::{curve_of as report_curve, html as report_page, text as report_text};
+pub use training::report::{curve_of as report_curve, html as report_page};
 use training::{Case, RECORDED, calibrations, read_stored_case};
 use uuid::Uuid;
 use wire::{EvaluationResult, TrainingEvent, TrainingKind, TrainingNotice, TrainingResult};
@@ -15,7 +15,7 @@ use super::Trainings;
 use super::decided::Decided;
 use super::records::{checkpoint_summary, record};
 use super::session::read_result;
-use super::start::Options;
+use super::start::TrainingOptions;
 use crate::run::overlaid;
 use crate::text::stored_json;
 
@@ -119,7 +119,7 @@ impl Trainings {
         let version = self.ports.store.version_by_id(run.version_id).await?;
         let below = version.and_then(|version| version.runnable_config).unwrap_or_default();
         let options =
-            run.options.as_deref().and_then(|options| serde_json::from_str::<Options>(options).ok());
+            run.options.as_deref().and_then(|options| serde_json::from_str::<TrainingOptions>(options).ok());
         let config = overlaid(&below, &options.unwrap_or_default().config);
         let text = |name: &String| {
             let prompt = config.get("prompts")?.get(name)?;

@@ -10,21 +10,20 @@ use training::calls::Spent;
 use training::evaluators::Evaluator;
 use training::optimize::{JudgedRun, Round, Stop};
 use training::request::read_evaluation;
-use training::{Case, CaseBench, CaseContext, CaseRun, Pins, is_erased, judge, read_stored_case};
+use training::{Case, CaseContext, CaseRun, Pins, is_erased, judge, read_stored_case};
 use uuid::Uuid;
 use wire::{ErrorCode, FieldError, TrainingKind};
 
 use super::Trainings;
 use super::cases::ResultKey;
-use super::datasets::{as_rows, elsewhere, fingerprint};
+use super::datasets::{ReadDataset, as_rows, elsewhere};
 use super::decided::Decided;
 use super::lab::ActorLab;
 use super::limits::check_sizes;
 use super::outside;
 use super::prepare::{Prepared, Refused, returned};
 use super::session::read_result;
-use super::start::Options;
-use crate::plans::PlanError;
+use super::start::TrainingOptions;
 use crate::run::whole;
 use crate::text::stored_json;
 
@@ -89,56 +88,33 @@ impl Trainings {
         if !origin.status.is_terminal() {
             return Err(NotRescored::NotEnded);
         }
-        let store = &self.ports.store;
-        let training = store.training(origin.id).await?.ok_or(NotRescored::Erased)?;
+        let training = self.ports.store.training(origin.id).await?.ok_or(NotRescored::Erased)?;
         let decided: Decided = serde_json::from_str(&training.start).map_err(|_| NotRescored::Erased)?;
-        let before: Value = stored_json(&training.request).unwrap_or_default();
-        // All samples of each case.
-        let repeats = ["/repeats", "/optimizer/repeats"].iter().find_map(|at| before.pointer(at)?.as_u64());
-        let repeats = repeats.unwrap_or(1);
+        let repeats = repeats_of(&training);
         let request = json!({
             "dataset": {"id": "inline"}, "evaluators": evaluators, "repeats": repeats,
             "budget": {"max_seconds": MAX_SECONDS},
         });
         let read = check(&request)?;
-        let version = match self.ports.plans.version(origin.version_id).await {
-            Ok(version) => version,
-            Err(PlanError::Store(error)) => return Err(error.into()),
-            Err(PlanError::Graph(..) | PlanError::Missing(_)) => return Err(NotRescored::Erased),
-        };
+        let version = self.ports.plans.usable_version(origin.version_id).await?.ok_or(NotRescored::Erased)?;
         let mut problems = Vec::new();
         outside::check(&self.ports, origin.workspace_id, &version.plan, &read, &mut problems).await?;
         if !problems.is_empty() {
             return Err(invalid(problems));
         }
-        let no_results =
-            |message: String| Err(invalid(vec![FieldError::new("/candidate", "no_results", message)]));
-        let Some(number) = self.number_of(origin, candidate).await? else {
-            return no_results("the run has returned no prompts".to_owned());
-        };
-        let places = self.places(&training, &decided, number, repeats).await?;
-        if places.is_empty() {
-            return no_results(format!("candidate {number} has no results of scoring cases"));
-        }
-        let (places, cases) = self.cases_at(&training, places).await?;
-        if cases.is_empty() {
-            return Err(NotRescored::Erased);
-        }
-        let results = OriginResults { run: origin.id, candidate: number, places };
-        let (rows, fingerprint, problems) = elsewhere(move || {
+        let (results, cases) = self.stored_results(origin, &training, &decided, candidate, repeats).await?;
+        let rows = elsewhere(move || {
             let mut problems = Vec::new();
             let rows = as_rows(&cases, "/cases", &mut problems);
-            let fingerprint = fingerprint(&rows);
-            (rows, fingerprint, problems)
-        })
-        .await?;
-        if !problems.is_empty() {
-            return Err(invalid(problems));
-        }
-        let options =
-            origin.options.as_deref().and_then(|options| serde_json::from_str::<Options>(options).ok());
+            if problems.is_empty() { Ok(ReadDataset::from_rows(rows)) } else { Err(problems) }
+        });
+        let ReadDataset { cases, fingerprint } = rows.await?.map_err(invalid)?;
+        let options = origin
+            .options
+            .as_deref()
+            .and_then(|options| serde_json::from_str::<TrainingOptions>(options).ok());
         let inputs = stored_json(&origin.inputs).ok().and_then(|inputs: Value| inputs.as_object().cloned());
-        let planned = u64::try_from(rows.len()).unwrap_or(u64::MAX).saturating_mul(repeats);
+        let planned = u64::try_from(cases.len()).unwrap_or(u64::MAX).saturating_mul(repeats);
         let judges = outside::judges_digest(evaluators, &read, &version.plan);
         Ok(Prepared {
             workspace: origin.workspace_id,
@@ -147,30 +123,36 @@ impl Trainings {
             config: options.unwrap_or_default().config,
             judges,
             request,
-            decided: Decided {
-                kind: TrainingKind::Evaluation,
-                optimizer: Value::Null,
-                splits: None,
-                trainable: Vec::new(),
-                pins: Pins::default(),
-                estimate: json!({
-                    "cases": {"min": planned, "expected": planned, "max": planned},
-                    "llm_calls": {"min": 0, "expected": 0, "max": 0},
-                }),
-                planned,
-                calls_of_case: 0,
-                optimizer_model: Map::new(),
-                judge_model: Map::new(),
-                warnings: Vec::new(),
-                dataset_label: decided.dataset_label,
-                resumed_from: None,
-                is_gate: false,
-                origin: Some(results),
-            },
+            decided: decisions(planned, decided.dataset_label, results),
             dataset: None,
             fingerprint,
-            cases: rows,
+            cases,
         })
+    }
+
+    /// The results that the run judges again, and their cases.
+    async fn stored_results(
+        &self,
+        origin: &StoredRun,
+        training: &StoredTraining,
+        decided: &Decided,
+        candidate: RescoredCandidate,
+        repeats: u64,
+    ) -> Result<(OriginResults, Vec<Case>), NotRescored> {
+        let no_results =
+            |message: String| Err(invalid(vec![FieldError::new("/candidate", "no_results", message)]));
+        let Some(number) = self.number_of(origin, candidate).await? else {
+            return no_results("the run has returned no prompts".to_owned());
+        };
+        let places = self.places(training, decided, number, repeats).await?;
+        if places.is_empty() {
+            return no_results(format!("candidate {number} has no results of scoring cases"));
+        }
+        let (places, cases) = self.cases_at(training, places).await?;
+        if cases.is_empty() {
+            return Err(NotRescored::Erased);
+        }
+        Ok((OriginResults { run: origin.id, candidate: number, places }, cases))
     }
 
     /// The candidate's number; `None` for the returned prompts of a training that returned none.
@@ -240,6 +222,37 @@ impl Trainings {
     }
 }
 
+/// Samples per case in the original run, all of which are judged again.
+fn repeats_of(training: &StoredTraining) -> u64 {
+    let request = stored_json(&training.request).unwrap_or_default();
+    let repeats = |pointer: &str| request.pointer(pointer)?.as_u64();
+    repeats("/repeats").or_else(|| repeats("/optimizer/repeats")).unwrap_or(1)
+}
+
+/// The decisions for a run that judges `planned` stored results.
+fn decisions(planned: u64, dataset_label: Option<String>, origin: OriginResults) -> Decided {
+    Decided {
+        kind: TrainingKind::Evaluation,
+        optimizer: Value::Null,
+        splits: None,
+        trainable: Vec::new(),
+        pins: Pins::default(),
+        estimate: json!({
+            "cases": {"min": planned, "expected": planned, "max": planned},
+            "llm_calls": {"min": 0, "expected": 0, "max": 0},
+        }),
+        planned,
+        calls_of_case: 0,
+        optimizer_model: Map::new(),
+        judge_model: Map::new(),
+        warnings: Vec::new(),
+        dataset_label,
+        resumed_from: None,
+        is_gate: false,
+        origin: Some(origin),
+    }
+}
+
 /// Rejects invalid evaluators, and those that would call a model.
 fn check(request: &Value) -> Result<Vec<Evaluator>, NotRescored> {
     let mut problems = Vec::new();
@@ -289,16 +302,7 @@ impl ActorLab<'_> {
         let name = format!("{}-{}", origin.candidate, case.index);
         let verdicts = self
             .with_ports(async |ports| {
-                let bench = CaseBench {
-                    plan: &session.version.plan,
-                    calls: &session.calls,
-                    settings: &session.case_settings,
-                    ports,
-                    sample,
-                    name: &name,
-                    model: &session.decided.judge_model,
-                    spent: &spent,
-                };
+                let bench = session.bench(ports, sample, &name, &spent);
                 let context = CaseContext {
                     split: row.split.as_deref(),
                     epoch: u32::try_from(row.epoch).ok().filter(|epoch| *epoch > 0),

@@ -8,11 +8,14 @@ use wire::{EvaluationResult, ScorePair, SeedVsBest, TrainingResult};
 
 use super::publish::{demos_of, means, prompts_of};
 use super::records::checkpoint_summary;
-use super::session::Session;
+use super::session::TrainingSession;
 use crate::text::stored_json;
 
 /// The result of a training.
-pub(super) async fn of_training(session: &Session, finding: &Finding) -> Result<TrainingResult, StoreError> {
+pub(super) async fn of_training(
+    session: &TrainingSession,
+    finding: &Finding,
+) -> Result<TrainingResult, StoreError> {
     let store = &session.ports.store;
     let checkpoints = store.checkpoints_of_run(session.run).await?;
     let (fingerprint, judges) = (&session.training.fingerprint, &session.training.judges);
@@ -53,7 +56,7 @@ fn metrics(checkpoints: &[StoredCheckpoint], candidate: u32) -> Map<String, Valu
 }
 
 /// The result of an evaluation.
-pub(super) fn of_evaluation(session: &Session, evaluated: &Evaluated) -> EvaluationResult {
+pub(super) fn of_evaluation(session: &TrainingSession, evaluated: &Evaluated) -> EvaluationResult {
     let Evaluated { summary, stop_reason } = evaluated;
     EvaluationResult {
         summary: means(summary),

@@ -4,33 +4,38 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use engine::RunError;
+use engine::ports::Ports;
 use kernel::Counter;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use store::{CaseKey, StoreError, StoredTraining};
-use training::calls::{CallJournal, CallSettings, CallUsage, Calls, Endpoints};
+use training::calls::{CallJournal, CallSettings, CallUsage, Calls, Endpoints, Spent};
 use training::evaluators::Evaluator;
 use training::optimize::Candidate;
-use training::request::{CacheScope, DatasetSource, Optimizer, RunSettings, read_evaluation, read_training};
+use training::request::{CacheScope, DatasetSource, Optimizer, RunSettings};
 use training::{
-    Case, CaseSettings, StoredResult, TrainablePrompt, is_erased, read_stored_case, split, trainable_prompts,
+    Case, CaseBench, CaseSettings, StoredResult, TrainablePrompt, is_erased, read_stored_case, split,
+    trainable_prompts,
 };
 use uuid::Uuid;
-use wire::{ErrorCode, TrainingKind};
+use wire::{ErrorCode, FieldError};
 
 use super::calls::{OfWorkflow, RecordedCalls, Sink};
 use super::datasets::elsewhere;
 use super::decided::Decided;
 use super::events::TrainingEvents;
-use super::state::State;
+use super::prepare::ParsedTraining;
+use super::state::StoredProgress;
 use crate::plans::LoadedVersion;
-use crate::run::{RunPorts, RunWriter, overlaid};
+use crate::run::{RunPorts, RunWriter, overlaid, whole};
 use crate::text::stored_json;
 
 /// A run's start and its progress.
 pub(crate) struct StoredStart {
     pub(super) training: StoredTraining,
     pub(super) decided: Decided,
-    pub(super) state: State,
+    pub(super) state: StoredProgress,
 }
 
 /// Data stored in earlier lives of a run.
@@ -48,13 +53,21 @@ pub(super) struct Stored {
 #[error("{what} of a training cannot be read")]
 pub(super) struct Unreadable {
     what: &'static str,
-    /// The error code with which the run ends.
-    pub(super) code: ErrorCode,
+    /// The error with which the run ends.
+    pub(super) error: RunError,
 }
 
 /// Corrupt data that the service cannot have written.
-const fn corrupt(what: &'static str) -> Unreadable {
-    Unreadable { what, code: ErrorCode::Internal }
+fn corrupt(what: &'static str) -> Unreadable {
+    Unreadable { what, error: whole(ErrorCode::Internal) }
+}
+
+/// A request that an earlier version accepted, such as one that names a removed optimizer.
+fn rejected(problems: &[FieldError]) -> Unreadable {
+    let texts = problems.iter().map(|problem| format!("{}: {}", problem.pointer, problem.message));
+    let code = ErrorCode::InvalidRequest;
+    let message = format!("{} {}", code.message(), texts.collect::<Vec<_>>().join("; "));
+    Unreadable { what: "the request", error: RunError { message, ..whole(code) } }
 }
 
 impl Stored {
@@ -79,7 +92,8 @@ impl Stored {
         };
         // Decisions that the search based on an erased case cannot be repeated.
         let Some(cases) = elsewhere(read).await? else {
-            return Ok(Err(Unreadable { what: "an erased case", code: ErrorCode::RunContentErased }));
+            let error = whole(ErrorCode::RunContentErased);
+            return Ok(Err(Unreadable { what: "an erased case", error }));
         };
         if i32::try_from(cases.len()) != Ok(training.n_cases) {
             return Ok(Err(corrupt("a case")));
@@ -93,7 +107,7 @@ impl Stored {
 }
 
 /// An executing run.
-pub(super) struct Session {
+pub(super) struct TrainingSession {
     pub(super) run: Uuid,
     pub(super) workspace: Uuid,
     pub(super) workflow: Uuid,
@@ -102,7 +116,7 @@ pub(super) struct Session {
     pub(super) config: Map<String, Value>,
     pub(super) training: StoredTraining,
     pub(super) decided: Decided,
-    pub(super) before: State,
+    pub(super) before: StoredProgress,
     pub(super) cases: Vec<Case>,
     pub(super) evaluators: Vec<Evaluator>,
     pub(super) optimizer: Option<Optimizer>,
@@ -117,8 +131,8 @@ pub(super) struct Session {
     pub(super) writer: RunWriter<TrainingEvents>,
 }
 
-/// Parameters of a session.
-pub(super) struct RunOf {
+/// The run that a session executes, and its connections.
+pub(super) struct SessionContext {
     pub(super) run: Uuid,
     pub(super) workspace: Uuid,
     pub(super) workflow: Uuid,
@@ -127,57 +141,27 @@ pub(super) struct RunOf {
     /// The request's config.
     pub(super) config: Map<String, Value>,
     pub(super) accepted_at: DateTime<Utc>,
+    pub(super) endpoints: Endpoints,
+    pub(super) ports: RunPorts,
+    pub(super) writer: RunWriter<TrainingEvents>,
 }
 
-impl Session {
-    /// Builds the session from the run's stored data.
-    pub(super) fn new(
-        of: &RunOf,
-        start: StoredStart,
-        stored: Stored,
-        endpoints: &Endpoints,
-        ports: &RunPorts,
-        writer: &RunWriter<TrainingEvents>,
-    ) -> Result<Self, Unreadable> {
-        let StoredStart { training, decided, state } = start;
-        let Stored { mut cases, calls, results, answered } = stored;
-        let request: Value = stored_json(&training.request).map_err(|_| corrupt("the request"))?;
-        let mut problems = Vec::new();
-        let (mut workload, optimizer, settings) = match decided.kind {
-            TrainingKind::Training => {
-                let read = read_training(&request, "", &mut problems).ok_or(corrupt("the request"))?;
-                let settings = read.optimizer.settings.clone();
-                (read.workload, Some(read.optimizer), settings)
-            }
-            TrainingKind::Evaluation => {
-                let read = read_evaluation(&request, "", &mut problems).ok_or(corrupt("the request"))?;
-                (read.workload, None, read.settings)
-            }
-        };
-        if let DatasetSource::Inline(inline) = &mut workload.dataset {
-            cases = std::mem::take(inline);
+impl SessionContext {
+    /// The run's calls; they continue those of earlier lives.
+    fn calls(&self, earlier: RecordedCalls, answered: u64, settings: &RunSettings) -> Calls {
+        let RecordedCalls { recorded, usage } = earlier;
+        let sink = Sink { run: self.run, ids: self.ports.ids.clone(), writer: self.writer.clone() };
+        let mut journal = CallJournal::new(recorded, Box::new(sink));
+        if settings.cache == CacheScope::Workflow {
+            journal = journal.with_earlier(Box::new(OfWorkflow {
+                workflow: self.workflow,
+                run: self.run,
+                store: self.ports.store.clone(),
+                writer: self.writer.clone(),
+            }));
         }
-        let config = overlaid(&of.version.config, &of.config);
-        let prompts = match optimizer {
-            Some(_) => trainable_prompts(&of.version.plan, &config, "", &mut problems, &mut Vec::new()),
-            None => Vec::new(),
-        };
-        let split_of = splits(&cases, optimizer.as_ref());
-        let inputs = of.inputs.as_object().cloned().unwrap_or_default();
-        let case_settings = CaseSettings {
-            run: of.run.to_string(),
-            workflow: of.workflow.to_string(),
-            accepted_at: of.accepted_at,
-            trigger: decided.trigger(),
-            inputs,
-            mocks: workload.mocks.take(),
-            may_send: workload.may_send,
-            limit: settings.case_timeout,
-        };
-        let RecordedCalls { recorded, usage } = calls;
-        let sink = Sink { run: of.run, ids: ports.ids.clone(), writer: writer.clone() };
-        let call_settings = CallSettings {
-            run: of.run.to_string(),
+        let settings = CallSettings {
+            run: self.run.to_string(),
             seed: settings.seed,
             limits: settings.limits,
             concurrency: settings.concurrency,
@@ -185,28 +169,51 @@ impl Session {
             prices: settings.models.prices(),
             shares_answers: settings.cache != CacheScope::Off,
         };
-        let mut journal = CallJournal::new(recorded, Box::new(sink));
-        if settings.cache == CacheScope::Workflow {
-            journal = journal.with_earlier(Box::new(OfWorkflow {
-                workflow: of.workflow,
-                run: of.run,
-                store: ports.store.clone(),
-                writer: writer.clone(),
-            }));
+        let (clock, random) = (Arc::clone(&self.ports.clock), Arc::clone(&self.ports.random));
+        Calls::new(settings, usage, journal, self.endpoints.clone(), clock, random)
+    }
+}
+
+impl TrainingSession {
+    /// Builds the session from the run's stored data.
+    pub(super) fn new(
+        context: SessionContext,
+        start: StoredStart,
+        stored: Stored,
+    ) -> Result<Self, Unreadable> {
+        let StoredStart { training, decided, state } = start;
+        let Stored { mut cases, calls, results, answered } = stored;
+        let request: Value = stored_json(&training.request).map_err(|_| corrupt("the request"))?;
+        let mut problems = Vec::new();
+        let at = format!("/{}", decided.kind.as_str());
+        let parsed = ParsedTraining::read(decided.kind, &request, &at, &mut problems);
+        let ParsedTraining { mut workload, optimizer, settings } =
+            parsed.ok_or_else(|| rejected(&problems))?;
+        if let DatasetSource::Inline(inline) = &mut workload.dataset {
+            cases = std::mem::take(inline);
         }
-        let calls = Calls::new(
-            call_settings,
-            usage,
-            journal,
-            endpoints.clone(),
-            Arc::clone(&ports.clock),
-            Arc::clone(&ports.random),
-        );
+        let config = overlaid(&context.version.config, &context.config);
+        let prompts = match optimizer {
+            Some(_) => trainable_prompts(&context.version.plan, &config, "", &mut problems, &mut Vec::new()),
+            None => Vec::new(),
+        };
+        let split_of = splits(&cases, optimizer.as_ref());
+        let case_settings = CaseSettings {
+            run: context.run.to_string(),
+            workflow: context.workflow.to_string(),
+            accepted_at: context.accepted_at,
+            trigger: decided.trigger(),
+            inputs: context.inputs.as_object().cloned().unwrap_or_default(),
+            mocks: workload.mocks.take(),
+            may_send: workload.may_send,
+            limit: settings.case_timeout,
+        };
         Ok(Self {
-            run: of.run,
-            workspace: of.workspace,
-            workflow: of.workflow,
-            version: Arc::clone(&of.version),
+            run: context.run,
+            workspace: context.workspace,
+            workflow: context.workflow,
+            calls: context.calls(calls, answered, &settings),
+            version: context.version,
             config,
             training,
             decided,
@@ -218,10 +225,9 @@ impl Session {
             settings,
             case_settings,
             split_of,
-            calls,
             results,
-            ports: ports.clone(),
-            writer: writer.clone(),
+            ports: context.ports,
+            writer: context.writer,
         })
     }
 
@@ -242,6 +248,26 @@ impl Session {
             }
         }
         config
+    }
+
+    /// The bench for judging a case. `name`: candidate and case; `spent`: collects its usage.
+    pub(super) fn bench<'b>(
+        &'b self,
+        ports: Ports<'b>,
+        sample: u32,
+        name: &'b str,
+        spent: &'b Arc<Mutex<Spent>>,
+    ) -> CaseBench<'b> {
+        CaseBench {
+            plan: &self.version.plan,
+            calls: &self.calls,
+            settings: &self.case_settings,
+            ports,
+            sample,
+            name,
+            model: &self.decided.judge_model,
+            spent,
+        }
     }
 
     /// Usage in all lives so far.

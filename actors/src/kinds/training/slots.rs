@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 /// An instance's slots. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Slots(Arc<Mutex<State>>);
+pub(crate) struct Slots(Arc<Mutex<SlotQueue>>);
 
-struct State {
+struct SlotQueue {
     free: usize,
     /// Waiting runs, by workspace.
     waiting: BTreeMap<Uuid, BTreeMap<Uuid, oneshot::Sender<Slot>>>,
@@ -27,7 +27,7 @@ pub(crate) struct Slot {
 
 impl Slots {
     pub(crate) fn new(places: usize) -> Self {
-        Self(Arc::new(Mutex::new(State { free: places, waiting: BTreeMap::new(), last: Uuid::nil() })))
+        Self(Arc::new(Mutex::new(SlotQueue { free: places, waiting: BTreeMap::new(), last: Uuid::nil() })))
     }
 
     /// Waits for a slot. Cancel-safe.
@@ -50,7 +50,7 @@ impl Slots {
     }
 }
 
-impl State {
+impl SlotQueue {
     /// Takes the next run from the queue.
     fn next(&mut self) -> Option<oneshot::Sender<Slot>> {
         let after = self.waiting.range((std::ops::Bound::Excluded(self.last), std::ops::Bound::Unbounded));

@@ -1,23 +1,20 @@
 //! The rows for a run's start. Pure.
 
-use std::sync::Arc;
-
 use chrono::{DateTime, Utc};
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::batch::{Batch, RunRow, StreamRow, TrainingRunRow};
+use store::batch::{Batch, TrainingRunRow};
 use uuid::Uuid;
 
 use super::kind::{TrainingData, TrainingRuns};
 use super::prepare::Prepared;
-use crate::run::kind::{Progress, Run};
+use crate::run::kind::{Run, RunProgress, RunStart};
 use crate::run::start::StartRows;
 use crate::text::json as text_of;
 
 /// The start's options, as stored in the run's row.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Options {
+pub(super) struct TrainingOptions {
     /// Laid over the version's runnable config.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) config: Map<String, Value>,
@@ -44,31 +41,22 @@ pub(super) fn rows(
     } = prepared;
     // Inline cases become a separate dataset of the run.
     let (dataset_id, dataset_version) = dataset.unwrap_or((id, 1));
-    let trigger = decided.trigger();
-    let inputs = Value::Object(inputs);
+    let start = RunStart {
+        id,
+        stream: id,
+        workspace,
+        workflow: version.workflow,
+        version,
+        trigger: decided.trigger(),
+        thread: None,
+        dialect: None,
+        inputs: Value::Object(inputs),
+        options: (!config.is_empty()).then(|| text_of(&TrainingOptions { config: config.clone() })),
+    };
     let batch = Batch {
-        runs: vec![RunRow {
-            id,
-            workspace_id: workspace,
-            workflow_id: version.workflow,
-            version_id: version.id,
-            trigger,
-            thread_id: None,
-            stream_id: Some(id),
-            inputs: inputs.to_string(),
-            options: (!config.is_empty()).then(|| text_of(&Options { config: config.clone() })),
-            created_at: now,
-        }],
-        streams: vec![StreamRow {
-            id,
-            run_id: id,
-            workflow_id: version.workflow,
-            thread_id: None,
-            dialect: None,
-        }],
         trainings: vec![TrainingRunRow {
             run_id: id,
-            workflow_id: version.workflow,
+            workflow_id: start.workflow,
             dataset_id,
             dataset_version,
             fingerprint,
@@ -79,22 +67,9 @@ pub(super) fn rows(
             start: text_of(&decided),
             origin_run_id: decided.origin.as_ref().map(|origin| origin.run),
         }],
-        ..Batch::default()
+        ..start.batch(now)
     };
     let rows = StartRows { workspace, stream: id, batch, events: None, queued: false };
-    let run = Run {
-        id,
-        stream: id,
-        workspace,
-        workflow: version.workflow,
-        version: Some(Arc::clone(&version)),
-        inputs,
-        trigger: trigger.into(),
-        placed: false,
-        parked: 0,
-        progress: Progress::New { next_seq: 1 },
-        early: Mutex::default(),
-        own: TrainingData::new(config, now),
-    };
+    let run = start.run(RunProgress::New { next_seq: 1 }, TrainingData::new(config, now));
     (rows, run)
 }

@@ -7,7 +7,7 @@ use wire::{CallUsage, TrainingProgress};
 
 /// Stored as JSON in `training_runs.state`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct StoredProgress {
     pub(super) progress: TrainingProgress,
     pub(super) usage: CallUsage,
     /// The run's active milliseconds, in all lives.
@@ -19,7 +19,7 @@ pub(super) struct State {
     pub(super) refused_since: Option<DateTime<Utc>>,
 }
 
-impl State {
+impl StoredProgress {
     /// Parses the stored state; the default if it is unreadable.
     pub(super) fn stored(text: Option<&str>) -> Self {
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()

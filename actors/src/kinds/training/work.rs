@@ -20,10 +20,10 @@ use super::halt::{Halt, Interruption, Pauses};
 use super::lab::ActorLab;
 use super::reserve::Reservations;
 use super::result::{of_evaluation, of_training, output};
-use super::session::{RunOf, Session, Stored, StoredStart, Unreadable};
-use super::state::State;
+use super::session::{SessionContext, Stored, StoredStart, TrainingSession, Unreadable};
+use super::state::StoredProgress;
 use crate::lanes::WriteError;
-use crate::run::{Executing, Ran, RunPorts, RunWriter, Work, whole};
+use crate::run::{Executing, Ran, RunWriter, Work, whole};
 use crate::runtime::ChildExit;
 use crate::text::json as text_of;
 
@@ -75,18 +75,13 @@ impl Work<TrainingEvents> for TrainingWork {
         }
         // Without a slot it must not even read its cases.
         if pause.is_cancelled() && !stop.is_cancelled() {
-            let paused = TrainingEvent::TrainingPaused { reason: Interruption::Pause.as_str().to_owned() };
-            let state = text_of(&State { refused_since: None, ..self.stored.state });
-            let told = writer.commit_with(|events| {
-                events.event(paused);
-                events.state(state);
-            });
-            return match told.await {
+            let state = StoredProgress { refused_since: None, ..self.stored.state };
+            return match commit_pause(writer, Interruption::Pause, &state).await {
                 Ok(()) => Ran::Paused(None),
                 Err(error) => Ran::Lost(error),
             };
         }
-        let of = RunOf {
+        let context = SessionContext {
             run: id,
             workspace: reach.workspace,
             workflow: reach.workflow,
@@ -94,45 +89,52 @@ impl Work<TrainingEvents> for TrainingWork {
             inputs: self.inputs,
             config: self.config,
             accepted_at: self.accepted_at,
+            endpoints: self.endpoints,
+            ports: ports.clone(),
+            writer: writer.clone(),
         };
-        let (start, endpoints) = (self.stored, self.endpoints);
-        let (ports, writer) = (ports.clone(), writer.clone());
         let halt = Halt { stop: stop.clone(), pause, draining: draining.clone() };
         // Dropped with this future, after which nothing is executed or written.
         let cut = CancellationToken::new();
         let _cut = cut.clone().drop_guard();
-        let marks = self.marks;
+        let (start, marks) = (self.stored, self.marks);
         let task = async move {
             tokio::select! {
                 biased;
                 () = cut.cancelled() => LifeOutcome::Lost(WriteError::Closed),
                 ended = async {
-                    match session(&of, start, &endpoints, &ports, &writer).await {
+                    match session(context, start).await {
                         Ok(session) => carry_out(session, marks, halt).await,
                         Err(error) => {
                             kernel::warn_once_a_minute!("training.not_executed", run = %id, %error, "failed to execute a training");
-                            LifeOutcome::Failed(whole(error.code))
+                            LifeOutcome::Failed(error.error)
                         }
                     }
                 } => ended,
             }
         };
         match children.spawn(None, task).await {
-            ChildExit::Done(LifeOutcome::Succeeded(output)) => Ran::Succeeded(output.into()),
-            ChildExit::Done(LifeOutcome::Stopped) => Ran::Stopped,
-            ChildExit::Done(LifeOutcome::Refused(due)) => Ran::Paused(due),
-            // The next owner continues it. Nothing more is written, and shutdown does not wait for it.
-            ChildExit::Done(LifeOutcome::Interrupted(Interruption::Shutdown)) => {
-                Ran::Lost(WriteError::Closed)
-            }
-            ChildExit::Done(LifeOutcome::Interrupted(_)) => Ran::Paused(None),
-            ChildExit::Done(LifeOutcome::Lost(error)) => Ran::Lost(error),
-            ChildExit::Done(LifeOutcome::Failed(error)) => Ran::Failed(error),
+            ChildExit::Done(outcome) => outcome.into(),
             ChildExit::Panicked(text) => {
                 kernel::warn_once_a_minute!("training.panicked", run = %id, panic = text, "training panicked");
                 Ran::Failed(whole(ErrorCode::Internal))
             }
             ChildExit::TimedOut | ChildExit::Cut => Ran::Lost(WriteError::Closed),
+        }
+    }
+}
+
+impl From<LifeOutcome> for Ran {
+    fn from(outcome: LifeOutcome) -> Self {
+        match outcome {
+            LifeOutcome::Succeeded(output) => Self::Succeeded(output.into()),
+            LifeOutcome::Stopped => Self::Stopped,
+            LifeOutcome::Refused(due) => Self::Paused(due),
+            // The next owner continues it. Nothing more is written, and shutdown does not wait for it.
+            LifeOutcome::Interrupted(Interruption::Shutdown) => Self::Lost(WriteError::Closed),
+            LifeOutcome::Interrupted(_) => Self::Paused(None),
+            LifeOutcome::Lost(error) => Self::Lost(error),
+            LifeOutcome::Failed(error) => Self::Failed(error),
         }
     }
 }
@@ -150,18 +152,13 @@ impl Drop for Forgotten {
 }
 
 /// Builds the session from the run's stored data.
-async fn session(
-    of: &RunOf,
-    start: StoredStart,
-    endpoints: &Endpoints,
-    ports: &RunPorts,
-    writer: &RunWriter<TrainingEvents>,
-) -> Result<Session, Unreadable> {
-    let stored = writer.ask("the stored training", || Stored::read(&start.training, ports)).await?;
-    Session::new(of, start, stored, endpoints, ports, writer)
+async fn session(context: SessionContext, start: StoredStart) -> Result<TrainingSession, Unreadable> {
+    let read = || Stored::read(&start.training, &context.ports);
+    let stored = context.writer.ask("the stored training", read).await?;
+    TrainingSession::new(context, start, stored)
 }
 
-async fn carry_out(session: Session, marks: BTreeSet<String>, halt: Halt) -> LifeOutcome {
+async fn carry_out(session: TrainingSession, marks: BTreeSet<String>, halt: Halt) -> LifeOutcome {
     let problem = session
         .optimizer
         .as_ref()
@@ -216,7 +213,7 @@ async fn carry_out(session: Session, marks: BTreeSet<String>, halt: Halt) -> Lif
 }
 
 /// Handles a life that ended without a result.
-async fn interrupted(session: &Session, lab: &ActorLab<'_>) -> LifeOutcome {
+async fn interrupted(session: &TrainingSession, lab: &ActorLab<'_>) -> LifeOutcome {
     if let Some(error) = lab.lost.lock().take() {
         return LifeOutcome::Lost(error);
     }
@@ -242,24 +239,30 @@ async fn interrupted(session: &Session, lab: &ActorLab<'_>) -> LifeOutcome {
             state.refused_since = None;
         }
     }
-    let state = text_of(&state);
-    let paused = TrainingEvent::TrainingPaused { reason: interruption.as_str().to_owned() };
-    let told = session
-        .writer
-        .commit_with(|events| {
-            events.event(paused);
-            events.state(state);
-        })
-        .await;
-    match told {
+    match commit_pause(&session.writer, interruption, &state).await {
         Ok(()) if interruption == Interruption::RateLimited => LifeOutcome::Refused(due),
         Ok(()) => LifeOutcome::Interrupted(interruption),
         Err(error) => LifeOutcome::Lost(error),
     }
 }
 
+/// Notifies readers of a pause, and stores the run's progress.
+async fn commit_pause(
+    writer: &RunWriter<TrainingEvents>,
+    interruption: Interruption,
+    state: &StoredProgress,
+) -> Result<(), WriteError> {
+    let paused = TrainingEvent::TrainingPaused { reason: interruption.as_str().to_owned() };
+    let state = text_of(state);
+    let told = writer.commit_with(|events| {
+        events.event(paused);
+        events.state(state);
+    });
+    told.await
+}
+
 /// The run's progress for its row.
-fn state_of(session: &Session, lab: &ActorLab<'_>) -> State {
+fn state_of(session: &TrainingSession, lab: &ActorLab<'_>) -> StoredProgress {
     let (usage, now) = (session.usage(), lab.now());
     let (left, seconds) = (session.calls.budget_left(), session.settings.max_active);
     let progress = lab.progress.lock();

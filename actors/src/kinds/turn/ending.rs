@@ -8,7 +8,7 @@ use wire::chat::{ChatEvent, IncompleteReason, NoticeLevel, StreamErrorCode};
 
 use super::events::ChatEvents;
 use crate::run::drive::{ended_with, succeeded};
-use crate::run::kind::Outcome;
+use crate::run::kind::RunOutcome;
 use crate::run::{End, whole};
 
 /// The hidden note to the model about a turn that the user stopped.
@@ -17,17 +17,17 @@ const STOPPED_NOTE: &str = "The user stopped the previous answer before it was c
 const FAILED_NOTE: &str = "The previous answer ended with an error before it was complete.";
 
 /// Writes a turn's last events.
-pub(super) fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
+pub(super) fn ended(events: &mut ChatEvents, outcome: RunOutcome) -> End {
     let end = match outcome {
         // The answer was already taken, or came too late.
-        Outcome::Stopped if events.is_over() => {
+        RunOutcome::Stopped if events.is_over() => {
             events.notify_no_effect();
             succeeded(&Value::Null.into())
         }
-        Outcome::Succeeded(completed) => complete(events, &completed),
-        Outcome::Failed(error) => failed(events, &error),
-        Outcome::Stopped => stopped(events, IncompleteReason::Stopped, ErrorCode::RunCancelled),
-        Outcome::Abandoned => stopped(events, IncompleteReason::Abandoned, ErrorCode::RunAbandoned),
+        RunOutcome::Succeeded(completed) => complete(events, &completed),
+        RunOutcome::Failed(error) => failed(events, &error),
+        RunOutcome::Stopped => stopped(events, IncompleteReason::Stopped, ErrorCode::RunCancelled),
+        RunOutcome::Abandoned => stopped(events, IncompleteReason::Abandoned, ErrorCode::RunAbandoned),
     };
     events.close_questions();
     events.end_changes();

@@ -20,8 +20,8 @@ use wire::chat::{ChatEvent, Dialect, IncompleteReason, ItemBody, ThreadItem};
 use self::changes::events_of;
 use super::continuing::Continued;
 use super::images::attachment_of;
-use super::message::Message;
-use super::sent::{Change, Item, OutputList};
+use super::message::DraftMessage;
+use super::sent::{ItemChange, OutputItem, OutputList};
 use crate::run::{EventWriter, ImageLinks};
 use crate::text::{json, timestamp};
 
@@ -52,13 +52,13 @@ pub(crate) struct ChatEvents {
     /// The output list, including output from earlier lives.
     sent: OutputList,
     /// The message being written.
-    message: Option<Message>,
+    message: Option<DraftMessage>,
     /// Whether readers already know the complete message; it is compared once complete again.
     again: bool,
     /// For complete messages with annotations: the positions where these were added.
     places: HashMap<ItemKey, Vec<usize>>,
     /// A message that an earlier life left unfinished, until the run reaches it.
-    open: Option<Message>,
+    open: Option<DraftMessage>,
     /// Pending events, which precede the message's pending events.
     events: Vec<ChatEvent>,
     rows: Rows,
@@ -93,7 +93,7 @@ impl ChatEvents {
         ids: Ids,
         clock: Arc<dyn Clock>,
         sent: OutputList,
-        open: Option<Message>,
+        open: Option<DraftMessage>,
     ) -> Self {
         let TurnIdentity { thread, run, question } = turn;
         let (message, again, events, rows) = (None, false, Vec::new(), Rows::default());
@@ -147,8 +147,9 @@ impl ChatEvents {
 
     /// Whether the turn has produced visible output.
     pub(super) fn has_spoken(&self) -> bool {
-        let text =
-            |message: &Option<Message>| message.as_ref().is_some_and(|message| !message.text().is_empty());
+        let text = |message: &Option<DraftMessage>| {
+            message.as_ref().is_some_and(|message| !message.text().is_empty())
+        };
         self.sent.is_visible() || text(&self.message)
     }
 
@@ -199,7 +200,7 @@ impl ChatEvents {
     /// Ends the run: its changes can no longer be reverted.
     pub(super) fn end_changes(&mut self) {
         let (thread_id, run_id) = (self.thread, self.run);
-        for Item { id, .. } in self.sent.changed_items() {
+        for OutputItem { id, .. } in self.sent.changed_items() {
             self.rows.replaced.push(ReplacedItemRow { thread_id, id: *id, content: None, run_id });
         }
     }
@@ -248,7 +249,7 @@ impl ChatEvents {
     }
 
     /// Removes a message that readers know.
-    fn remove(&mut self, message: &Message) {
+    fn remove(&mut self, message: &DraftMessage) {
         if message.is_begun() {
             self.events.push(ChatEvent::ItemRemoved { item_id: message.id().wire("msg") });
         }
@@ -302,11 +303,11 @@ impl ChatEvents {
     }
 
     /// Returns the message that the next piece of text belongs to.
-    fn next_message(&mut self) -> Option<Message> {
+    fn next_message(&mut self) -> Option<DraftMessage> {
         self.sent.align(false);
         if let Some((id, created_at)) = self.sent.expected_message() {
             self.again = true;
-            return Some(Message::new(id, self.thread, created_at, self.dialect));
+            return Some(DraftMessage::new(id, self.thread, created_at, self.dialect));
         }
         if !self.sent.is_produced() {
             self.drop_open();
@@ -317,31 +318,31 @@ impl ChatEvents {
             return Some(open);
         }
         let created_at = timestamp(self.clock.now());
-        Some(Message::new(self.id()?, self.thread, created_at, self.dialect))
+        Some(DraftMessage::new(self.id()?, self.thread, created_at, self.dialect))
     }
 
     /// Applies changes: events for readers, and rows.
-    fn apply(&mut self, changes: Vec<Change>) {
+    fn apply(&mut self, changes: Vec<ItemChange>) {
         for change in changes {
             let (thread_id, run_id) = (self.thread, self.run);
-            if let Change::Added(item) | Change::Replaced(item) = &change
+            if let ItemChange::Added(item) | ItemChange::Replaced(item) = &change
                 && let Some(image) = attachment_of(&item.wire.body)
             {
                 self.rows.contained.push(ContainedRow { attachment: image.0, thread_id });
             }
             match &change {
-                Change::Added(item) => {
+                ItemChange::Added(item) => {
                     self.insert(item.id, item.key().map(str::to_owned), json(&item.wire));
                 }
-                Change::Replaced(item) => {
+                ItemChange::Replaced(item) => {
                     let content = Some(json(&item.wire));
                     self.rows.replaced.push(ReplacedItemRow { thread_id, id: item.id, content, run_id });
                 }
-                Change::Removed(item) if !item.is_open() => {
+                ItemChange::Removed(item) if !item.is_open() => {
                     self.rows.removed.push(RemovedItemRow { thread_id, id: item.id, run_id });
                 }
                 // An open item has no row.
-                Change::Opened(_) | Change::Updated(..) | Change::Removed(_) => {}
+                ItemChange::Opened(_) | ItemChange::Updated(..) | ItemChange::Removed(_) => {}
             }
             self.events.extend(events_of(change));
         }

@@ -9,7 +9,7 @@ use wire::chat::Dialect;
 
 use super::TurnOf;
 use crate::run::RunPorts;
-use crate::run::kind::Progress;
+use crate::run::kind::RunProgress;
 
 /// Minimum grace after a recovery.
 const RECONNECT: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ pub(super) async fn abandoned(
 ) {
     let Some(grace) = grace else { return std::future::pending().await };
     // The crash disconnected its readers, which need time to reconnect.
-    let is_new = matches!(run.progress, Progress::New { .. });
+    let is_new = matches!(run.progress, RunProgress::New { .. });
     let grace = if is_new { grace } else { grace.max(RECONNECT) };
     let (clock, stream) = (&*ports.clock, run.stream);
     if run.parked > 0 && !has_reader(&mut readers, stream, ports).await {

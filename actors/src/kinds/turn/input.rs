@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::again::{Again, answered_before};
 use super::{TRIGGER, TurnOf, history};
 use crate::plans::LoadedVersion;
-use crate::run::RunPorts;
+use crate::run::{RunPorts, plain_input};
 
 /// Items that a retry cuts from its thread at the start: output of earlier turns since the retry was requested.
 pub(crate) struct Cut {
@@ -86,18 +86,7 @@ pub(crate) fn run_input(
     inputs: Value,
     messages: Vec<Value>,
 ) -> RunInput {
-    RunInput {
-        patch: None,
-        inputs,
-        messages,
-        config: (*version.config).clone(),
-        run: RunInfo {
-            id: run.to_string(),
-            workflow_id: workflow.to_string(),
-            thread_id: Some(thread.to_string()),
-            trigger: trigger.to_owned(),
-        },
-        lives: vec![crate::run::life(1, run)],
-        deadline: None,
-    }
+    let input = plain_input(run, workflow, trigger, inputs, version);
+    let run = RunInfo { thread_id: Some(thread.to_string()), ..input.run };
+    RunInput { messages, run, ..input }
 }

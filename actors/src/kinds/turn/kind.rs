@@ -7,7 +7,7 @@ use engine::{AskingStep, RunInput};
 use kernel::ItemKey;
 use parking_lot::Mutex;
 use serde_json::Value;
-use store::{ContinuedTurn, FoundItem, LeftRun, OpenQuestion, QuestionKey, StoreError, StoredRun};
+use store::{ContinuedTurn, FoundItem, LeftRun, OpenQuestion, QuestionKey, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -23,7 +23,7 @@ use crate::kinds;
 use crate::plans::LoadedVersion;
 use crate::run::StoredOptions;
 use crate::run::budget::BudgetAccount;
-use crate::run::kind::{Kind, KindRow, Outcome, Parking};
+use crate::run::kind::{Kind, KindRow, Parking, PastRun, RunOutcome};
 use crate::run::waiting::Waits;
 use crate::run::{End, RunPorts, RunWriter};
 use crate::text::{json, stored_json};
@@ -217,17 +217,12 @@ impl Kind for Turns {
         }
     }
 
-    fn ended(events: &mut ChatEvents, outcome: Outcome) -> End {
+    fn ended(events: &mut ChatEvents, outcome: RunOutcome) -> End {
         ending::ended(events, outcome)
     }
 
-    async fn past_input(
-        &self,
-        stored: &StoredRun,
-        inputs: Value,
-        version: &Arc<LoadedVersion>,
-        ports: &RunPorts,
-    ) -> Result<RunInput, StoreError> {
+    async fn past_input(&self, past: PastRun<'_>, ports: &RunPorts) -> Result<RunInput, StoreError> {
+        let PastRun { stored, inputs, version } = past;
         let Some(thread) = stored.thread_id else {
             return Err(StoreError::Corrupt(format!("turn {} has no thread", stored.id)));
         };

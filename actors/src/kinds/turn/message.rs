@@ -23,7 +23,7 @@ enum ReceivedText {
 
 /// A message being written.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Message {
+pub(super) struct DraftMessage {
     id: ItemKey,
     thread: ThreadId,
     created_at: Timestamp,
@@ -38,7 +38,7 @@ pub(super) struct Message {
     told_annotations: Vec<Annotation>,
 }
 
-impl Message {
+impl DraftMessage {
     pub(super) fn new(id: ItemKey, thread: ThreadId, created_at: Timestamp, dialect: Dialect) -> Self {
         let (text, told) = (String::new(), ReceivedText::Nothing);
         let (annotations, told_annotations) = (Vec::new(), Vec::new());
@@ -261,14 +261,14 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
-    fn message(dialect: Dialect, sent: Option<&str>) -> Message {
+    fn message(dialect: Dialect, sent: Option<&str>) -> DraftMessage {
         let (id, thread) = (ItemKey([1; 24]), ThreadId(Uuid::nil()));
         match sent {
             Some(sent) => {
                 let sent = OutputText { text: sent.into(), annotations: Vec::new() };
-                Message::begun(id, thread, "t".into(), dialect, sent)
+                DraftMessage::begun(id, thread, "t".into(), dialect, sent)
             }
-            None => Message::new(id, thread, "t".into(), dialect),
+            None => DraftMessage::new(id, thread, "t".into(), dialect),
         }
     }
 

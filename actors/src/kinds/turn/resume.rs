@@ -7,7 +7,7 @@ use wire::sse;
 
 use super::continuing::Continued;
 use super::images::without_address;
-use super::message::Message;
+use super::message::DraftMessage;
 use super::sent::OutputList;
 
 /// The state that an earlier life left.
@@ -18,7 +18,7 @@ pub(crate) struct Resumed {
     /// The output list, except for the unfinished message.
     pub(super) sent: OutputList,
     /// The message that was started and not completed.
-    pub(super) message: Option<Message>,
+    pub(super) message: Option<DraftMessage>,
     /// The user's message of this turn.
     pub(super) user_item: Option<ItemKey>,
     /// The turn that it continues.
@@ -83,7 +83,7 @@ pub(super) fn fold(before: Resumed, stored: &[StoredFrames], thread: ThreadId, d
     }
     resumed.message = begun.map(|(id, item)| {
         let created_at = item.created_at.clone();
-        Message::begun(id, thread, created_at, dialect, first_part(item))
+        DraftMessage::begun(id, thread, created_at, dialect, first_part(item))
     });
     resumed
 }
@@ -121,7 +121,7 @@ mod tests {
     fn a_partly_sent_message_continues_under_its_id() {
         let thread = ThreadId(Uuid::nil());
         for dialect in [Dialect::Interface, Dialect::Chatkit] {
-            let mut message = Message::new(ItemKey([3; 24]), thread, "t".into(), dialect);
+            let mut message = DraftMessage::new(ItemKey([3; 24]), thread, "t".into(), dialect);
             message.append("one ");
             let first = message.tell();
             message.append("two");
@@ -131,7 +131,7 @@ mod tests {
             let resumed = fold(Resumed::default(), &rows, thread, dialect);
             assert_eq!(resumed.last_seq, first_count + u64::try_from(second.len()).unwrap());
             let text = OutputText { text: "one two".into(), annotations: Vec::new() };
-            let expected = Message::begun(ItemKey([3; 24]), thread, "t".into(), dialect, text);
+            let expected = DraftMessage::begun(ItemKey([3; 24]), thread, "t".into(), dialect, text);
             assert_eq!(resumed.message, Some(expected));
         }
     }

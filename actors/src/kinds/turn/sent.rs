@@ -16,12 +16,12 @@ use store::FoundItem;
 use wire::Timestamp;
 use wire::chat::{ItemBody, ThreadItem};
 
-pub(super) use item::{Change, Item};
-use item::{Key, Origin, Other};
+pub(super) use item::{ItemChange, OutputItem};
+use item::{ItemOrigin, KnownKey, Other};
 
 /// An entry in the list. Each output has one, so that a failed attempt's entries can be counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum Entry {
+enum OutputEntry {
     /// An item state that was sent.
     State(usize, ItemBody),
     /// A state that was sent before another turn changed the item.
@@ -36,7 +36,7 @@ enum Entry {
     Nothing,
 }
 
-impl Entry {
+impl OutputEntry {
     fn item(&self) -> Option<usize> {
         match self {
             Self::State(item, _)
@@ -74,8 +74,8 @@ impl Entry {
 /// The output list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct OutputList {
-    items: Vec<Item>,
-    entries: Vec<Entry>,
+    items: Vec<OutputItem>,
+    entries: Vec<OutputEntry>,
     /// Number of entries that the run has produced.
     #[serde(skip)]
     at: usize,
@@ -94,15 +94,15 @@ impl OutputList {
     /// is still found until its commit.
     pub(super) fn may_change(&self, id: ItemKey) -> bool {
         let known = self.items.iter().find(|item| item.id == id);
-        known.is_none_or(|item| item.origin != Origin::ThisTurn && item.is_told)
+        known.is_none_or(|item| item.origin != ItemOrigin::ThisTurn && item.is_told)
     }
 
     /// Whether the turn has sent visible output that it has not retracted.
     pub(super) fn is_visible(&self) -> bool {
-        let shows = |item: &Item, state: &ItemBody| {
+        let shows = |item: &OutputItem, state: &ItemBody| {
             let is_new = match &item.origin {
-                Origin::ThisTurn => true,
-                Origin::EarlierTurn(before) => before.as_ref() != Some(state),
+                ItemOrigin::ThisTurn => true,
+                ItemOrigin::EarlierTurn(before) => before.as_ref() != Some(state),
             };
             is_new
                 && (item.is_told || item.is_gone())
@@ -122,7 +122,7 @@ impl OutputList {
         let newest =
             self.entries.iter().take(self.at).rev().find(|entry| entry.item().is_some_and(is_named))?;
         match newest {
-            Entry::Removed(_) => None,
+            OutputEntry::Removed(_) => None,
             entry => entry.item(),
         }
     }
@@ -130,9 +130,9 @@ impl OutputList {
     /// The item that an output with this key and state creates, if it is next in the list. `is_found`: an earlier
     /// turn's item has the key, so an open item, whose key is unknown after a crash, has another key.
     pub(super) fn expected(&mut self, key: Option<&str>, state: &ItemBody, is_found: bool) -> Option<usize> {
-        let is_other = |item: &Item| is_found && item.is_open() && item.key == Key::Unknown;
+        let is_other = |item: &OutputItem| is_found && item.is_open() && item.key == KnownKey::Unknown;
         let is_next = self.seek(|sent, at, equal| {
-            let item = sent.entries.get(at).and_then(Entry::item).and_then(|item| sent.items.get(item));
+            let item = sent.entries.get(at).and_then(OutputEntry::item).and_then(|item| sent.items.get(item));
             !item.is_some_and(is_other) && sent.creates(at, key, state, equal)
         });
         self.entries.get(self.at).filter(|_| is_next)?.item()
@@ -145,8 +145,8 @@ impl OutputList {
         let (Some(place), Some(was)) = (entry.item(), entry.state()) else { return false };
         let Some(item) = self.items.get(place) else { return false };
         let is_first = || !self.entries.iter().take(self.at).any(|earlier| earlier.item() == Some(place));
-        let is_created = item.is_gone() || item.origin == Origin::ThisTurn && is_first();
-        let same_key = item.key == Key::Unknown || item.key() == key;
+        let is_created = item.is_gone() || item.origin == ItemOrigin::ThisTurn && is_first();
+        let same_key = item.key == KnownKey::Unknown || item.key() == key;
         let same_kind = discriminant(was) == discriminant(state);
         // A message's text is known only when it is complete.
         let is_message = matches!(was, ItemBody::AssistantMessage { .. });
@@ -188,8 +188,8 @@ impl OutputList {
     /// Whether a later entry supersedes this one for the same item.
     fn is_superseded(&self, at: usize) -> bool {
         let Some(entry) = self.entries.get(at) else { return false };
-        let same = |later: &Entry| entry.item().is_some() && later.item() == entry.item();
-        matches!(entry, Entry::Stale(_)) || self.entries.iter().skip(at + 1).any(same)
+        let same = |later: &OutputEntry| entry.item().is_some() && later.item() == entry.item();
+        matches!(entry, OutputEntry::Stale(_)) || self.entries.iter().skip(at + 1).any(same)
     }
 
     /// Whether the next entry is the last one, and a message with this text.
@@ -211,13 +211,13 @@ impl OutputList {
         }
     }
 
-    fn is_hidden(&self, entry: &Entry) -> bool {
+    fn is_hidden(&self, entry: &OutputEntry) -> bool {
         entry.item().and_then(|item| self.items.get(item)).is_some_and(|item| item.wire.is_hidden())
     }
 
     /// Items from earlier turns that the run has changed and not removed.
-    pub(super) fn changed_items(&self) -> impl Iterator<Item = &Item> {
-        self.items.iter().filter(|item| item.origin != Origin::ThisTurn && item.is_told)
+    pub(super) fn changed_items(&self) -> impl Iterator<Item = &OutputItem> {
+        self.items.iter().filter(|item| item.origin != ItemOrigin::ThisTurn && item.is_told)
     }
 }
 
@@ -227,7 +227,7 @@ impl OutputList {
     pub(super) fn written(&mut self, id: ItemKey, item: ThreadItem) {
         self.received(id, item);
         if let Some(item) = self.items.last_mut() {
-            item.key = Key::Is(None);
+            item.key = KnownKey::Is(None);
         }
         self.at = self.entries.len();
     }
@@ -239,21 +239,21 @@ impl OutputList {
         wire: ThreadItem,
         key: Option<String>,
         more: bool,
-    ) -> Vec<Change> {
+    ) -> Vec<ItemChange> {
         if let Some(expected) = self.expected(key.as_deref(), &wire.body, false) {
             if let Some(item) = self.items.get_mut(expected) {
-                item.key = Key::Is(key);
+                item.key = KnownKey::Is(key);
             }
             return self.produce_next(expected, wire.body, more);
         }
         let mut changes = if wire.is_hidden() { self.remove_hidden_rest() } else { self.remove_rest() };
-        self.entries.insert(self.at, Entry::State(self.items.len(), wire.body.clone()));
+        self.entries.insert(self.at, OutputEntry::State(self.items.len(), wire.body.clone()));
         self.at += 1;
         let open = more.then(|| wire.body.clone());
-        let origin = Origin::ThisTurn;
-        let item = Item { id, wire, key: Key::Is(key), origin, is_told: true, open, other: None };
+        let origin = ItemOrigin::ThisTurn;
+        let item = OutputItem { id, wire, key: KnownKey::Is(key), origin, is_told: true, open, other: None };
         self.items.push(item.clone());
-        changes.push(if more { Change::Opened(item) } else { Change::Added(item) });
+        changes.push(if more { ItemChange::Opened(item) } else { ItemChange::Added(item) });
         changes
     }
 
@@ -263,80 +263,92 @@ impl OutputList {
             return known;
         }
         let FoundItem { id, item: wire, key, .. } = found;
-        let origin = Origin::EarlierTurn(Some(wire.body.clone()));
+        let origin = ItemOrigin::EarlierTurn(Some(wire.body.clone()));
         let (is_told, open, other) = (true, None, None);
-        self.items.push(Item { id, wire, key: Key::Is(key), origin, is_told, open, other });
+        self.items.push(OutputItem { id, wire, key: KnownKey::Is(key), origin, is_told, open, other });
         self.items.len() - 1
     }
 
     /// Sets an item's next state, or removes it. `more`: an open item stays open.
-    pub(super) fn change(&mut self, item: usize, state: Option<ItemBody>, more: bool) -> Vec<Change> {
+    pub(super) fn change(&mut self, item: usize, state: Option<ItemBody>, more: bool) -> Vec<ItemChange> {
         match state {
             Some(state) if self.is_next(item, &state) => self.produce_next(item, state, more),
             Some(state) => {
                 let mut changes = self.remove_rest();
-                changes.extend(self.produce(Entry::State(item, state.clone()), item, Some(state), more));
+                changes.extend(self.produce(
+                    OutputEntry::State(item, state.clone()),
+                    item,
+                    Some(state),
+                    more,
+                ));
                 changes
             }
             // Items removed by an earlier life are not in the list.
-            None => self.produce(Entry::Removed(item), item, None, false),
+            None => self.produce(OutputEntry::Removed(item), item, None, false),
         }
     }
 
     /// Completes the open items with their last states.
-    pub(super) fn complete_open(&mut self) -> Vec<Change> {
+    pub(super) fn complete_open(&mut self) -> Vec<ItemChange> {
         let mut changes = Vec::new();
         for item in self.items.iter_mut().filter(|item| item.is_told) {
             if let Some(state) = item.open.take() {
                 item.wire.body = state.complete();
-                changes.push(Change::Added(item.clone()));
+                changes.push(ItemChange::Added(item.clone()));
             }
         }
         changes
     }
 
     /// Removes the open items, the last first.
-    pub(super) fn remove_open(&mut self) -> Vec<Change> {
-        let open: Vec<usize> =
-            (0..self.items.len()).filter(|item| self.items.get(*item).is_some_and(Item::is_open)).collect();
+    pub(super) fn remove_open(&mut self) -> Vec<ItemChange> {
+        let open: Vec<usize> = (0..self.items.len())
+            .filter(|item| self.items.get(*item).is_some_and(OutputItem::is_open))
+            .collect();
         open.into_iter().rev().flat_map(|item| self.tell(item, None, false)).collect()
     }
 
     /// Records the removal of a nonexistent item.
     pub(super) fn nothing(&mut self) {
-        self.entries.insert(self.at, Entry::Nothing);
+        self.entries.insert(self.at, OutputEntry::Nothing);
         self.at += 1;
     }
 
-    fn produce_next(&mut self, item: usize, state: ItemBody, more: bool) -> Vec<Change> {
+    fn produce_next(&mut self, item: usize, state: ItemBody, more: bool) -> Vec<ItemChange> {
         let Some(entry) = self.entries.get_mut(self.at) else { return Vec::new() };
         self.at += 1;
         let known = self.items.get_mut(item);
         let completes = !more && known.as_ref().is_some_and(|item| item.is_open());
         if entry.says(&state) && !completes {
-            if matches!(entry, Entry::Seen(..)) {
-                if let Some(Item { open: Some(open), .. }) = known {
+            if matches!(entry, OutputEntry::Seen(..)) {
+                if let Some(OutputItem { open: Some(open), .. }) = known {
                     open.clone_from(&state);
                 }
-                *entry = Entry::State(item, state);
+                *entry = OutputEntry::State(item, state);
             }
             return Vec::new();
         }
-        *entry = Entry::State(item, state.clone());
+        *entry = OutputEntry::State(item, state.clone());
         for later in self.entries.iter_mut().skip(self.at).filter(|later| later.item() == Some(item)) {
-            *later = Entry::Stale(item);
+            *later = OutputEntry::Stale(item);
         }
         self.tell(item, Some(state), more)
     }
 
-    fn produce(&mut self, entry: Entry, item: usize, state: Option<ItemBody>, more: bool) -> Vec<Change> {
+    fn produce(
+        &mut self,
+        entry: OutputEntry,
+        item: usize,
+        state: Option<ItemBody>,
+        more: bool,
+    ) -> Vec<ItemChange> {
         self.entries.insert(self.at, entry);
         self.at += 1;
         self.tell(item, state, more)
     }
 
     /// Returns the changes that give readers this state of an item. `more`: an open one stays open.
-    fn tell(&mut self, item: usize, state: Option<ItemBody>, more: bool) -> Vec<Change> {
+    fn tell(&mut self, item: usize, state: Option<ItemBody>, more: bool) -> Vec<ItemChange> {
         let Some(item) = self.items.get_mut(item).filter(|item| !item.is_gone()) else { return Vec::new() };
         let was_told = std::mem::replace(&mut item.is_told, state.is_some());
         let change = match state {
@@ -345,21 +357,21 @@ impl OutputList {
                 item.open = Some(state);
                 match was_told {
                     true => item.update_from(known),
-                    false => Some(Change::Opened(item.clone())),
+                    false => Some(ItemChange::Opened(item.clone())),
                 }
             }
             Some(state) if item.is_open() => {
                 item.open = None;
                 item.wire.body = state.complete();
-                Some(Change::Added(item.clone()))
+                Some(ItemChange::Added(item.clone()))
             }
             Some(state) => {
                 let state = state.complete();
                 let differs = !was_told || item.wire.body != state;
                 item.wire.body = state;
-                differs.then(|| Change::Replaced(item.clone()))
+                differs.then(|| ItemChange::Replaced(item.clone()))
             }
-            None => was_told.then(|| Change::Removed(item.clone())),
+            None => was_told.then(|| ItemChange::Removed(item.clone())),
         };
         change.into_iter().collect()
     }
@@ -369,13 +381,15 @@ impl OutputList {
     pub(super) fn undo(&mut self) -> Option<(ItemKey, ThreadItem)> {
         self.at = self.at.checked_sub(1)?;
         match self.entries.get(self.at)? {
-            Entry::State(item, state @ ItemBody::AssistantMessage { .. })
-            | Entry::Old(item, state @ ItemBody::AssistantMessage { .. }) => {
+            OutputEntry::State(item, state @ ItemBody::AssistantMessage { .. })
+            | OutputEntry::Old(item, state @ ItemBody::AssistantMessage { .. }) => {
                 let item = self.items.get(*item)?;
                 Some((item.id, ThreadItem { body: state.clone(), ..item.wire.clone() }))
             }
-            Entry::State(..) | Entry::Old(..) | Entry::Seen(..) | Entry::Stale(_) => None,
-            Entry::Removed(_) | Entry::Nothing => {
+            OutputEntry::State(..) | OutputEntry::Old(..) | OutputEntry::Seen(..) | OutputEntry::Stale(_) => {
+                None
+            }
+            OutputEntry::Removed(_) | OutputEntry::Nothing => {
                 self.entries.remove(self.at);
                 None
             }
@@ -383,7 +397,7 @@ impl OutputList {
     }
 
     /// Same as [`Self::remove_rest`], for hidden items.
-    fn remove_hidden_rest(&mut self) -> Vec<Change> {
+    fn remove_hidden_rest(&mut self) -> Vec<ItemChange> {
         let rest = self.entries.split_off(self.at);
         let (hidden, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|entry| self.is_hidden(entry));
         self.entries.extend(hidden);
@@ -394,20 +408,20 @@ impl OutputList {
 
     /// Retracts output that was not produced again, the last first: new items are removed, and others revert to the
     /// state that was produced, or to the state before the turn.
-    pub(super) fn remove_rest(&mut self) -> Vec<Change> {
+    pub(super) fn remove_rest(&mut self) -> Vec<ItemChange> {
         let mut changes = Vec::new();
         for entry in self.entries.split_off(self.at).into_iter().rev() {
             let Some(item) = entry.item() else { continue };
             let Some(known) = self.items.get(item) else { continue };
             let produced = self.entries.iter().rev().find(|earlier| earlier.item() == Some(item));
             let state = match (produced, &known.other, &known.origin) {
-                (Some(Entry::State(_, state)), ..) => Some(state.clone()),
-                (Some(Entry::Removed(_)), ..) => None,
+                (Some(OutputEntry::State(_, state)), ..) => Some(state.clone()),
+                (Some(OutputEntry::Removed(_)), ..) => None,
                 // Another turn's change stays.
                 (_, Some(Other::Content(content)), _) => Some(content.clone()),
-                (_, Some(Other::Gone), _) | (_, None, Origin::EarlierTurn(None)) => continue,
-                (_, None, Origin::EarlierTurn(Some(before))) => Some(before.clone()),
-                (_, None, Origin::ThisTurn) => None,
+                (_, Some(Other::Gone), _) | (_, None, ItemOrigin::EarlierTurn(None)) => continue,
+                (_, None, ItemOrigin::EarlierTurn(Some(before))) => Some(before.clone()),
+                (_, None, ItemOrigin::ThisTurn) => None,
             };
             changes.extend(self.tell(item, state, true));
         }

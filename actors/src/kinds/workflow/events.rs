@@ -98,11 +98,6 @@ impl EventWriter for RunEvents {
         Urgency::Soon
     }
 
-    /// A workflow run has no messages.
-    fn new_message(&mut self) -> Urgency {
-        Urgency::Whenever
-    }
-
     fn immediate(&mut self, event: ImmediateEvent) -> Urgency {
         match event {
             ImmediateEvent::Progress(text) => self.event(RunEvent::Progress { text }),

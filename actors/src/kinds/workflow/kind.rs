@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use engine::{RunError, RunInput};
-use serde_json::Value;
-use store::{LeftRun, RunState, StoreError, StoredRun};
-use wire::{ErrorCode, RunEvent, RunProblem};
+use engine::RunInput;
+use store::{LeftRun, RunState, StoreError};
+use wire::{ErrorCode, RunEvent};
 
 use super::events::RunEvents;
 use super::input::run_input;
@@ -13,8 +12,8 @@ use super::start::RunOptions;
 use crate::kinds;
 use crate::plans::LoadedVersion;
 use crate::run::drive::{ended_with, succeeded};
-use crate::run::kind::{Kind, KindRow, Outcome, Run};
-use crate::run::{End, RunApp, RunPorts, RunWriter, whole};
+use crate::run::kind::{Kind, KindRow, PastRun, Run, RunOutcome};
+use crate::run::{End, RunApp, RunPorts, RunWriter, run_problem, whole};
 
 /// The kind for workflow runs outside chats; runs started by app pages are supervised separately.
 pub(crate) struct WorkflowRuns<const OF_APPS: bool>;
@@ -76,17 +75,12 @@ impl<const OF_APPS: bool> Kind for WorkflowRuns<OF_APPS> {
         writer.with(|events| events.event(started_run(run, version)));
     }
 
-    fn ended(events: &mut RunEvents, outcome: Outcome) -> End {
+    fn ended(events: &mut RunEvents, outcome: RunOutcome) -> End {
         ended_run(events, outcome)
     }
 
-    async fn past_input(
-        &self,
-        stored: &StoredRun,
-        inputs: Value,
-        version: &Arc<LoadedVersion>,
-        ports: &RunPorts,
-    ) -> Result<RunInput, StoreError> {
+    async fn past_input(&self, past: PastRun<'_>, ports: &RunPorts) -> Result<RunInput, StoreError> {
+        let PastRun { stored, inputs, version } = past;
         let started_at = stored.started_at.unwrap_or_else(|| ports.clock.now());
         let (run, workflow) = (stored.id, stored.workflow_id);
         let options = RunOptions::stored(stored);
@@ -104,28 +98,20 @@ fn started_run<K: Kind>(run: &Run<K>, version: &LoadedVersion) -> RunEvent {
 }
 
 /// The end of a run, with its event.
-fn ended_run(events: &mut RunEvents, outcome: Outcome) -> End {
+fn ended_run(events: &mut RunEvents, outcome: RunOutcome) -> End {
     let (end, event) = match outcome {
-        Outcome::Succeeded(completed) => {
-            let (end, warning) = (succeeded(&completed), completed.warning.as_ref().map(problem));
+        RunOutcome::Succeeded(completed) => {
+            let (end, warning) = (succeeded(&completed), completed.warning.as_ref().map(run_problem));
             (end, RunEvent::RunCompleted { output: completed.output, warning })
         }
-        Outcome::Failed(error) => {
-            (ended_with(RunState::Failed, &error), RunEvent::RunFailed { error: problem(&error) })
+        RunOutcome::Failed(error) => {
+            (ended_with(RunState::Failed, &error), RunEvent::RunFailed { error: run_problem(&error) })
         }
-        Outcome::Stopped | Outcome::Abandoned => {
+        RunOutcome::Stopped | RunOutcome::Abandoned => {
             let error = whole(ErrorCode::RunCancelled);
-            (ended_with(RunState::Cancelled, &error), RunEvent::RunCancelled { error: problem(&error) })
+            (ended_with(RunState::Cancelled, &error), RunEvent::RunCancelled { error: run_problem(&error) })
         }
     };
     events.event(event);
     end
-}
-
-fn problem(error: &RunError) -> RunProblem {
-    RunProblem {
-        code: error.code.as_str().to_owned(),
-        message: error.message.clone(),
-        node: error.node.clone(),
-    }
 }

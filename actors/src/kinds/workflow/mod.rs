@@ -19,7 +19,7 @@ pub use crate::run::start::{IdempotencyKey, RunStartError};
 pub(crate) use kind::WorkflowRuns;
 pub use repeat::{Repeat, RepeatError};
 pub(in crate::kinds) use start::start_rows;
-pub use start::{NewRun, Origin, RunOptions};
+pub use start::{NewRun, RunOptions, RunOrigin};
 
 use crate::plans::{LoadedVersion, PlanError};
 use crate::run::actor::RunActors;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use store::{RunState, StoredRun};
 use wire::FieldError;
 
-use super::{IdempotencyKey, NewRun, Origin, RunOptions, RunStartError, Runs, StartedRun};
+use super::{IdempotencyKey, NewRun, RunOptions, RunOrigin, RunStartError, Runs, StartedRun};
 use crate::plans::{LoadedVersion, PlanError};
 use crate::text::stored_json;
 
@@ -62,7 +62,10 @@ impl Runs {
         let is_changed = wanted.inputs.is_some() || wanted.version.is_some();
         let version = match wanted.version {
             Some(version) => version,
-            None => self.repeated_version(&run).await?,
+            None => {
+                let version = self.ports.plans.usable_version(run.version_id).await;
+                version.map_err(PlanError::Store)?.ok_or(RepeatError::Never)?
+            }
         };
         let mut problems = version.plan.check_patch(&wanted.patch, "/patch");
         let from_step = match is_changed {
@@ -82,7 +85,7 @@ impl Runs {
             return Err(RepeatError::Inputs(problems));
         }
         let options = RunOptions::stored(&run);
-        let origin = Some(Origin::new(run.id, options.origin.clone(), from_step, wanted.patch));
+        let origin = Some(RunOrigin::new(run.id, options.origin.clone(), from_step, wanted.patch));
         let new = NewRun {
             workspace: run.workspace_id,
             version,
@@ -94,14 +97,6 @@ impl Runs {
             idempotency,
         };
         Ok(self.start(new).await?)
-    }
-
-    async fn repeated_version(&self, run: &StoredRun) -> Result<Arc<LoadedVersion>, RepeatError> {
-        match self.ports.plans.version(run.version_id).await {
-            Ok(version) => Ok(version),
-            Err(PlanError::Store(error)) => Err(PlanError::Store(error).into()),
-            Err(PlanError::Graph(..) | PlanError::Missing(_)) => Err(RepeatError::Never),
-        }
     }
 
     /// The step from which a run is repeated.

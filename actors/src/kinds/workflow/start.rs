@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::StoredRun;
-use store::batch::{Batch, CopyRow, QueueRow, RunRow, StreamRow};
+use store::batch::{Batch, CopyRow, QueueRow};
 use uuid::Uuid;
 
 use crate::plans::LoadedVersion;
 use crate::run::RunApp;
-use crate::run::kind::{Kind, Progress, Run};
+use crate::run::kind::{Kind, Run, RunProgress, RunStart};
 use crate::run::start::{IdempotencyKey, StartRows};
 use crate::text::json;
 
@@ -30,7 +29,7 @@ pub struct RunOptions {
     pub metadata: Map<String, Value>,
     /// The run to repeat: earlier steps are copied, not executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
+    pub origin: Option<RunOrigin>,
     /// The app whose page started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<RunApp>,
@@ -46,7 +45,7 @@ impl RunOptions {
 
 /// The run to repeat, the first step to execute, and the changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct RunOrigin {
     /// The run.
     pub run: Uuid,
     /// The super-step that is executed first, counted from 1.
@@ -59,7 +58,7 @@ pub struct Origin {
     pub copied: Vec<(u32, Uuid)>,
 }
 
-impl Origin {
+impl RunOrigin {
     /// A repetition of `run`. `before`: the origin of `run`, if that is a repetition too.
     pub(super) fn new(run: Uuid, before: Option<Self>, from_step: u32, patch: Map<String, Value>) -> Self {
         let mut copied = match before {
@@ -110,51 +109,30 @@ pub(in crate::kinds) fn start_rows<K: Kind<Data = RunOptions>>(
         before: i32::try_from(origin.from_step).unwrap_or(i32::MAX),
     });
     let progress = if copies.is_none() {
-        Progress::New { next_seq: 1 }
+        RunProgress::New { next_seq: 1 }
     } else {
-        Progress::Recovered { started_at: None, interrupted: false, crashes: 0 }
+        RunProgress::Recovered { started_at: None, interrupted: false, crashes: 0 }
     };
     let options = (new.options != RunOptions::default()).then(|| json(&new.options));
-    let batch = Batch {
-        runs: vec![RunRow {
-            id,
-            workspace_id: new.workspace,
-            workflow_id: new.version.workflow,
-            version_id: new.version.id,
-            trigger: new.trigger,
-            thread_id: None,
-            stream_id: Some(id),
-            inputs: new.inputs.to_string(),
-            options,
-            created_at: now,
-        }],
-        streams: vec![StreamRow {
-            id,
-            run_id: id,
-            workflow_id: new.version.workflow,
-            thread_id: None,
-            dialect: None,
-        }],
-        copies: copies.into_iter().collect(),
-        queued: new.limited.then_some(queued).into_iter().collect(),
-        ..Batch::default()
-    };
-    let rows = StartRows { workspace: new.workspace, stream: id, batch, events: None, queued: new.limited };
-    let run = Run {
+    let start = RunStart {
         id,
         stream: id,
         workspace: new.workspace,
         workflow: new.version.workflow,
-        version: Some(new.version),
+        version: new.version,
+        trigger: new.trigger,
+        thread: None,
+        dialect: None,
         inputs: new.inputs,
-        trigger: new.trigger.into(),
-        placed: false,
-        parked: 0,
-        progress,
-        early: Mutex::default(),
-        own: new.options,
+        options,
     };
-    (rows, run)
+    let batch = Batch {
+        copies: copies.into_iter().collect(),
+        queued: new.limited.then_some(queued).into_iter().collect(),
+        ..start.batch(now)
+    };
+    let rows = StartRows { workspace: new.workspace, stream: id, batch, events: None, queued: new.limited };
+    (rows, start.run(progress, new.options))
 }
 
 #[cfg(test)]
@@ -164,14 +142,14 @@ mod tests {
     #[test]
     fn copied_steps_keep_the_run_that_executed_them() {
         let [zero, one, two] = [0, 1, 2].map(Uuid::from_u128);
-        let once = Origin::new(zero, None, 3, Map::new());
+        let once = RunOrigin::new(zero, None, 3, Map::new());
         assert_eq!(once.lives(), [(1, zero)]);
-        let later = Origin::new(one, Some(once.clone()), 5, Map::new());
+        let later = RunOrigin::new(one, Some(once.clone()), 5, Map::new());
         assert_eq!(later.lives(), [(1, zero), (3, one)]);
-        assert_eq!(Origin::new(one, Some(once.clone()), 2, Map::new()).lives(), [(1, zero)]);
-        assert_eq!(Origin::new(two, Some(later), 4, Map::new()).lives(), [(1, zero), (3, one)]);
-        assert_eq!(Origin::new(zero, None, 1, Map::new()).lives(), []);
-        let old = Origin { copied: Vec::new(), ..once };
+        assert_eq!(RunOrigin::new(one, Some(once.clone()), 2, Map::new()).lives(), [(1, zero)]);
+        assert_eq!(RunOrigin::new(two, Some(later), 4, Map::new()).lives(), [(1, zero), (3, one)]);
+        assert_eq!(RunOrigin::new(zero, None, 1, Map::new()).lives(), []);
+        let old = RunOrigin { copied: Vec::new(), ..once };
         assert_eq!(old.lives(), [(1, zero)]);
     }
 }

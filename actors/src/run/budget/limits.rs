@@ -15,7 +15,7 @@ pub(super) struct AccountKey {
 
 /// A limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Limit {
+pub(super) struct BudgetLimit {
     of_session: bool,
     most: Most,
 }
@@ -26,7 +26,7 @@ enum Most {
     Dollars(f64),
 }
 
-impl Limit {
+impl BudgetLimit {
     pub(super) fn all(limits: &ChatLimits) -> Vec<Self> {
         let ChatLimits { session_tokens_per_day, session_usd_per_day, tokens_per_day, usd_per_day } = *limits;
         let tokens =

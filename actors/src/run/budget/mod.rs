@@ -16,7 +16,7 @@ use store::{ChatUsageSum, Store, StoreError};
 use uuid::Uuid;
 use wire::{ChatLimits, ErrorCode};
 
-use self::limits::{Limit, next_day};
+use self::limits::{BudgetLimit, next_day};
 use self::sums::{Sums, minus};
 use super::journal::number;
 use crate::plans::Plans;
@@ -111,7 +111,7 @@ impl Budgets {
         store: &Store,
         clock: &dyn Clock,
     ) -> Result<Option<BudgetSpent>, StoreError> {
-        for limit in Limit::all(limits) {
+        for limit in BudgetLimit::all(limits) {
             let key = limit.key(workflow, session);
             self.sums.refresh(&key, store, clock).await?;
             if self.sums.is_reached(&limit, &key) {
@@ -169,11 +169,11 @@ pub(crate) struct RunBudget<'a> {
 }
 
 impl RunBudget<'_> {
-    async fn limits(&self, workflow: Uuid) -> Result<Vec<Limit>, NodeError> {
+    async fn limits(&self, workflow: Uuid) -> Result<Vec<BudgetLimit>, NodeError> {
         let unreadable =
             |_| NodeError::retryable(ErrorCode::NodeFailed, "the limits of the chat cannot be read now");
         let runnable = self.plans.runnable(workflow).await.map_err(unreadable)?;
-        Ok(runnable.map(|runnable| Limit::all(&runnable.workflow.chat.limits)).unwrap_or_default())
+        Ok(runnable.map(|runnable| BudgetLimit::all(&runnable.workflow.chat.limits)).unwrap_or_default())
     }
 }
 

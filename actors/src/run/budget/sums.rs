@@ -12,7 +12,7 @@ use store::{ChatUsageSum, Store, StoreError};
 use uuid::Uuid;
 use wire::ErrorCode;
 
-use super::limits::{AccountKey, Limit};
+use super::limits::{AccountKey, BudgetLimit};
 
 /// Maximum age before a sum is read again.
 const MAX_AGE: Duration = Duration::from_secs(1);
@@ -80,7 +80,7 @@ impl Sums {
     }
 
     /// Whether usage has reached a limit. Calls in progress do not count: they may use less than they reserved.
-    pub(super) fn is_reached(&self, limit: &Limit, key: &AccountKey) -> bool {
+    pub(super) fn is_reached(&self, limit: &BudgetLimit, key: &AccountKey) -> bool {
         self.0.get(key).is_some_and(|sum| limit.is_reached(&sum.used()))
     }
 
@@ -89,15 +89,16 @@ impl Sums {
         &self,
         workflow: Uuid,
         session: &str,
-        limits: &[Limit],
+        limits: &[BudgetLimit],
         expected: &Spending,
     ) -> Result<(), ErrorCode> {
         let mut done: Vec<AccountKey> = Vec::new();
         for key in keys(workflow, session, limits) {
             let mut sum = self.0.entry(key.clone()).or_default();
             let total = sum.used().plus(&sum.reserved).plus(expected);
-            let is_exceeded =
-                |limit: &&Limit| limit.key(workflow, session) == key && limit.is_exceeded(&total, expected);
+            let is_exceeded = |limit: &&BudgetLimit| {
+                limit.key(workflow, session) == key && limit.is_exceeded(&total, expected)
+            };
             if let Some(limit) = limits.iter().find(is_exceeded) {
                 drop(sum);
                 for key in &done {
@@ -140,7 +141,7 @@ impl Sums {
 }
 
 /// Accounts with a limit.
-fn keys(workflow: Uuid, session: &str, limits: &[Limit]) -> Vec<AccountKey> {
+fn keys(workflow: Uuid, session: &str, limits: &[BudgetLimit]) -> Vec<AccountKey> {
     let mut keys: Vec<AccountKey> = limits.iter().map(|limit| limit.key(workflow, session)).collect();
     keys.dedup();
     keys
@@ -183,10 +184,10 @@ mod tests {
         Spending { calls: 1, input_tokens: tokens, ..Spending::default() }
     }
 
-    fn limits(session: Option<u64>, workflow: Option<u64>) -> Vec<Limit> {
+    fn limits(session: Option<u64>, workflow: Option<u64>) -> Vec<BudgetLimit> {
         let limits =
             ChatLimits { session_tokens_per_day: session, tokens_per_day: workflow, ..ChatLimits::default() };
-        Limit::all(&limits)
+        BudgetLimit::all(&limits)
     }
 
     #[test]
@@ -207,7 +208,7 @@ mod tests {
     #[test]
     fn a_cost_limit_does_not_stop_models_without_a_price() {
         let sums = Sums::default();
-        let limits = Limit::all(&ChatLimits { usd_per_day: Some(1.0), ..ChatLimits::default() });
+        let limits = BudgetLimit::all(&ChatLimits { usd_per_day: Some(1.0), ..ChatLimits::default() });
         let priced = |dollars| Spending { dollars, ..tokens(1) };
         assert_eq!(sums.reserve(WORKFLOW, ONE, &limits, &priced(0.9)), Ok(()));
         sums.release(WORKFLOW, ONE, &priced(0.9), &priced(1.5));

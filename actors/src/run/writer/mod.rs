@@ -24,7 +24,7 @@ use super::early_start::{EarlyStart, StartOutcome};
 use super::journal::{outbox_row, question_row, step_row};
 use super::pace::Slice;
 use super::{EventWriter, Frames, RunPorts, Urgency};
-use crate::lanes::{EventFrames, Key, Then, WriteError};
+use crate::lanes::{EventFrames, Then, WriteError, WriterKey};
 
 /// Maximum time that a piece waits to be coalesced with further ones.
 const COALESCE: Duration = Duration::from_millis(40);
@@ -36,7 +36,7 @@ const LOOKUP_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// A run's writes on their way to the lanes.
 pub(crate) struct RunWriter<T> {
-    inner: Arc<Inner<T>>,
+    inner: Arc<WriterInner<T>>,
 }
 
 impl<T> Clone for RunWriter<T> {
@@ -45,12 +45,12 @@ impl<T> Clone for RunWriter<T> {
     }
 }
 
-struct Inner<T> {
-    key: Key,
+struct WriterInner<T> {
+    key: WriterKey,
     stream: Uuid,
     slice: Slice,
     ports: RunPorts,
-    state: Mutex<State<T>>,
+    state: Mutex<WriterState<T>>,
     changed: Notify,
     /// Set if the run's start is stored with its first writes.
     start: Option<StartOutcome>,
@@ -63,7 +63,7 @@ struct Inner<T> {
     keeps_events: bool,
 }
 
-struct State<T> {
+struct WriterState<T> {
     /// The run's start, until it is handed over with the first writes.
     early: Option<Box<EarlyStart>>,
     batch: Batch,
@@ -90,7 +90,7 @@ pub(crate) struct End {
 
 /// Identifies a run to its writer.
 pub(crate) struct WriterIdentity {
-    pub(crate) key: Key,
+    pub(crate) key: WriterKey,
     /// The account that pays for the run's models.
     pub(crate) account: Option<BudgetAccount>,
     /// Whether events are retained as long as the run.
@@ -109,7 +109,7 @@ impl<T: EventWriter> RunWriter<T> {
     ) -> Self {
         let WriterIdentity { key, account, keeps_events } = identity;
         let start = early.as_deref().map(EarlyStart::outcome);
-        let state = State {
+        let state = WriterState {
             early,
             batch: Batch::default(),
             frames: Frames::new(stream.to_string(), next_seq),
@@ -120,7 +120,7 @@ impl<T: EventWriter> RunWriter<T> {
             found: HashMap::new(),
             is_cut: false,
         };
-        let inner = Inner {
+        let inner = WriterInner {
             key,
             stream,
             slice: Slice::default(),
@@ -189,7 +189,7 @@ impl<T: EventWriter> RunWriter<T> {
 
     /// Hands over writes when they are due; never ends.
     pub(super) async fn keep_flushing(&self) {
-        let Inner { ports, changed, .. } = &*self.inner;
+        let WriterInner { ports, changed, .. } = &*self.inner;
         loop {
             let due = self.inner.state.lock().due;
             let Some(due) = due else {
@@ -221,7 +221,7 @@ impl<T: EventWriter> RunWriter<T> {
         self.note_with(|state| happens(&mut state.events));
     }
 
-    fn note_with(&self, happens: impl FnOnce(&mut State<T>) -> Urgency) {
+    fn note_with(&self, happens: impl FnOnce(&mut WriterState<T>) -> Urgency) {
         let mut state = self.inner.state.lock();
         match happens(&mut state) {
             Urgency::Whenever => {}
@@ -249,7 +249,7 @@ impl<T: EventWriter> RunWriter<T> {
         let (done, committed) = oneshot::channel();
         {
             let mut state = self.inner.state.lock();
-            let Inner { account, ports, .. } = &*self.inner;
+            let WriterInner { account, ports, .. } = &*self.inner;
             let (account, now) = (account.as_ref(), ports.clock.now());
             let ends = queued.is_none();
             let rest = account.and_then(|account| ports.budgets.of_rest(account, self.run(), ends, now));
@@ -357,9 +357,9 @@ impl<T: EventWriter> RunWriter<T> {
     }
 }
 
-impl<T: EventWriter> Inner<T> {
+impl<T: EventWriter> WriterInner<T> {
     /// Makes pending writes due after at most `wait`.
-    fn due(&self, state: &mut State<T>, wait: Duration) {
+    fn due(&self, state: &mut WriterState<T>, wait: Duration) {
         let at = self.ports.clock.monotonic() + wait;
         if state.due.is_none_or(|due| at < due) {
             state.due = Some(at);
@@ -367,7 +367,7 @@ impl<T: EventWriter> Inner<T> {
         }
     }
 
-    fn hand_over(&self, state: &mut State<T>, end: bool) {
+    fn hand_over(&self, state: &mut WriterState<T>, end: bool) {
         state.events.write(&mut state.frames, &mut state.batch);
         let told = !state.frames.is_empty();
         if state.early.is_none() && state.batch.is_empty() && !told && !end && state.receipts.is_empty() {
@@ -400,7 +400,7 @@ impl<T: EventWriter> Journal for RunWriter<T> {
     }
 
     fn room(&self) -> Option<BoxFuture<'_, ()>> {
-        let Inner { key, slice, ports, .. } = &*self.inner;
+        let WriterInner { key, slice, ports, .. } = &*self.inner;
         let goes_on = !slice.is_spent(ports.clock.monotonic()) && ports.db.has_room(*key);
         (!goes_on).then(|| RunWriter::room(self).boxed())
     }
@@ -422,7 +422,7 @@ impl<T: EventWriter> Journal for RunWriter<T> {
             state.events.records(&row);
             state.batch.questions.extend(question_row(self.inner.key.id, &row));
             state.batch.outbox.extend(outbox_row(self.inner.key.id, &row));
-            let Inner { account, ports, .. } = &*self.inner;
+            let WriterInner { account, ports, .. } = &*self.inner;
             let (account, now) = (account.as_ref(), ports.clock.now());
             let used = account.and_then(|account| ports.budgets.of_step(account, self.run(), &row, now));
             state.batch.chat_usage.extend(used);

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use engine::ports::{ImmediateEvent, Journal, Output, SentAnnotation, SentItem, ThreadChange, Undone};
 
-use super::{Inner, RunWriter};
+use super::{RunWriter, WriterInner};
 use crate::run::EventWriter;
 
 #[async_trait]
@@ -24,7 +24,7 @@ impl<T: EventWriter> Output for RunWriter<T> {
 
     async fn look_up(&self, key: &str) {
         let Some(thread) = self.with(|events| events.looks_up(key)) else { return };
-        let Inner { key: run, ports, state, .. } = &*self.inner;
+        let WriterInner { key: run, ports, state, .. } = &*self.inner;
         // A pending cut must be committed first, or the lookup finds items that are about to be removed.
         if state.lock().is_cut {
             self.commit().await;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use actors::lanes::{Database, EventFrames, Key, WriteError};
+use actors::lanes::{Database, EventFrames, WriteError, WriterKey};
 use actors::runtime::Health;
 use actors::streams::{Reader, Readout, Topics};
 use kernel::{Clock, Ids, SystemClock, SystemRandom};
@@ -172,8 +172,8 @@ impl Hold {
 }
 
 /// A stream's key in the only workspace.
-pub(crate) fn key(id: Uuid) -> Key {
-    Key { id, workspace: Uuid::nil() }
+pub(crate) fn key(id: Uuid) -> WriterKey {
+    WriterKey { id, workspace: Uuid::nil() }
 }
 
 pub(crate) fn events(stream: Uuid, seqs: RangeInclusive<u64>) -> EventFrames {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use integration_tests::{AnswerExt, TestService, until};
+use integration_tests::{AnswerExt, JSON, TestService, until};
 use serde_json::json;
 
 use super::{ZIP, app, archive, upload};
@@ -163,8 +163,7 @@ async fn a_collection_is_full_after_64_mib() {
     let collection = json!({"kind": "shared", "capabilities": {"anonymous": all, "member": all}});
     let app = t.app("desk").manifest(&json!({"collections": {"notes": collection}})).publish().await;
     let origin = format!("http://{}", app.host);
-    let headers =
-        [("host", app.host.as_str()), ("origin", origin.as_str()), ("content-type", "application/json")];
+    let headers = [("host", app.host.as_str()), ("origin", origin.as_str()), JSON];
     // 1,040 times 64,536 bytes are more than 64 MiB.
     let body = json!({"data": {"text": "x".repeat(64_525)}}).to_string();
     let create = async || t.open("POST", "/__service/data/notes", &headers, &body).await.whole().await;

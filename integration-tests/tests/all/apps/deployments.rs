@@ -12,8 +12,7 @@ async fn a_bundle_becomes_a_deployment_with_files_and_a_report() {
     let workflow = t.workflow().named("Desk").create().await;
     for text in ["two", "three"] {
         let version = json!({"graph": integration_tests::graphs::reply(text)}).to_string();
-        let saved = t.post(&format!("/api/workflows/{}/versions", workflow.id), &version).await;
-        assert_eq!(saved.status, 201, "{}", saved.text());
+        t.post(&workflow.path("/versions"), &version).await.expect(201);
     }
     let large = vec![b'x'; 700_000];
     let manifest = json!({
@@ -36,8 +35,7 @@ async fn a_bundle_becomes_a_deployment_with_files_and_a_report() {
         (".DS_Store", b"x"),
         ("service.app.json", manifest.as_bytes()),
     ]);
-    let deployed = upload(&t, "desk", &[ZIP], &bundle).await;
-    assert_eq!(deployed.status, 201, "{}", deployed.text());
+    let deployed = upload(&t, "desk", &[ZIP], &bundle).await.expect(201);
     let record = deployed.value();
     assert_eq!(record["app_id"], made["id"]);
     assert_eq!(record["digest"], sha256(&bundle));
@@ -93,8 +91,7 @@ async fn a_repeated_upload_returns_the_same_deployment_in_any_encoding() {
     let t = TestService::start().await;
     app(&t, "desk").await;
     let keyed = [ZIP, ("idempotency-key", "one")];
-    let first = upload(&t, "desk", &keyed, PAGE.as_bytes()).await;
-    assert_eq!(first.status, 201, "{}", first.text());
+    let first = upload(&t, "desk", &keyed, PAGE.as_bytes()).await.expect(201);
     let again = upload(&t, "desk", &keyed, PAGE.as_bytes()).await;
     assert_eq!((again.status, again.text()), (201, first.text()));
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
@@ -175,8 +172,7 @@ async fn a_deployment_of_another_app_is_not_found() {
     let query = format!("{}?x=1", deployments("desk"));
     let answer = t.anonymous().send("POST", &query, &[ZIP], PAGE).await.unwrap();
     assert_eq!(answer.refusal(), "422 request.invalid");
-    let deleted = t.anonymous().send("DELETE", "/api/apps/desk", &[], "").await.unwrap();
-    assert_eq!(deleted.status, 204);
+    t.anonymous().send("DELETE", "/api/apps/desk", &[], "").await.unwrap().expect(204);
     assert_eq!(t.get(&format!("{}/{id}", deployments("desk"))).await.refusal(), "404 app_not_found");
 }
 
@@ -211,5 +207,5 @@ async fn the_newest_fifty_deployments_keep_files_until_the_app_is_deleted() {
     assert_eq!(deleted.status, 204);
     t.restart().await;
     let rows = "SELECT (SELECT count(*) FROM app_deployments) + (SELECT count(*) FROM app_files) + (SELECT count(*) FROM blob_uses)";
-    integration_tests::until("everything is erased", async || t.scalar(rows).await == "0").await;
+    t.until_scalar("everything is erased", rows, "0").await;
 }

@@ -1,11 +1,9 @@
 //! Bindings and collections of apps, and the deployments that they apply to.
 
-use integration_tests::{AnswerExt, TestService};
+use integration_tests::{AnswerExt, JSON, TestService};
 use serde_json::{Value, json};
 
 use super::{PAGE, ZIP, app, archive, upload};
-
-const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
 fn binding(workflow: &str) -> Value {
     json!({"workflow": workflow, "version": 1, "access_mode": "anonymous"})
@@ -20,10 +18,9 @@ async fn a_binding_is_set_replaced_listed_and_deleted() {
     let t = TestService::start().await;
     app(&t, "desk").await;
     let put = async |name: &str, body: &Value| {
-        t.send("PUT", &format!("/api/apps/desk/bindings/{name}"), &JSON, &body.to_string()).await
+        t.send("PUT", &format!("/api/apps/desk/bindings/{name}"), &[JSON], &body.to_string()).await
     };
-    let made = put("ask", &binding("one")).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let made = put("ask", &binding("one")).await.expect(201);
     let value = made.value();
     assert_eq!((&value["name"], &value["binding"]["limits"]["timeout_seconds"]), (&json!("ask"), &json!(60)));
     let replaced = put("ask", &binding("two")).await;
@@ -49,7 +46,7 @@ async fn a_binding_is_set_replaced_listed_and_deleted() {
     assert_eq!(refused.refusal(), "422 schema_invalid");
     assert_eq!(refused.value()["detail"]["findings"][0]["path"], "bindings");
     let twice = r#"{"workflow": "a", "workflow": "b", "version": 1, "access_mode": "anonymous"}"#;
-    let twice = t.send("PUT", "/api/apps/desk/bindings/ask", &JSON, twice).await;
+    let twice = t.send("PUT", "/api/apps/desk/bindings/ask", &[JSON], twice).await;
     assert_eq!(twice.refusal(), "422 manifest_invalid");
     let delete =
         async |name: &str| t.send("DELETE", &format!("/api/apps/desk/bindings/{name}"), &[], "").await;
@@ -73,8 +70,7 @@ async fn a_recreated_collection_has_a_new_id() {
     let t = TestService::start().await;
     app(&t, "desk").await;
     let post = async |body: &Value| t.post("/api/apps/desk/collections", &body.to_string()).await;
-    let made = post(&collection("notes")).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let made = post(&collection("notes")).await.expect(201);
     assert_eq!(made.value()["capabilities"]["member"], json!(["read", "create"]));
     assert_eq!(post(&collection("notes")).await.refusal(), "409 collection_taken");
     for (body, code) in [
@@ -111,7 +107,7 @@ async fn app_bindings_apply_to_deployments_that_declare_none() {
     app(&t, "desk").await;
     let workflow = t.workflow().named("One").create().await;
     let bound = binding(&workflow.handle).to_string();
-    assert_eq!(t.send("PUT", "/api/apps/desk/bindings/ask", &JSON, &bound).await.status, 201);
+    assert_eq!(t.send("PUT", "/api/apps/desk/bindings/ask", &[JSON], &bound).await.status, 201);
     assert_eq!(t.post("/api/apps/desk/collections", &collection("notes").to_string()).await.status, 201);
     let names = |record: &Value, part: &str| -> Vec<String> {
         record[part].as_object().unwrap().keys().cloned().collect()
@@ -120,8 +116,7 @@ async fn app_bindings_apply_to_deployments_that_declare_none() {
         let manifest = manifest.map(|manifest| manifest.to_string());
         let mut files: Vec<(&str, &[u8])> = vec![("index.html", b"<p>Hi")];
         files.extend(manifest.as_ref().map(|manifest| ("service.app.json", manifest.as_bytes())));
-        let deployed = upload(&t, "desk", &[ZIP], &archive(&files)).await;
-        assert_eq!(deployed.status, 201, "{}", deployed.text());
+        let deployed = upload(&t, "desk", &[ZIP], &archive(&files)).await.expect(201);
         (names(&deployed.value(), "bindings"), names(&deployed.value(), "collections"))
     };
     let (none, ask, notes) = (Vec::<String>::new(), vec!["ask".to_owned()], vec!["notes".to_owned()]);
@@ -131,7 +126,7 @@ async fn app_bindings_apply_to_deployments_that_declare_none() {
     assert_eq!(deploy(Some(nothing)).await, (none.clone(), none));
     // They are checked like the manifest's bindings.
     let wrong = binding("missing").to_string();
-    assert_eq!(t.send("PUT", "/api/apps/desk/bindings/wrong", &JSON, &wrong).await.status, 201);
+    assert_eq!(t.send("PUT", "/api/apps/desk/bindings/wrong", &[JSON], &wrong).await.status, 201);
     let refused = upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await;
     assert_eq!(refused.refusal(), "422 workflow_preflight_failed");
     let finding = &refused.value()["detail"]["findings"][0];

@@ -22,7 +22,7 @@ mod whole;
 use std::fmt::Write as _;
 
 pub(crate) use integration_tests::apps::archive;
-use integration_tests::{Answer, TestService};
+use integration_tests::{Answer, AnswerExt, TestService};
 use serde_json::{Value, json};
 
 /// An archive with one page; the archive is also text.
@@ -48,8 +48,7 @@ fn sha256(bytes: &[u8]) -> String {
 /// Creates an app on an open service.
 async fn app(t: &TestService, alias: &str) -> Value {
     let body = json!({"alias": alias, "name": alias, "access": "public"}).to_string();
-    let made = t.post("/api/apps", &body).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let made = t.post("/api/apps", &body).await.expect(201);
     serde_json::from_slice(&made.body).unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! Preflight: whether the workflows that a manifest binds can run for an app.
 
-use integration_tests::{AnswerExt, TestService, graphs};
+use integration_tests::{AnswerExt, JSON, TestService, graphs};
 use serde_json::{Value, json};
 
 use super::{ZIP, app, archive, upload};
@@ -43,11 +43,10 @@ async fn bindings_require_a_runnable_version() {
     app(&t, "desk").await;
     let good = t.workflow().named("Good").create().await;
     for name in [good.handle.as_str(), good.id.as_str()] {
-        let answer = upload(&t, "desk", &[ZIP], &binding(&[("run", name, 1)])).await;
-        assert_eq!(answer.status, 201, "{}", answer.text());
+        upload(&t, "desk", &[ZIP], &binding(&[("run", name, 1)])).await.expect(201);
     }
     let archived = t.workflow().named("Archived").create().await;
-    let answer = t.anonymous().send("DELETE", &format!("/api/workflows/{}", archived.id), &[], "").await;
+    let answer = t.anonymous().send("DELETE", &archived.path(""), &[], "").await;
     assert!(answer.unwrap().is_success());
     let bundle =
         binding(&[("a", "none", 1), ("b", &good.handle, 2), ("c", &archived.id, 1), ("d", &good.handle, 1)]);
@@ -61,7 +60,7 @@ async fn bindings_require_a_runnable_version() {
     );
     // A workflow in another workspace does not exist here.
     assert_eq!(t.post("/api/workspaces", "{\"slug\": \"other\"}").await.status, 201);
-    let headers = [("content-type", "application/json"), ("x-workspace", "other")];
+    let headers = [JSON, ("x-workspace", "other")];
     let there = t.send("POST", "/api/workflows", &headers, "{\"name\": \"There\"}").await.value();
     let there = there["id"].as_str().unwrap();
     let found = details(&t, &binding(&[("a", there, 1)])).await;
@@ -102,8 +101,7 @@ async fn waiting_and_unpinned_nodes_are_found_at_every_level() {
         last = workflow(&t, &format!("Level {level}"), &[node]).await;
         levels.push(last.clone());
     }
-    let answer = upload(&t, "desk", &[ZIP], &binding(&[("run", &levels[7], 1)])).await;
-    assert_eq!(answer.status, 201, "{}", answer.text());
+    upload(&t, "desk", &[ZIP], &binding(&[("run", &levels[7], 1)])).await.expect(201);
     let deep = details(&t, &binding(&[("run", &levels[8], 1)])).await;
     assert!(deep.len() == 1 && deep[0].contains("more than 8 levels deep"), "{deep:?}");
     // A shorter path to the same version does not hide a longer one.
@@ -119,15 +117,13 @@ async fn waiting_and_unpinned_nodes_are_found_at_every_level() {
         names.iter().map(|name| (name.as_str(), levels[2].as_str(), 1)).collect();
     assert_eq!(upload(&t, "desk", &[ZIP], &binding(&many)).await.status, 201);
     // The credential existed when the version was saved.
-    let made = t.post("/api/credentials", "{\"name\": \"shop\", \"secret\": \"s\"}").await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let made = t.post("/api/credentials", "{\"name\": \"shop\", \"secret\": \"s\"}").await.expect(201);
     let call = json!({"name": "call", "type": "http_request", "url": "https://example.org", "headers": {"authorization": "[[shop]]"}});
     let calls = workflow(&t, "Calls", &[call]).await;
     let bundle = binding(&[("run", &calls, 1)]);
     assert_eq!(upload(&t, "desk", &[ZIP], &bundle).await.status, 201);
     let id = made.value()["id"].as_str().unwrap().to_owned();
-    let deleted = t.anonymous().send("DELETE", &format!("/api/credentials/{id}"), &[], "").await.unwrap();
-    assert_eq!(deleted.status, 204);
+    t.anonymous().send("DELETE", &format!("/api/credentials/{id}"), &[], "").await.unwrap().expect(204);
     assert_eq!(
         details(&t, &bundle).await,
         [format!(

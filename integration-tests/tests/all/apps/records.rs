@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, Bearer, MailServer, TestService};
+use integration_tests::{AnswerExt, Bearer, JSON, MailServer, TestService};
 use serde_json::{Value, json};
 
 use crate::auth::support::sign_in;
@@ -11,9 +11,7 @@ const APPS: &str = "/api/apps";
 const DAY: Duration = Duration::from_secs(86_400);
 
 async fn create(by: &Bearer<'_>, alias: &str) -> Value {
-    let made = by.post(APPS, &json!({"alias": alias, "name": "An app"})).await;
-    assert_eq!(made.status, 201, "{}", made.text());
-    made.value()
+    by.post(APPS, &json!({"alias": alias, "name": "An app"})).await.expect(201).value()
 }
 
 async fn delete(by: &Bearer<'_>, app: &str) -> u16 {
@@ -58,12 +56,11 @@ async fn an_app_is_created_listed_changed_and_deleted() {
     assert_ne!(changed["updated_at"], made["updated_at"]);
     assert_eq!(patch(json!({"name": "Renamed"})).await.status, 200);
     assert_eq!(patch(json!({})).await.refusal(), "422 request.invalid");
-    let headers = [("content-type", "application/json")];
     let twice = r#"{"name": "Once", "name": "Twice"}"#;
-    let refused = root.send("PATCH", &format!("{APPS}/first"), &headers, twice).await;
+    let refused = root.send("PATCH", &format!("{APPS}/first"), &[JSON], twice).await;
     assert_eq!(refused.refusal(), "400 request.invalid_json");
     let twice = r#"{"alias": "third", "name": "Third", "alias": "third"}"#;
-    assert_eq!(root.send("POST", APPS, &headers, twice).await.refusal(), "400 request.invalid_json");
+    assert_eq!(root.send("POST", APPS, &[JSON], twice).await.refusal(), "400 request.invalid_json");
     assert_eq!(patch(json!({"alias": "other"})).await.value()["detail"]["errors"][0]["code"], "unchangeable");
     assert_eq!(delete(&root, "first").await, 204);
     assert_eq!(delete(&root, "first").await, 404);
@@ -101,11 +98,10 @@ async fn aliases_must_be_host_labels() {
 #[tokio::test]
 async fn an_alias_stays_reserved_for_thirty_days_after_deletion() {
     let mut t = TestService::builder().manual_clock().with_bootstrap_token().start().await;
-    let other = t.root().post("/api/workspaces", &json!({"slug": "other"})).await;
-    assert_eq!(other.status, 201);
+    t.root().post("/api/workspaces", &json!({"slug": "other"})).await.expect(201);
     create(&t.root(), "desk").await;
     let again = json!({"alias": "desk", "name": "x"}).to_string();
-    let there = [("content-type", "application/json"), ("x-workspace", "other")];
+    let there = [JSON, ("x-workspace", "other")];
     assert_eq!(t.root().send("POST", APPS, &there, &again).await.refusal(), "409 alias_taken");
     assert_eq!(delete(&t.root(), "desk").await, 204);
     assert_eq!(t.root().send("POST", APPS, &there, &again).await.refusal(), "409 alias_taken");
@@ -128,7 +124,7 @@ async fn an_alias_stays_reserved_for_thirty_days_after_deletion() {
 async fn a_repeated_request_is_replayed() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let body = json!({"alias": "once", "name": "x"}).to_string();
-    let keyed = [("content-type", "application/json"), ("idempotency-key", "one")];
+    let keyed = [JSON, ("idempotency-key", "one")];
     let first = t.root().send("POST", APPS, &keyed, &body).await;
     let again = t.root().send("POST", APPS, &keyed, &body).await;
     assert_eq!((first.status, first.text()), (201, again.text()));

@@ -64,13 +64,12 @@ async fn a_deployment_is_acknowledged_and_published() {
     assert_eq!(again, acknowledged.value(), "the first acknowledgement is kept");
     assert_eq!(t.get(&format!("{at}/permissions")).await.value()["acknowledged"], true);
     assert_eq!(t.get("/api/apps/desk").await.value()["active_release"], Value::Null);
-    let published = publish().await;
-    assert_eq!(published.status, 201, "{}", published.text());
+    let published = publish().await.expect(201);
     let release = published.value();
     assert_eq!((&release["number"], &release["active"]), (&json!(1), &json!(true)));
     assert_eq!((&release["permission_revision"], &release["source_release_id"]), (revision, &Value::Null));
     let frozen = &release["bindings"]["ask"];
-    let version = t.get(&format!("/api/workflows/{}/versions/1", workflow.id)).await.value();
+    let version = t.get(&workflow.path("/versions/1")).await.value();
     assert_eq!((&frozen["workflow_handle"], &frozen["version"]), (&json!(workflow.handle), &json!(1)));
     assert_eq!((&frozen["version_id"], &frozen["digest"]), (&version["id"], &version["digest"]));
     let shown = t.get("/api/apps/desk").await.value();

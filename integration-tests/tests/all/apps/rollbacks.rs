@@ -1,6 +1,6 @@
 //! Retained data of a release, and concurrent changes to an app.
 
-use integration_tests::{AnswerExt, TestService, graphs};
+use integration_tests::{AnswerExt, JSON, TestService, graphs};
 use serde_json::{Value, json};
 
 use super::{ZIP, upload};
@@ -20,17 +20,16 @@ async fn a_rollback_restores_frozen_bindings_even_of_an_archived_workflow() {
     let second = app.deploy(&t, t.app("desk").bundle()).await;
     let two = app.publish(&t, &second).await;
     assert_eq!((&two["number"], &two["bindings"]), (&json!(2), &json!({})));
-    let archived = t.anonymous().send("DELETE", &format!("/api/workflows/{}", workflow.id), &[], "").await;
+    let archived = t.anonymous().send("DELETE", &workflow.path(""), &[], "").await;
     assert!(archived.unwrap().is_success());
     let at = app.path(&format!("/deployments/{first}"));
     for answer in [t.get(&format!("{at}/permissions")).await, t.post(&format!("{at}/publish"), "").await] {
         assert_eq!(answer.refusal(), "422 workflow_preflight_failed");
     }
     assert_eq!(t.get(&at).await.value()["permissions"], Value::Null);
-    let headers = [("content-type", "application/json"), ("idempotency-key", "one")];
+    let headers = [JSON, ("idempotency-key", "one")];
     let body = json!({"release": one["id"]}).to_string();
-    let back = t.send("POST", &app.path("/rollback"), &headers, &body).await;
-    assert_eq!(back.status, 201, "{}", back.text());
+    let back = t.send("POST", &app.path("/rollback"), &headers, &body).await.expect(201);
     let again = t.send("POST", &app.path("/rollback"), &headers, &body).await;
     assert_eq!(again.text(), back.text());
     let back = back.value();
@@ -93,8 +92,7 @@ async fn publishing_fails_when_a_workflow_is_archived_before_the_commit() {
     let (refused, ()) = tokio::join!(t.post(&publish, ""), async {
         // The workflows were read, and the app is locked.
         t.waiting_for_locks(1).await;
-        let path = format!("/api/workflows/{}", workflow.id);
-        assert!(t.anonymous().send("DELETE", &path, &[], "").await.unwrap().is_success());
+        assert!(t.anonymous().send("DELETE", &workflow.path(""), &[], "").await.unwrap().is_success());
         held.release().await;
     });
     assert_eq!(refused.refusal(), "422 workflow_preflight_failed", "{}", refused.text());
@@ -143,8 +141,7 @@ async fn manifest_collections_are_created_once_and_keep_their_ids() {
     let other = app.path(&format!("/deployments/{other}/publish"));
     assert_eq!(t.post(&other, "").await.refusal(), "409 collection_taken");
     t.as_publisher("DELETE", &app.path("/collections/notes"), "").await;
-    let new = t.post(&other, "").await;
-    assert_eq!(new.status, 201, "{}", new.text());
+    let new = t.post(&other, "").await.expect(201);
     assert_ne!(new.value()["collections"]["notes"]["id"], id);
     // The 33rd collection.
     for number in 1..32 {
@@ -207,8 +204,7 @@ async fn a_repeated_upload_to_a_deleted_app_is_replayed() {
     let app = t.app("desk").create().await;
     let keyed = [ZIP, ("idempotency-key", "one")];
     let bundle = t.app("desk").bundle();
-    let first = upload(&t, "desk", &keyed, &bundle).await;
-    assert_eq!(first.status, 201, "{}", first.text());
+    let first = upload(&t, "desk", &keyed, &bundle).await.expect(201);
     t.as_publisher("DELETE", &app.path(""), "").await;
     let again = upload(&t, "desk", &keyed, &bundle).await;
     assert_eq!((again.status, again.text()), (201, first.text()));

@@ -1,6 +1,6 @@
 //! Hostile and unlucky uploads: each is rejected with its code, recorded in the audit trail, and leaves no file.
 
-use integration_tests::{AnswerExt, TestService, noise, until};
+use integration_tests::{AnswerExt, JSON, TestService, noise, until};
 use serde_json::{Value, json};
 
 use super::{PAGE, ZIP, app, archive, deployments, upload, waiting};
@@ -134,7 +134,7 @@ async fn forms_have_exactly_one_part_and_other_types_are_rejected() {
     assert_eq!(rejection_reasons(&t).await, ["bundle_part_invalid"; 6]);
     let page = PAGE.as_bytes();
     for headers in [
-        &[("content-type", "application/json")][..],
+        &[JSON][..],
         &[("content-type", "application/octet-stream")],
         &[],
         &[ZIP, ("content-encoding", "gzip")],
@@ -144,8 +144,7 @@ async fn forms_have_exactly_one_part_and_other_types_are_rejected() {
         let answer = upload(&t, "desk", headers, page).await;
         assert_eq!(answer.refusal(), "415 request.unsupported_media_type", "{headers:?}");
     }
-    let answer = upload(&t, "desk", &[("content-type", "Application/ZIP; x=1")], page).await;
-    assert_eq!(answer.status, 201, "{}", answer.text());
+    upload(&t, "desk", &[("content-type", "Application/ZIP; x=1")], page).await.expect(201);
     assert_eq!(waiting(&t), 0);
 }
 
@@ -182,8 +181,7 @@ async fn a_slow_upload_is_rejected_and_does_not_block_others() {
     slow.write(format!("{}PK", head(1000))).await;
     until("the file", async || waiting(&t) == 1).await;
     // The clock of the first upload is stopped.
-    let second = upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await;
-    assert_eq!(second.status, 201, "{}", second.text());
+    upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await.expect(201);
     assert_eq!(waiting(&t), 1);
     let slow = t.while_time_passes(slow.answer()).await;
     assert_eq!(t.while_time_passes(slow.whole()).await.refusal(), "408 request.timeout");
@@ -207,6 +205,23 @@ async fn a_caller_uploads_at_most_four_archives_concurrently() {
     let mut first = slow.remove(0);
     first.write("x").await;
     assert_eq!(first.answer().await.whole().await.refusal(), "422 not_a_zip");
+}
+
+#[tokio::test]
+async fn announced_archives_take_no_permit_before_bytes_arrive() {
+    let t = TestService::builder().alone().start().await;
+    app(&t, "desk").await;
+    let announced = head(1000).replacen("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n", 1);
+    let mut silent = Vec::new();
+    for _ in 0..4 {
+        let mut raw = t.raw().await;
+        raw.write(&announced).await;
+        let answer = raw.answer().await;
+        assert_eq!(answer.status, 100, "the service waits for the body");
+        silent.push(answer);
+    }
+    assert_eq!(waiting(&t), 0);
+    upload(&t, "desk", &[ZIP], PAGE.as_bytes()).await.expect(201);
 }
 
 #[tokio::test]

@@ -1,15 +1,14 @@
 //! From a bundle to a visitor: an app is published through the control plane, its page opens, runs a workflow that
 //! stores a record, and reads the record.
 
-use integration_tests::{Answer, AnswerExt, TestService, graphs, until};
+use integration_tests::{Answer, AnswerExt, JSON, TestService, graphs, until};
 use serde_json::{Value, json};
 
 /// Sends a request like a page of the app.
 async fn send(t: &TestService, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
     let host = format!("guests.apps.localhost:{}", t.address().port());
     let origin = format!("http://{host}");
-    let mut all =
-        vec![("host", host.as_str()), ("origin", origin.as_str()), ("content-type", "application/json")];
+    let mut all = vec![("host", host.as_str()), ("origin", origin.as_str()), JSON];
     all.extend_from_slice(headers);
     let body = if body.is_null() { String::new() } else { body.to_string() };
     t.open(method, path, &all, &body).await.whole().await
@@ -74,7 +73,7 @@ async fn a_bundle_becomes_an_app_that_runs_its_workflow_and_stores_records() {
     assert_eq!(listed["items"][0]["data"], json!({"text": "Hej"}), "{listed}");
 
     // Later changes do not affect the release.
-    t.as_publisher("DELETE", &format!("/api/workflows/{}", workflow.id), "").await;
+    t.as_publisher("DELETE", &workflow.path(""), "").await;
     let again = send(
         &t,
         "POST",

@@ -1,16 +1,16 @@
 //! Direct uploads: accepted files, rejected files, and cleanup.
 
 use image::ImageFormat;
-use integration_tests::{AnswerExt, TestService, until};
+use integration_tests::{AnswerExt, TestService};
 use serde_json::json;
 
-use super::{BOUNDARY, form, form_type, id_of, part, picture, red, upload, uploaded};
+use super::{BOUNDARY, begin_upload, form, form_type, id_of, part, picture, red, upload, uploaded};
 
 /// Waits until rejected uploads have left nothing.
 async fn assert_nothing_stored(t: &TestService) {
     let left = "SELECT (SELECT count(*) FROM upload_chunks) + (SELECT count(*) FROM attachments)
                 + (SELECT count(*) FROM blob_uses) + (SELECT count(*) FROM upload_days)";
-    until("nothing to be stored", async || t.scalar(left).await == "0").await;
+    t.until_scalar("nothing to be stored", left, "0").await;
 }
 
 #[tokio::test]
@@ -111,8 +111,7 @@ async fn forms_without_exactly_one_file_are_rejected() {
     }
     let small =
         [part("note", None, b"ignored"), part("file", Some("a.txt"), b"a"), part("more", None, b"x"), end];
-    let answer = t.send("POST", &path, &[("content-type", &form_type)], small.concat()).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    t.send("POST", &path, &[("content-type", &form_type)], small.concat()).await.expect(200);
     let gzip = [("content-type", &*form_type), ("content-encoding", "gzip")];
     let answer = t.send("POST", &path, &gzip, form("a.txt", b"a")).await;
     assert_eq!(answer.refusal(), "415 request.unsupported_media_type");
@@ -136,17 +135,9 @@ async fn aborted_uploads_leave_nothing() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let body = form("a.txt", &vec![b'a'; 2_000_000]);
-    let mut connection = t.raw().await;
-    let head = format!(
-        "POST /api/chat/upload?workflow_id={} HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n",
-        workflow.id,
-        t.address(),
-        form_type(),
-        body.len()
-    );
-    connection.write(head).await;
+    let mut connection = begin_upload(&t, &workflow, &body).await;
     connection.write(&body[..1_500_000]).await;
-    until("chunks", async || t.scalar("SELECT count(*) >= 4 FROM upload_chunks").await == "true").await;
+    t.until_scalar("chunks", "SELECT count(*) >= 4 FROM upload_chunks", "true").await;
     drop(connection);
     assert_nothing_stored(&t).await;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use integration_tests::{Answer, AnswerExt, TestService, Workflow, until};
 
-use super::{form, form_type};
+use super::{begin_upload, form};
 
 /// Bytes per chunk; a complete chunk is stored at once.
 const CHUNK: usize = 256 << 10;
@@ -13,16 +13,8 @@ const CHUNKS: usize = 66;
 
 /// Sends a file fast enough for 594 seconds, and its last chunk `later` seconds after that.
 async fn upload(t: &TestService, workflow: &Workflow, later: u64) -> Answer {
-    let mut connection = t.raw().await;
     let body = form("a.txt", &vec![b'a'; CHUNK * (CHUNKS + 1)]);
-    let head = format!(
-        "POST /api/chat/upload?workflow_id={} HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n",
-        workflow.id,
-        t.address(),
-        form_type(),
-        body.len()
-    );
-    connection.write(head).await;
+    let mut connection = begin_upload(t, workflow, &body).await;
     let mut sent = 0;
     for number in 1..=CHUNKS {
         // The head of the part is shorter than 1,024 bytes.
@@ -42,12 +34,10 @@ async fn upload(t: &TestService, workflow: &Workflow, later: u64) -> Answer {
 async fn uploads_time_out_after_ten_minutes() {
     let t = TestService::builder().manual_clock().set("SERVICE_CHAT_UPLOAD_MAX_BYTES", "0").start().await;
     let workflow = t.workflow().echo().published().create().await;
-    let in_time = upload(&t, &workflow, 5).await;
-    assert_eq!(in_time.status, 200, "{}", in_time.text());
+    upload(&t, &workflow, 5).await.expect(200);
     assert_eq!(t.scalar("SELECT size FROM attachments").await, (CHUNK * (CHUNKS + 1)).to_string());
     let late = upload(&t, &workflow, 7).await;
     assert_eq!(late.refusal(), "408 request.timeout");
-    until("its chunks are deleted", async || t.scalar("SELECT count(*) FROM upload_chunks").await == "0")
-        .await;
+    t.until_scalar("its chunks are deleted", "SELECT count(*) FROM upload_chunks", "0").await;
     assert_eq!(t.scalar("SELECT count(*) FROM attachments").await, "1");
 }

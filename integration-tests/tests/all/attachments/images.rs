@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use image::ImageFormat;
-use integration_tests::{AnswerExt, TestService, Workflow, chat, events, graphs, until};
+use integration_tests::{AnswerExt, TestService, Workflow, chat, events, graphs};
 use serde_json::{Value, json};
 
 use super::{id_of, message, picture, red, send_message, uploaded};
@@ -65,7 +65,7 @@ async fn workflow_images_are_stored_with_their_thread() {
     assert_eq!(read["items"]["data"][1]["image"], shown);
     let stored = t.scalar("SELECT content FROM thread_items ORDER BY id DESC LIMIT 1").await;
     assert!(stored.contains(r#""url":"""#), "addresses expire: {stored}");
-    let threads = t.get(&format!("/api/workflows/{}/chat/threads", workflow.id)).await.value();
+    let threads = t.get(&workflow.path("/chat/threads")).await.value();
     let visitor = threads["data"][0]["visitor"].as_str().unwrap();
     let export =
         t.get(&format!("/api/workflows/{}/chat/visitors/{visitor}/export", workflow.id)).await.text();
@@ -83,8 +83,7 @@ async fn workflow_images_are_stored_with_their_thread() {
     assert_eq!(t.get(&path(&t, &shown)).await.refusal(), "404 attachment.not_found");
     t.advance(Duration::from_secs(86_400 + 60));
     t.restart().await;
-    until("the image to be deleted", async || t.scalar("SELECT count(*) FROM attachments").await == "0")
-        .await;
+    t.until_scalar("the image to be deleted", "SELECT count(*) FROM attachments", "0").await;
     t.assert_no_rows("blob_uses").await;
 }
 
@@ -190,8 +189,7 @@ async fn images_without_a_stored_item_are_deleted_after_a_day() {
     assert_eq!(t.scalar("SELECT contained::text FROM attachments").await, "false");
     t.advance(Duration::from_secs(86_400 + 60));
     t.restart().await;
-    until("the image to be deleted", async || t.scalar("SELECT count(*) FROM attachments").await == "0")
-        .await;
+    t.until_scalar("the image to be deleted", "SELECT count(*) FROM attachments", "0").await;
     t.assert_no_rows("blob_uses").await;
 }
 
@@ -199,8 +197,7 @@ async fn images_without_a_stored_item_are_deleted_after_a_day() {
 async fn runs_outside_chats_and_traces_store_no_images() {
     let t = TestService::start().await;
     let workflow = gallery(&t, &base64(&red())).await;
-    let path = format!("/api/workflows/{}/runs?wait=10", workflow.id);
-    let done = t.post(&path, &json!({"inputs": {}}).to_string()).await.value();
+    let done = t.post(&workflow.path("/runs?wait=10"), &json!({"inputs": {}}).to_string()).await.value();
     assert_eq!(done["status"], "succeeded", "{done}");
     t.assert_no_rows("attachments").await;
     send_message(&t, &message(&workflow, None, "show", &[])).await;

@@ -71,7 +71,7 @@ async fn slow_uploads_of_two_clients_do_not_block_a_third() {
         slow.push(started_upload_on(connection, &t, &workflow, 400_000).await);
     }
     let four = "SELECT count(DISTINCT upload_id) = 4 FROM upload_chunks";
-    until("four uploads to start", async || t.scalar(four).await == "true").await;
+    t.until_scalar("four uploads to start", four, "true").await;
     uploaded(&t, &workflow, "c.txt", b"c").await;
 }
 
@@ -86,8 +86,7 @@ async fn announced_uploads_take_no_permit_before_bytes_arrive() {
             upload_head(&t, &workflow, 400_000).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
         connection.write(head).await;
         // The service waits for the body.
-        let answer = connection.answer().await;
-        assert_eq!(answer.status, 100);
+        let answer = connection.answer().await.expect(100);
         silent.push(answer);
     }
     uploaded(&t, &workflow, "c.txt", b"c").await;
@@ -122,7 +121,7 @@ async fn a_session_uploads_at_most_two_files_concurrently() {
     let first = started_upload(&t, &workflow, 400_000).await;
     let _second = started_upload(&t, &workflow, 400_000).await;
     let two = "SELECT count(DISTINCT upload_id) = 2 FROM upload_chunks";
-    until("two uploads to start", async || t.scalar(two).await == "true").await;
+    t.until_scalar("two uploads to start", two, "true").await;
     let refused = upload(&t, &workflow, "c.txt", b"c").await;
     assert_eq!(refused.refusal(), "429 chat.rate_limited.uploads");
     assert_eq!(refused.header("retry-after"), Some("2"));
@@ -135,12 +134,11 @@ async fn clients_that_send_too_slowly_are_rejected() {
     let t = TestService::with_manual_clock().await;
     let workflow = t.workflow().echo().published().create().await;
     let connection = started_upload(&t, &workflow, 400_000).await;
-    until("a chunk to be stored", async || t.scalar("SELECT count(*) FROM upload_chunks").await == "1").await;
+    t.until_scalar("a chunk to be stored", "SELECT count(*) FROM upload_chunks", "1").await;
     let answer = t.while_time_passes(connection.answer()).await;
     let answer = t.while_time_passes(answer.whole()).await;
     assert_eq!(answer.refusal(), "408 request.timeout");
-    until("the chunk to be deleted", async || t.scalar("SELECT count(*) FROM upload_chunks").await == "0")
-        .await;
+    t.until_scalar("the chunk to be deleted", "SELECT count(*) FROM upload_chunks", "0").await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, TestService, chat, events, graphs, until};
+use integration_tests::{AnswerExt, JSON, TestService, chat, events, graphs};
 use serde_json::{Value, json};
 
 use super::{answer_text, id_of, message, red, send_message, uploaded, users_message};
@@ -112,11 +112,10 @@ async fn a_request_repeated_with_its_key_keeps_its_attachment() {
     let workflow = t.workflow().echo().published().create().await;
     let attachment = id_of(&uploaded(&t, &workflow, "a.txt", b"a").await);
     let body = message(&workflow, None, "look", &[&attachment]).to_string();
-    let headers = [("content-type", "application/json"), ("idempotency-key", "0123456789abcdef")];
+    let headers = [JSON, ("idempotency-key", "0123456789abcdef")];
     let mut streams = Vec::new();
     for _ in 0..3 {
-        let answer = t.send("POST", "/api/chat", &headers, &body).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = t.send("POST", "/api/chat", &headers, &body).await.expect(200);
         streams.push(answer.header("x-chat-stream-id").unwrap().to_owned());
     }
     assert!(streams.iter().all(|stream| *stream == streams[0]));
@@ -136,19 +135,14 @@ async fn unsent_attachments_expire_after_a_day_and_sent_ones_with_their_thread()
     assert_eq!(t.scalar(names).await, "a.txt b.png");
     t.advance(day);
     t.restart().await;
-    until("the unsent attachment to be deleted", async || t.scalar(names).await == "a.txt").await;
+    t.until_scalar("the unsent attachment to be deleted", names, "a.txt").await;
     assert_eq!(t.scalar("SELECT count(*) FROM blob_uses").await, "1");
-    let deleted = t.chat(&chat::ask(&workflow, "threads.delete", json!({"thread_id": thread}))).await;
-    assert_eq!(deleted.status, 200);
+    t.chat(&chat::ask(&workflow, "threads.delete", json!({"thread_id": thread}))).await.expect(200);
     t.advance(day);
     t.restart().await;
-    until("all attachments to be deleted", async || {
-        t.scalar("SELECT count(*) FROM attachments").await == "0"
-    })
-    .await;
+    t.until_scalar("all attachments to be deleted", "SELECT count(*) FROM attachments", "0").await;
     t.assert_no_rows("blob_uses").await;
     t.advance(day);
     t.restart().await;
-    until("the bytes to be deleted", async || t.scalar("SELECT count(*) FROM blob_chunks").await == "0")
-        .await;
+    t.until_scalar("the bytes to be deleted", "SELECT count(*) FROM blob_chunks", "0").await;
 }

@@ -13,7 +13,7 @@ mod two_phase;
 use std::io::Cursor;
 
 use image::{ImageFormat, Rgb, RgbImage};
-use integration_tests::{Answer, AnswerExt, TestService, Workflow, events};
+use integration_tests::{Answer, AnswerExt, Raw, TestService, Workflow, events};
 use serde_json::{Value, json};
 
 const BOUNDARY: &str = "----part";
@@ -41,6 +41,20 @@ pub(crate) fn form_type() -> String {
 async fn upload(t: &TestService, workflow: &Workflow, name: &str, bytes: &[u8]) -> Answer {
     let path = format!("/api/chat/upload?workflow_id={}", workflow.id);
     t.send("POST", &path, &[("content-type", &form_type())], form(name, bytes)).await
+}
+
+/// A connection that has sent the head of an upload with this body.
+async fn begin_upload(t: &TestService, workflow: &Workflow, body: &[u8]) -> Raw {
+    let mut connection = t.raw().await;
+    let head = format!(
+        "POST /api/chat/upload?workflow_id={} HTTP/1.1\r\nHost: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n",
+        workflow.id,
+        t.address(),
+        form_type(),
+        body.len()
+    );
+    connection.write(head).await;
+    connection
 }
 
 /// Like [`upload`], but returns the attachment.
@@ -79,8 +93,7 @@ fn message(workflow: &Workflow, thread: Option<&str>, text: &str, attachments: &
 
 /// Sends a message; returns its thread and the events of its turn.
 async fn send_message(t: &TestService, message: &Value) -> (String, Vec<Value>) {
-    let answer = t.chat(message).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = t.chat(message).await.expect(200);
     let events = events(&answer.text());
     let item = events.iter().find(|event| event["type"] == "thread.item.done").unwrap();
     (item["item"]["thread_id"].as_str().unwrap().to_owned(), events)

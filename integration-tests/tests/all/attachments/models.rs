@@ -44,7 +44,7 @@ async fn the_practice_model_names_colour_and_size() {
 #[tokio::test]
 async fn an_endpoint_receives_images_and_texts() {
     let endpoint = Endpoint::quick().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
+    let t = endpoint.service().await;
     let workflow = t.workflow().graph(model_graph("openai/test")).published().create().await;
     let image = id_of(&uploaded(&t, &workflow, "flag.png", &red()).await);
     let text = id_of(&uploaded(&t, &workflow, "notes.md", b"# Notes").await);
@@ -61,7 +61,7 @@ async fn an_endpoint_receives_images_and_texts() {
 #[tokio::test]
 async fn a_notice_names_each_file_the_model_cannot_read() {
     let endpoint = Endpoint::quick().await;
-    let t = TestService::builder().set("SERVICE_MODEL_BASE_URL", endpoint.base_url()).start().await;
+    let t = endpoint.service().await;
     let ask = |name: &str| json!({"name": name, "type": "llm", "model": "openai/test", "messages": "{{ messages }}"});
     let say = json!({"name": "say", "type": "reply", "text": "{{ results.second.unseen | tojson }}"});
     let graph = graphs::chain(&[ask("first"), ask("second"), say], None);

@@ -1,7 +1,7 @@
 //! Upload permissions and attachment owners.
 
 use client::Client;
-use integration_tests::{Answer, AnswerExt, BOOTSTRAP, TestService, Workflow, chat, events};
+use integration_tests::{Answer, AnswerExt, BOOTSTRAP, JSON, TestService, Workflow, chat, events};
 use serde_json::{Value, json};
 
 use super::{form, form_type, id_of, message, uploaded};
@@ -20,7 +20,7 @@ fn cookie(answer: &Answer) -> String {
 }
 
 async fn say(t: &TestService, workflow: &Workflow, id: &str, headers: &[(&str, &str)]) -> Answer {
-    let mut all = vec![("content-type", "application/json")];
+    let mut all = vec![JSON];
     all.extend_from_slice(headers);
     t.send("POST", "/api/chat", &all, message(workflow, None, "look", &[id]).to_string()).await
 }
@@ -55,10 +55,7 @@ async fn uploads_can_be_turned_off_for_a_workflow() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
     let attachment = uploaded(&t, &workflow, "a.txt", b"a").await;
-    let settings = json!({"chat": {"uploads": false}}).to_string();
-    let path = format!("/api/workflows/{}", workflow.id);
-    let json_type = [("content-type", "application/json")];
-    let changed = t.send("PUT", &path, &json_type, settings).await;
+    let changed = t.configure(&workflow, &json!({"chat": {"uploads": false}})).await;
     assert_eq!(changed.value()["chat"]["uploads"], false, "{}", changed.text());
     let refused = send(&t, &format!("?workflow_id={}", workflow.id), &[]).await;
     assert_eq!(refused.refusal(), "403 attachment.uploads_off");
@@ -67,9 +64,9 @@ async fn uploads_can_be_turned_off_for_a_workflow() {
     assert_eq!(refused.refusal(), "403 attachment.uploads_off");
     let refused = t.chat(&message(&workflow, None, "look", &[&id_of(&attachment)])).await;
     assert_eq!(refused.refusal(), "403 attachment.uploads_off");
-    let public = t.get(&format!("/api/workflows/{}/public", workflow.id)).await.value();
+    let public = t.get(&workflow.path("/public")).await.value();
     assert_eq!((&public["chat"]["uploads"], &public["chat"]["dictation"]), (&json!(false), &json!(false)));
-    t.send("PUT", &path, &json_type, json!({"chat": {"uploads": null}}).to_string()).await;
+    t.configure(&workflow, &json!({"chat": {"uploads": null}})).await;
     assert_eq!(send(&t, &format!("?workflow_id={}", workflow.id), &[]).await.status, 200);
 }
 
@@ -80,15 +77,12 @@ async fn uploads_without_a_workflow_require_a_credential_or_a_cookie() {
     assert_eq!(send(&t, "", &[]).await.refusal(), "401 auth.missing_token");
     let bearer = format!("Bearer {BOOTSTRAP}");
     assert_eq!(send(&t, "", &[("authorization", "Bearer wrong")]).await.refusal(), "401 auth.invalid_token");
-    let by_token = send(&t, "", &[("authorization", &bearer)]).await;
-    assert_eq!(by_token.status, 200, "{}", by_token.text());
+    let by_token = send(&t, "", &[("authorization", &bearer)]).await.expect(200);
     // The first message that names it becomes its owner.
-    let used = say(&t, &workflow, &id_of(&by_token.value()), &[]).await;
-    assert_eq!(used.status, 200, "{}", used.text());
+    say(&t, &workflow, &id_of(&by_token.value()), &[]).await.expect(200);
     let hello = || chat::create(&workflow, "hi");
     let cookie = cookie(&t.chat(&hello()).await);
-    let by_cookie = send(&t, "", &[("cookie", &cookie)]).await;
-    assert_eq!(by_cookie.status, 200, "{}", by_cookie.text());
+    let by_cookie = send(&t, "", &[("cookie", &cookie)]).await.expect(200);
     let foreign = [("cookie", cookie.as_str()), ("origin", "https://evil.example")];
     assert_eq!(send(&t, "", &foreign).await.refusal(), "403 auth.origin_mismatch");
     let with_workflow = format!("?workflow_id={}", workflow.id);
@@ -103,8 +97,7 @@ async fn uploads_without_a_workflow_require_a_credential_or_a_cookie() {
 async fn an_open_service_accepts_every_upload() {
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
-    let answer = send(&t, "", &[]).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = send(&t, "", &[]).await.expect(200);
     assert_eq!(answer.header("set-cookie"), None);
     assert_eq!(say(&t, &workflow, &id_of(&answer.value()), &[]).await.status, 200);
     let evil = send(&t, "", &[("origin", "https://evil.example")]).await;
@@ -128,8 +121,7 @@ async fn a_session_token_determines_workflow_and_owner() {
     let workflow = t.workflow().echo().create().await;
     let other = t.workflow().echo().create().await;
     let (ada, bob) = (session(&t, &workflow, "ada").await, session(&t, &workflow, "bob").await);
-    let answer = send(&t, "", &[("authorization", &ada)]).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = send(&t, "", &[("authorization", &ada)]).await.expect(200);
     let id = id_of(&answer.value());
     let owner = "SELECT concat_ws(' ', owner_kind, owner_id, workflow_id) FROM attachments";
     assert_eq!(t.scalar(owner).await, format!("session ada {}", workflow.id));
@@ -162,7 +154,7 @@ async fn only_the_owner_deletes_an_unsent_attachment() {
     for body in [delete(&id), named.clone()] {
         assert_eq!(t.chat(&body).await.refusal(), "404 attachment.not_found", "{body}");
     }
-    let headers = [("content-type", "application/json"), ("cookie", cookie.as_str())];
+    let headers = [JSON, ("cookie", cookie.as_str())];
     let send = async |body: Value| t.send("POST", "/api/chat", &headers, body.to_string()).await;
     let stream_events = events(&send(named).await.text());
     assert_eq!(send(delete(&id)).await.refusal(), "409 attachment.in_use");
@@ -182,8 +174,7 @@ async fn files_uploaded_before_the_cookie_get_the_owner_of_their_thread() {
     let (first, second) = (send(&t, &with_workflow, &[]).await, send(&t, &with_workflow, &[]).await);
     assert_eq!((first.header("set-cookie"), second.header("set-cookie")), (None, None));
     let ids = [id_of(&first.value()), id_of(&second.value())];
-    let answer = t.chat(&message(&workflow, None, "look", &[&ids[0], &ids[1]])).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    t.chat(&message(&workflow, None, "look", &[&ids[0], &ids[1]])).await.expect(200);
     let owners = "SELECT count(DISTINCT owner_id) || ' ' || min(owner_kind) FROM attachments";
     assert_eq!(t.scalar(owners).await, "1 visitor", "the owner of the thread");
 }

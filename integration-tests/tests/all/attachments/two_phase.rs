@@ -9,9 +9,7 @@ use super::{form, form_type, id_of, message, red, send_message, users_message};
 
 async fn announce(t: &TestService, workflow: &Workflow, name: &str, size: usize, mime_type: &str) -> Value {
     let params = json!({"name": name, "size": size, "mime_type": mime_type});
-    let answer = t.chat(&chat::ask(workflow, "attachments.create", params)).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.value()
+    t.chat(&chat::ask(workflow, "attachments.create", params)).await.expect(200).value()
 }
 
 /// The path and query of the upload URL.
@@ -31,8 +29,7 @@ async fn files_are_announced_and_then_sent() {
     assert!(attachment["preview_url"].is_string(), "the protocol requires a preview URL for images");
     let early = t.chat(&message(&workflow, None, "look", &[&id])).await;
     assert_eq!(early.refusal(), "409 attachment.not_uploaded");
-    let sent = t.send("PUT", &path, &[("content-type", "image/png")], red()).await;
-    assert_eq!(sent.status, 200, "{}", sent.text());
+    let sent = t.send("PUT", &path, &[("content-type", "image/png")], red()).await.expect(200);
     assert_eq!((sent.value()["id"].as_str(), sent.value().get("upload_descriptor")), (Some(&*id), None));
     let again = t.send("PUT", &path, &[], red()).await;
     assert_eq!(again.status, 200, "the same bytes once more: {}", again.text());

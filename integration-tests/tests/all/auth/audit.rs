@@ -29,7 +29,7 @@ async fn allowed_and_denied_admin_operations_are_recorded() {
     let workflow = t.workflow().create().await;
     let token = root.make_token(&["workflows:read"], &[]).await;
     let path = format!("/api/admin/service-tokens/{}", token["id"].as_str().unwrap());
-    let publish = format!("/api/workflows/{}/publish", workflow.id);
+    let publish = workflow.path("/publish");
     let operations: [(&str, String, Value); 5] = [
         ("POST", "/api/admin/service-tokens".to_owned(), json!({"scopes": ["workflows:read"]})),
         ("POST", format!("{path}/rotate"), json!({})),
@@ -84,8 +84,8 @@ async fn allowed_and_denied_admin_operations_are_recorded() {
 async fn a_failed_change_leaves_no_row_and_reading_requires_its_scope() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let workflow = t.workflow().create().await;
-    t.root().json("DELETE", &format!("/api/workflows/{}", workflow.id), &json!({})).await;
-    let refused = t.root().post(&format!("/api/workflows/{}/publish", workflow.id), &json!({})).await;
+    t.root().json("DELETE", &workflow.path(""), &json!({})).await;
+    let refused = t.root().post(&workflow.path("/publish"), &json!({})).await;
     assert_eq!(refused.refusal(), "409 workflow.archived");
     let rows = "SELECT count(*) FROM audit_log WHERE action = 'workflow.published'";
     assert_eq!(t.scalar(rows).await, "0");

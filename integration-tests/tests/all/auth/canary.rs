@@ -6,7 +6,9 @@ use std::process::Stdio;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use client::Answer;
-use integration_tests::{AnswerExt, CLIENT_SECRET, Echo, MailServer, Provider, Raw, events, graphs, within};
+use integration_tests::{
+    AnswerExt, CLIENT_SECRET, Echo, JSON, MailServer, Provider, Raw, events, graphs, within,
+};
 use kernel::{Random, SystemRandom};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -82,7 +84,7 @@ impl Service {
     async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut all = vec![("connection", "close")];
         if !body.is_empty() {
-            all.push(("content-type", "application/json"));
+            all.push(JSON);
         }
         all.extend_from_slice(headers);
         let answer = Raw::connect(self.address).await.request(method, path, &all, body).await.whole().await;
@@ -259,8 +261,7 @@ async fn use_vault(t: &Service, secrets: &mut Secrets, bootstrap: &str, echo: &E
         ],
         Some(json!("{{ results }}")),
     );
-    let saved = root("POST", format!("/api/workflows/{id}/versions"), json!({"graph": graph})).await;
-    assert_eq!(saved.status, 201, "{}", saved.text());
+    root("POST", format!("/api/workflows/{id}/versions"), json!({"graph": graph})).await.expect(201);
     for secret in [&second, &first] {
         let ran = root("POST", format!("/api/workflows/{id}/runs?wait=20"), json!({})).await.value();
         assert_eq!(ran["status"], "succeeded", "{ran}");
@@ -290,8 +291,7 @@ async fn use_provider(t: &Service, secrets: &mut Secrets, provider: &Provider) {
     }
     secrets.add("authorization code", &way.brought("code"));
     t.send("GET", &way.back, &[], "").await;
-    let back = t.send("GET", &way.back, &[("cookie", &cookie)], "").await;
-    assert_eq!(back.status, 303, "{}", back.text());
+    let back = t.send("GET", &way.back, &[("cookie", &cookie)], "").await.expect(303);
     t.seen.borrow_mut().pop();
     for cookie in back.headers.get_all("set-cookie") {
         let value = cookie.to_str().unwrap().split(';').next().unwrap().split_once('=').unwrap().1;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, TestService, chat, events, graphs};
+use integration_tests::{AnswerExt, JSON, TestService, chat, graphs, thread_of};
 
 #[tokio::test]
 async fn requests_are_limited_by_address_workflow_and_session() {
@@ -15,7 +15,7 @@ async fn requests_are_limited_by_address_workflow_and_session() {
         let workflow = t.workflow().published().create().await;
         // One more request in the first thread, which all three share.
         let first = t.chat(&chat::create(&workflow, "hi")).await;
-        let thread = events(&first.text())[0]["thread"]["id"].as_str().unwrap().to_owned();
+        let thread = thread_of(&first.text());
         let more = async || t.chat(&chat::add(&workflow, &thread, "hi")).await;
         let mut answers = Vec::new();
         for _ in 0..3 {
@@ -46,13 +46,12 @@ async fn concurrent_streams_per_session_are_limited() {
     let headers = [("cookie", cookie.as_str())];
     let path = format!("/api/chat/streams/{stream}");
     let body = chat::create(&workflow, "more").to_string();
-    let turn = [("cookie", cookie.as_str()), ("content-type", "application/json")];
+    let turn = [("cookie", cookie.as_str()), JSON];
     let other = t.open("POST", "/api/chat", &turn, &body).await;
     let ended = other.header("x-chat-stream-id").unwrap().to_owned();
     let ended_stream = format!("/api/chat/streams/{ended}");
     let stop = async |stream: &str| {
-        let stopped = t.send("POST", &format!("/api/chat/streams/{stream}/stop"), &headers, "").await;
-        assert_eq!(stopped.status, 200, "{}", stopped.text());
+        t.send("POST", &format!("/api/chat/streams/{stream}/stop"), &headers, "").await.expect(200);
     };
     stop(&ended).await;
     other.whole().await;

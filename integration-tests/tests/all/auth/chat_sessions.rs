@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use integration_tests::{AnswerExt, Builder, TestService, chat, events};
+use integration_tests::{AnswerExt, Builder, JSON, TestService, chat, events};
 use serde_json::{Value, json};
 
 use super::support::{CHAT_KEY, other_workspace};
@@ -15,9 +15,7 @@ fn keyed() -> Builder {
 }
 
 async fn session(t: &TestService, body: &Value) -> String {
-    let answer = t.root().post(SESSION, body).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.value()["client_secret"].as_str().unwrap().to_owned()
+    t.root().post(SESSION, body).await.expect(200).member("client_secret")
 }
 
 #[tokio::test]
@@ -73,7 +71,7 @@ async fn a_session_token_opens_one_workflow_until_it_expires() {
     assert_eq!(say(&mine).await.status, 200);
     t.advance(Duration::from_secs(1));
     assert_eq!(say(&mine).await.refusal(), "401 chat.session_invalid");
-    t.root().json("DELETE", &format!("/api/workflows/{}", mine.id), &json!({})).await;
+    t.root().json("DELETE", &mine.path(""), &json!({})).await;
     let late = session_refused(&t, &mine.id).await;
     assert_eq!(late, "404 workflow.not_found");
 }
@@ -137,8 +135,7 @@ async fn first_party_pages_receive_a_session_token_for_their_caller() {
     let answer = t.bearer(&both).send("POST", &path, &[], "").await;
     assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));
     let secret = answer.value()["client_secret"].as_str().unwrap().to_owned();
-    let chat_answer = t.bearer(&secret).post("/api/chat", &chat::create(&workflow, "hi")).await;
-    assert_eq!(chat_answer.status, 200);
+    t.bearer(&secret).post("/api/chat", &chat::create(&workflow, "hi")).await.expect(200);
 }
 
 #[tokio::test]
@@ -150,7 +147,7 @@ async fn a_token_for_an_origin_is_valid_from_that_origin_only() {
     let workflow = t.workflow().create().await;
     let token = session(&t, &json!({"workflow_id": workflow.id, "origin": "https://a.example"})).await;
     let from = async |origin: Option<&str>| {
-        let mut headers = vec![("content-type", "application/json")];
+        let mut headers = vec![JSON];
         headers.extend(origin.map(|origin| ("origin", origin)));
         let body = chat::create(&workflow, "hi").to_string();
         t.bearer(&token).send("POST", "/api/chat", &headers, &body).await.status

@@ -144,10 +144,7 @@ async fn failures_are_deleted_after_a_day() {
     assert_eq!(t.bearer("wrong").get(LIST).await.status, 401);
     assert_ne!(t.scalar("SELECT count(*) FROM auth_failures").await, "0");
     t.while_time_passes_in(Duration::from_secs(3600), async {
-        until("the failures to be deleted", async || {
-            t.scalar("SELECT count(*) FROM auth_failures").await == "0"
-        })
-        .await;
+        t.until_scalar("the failures to be deleted", "SELECT count(*) FROM auth_failures", "0").await;
     })
     .await;
 }

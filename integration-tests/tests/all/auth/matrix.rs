@@ -1,7 +1,7 @@
 //! Every operation with every kind of caller: the declarations decide who may call it.
 
 use auth::scope::Scope;
-use integration_tests::{AnswerExt, MailServer, TestService};
+use integration_tests::{AnswerExt, JSON, MailServer, TestService};
 use serde_json::{Value, json};
 use wire::operation::Access;
 
@@ -35,17 +35,15 @@ impl Resources {
             workflow = workflow.graph(integration_tests::graphs::chain(&[asks], None));
         }
         let workflow = workflow.create().await;
-        let runs = format!("/api/workflows/{}/runs?wait=10", workflow.id);
+        let runs = workflow.path("/runs?wait=10");
         let run = t.root().post(&runs, &json!({"inputs": {"message": "hi"}})).await.value();
         let token = t.root().make_token(&["workflows:read"], &["default"]).await;
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let cron = format!("/api/workflows/{}/triggers/cron", workflow.id);
-        let headers = [("content-type", "application/json")];
         let yearly = r#"{"expression": "0 0 1 1 *"}"#;
-        assert_eq!(t.root().send("PUT", &cron, &headers, yearly).await.status, 200);
-        let webhook = format!("/api/workflows/{}/triggers/webhook/config", workflow.id);
+        assert_eq!(t.root().send("PUT", &workflow.path("/triggers/cron"), &[JSON], yearly).await.status, 200);
+        let webhook = workflow.path("/triggers/webhook/config");
         let open = r#"{"allow_unsigned": true}"#;
-        assert_eq!(t.root().send("PUT", &webhook, &headers, open).await.status, 200);
+        assert_eq!(t.root().send("PUT", &webhook, &[JSON], open).await.status, 200);
         let slug = format!("of-{}", text(&token["id"]).split_once('-').unwrap().1);
         let workspace = t.root().post("/api/workspaces", &json!({"slug": slug})).await.value();
         let mut member = json!({"user_id": ""});
@@ -64,7 +62,7 @@ impl Resources {
         let mut training = json!("");
         let mut checkpoint = json!("");
         if path.contains("/trainer/") {
-            let trainer = format!("/api/workflows/{}/trainer", workflow.id);
+            let trainer = workflow.path("/trainer");
             // A running training can be paused, and an ended one has a checkpoint.
             let model = if path.contains("/checkpoints") || path.ends_with("/rescore") {
                 "practice/classify"
@@ -73,8 +71,7 @@ impl Resources {
             };
             let sorting = json!({"graph": crate::training::sorting(model),
                 "runnable_config": crate::training::prompts("Sort the message.")});
-            let saved = t.root().post(&format!("/api/workflows/{}/versions", workflow.id), &sorting).await;
-            assert_eq!(saved.status, 201, "{}", saved.text());
+            t.root().post(&workflow.path("/versions"), &sorting).await.expect(201);
             let request = crate::training::training(json!({"epochs": 1}));
             training = t.root().post(&format!("{trainer}/runs"), &request).await.value()["id"].clone();
             if path.ends_with("/events") {
@@ -98,22 +95,20 @@ impl Resources {
             }
         }
         if path.ends_with("/rollout/promote") {
-            let at = format!("/api/workflows/{}", workflow.id);
+            let at = workflow.path("");
             let second = json!({"graph": integration_tests::graphs::reply("two")});
             assert_eq!(t.root().post(&format!("{at}/versions"), &second).await.status, 201);
             let canary = json!({"canary": {"version": 2, "percent": 5}}).to_string();
-            let content = [("content-type", "application/json")];
-            assert_eq!(t.root().send("PUT", &format!("{at}/rollout"), &content, &canary).await.status, 200);
+            assert_eq!(t.root().send("PUT", &format!("{at}/rollout"), &[JSON], &canary).await.status, 200);
         }
         let mut dataset = json!("");
         if path.contains("/datasets/") || path.ends_with("/case") {
             let request = json!({"name": "kept", "cases": [{"inputs": {}}]});
-            let made = t.root().post(&format!("/api/workflows/{}/datasets", workflow.id), &request).await;
+            let made = t.root().post(&workflow.path("/datasets"), &request).await;
             dataset = made.value()["id"].clone();
         }
         if path.contains("/chat/threads/") {
-            let answer = t.chat(&integration_tests::chat::create(&workflow, "hi")).await;
-            assert_eq!(answer.status, 200, "{}", answer.text());
+            let answer = t.chat(&integration_tests::chat::create(&workflow, "hi")).await.expect(200);
             let stream_events = integration_tests::events(&answer.text());
             thread = stream_events.iter().find_map(|event| event["thread"].get("id")).unwrap().clone();
         }
@@ -126,7 +121,7 @@ impl Resources {
             let at = format!("/api/apps/{slug}");
             let binding = json!({"workflow": "a", "version": 1, "access_mode": "anonymous"}).to_string();
             assert_eq!(
-                t.root().send("PUT", &format!("{at}/bindings/one"), &headers, &binding).await.status,
+                t.root().send("PUT", &format!("{at}/bindings/one"), &[JSON], &binding).await.status,
                 201
             );
             let collection =
@@ -268,7 +263,7 @@ async fn every_route_checks_every_kind_of_caller() {
         let things = Resources::create(&t, path).await;
         let (address, body) = things.request(method, path);
         let row = format!("{method} {path}");
-        let (mut content, mut body_text) = ([("content-type", "application/json")], body.to_string());
+        let (mut content, mut body_text) = ([JSON], body.to_string());
         if method == "GET" {
             body_text.clear();
         }

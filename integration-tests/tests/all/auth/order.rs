@@ -37,7 +37,7 @@ async fn editors_cannot_publish_or_archive_public_workflows() {
     let bob = sign_in(&t, &mail, "bob@example.org").await;
     let bob = t.bearer(&bob);
     let public = t.workflow().published().create().await;
-    let path = format!("/api/workflows/{}", public.id);
+    let path = public.path("");
     for (method, path) in [
         ("POST", format!("{path}/publish")),
         ("POST", format!("{path}/publish/revoke")),
@@ -53,7 +53,7 @@ async fn editors_cannot_publish_or_archive_public_workflows() {
     }
     assert_eq!(t.get(&format!("{path}/public")).await.status, 200, "still public");
     let private = t.workflow().create().await;
-    assert_eq!(bob.json("DELETE", &format!("/api/workflows/{}", private.id), &json!({})).await.status, 200);
+    assert_eq!(bob.json("DELETE", &private.path(""), &json!({})).await.status, 200);
     let archived = t.root().get("/api/admin/audit?action=workflow.archived").await.value();
     let rows = archived["data"].as_array().unwrap();
     assert_eq!((rows.len(), &rows[0]["target"]["id"]), (1, &json!(private.id)));
@@ -66,17 +66,17 @@ async fn editors_cannot_publish_or_archive_public_workflows() {
 async fn publications_are_recorded_once_per_change() {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let workflow = t.workflow().create().await;
-    let (root, path) = (t.root(), format!("/api/workflows/{}/publish", workflow.id));
+    let (root, path) = (t.root(), workflow.path("/publish"));
     let noted = async |action: &str| {
         let rows = root.get(&format!("/api/admin/audit?action={action}")).await.value();
         rows["data"].as_array().unwrap().len()
     };
     assert_eq!(root.post(&path, &json!({})).await.status, 201);
-    let first = root.get(&format!("/api/workflows/{}", workflow.id)).await.value();
+    let first = root.get(&workflow.path("")).await.value();
     assert_eq!(root.post(&path, &json!({})).await.status, 200);
     assert_eq!(root.post(&path, &json!({"require_login": false})).await.status, 200);
     assert_eq!(noted("workflow.published").await, 1, "no change was recorded");
-    assert_eq!(root.get(&format!("/api/workflows/{}", workflow.id)).await.value(), first);
+    assert_eq!(root.get(&workflow.path("")).await.value(), first);
     assert_eq!(root.post(&path, &json!({"require_login": true})).await.status, 200);
     assert_eq!(noted("workflow.published").await, 2);
     let (revoke, nothing) = (format!("{path}/revoke"), json!({}));

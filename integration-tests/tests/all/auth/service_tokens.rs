@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use integration_tests::{AnswerExt, TestService};
+use integration_tests::{AnswerExt, JSON, TestService};
 use serde_json::{Value, json};
 
 const TOKENS: &str = "/api/admin/service-tokens";
@@ -25,9 +25,7 @@ fn secret(token: &Value) -> &str {
 async fn a_token_is_created_shown_once_and_stored_as_a_digest() {
     let t = service().await;
     let body = json!({"name": "ci", "scopes": ["workflows:read", "workflows:read"], "workspaces": ["default", "gone"], "expires_in": 3600});
-    let made = t.root().post(TOKENS, &body).await;
-    assert_eq!(made.status, 201);
-    let made = made.value();
+    let made = t.root().post(TOKENS, &body).await.expect(201).value();
     assert_eq!(made["scopes"], json!(["workflows:read"]), "duplicate scopes are removed");
     assert_eq!(made["workspaces"], json!(["default", "gone"]), "an unknown workspace matches nothing");
     let members = ["name", "status", "created_by"].map(|name| made[name].as_str().unwrap().to_owned());
@@ -45,7 +43,7 @@ async fn a_token_is_created_shown_once_and_stored_as_a_digest() {
     let list = t.root().get(TOKENS).await.value();
     assert_eq!(list["data"], json!([record]), "the bootstrap token is not listed");
     let tables = "SELECT string_agg(to_jsonb(s)::text, '') || (SELECT string_agg(to_jsonb(t)::text, '') FROM service_tokens t) || (SELECT string_agg(to_jsonb(i)::text, '') FROM idempotency_keys i) FROM service_token_secrets s";
-    let key = [("idempotency-key", "a-key"), ("content-type", "application/json")];
+    let key = [("idempotency-key", "a-key"), JSON];
     let again = t.root().send("POST", TOKENS, &key, &body.to_string()).await;
     let replayed = t.root().send("POST", TOKENS, &key, &body.to_string()).await;
     assert_eq!(again.value(), replayed.value(), "a lost response is replayed with its secret");
@@ -62,8 +60,7 @@ async fn a_token_is_created_shown_once_and_stored_as_a_digest() {
 async fn all_problems_of_a_token_request_are_reported_together() {
     let t = service().await;
     let bad = json!({"name": "x".repeat(201), "scopes": ["workflows:reed", 3], "expires_in": 0, "workspaces": [""], "colour": 1});
-    let answer = t.root().post(TOKENS, &bad).await;
-    assert_eq!(answer.status, 422);
+    let answer = t.root().post(TOKENS, &bad).await.expect(422);
     assert_eq!(
         answer.problems(),
         [
@@ -148,9 +145,7 @@ async fn a_rotated_secret_stays_valid_for_the_requested_overlap() {
     let t = TestService::builder().with_bootstrap_token().manual_clock().start().await;
     let made = t.root().make_token(&["workflows:read"], &[]).await;
     let rotate = format!("{}/rotate", path(&made));
-    let second = t.root().post(&rotate, &json!({"overlap_seconds": 60})).await;
-    assert_eq!(second.status, 200, "{}", second.text());
-    let second = second.value();
+    let second = t.root().post(&rotate, &json!({"overlap_seconds": 60})).await.expect(200).value();
     assert_eq!(second["id"], made["id"]);
     let status = async |token: &Value| t.bearer(secret(token)).get(LIST).await.refusal();
     assert_eq!((status(&made).await, status(&second).await), ("200".to_owned(), "200".to_owned()));

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use integration_tests::{AnswerExt, Client, Mail, MailServer, TestService, until};
+use integration_tests::{AnswerExt, Client, JSON, Mail, MailServer, TestService, until};
 use kernel::{Clock, SystemClock};
 use ring::hmac;
 use serde_json::{Value, json};
@@ -37,8 +37,7 @@ pub(super) fn good_jwt(subject: &str, scopes: &str) -> String {
 
 /// A second workspace.
 pub(super) async fn other_workspace(t: &TestService) {
-    let made = t.root().post("/api/workspaces", &json!({"slug": "other", "name": "Other"})).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    t.root().post("/api/workspaces", &json!({"slug": "other", "name": "Other"})).await.expect(201);
 }
 
 /// The access token after a sign-in by mail.
@@ -55,7 +54,7 @@ pub(crate) async fn browser(t: &TestService, mail: &MailServer, email: &str) -> 
 
 async fn signed_in(client: &Client, mail: &MailServer, email: &str) -> Value {
     let (before, origin) = (mail.mails().len(), client.base().trim_end_matches('/').to_owned());
-    let headers = [("content-type", "application/json"), ("origin", origin.as_str())];
+    let headers = [JSON, ("origin", origin.as_str())];
     let post =
         async |path: &str, body: Value| client.send("POST", path, &headers, body.to_string()).await.unwrap();
     post("/api/auth/email/start", json!({"email": email})).await;
@@ -63,7 +62,5 @@ async fn signed_in(client: &Client, mail: &MailServer, email: &str) -> Value {
     let is_code = |mail: &&Mail| mail.to == [email] && mail.header("subject").unwrap().starts_with("Sign in");
     let found = || mail.mails().iter().skip(before).find(is_code).map(Mail::code);
     until("a code in the mail", async || found().is_some()).await;
-    let answer = post("/api/auth/email/verify", json!({"email": email, "code": found()})).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.value()
+    post("/api/auth/email/verify", json!({"email": email, "code": found()})).await.expect(200).value()
 }

@@ -1,6 +1,6 @@
 //! The workspace of a request, and access to it.
 
-use integration_tests::{AnswerExt, MailServer, TestService};
+use integration_tests::{AnswerExt, JSON, MailServer, TestService};
 use serde_json::{Value, json};
 
 use super::support::{other_workspace, sign_in};
@@ -66,7 +66,7 @@ async fn the_header_selects_the_workspace() {
     assert_eq!(at(&both, "other", &by_handle).await, "404 workflow.not_found");
     let same = json!({"name": "Same", "handle": here.handle});
     let there = t.bearer(&both);
-    let headers = [("x-workspace", "other"), ("content-type", "application/json")];
+    let headers = [("x-workspace", "other"), JSON];
     assert_eq!(there.send("POST", LIST, &headers, &same.to_string()).await.status, 201);
     assert_eq!(there.get(&by_handle).await.refusal(), "400 workspace.required", "now two have it");
     let defaults = t.root().get(&by_handle).await.value();
@@ -120,7 +120,7 @@ async fn an_administrator_of_one_workspace_has_no_rights_in_another() {
     let ids: Vec<&Value> = listed["data"].as_array().unwrap().iter().map(|token| &token["id"]).collect();
     assert_eq!(ids, [&here["id"]]);
     // He cannot read events of the other workspace, but those of this one.
-    let headers = [("x-workspace", "other"), ("content-type", "application/json")];
+    let headers = [("x-workspace", "other"), JSON];
     let made = root.send("POST", LIST, &headers, &json!({"name": "There"}).to_string()).await.value();
     let publish = format!("{LIST}/{}/publish", made["id"].as_str().unwrap());
     assert_eq!(root.post(&publish, &json!({})).await.status, 201);

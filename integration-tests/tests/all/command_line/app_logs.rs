@@ -59,6 +59,12 @@ async fn app_runs_are_printed_newest_last() {
         let expected: Vec<Value> = indices.iter().map(|indices| json[*indices].clone()).collect();
         assert_eq!(found, expected, "{arguments:?}");
     }
+    let listed = terminal.json_of(&["runs", "list", "--trigger", "app", "--json"]).await;
+    let triggers: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|run| run["trigger"].as_str().unwrap()).collect();
+    assert_eq!(triggers, ["app"; 3]);
+    let others = terminal.json_of(&["runs", "list", "--trigger", "api,chat", "--json"]).await;
+    assert_eq!(others, json!([]));
     let id = json[2]["id"].as_str().unwrap();
     assert_eq!(t.post(&format!("/api/runs/{id}/cancel"), "").await.status, 200);
     let wrong = terminal.run(&["app", "logs", "notes", "--state", "done"]).await;

@@ -1,6 +1,6 @@
 //! `callboard app …`.
 
-use integration_tests::TestService;
+use integration_tests::{JSON, TestService};
 use serde_json::Value;
 
 use super::terminal::Terminal;
@@ -17,9 +17,7 @@ async fn an_app_is_created_listed_shown_changed_and_deleted() {
     let changed =
         terminal.output_of(&["app", "update", "desk", "--name", "The desk", "--access", "public"]).await;
     assert!(changed.contains("name     The desk\n") && changed.contains("access   public\n"), "{changed}");
-    let shown: Value =
-        serde_json::from_str(&terminal.output_of(&["app", "show", "desk", "--output", "json"]).await)
-            .unwrap();
+    let shown = terminal.json_of(&["app", "show", "desk", "--output", "json"]).await;
     assert_eq!((&shown["alias"], &shown["name"]), (&"desk".into(), &"The desk".into()));
     let listed = terminal.output_of(&["app", "list"]).await;
     let lines: Vec<&str> = listed.lines().collect();
@@ -109,9 +107,8 @@ async fn bindings_and_collections_of_an_app_are_listed_created_and_deleted() {
         let none = terminal.run(&["app", list, "desk"]).await;
         assert!(none.err.contains(&format!("No {list} found.")), "{}", none.err);
     }
-    let headers = [("content-type", "application/json")];
     let binding = r#"{"workflow": "sort", "version": 2, "access_mode": "anonymous"}"#;
-    assert_eq!(t.send("PUT", "/api/apps/desk/bindings/ask", &headers, binding).await.status, 201);
+    assert_eq!(t.send("PUT", "/api/apps/desk/bindings/ask", &[JSON], binding).await.status, 201);
     let listed = terminal.output_of(&["app", "bindings", "desk"]).await;
     assert!(listed.lines().nth(1).is_some_and(|line| line.starts_with("ask   sort      2")), "{listed}");
     let folder = tempfile::tempdir().unwrap();

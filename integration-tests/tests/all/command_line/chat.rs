@@ -323,7 +323,7 @@ async fn a_turn_that_waits_for_a_person_shows_how_to_answer() {
     let terminal = Terminal::for_service(&t);
     let answering = async {
         let waits = "SELECT count(*) FROM runs WHERE status = 'waiting'";
-        until("the turn to wait", async || t.scalar(waits).await == "1").await;
+        t.until_scalar("the turn to wait", waits, "1").await;
         let run = t.scalar("SELECT id FROM runs").await;
         terminal.output_of(&["answer", &run, "yes"]).await;
         run

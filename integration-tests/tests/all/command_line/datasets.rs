@@ -58,22 +58,23 @@ async fn a_dataset_is_imported_shown_used_for_training_and_deleted() {
     let nothing = terminal.run(&["dataset", "import", name, "more", "--from-runs", "5"]).await;
     assert!(nothing.status == Some(1) && nothing.err.contains("dataset_empty"), "{}", nothing.err);
 
+    let id = terminal.json_of(&["dataset", "show", name, "desks", "--json"]).await["dataset"]["id"].clone();
+    let prefix = &id.as_str().unwrap()[..18];
+    terminal.output_of(&["evaluate", name, "--dataset", prefix, "--dry-run"]).await;
+
     let evaluated = terminal.output_of(&["evaluate", name, "--dataset", "desks", "--output", "json"]).await;
     let last: Value = serde_json::from_str(evaluated.lines().last().unwrap()).unwrap();
     let run = last["run_id"].as_str().or(last["id"].as_str()).unwrap().to_owned();
     let report = terminal.output_of(&["report", &run]).await;
     assert!(report.contains("The mean score is") && report.contains("version 3"), "{report}");
-    let json: Value =
-        serde_json::from_str(&terminal.output_of(&["report", &run, "--output", "json"]).await).unwrap();
+    assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
+    let json = terminal.json_of(&["report", &run, "--output", "json"]).await;
     assert_eq!(json["run"], run);
     assert!(terminal.output_of(&["report", &run, "--format", "html"]).await.starts_with("<!DOCTYPE html>"));
     assert!(terminal.output_of(&["report", &run, "--format", "svg"]).await.contains("<svg"));
 
     // A run becomes a case.
-    let id: Value = serde_json::from_str(
-        &terminal.output_of(&["run", name, "--input", "message=My parcel", "--output", "json"]).await,
-    )
-    .unwrap();
+    let id = terminal.json_of(&["run", name, "--input", "message=My parcel", "--output", "json"]).await;
     let added =
         terminal.output_of(&["dataset", "add", id["id"].as_str().unwrap(), "--dataset", "desks"]).await;
     assert_eq!(added, "Added to the dataset as version 4.\n");

@@ -17,7 +17,7 @@ async fn an_index_is_listed_and_deleted() {
     let words = put("words", "hand book/ä", json!({"text": "words", "metadata": {}}));
     let numbers = put("numbers", "vectors", json!({"text": "words", "metadata": {}, "vector": [1, 2, 3]}));
     let keeps = t.workflow().graph(graphs::chain(&[words, numbers], None)).create().await;
-    let ran = t.root().post(&format!("/api/workflows/{}/runs?wait=20", keeps.id), &json!({})).await.value();
+    let ran = t.root().post(&keeps.path("/runs?wait=20"), &json!({})).await.value();
     assert_eq!(ran["status"], "succeeded", "{ran}");
     let listed = terminal.output_of(&["index", "list"]).await;
     let lines: Vec<&str> = listed.lines().map(str::trim_end).collect();
@@ -48,8 +48,7 @@ async fn an_index_is_listed_and_deleted() {
         "{}",
         near.err
     );
-    let left: Value =
-        serde_json::from_str(&terminal.output_of(&["index", "list", "--output", "json"]).await).unwrap();
+    let left = terminal.json_of(&["index", "list", "--output", "json"]).await;
     assert_eq!(
         left,
         json!([{"name": "vectors", "documents": 1, "chunks": 1, "vectors": 1, "dimensions": 3}])
@@ -78,10 +77,7 @@ async fn a_workspace_is_shown_with_its_storage_use() {
         new.contains("\nIts storage use has not been measured yet.\nReplies of models are kept "),
         "{new}"
     );
-    let json: Value = serde_json::from_str(
-        &terminal.output_of(&["workspace", "show", "default", "--output", "json"]).await,
-    )
-    .unwrap();
+    let json = terminal.json_of(&["workspace", "show", "default", "--output", "json"]).await;
     assert_eq!(json["storage"]["limit"], 1_572_864);
     let unknown = terminal.run(&["workspace", "show", "gone"]).await;
     assert!(unknown.status == Some(1) && unknown.err.contains("(workspace.not_found)"), "{}", unknown.err);

@@ -3,10 +3,10 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use chrono::TimeDelta;
-use integration_tests::{BOOTSTRAP, MailServer, TestService};
+use integration_tests::{BOOTSTRAP, JSON, MailServer, TestService};
 use kernel::{Clock, SystemClock};
-use serde_json::Value;
 
+use super::json_of;
 use super::terminal::{CommandResult, Terminal};
 
 const ADA: &str = "ada@example.org";
@@ -19,10 +19,6 @@ async fn service() -> (TestService, MailServer) {
     let builder = TestService::builder().with_bootstrap_token();
     let builder = builder.set("SERVICE_SMTP_URL", mail.url()).set("SERVICE_OWNER_EMAIL", ADA);
     (builder.start().await, mail)
-}
-
-fn json_of(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 fn profile(terminal: &Terminal) -> String {
@@ -337,7 +333,7 @@ async fn a_signed_in_browser_signs_in_a_terminal() {
     let (t, mail) = service().await;
     let browser = crate::auth::support::browser(&t, &mail, ADA).await;
     let origin = browser.base().trim_end_matches('/').to_owned();
-    let headers = [("content-type", "application/json"), ("origin", origin.as_str())];
+    let headers = [JSON, ("origin", origin.as_str())];
     let code = async || {
         let shown = browser.send("POST", "/api/auth/terminal", &headers, "{}").await.unwrap();
         json_of(&shown.text())["code"].as_str().unwrap().to_owned()

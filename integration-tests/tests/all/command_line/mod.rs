@@ -18,7 +18,13 @@ mod triggers;
 mod workflows;
 mod workspaces;
 
+use serde_json::Value;
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
 /// Repeats the message, with a pause before each word.
-fn slow_echo(pause_ms: u64) -> serde_json::Value {
+fn slow_echo(pause_ms: u64) -> Value {
     integration_tests::graphs::words("You said: {{ inputs.message }}", pause_ms)
 }

@@ -1,8 +1,8 @@
 //! The sources of the address and the token, and exit codes.
 
-use integration_tests::{TestService, within};
+use integration_tests::{ReceivedRequest, TestService, within};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::terminal::{CommandResult, Terminal};
@@ -23,14 +23,10 @@ impl Listener {
     /// The next request's bearer token, or an empty text.
     async fn bearer(&self) -> String {
         let (mut stream, _) = within("a request", self.listener.accept()).await.unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(stream.read_u8().await.unwrap());
-        }
+        let request = ReceivedRequest::read(&mut stream, &mut Vec::new()).await.unwrap();
         let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n[]";
         stream.write_all(answer.as_bytes()).await.unwrap();
-        let head = String::from_utf8(head).unwrap();
-        let bearer = head.lines().find_map(|line| line.strip_prefix("authorization: Bearer "));
+        let bearer = request.header("authorization").and_then(|header| header.strip_prefix("Bearer "));
         bearer.unwrap_or_default().to_owned()
     }
 
@@ -116,7 +112,7 @@ async fn an_invalid_profile_file_is_reported_in_one_line_without_secrets() {
 #[tokio::test]
 async fn usage_errors_have_status_2() {
     let terminal = Terminal::at("http://127.0.0.1:1");
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["workflow", "list", "--api-url", "localhost:8000"], "must begin with http"),
         (&["workflow", "list", "--service-token", "a\nb"], "the token cannot be sent as a header"),
         (
@@ -124,6 +120,8 @@ async fn usage_errors_have_status_2() {
             "--api-url has no effect: `callboard node` does not call a service",
         ),
         (&["--output", "json", "serve"], "--output has no effect on `callboard serve`"),
+        (&["--json", "serve"], "--json has no effect on `callboard serve`"),
+        (&["--json", "completions", "bash"], "--json has no effect on `callboard completions`"),
         (&["workflow", "upload", "x", "nothing.json"], "nothing.json cannot be read"),
         (&["chat", "x", " "], "there is no message to send"),
     ];

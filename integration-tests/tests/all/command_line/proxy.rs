@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use integration_tests::TcpServer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 /// The connections to break.
 #[derive(Clone, Copy)]
@@ -25,18 +26,10 @@ pub(super) struct Proxy {
 
 impl Proxy {
     pub(super) async fn to(service: SocketAddr, fault: Fault) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let broken = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&broken);
-        tokio::spawn(async move {
-            while let Ok((from, _)) = listener.accept().await {
-                let to = TcpStream::connect(service).await.unwrap();
-                let counted = Arc::clone(&counted);
-                tokio::spawn(async move { pass(from, to, fault, &counted).await });
-            }
-        });
-        Self { address, broken }
+        let server = TcpServer::start(move |from| pass(from, service, fault, Arc::clone(&counted))).await;
+        Self { address: server.address, broken }
     }
 
     pub(super) fn base(&self) -> String {
@@ -50,7 +43,8 @@ impl Proxy {
 }
 
 /// Passes bytes both ways until it is time to break the connection.
-async fn pass(mut from: TcpStream, mut to: TcpStream, fault: Fault, broken: &AtomicUsize) {
+async fn pass(mut from: TcpStream, service: SocketAddr, fault: Fault, broken: Arc<AtomicUsize>) {
+    let mut to = TcpStream::connect(service).await.unwrap();
     let (mut request_bytes, mut answered) = (Vec::new(), Vec::new());
     let (mut up, mut down) = ([0; 4096], [0; 256]);
     loop {

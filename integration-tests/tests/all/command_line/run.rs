@@ -49,7 +49,7 @@ async fn inputs_come_from_pairs_and_files() {
     let file = terminal.file("inputs.json", json!({"a": 1, "b": [2]}));
     let inputs = async |arguments: &[&str]| {
         let all = [&["run", "mirror", "--quiet"], arguments].concat();
-        serde_json::from_str::<Value>(&terminal.output_of(&all).await).unwrap()["given"].clone()
+        terminal.json_of(&all).await["given"].clone()
     };
     assert_eq!(inputs(&[]).await, json!({}));
     let pairs = ["--inputs", &file, "--input", "a=two words", "--input", "zip=8010", "--input", "n=8010"];
@@ -108,7 +108,7 @@ async fn ctrl_c_cancels_a_run() {
     for output in ["human", "json"] {
         let running = Terminal::for_service(&t).start(&["run", "slow", "--output", output]);
         let unfinished = "SELECT count(*) FROM runs WHERE status IN ('running', 'waiting')";
-        until("the run to start", async || t.scalar(unfinished).await == "1").await;
+        t.until_scalar("the run to start", unfinished, "1").await;
         running.interrupt();
         let ran = running.end().await;
         assert_eq!(ran.status, Some(130), "{}", ran.err);

@@ -1,7 +1,7 @@
 //! `callboard runs`.
 
 use integration_tests::{TestService, graphs};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::terminal::Terminal;
 use crate::waiting_runs::{becomes, begin};
@@ -27,9 +27,7 @@ async fn runs_are_listed_shown_traced_watched_and_cancelled() {
     let only =
         terminal.output_of(&["runs", "list", "--status", "failed,cancelled", "--workflow", "failing"]).await;
     assert!(only.contains(failed) && !only.contains(id), "{only}");
-    let json: Value =
-        serde_json::from_str(&terminal.output_of(&["runs", "list", "--waits", "--output", "json"]).await)
-            .unwrap();
+    let json = terminal.json_of(&["runs", "list", "--waits", "--output", "json"]).await;
     assert_eq!(json[0]["id"], id);
 
     let shown = terminal.output_of(&["runs", "show", id]).await;
@@ -77,23 +75,21 @@ async fn unique_id_prefixes_are_accepted() {
     let other = begin(&t, &workflow, "?wait=60", json!({"good": true})).await;
     let (failed, other) = (failed["id"].as_str().unwrap(), other["id"].as_str().unwrap());
     let beginning = &failed[..23];
-    let json_of = |text: String| -> Value { serde_json::from_str(&text).unwrap() };
     for command in ["show", "trace"] {
         let shown = terminal.output_of(&["runs", command, beginning]).await;
         assert!(shown.contains(failed) && shown.contains("never"), "{command}: {shown}");
     }
-    let shown = json_of(terminal.output_of(&["runs", "show", &other[..23], "--json"]).await);
+    let shown = terminal.json_of(&["runs", "show", &other[..23], "--json"]).await;
     assert_eq!(shown["id"], other);
-    let listed =
-        json_of(terminal.output_of(&["--json", "runs", "list", "--workflow", &workflow.id[..18]]).await);
+    let listed = terminal.json_of(&["--json", "runs", "list", "--workflow", &workflow.id[..18]]).await;
     assert_eq!(listed.as_array().unwrap().len(), 2);
     let repeated = ["rerun", beginning, "--input", "good=true", "--quiet", "--json"];
-    let repeated = json_of(terminal.output_of(&repeated).await);
+    let repeated = terminal.json_of(&repeated).await;
     assert_eq!((&repeated["origin_run_id"], &repeated["inputs"]), (&json!(failed), &json!({"good": true})));
-    let shown = json_of(terminal.output_of(&["workflow", "show", &workflow.id[..18], "--json"]).await);
+    let shown = terminal.json_of(&["workflow", "show", &workflow.id[..18], "--json"]).await;
     assert_eq!(shown["id"], workflow.id);
     let run = ["run", &workflow.id[..18], "--input", "good=true", "--quiet", "--json"];
-    assert_eq!(json_of(terminal.output_of(&run).await)["workflow_id"], workflow.id);
+    assert_eq!(terminal.json_of(&run).await["workflow_id"], workflow.id);
     let several = terminal.run(&["runs", "show", &failed[..4]]).await;
     assert!(several.status == Some(2) && several.err.contains("several ids begin with"), "{}", several.err);
     let none = terminal.run(&["runs", "show", "ffff"]).await;

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use integration_tests::{TestService, within};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdout, Command};
@@ -97,6 +98,11 @@ impl Terminal {
         let ran = self.run(arguments).await;
         assert_eq!(ran.status, Some(0), "{arguments:?}: {}", ran.err);
         ran.out
+    }
+
+    /// Runs a command that must succeed; returns its standard output as JSON.
+    pub(super) async fn json_of(&self, arguments: &[&str]) -> Value {
+        super::json_of(&self.output_of(arguments).await)
     }
 
     /// Starts a command.

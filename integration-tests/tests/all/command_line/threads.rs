@@ -25,9 +25,7 @@ async fn threads_are_listed_shown_and_changed_and_visitors_exported_and_erased()
     let lines: Vec<&str> = listed.lines().collect();
     assert!(lines[0].starts_with("ID ") && lines.len() == 3, "{listed}");
     assert!(lines[1].starts_with(&other) && lines[2].contains(" active "), "{listed}");
-    let json: Value =
-        serde_json::from_str(&terminal.output_of(&["thread", "list", chat_of, "--output", "json"]).await)
-            .unwrap();
+    let json = terminal.json_of(&["thread", "list", chat_of, "--output", "json"]).await;
     let visitor = json[1]["visitor"].as_str().unwrap();
     assert!(lines[2].starts_with(&thread) && lines[2].contains(visitor), "{listed}");
     let only = terminal.output_of(&["thread", "list", chat_of, "--visitor", visitor, "--limit", "1"]).await;

@@ -3,16 +3,13 @@
 use integration_tests::{BOOTSTRAP, TestService, graphs};
 use serde_json::Value;
 
+use super::json_of;
 use super::terminal::{CommandResult, Terminal};
 
 async fn service() -> (TestService, Terminal) {
     let t = TestService::builder().with_bootstrap_token().start().await;
     let terminal = Terminal::for_service(&t).with_token(BOOTSTRAP);
     (t, terminal)
-}
-
-fn json_of(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// A token from a command's output: its id and its secret.
@@ -131,9 +128,9 @@ async fn a_token_is_created_used_rotated_revoked_and_audited() {
     assert_eq!(of_token.last(), Some(&"service_token.created"), "{trail}");
     let denied = terminal.output_of(&["audit", "--outcome", "denied", "--action", "auth.failed"]).await;
     assert!(denied.lines().skip(1).all(|line| line.contains("  denied   auth.failed  ")), "{denied}");
-    let few = json_of(&terminal.output_of(&["audit", "--limit", "2", "--output", "json"]).await);
+    let few = terminal.json_of(&["audit", "--limit", "2", "--output", "json"]).await;
     assert_eq!(few.as_array().unwrap().len(), 2);
-    let by = json_of(&terminal.output_of(&["audit", "--actor", &id, "--output", "json"]).await);
+    let by = terminal.json_of(&["audit", "--actor", &id, "--output", "json"]).await;
     assert!(by.as_array().unwrap().iter().all(|row| row["actor"]["id"] == id.as_str()), "{by}");
     let unknown_actor = terminal.run(&["audit", "--actor", "nobody"]).await;
     assert_eq!((unknown_actor.out.as_str(), unknown_actor.err.as_str()), ("", "No audit rows found.\n"));
@@ -208,14 +205,14 @@ async fn json_prints_the_whole_response_and_a_closed_reader_ends_quietly() {
     assert_eq!(made.err, "");
     assert!(record["secret"].as_str().unwrap().starts_with("svc_"));
     let id = record["id"].as_str().unwrap();
-    let rotated = json_of(&terminal.output_of(&["--output", "json", "token", "rotate", id]).await);
+    let rotated = terminal.json_of(&["--output", "json", "token", "rotate", id]).await;
     assert!(rotated["id"] == id && rotated["secret"] != record["secret"]);
-    let shown = json_of(&terminal.output_of(&["token", "show", id, "--output", "json"]).await);
+    let shown = terminal.json_of(&["token", "show", id, "--output", "json"]).await;
     assert!(shown["status"] == "active" && shown.get("secret").is_none(), "{shown}");
-    let listed = json_of(&terminal.output_of(&["token", "list", "--output", "json"]).await);
+    let listed = terminal.json_of(&["token", "list", "--output", "json"]).await;
     assert_eq!(listed, Value::Array(vec![shown]));
     let revoke = ["token", "revoke", id, "--reason", "done", "--output", "json"];
-    assert_eq!(json_of(&terminal.output_of(&revoke).await)["revoked_reason"], "done");
+    assert_eq!(terminal.json_of(&revoke).await["revoked_reason"], "done");
     let mut audit = terminal.command(&["audit", "--output", "json"]);
     let mut child = audit.spawn().unwrap();
     drop(child.stdout.take());
@@ -238,7 +235,7 @@ async fn a_permitted_caller_publishes_with_a_login_and_unpublishes() {
     assert_eq!(published.status, Some(0), "{}", published.err);
     assert_eq!(published.out.lines().count(), 1, "{}", published.out);
     assert!(published.err.contains("Signed-in users"), "{}", published.err);
-    let record = json_of(&terminal.output_of(&["workflow", "show", "desk", "--output", "json"]).await);
+    let record = terminal.json_of(&["workflow", "show", "desk", "--output", "json"]).await;
     assert_eq!(
         (&record["is_public"], &record["require_login"], &record["share_url"]),
         (&true.into(), &true.into(), &published.out.trim_end().into())
@@ -247,7 +244,7 @@ async fn a_permitted_caller_publishes_with_a_login_and_unpublishes() {
     let again = terminal.output_of(&["workflow", "publish", "desk", "--output", "json"]).await;
     assert_eq!(json_of(&again)["workflow"]["require_login"], true);
     terminal.output_of(&["workflow", "publish", "desk", "--require-login=false"]).await;
-    let closed = json_of(&terminal.output_of(&["workflow", "unpublish", "desk", "--output", "json"]).await);
+    let closed = terminal.json_of(&["workflow", "unpublish", "desk", "--output", "json"]).await;
     assert_eq!((&closed["is_public"], &closed["require_login"]), (&false.into(), &false.into()));
     let refusal = terminal.run(&["workflow", "publish", "nothing", "--require-login"]).await;
     refused(&refusal, 1, "workflow.not_found");

@@ -1,6 +1,6 @@
 //! `callboard trigger …`.
 
-use integration_tests::{BOOTSTRAP, TestService, graphs};
+use integration_tests::{AnswerExt, BOOTSTRAP, JSON, TestService, graphs};
 
 use super::terminal::Terminal;
 
@@ -37,8 +37,7 @@ async fn a_workflow_gets_a_schedule_and_a_webhook() {
     assert!(shown.contains("schedule   ") && shown.ends_with(&open), "{shown}");
     // The results of its last runs.
     let path = format!("/api/workflows/{workflow}/triggers/webhook");
-    let called = t.send("PUT", &path, &[("content-type", "application/json")], "{}".to_owned()).await;
-    assert_eq!(called.status, 202, "{}", called.text());
+    t.send("PUT", &path, &[JSON], "{}".to_owned()).await.expect(202);
     integration_tests::until("the run ends", async || {
         let shown = terminal.output_of(&["trigger", "show", &workflow]).await;
         shown

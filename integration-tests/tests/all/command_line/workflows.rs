@@ -1,8 +1,9 @@
 //! `callboard workflow …`.
 
-use integration_tests::{AnswerExt, TestService, graphs};
-use serde_json::{Value, json};
+use integration_tests::{AnswerExt, JSON, TestService, graphs};
+use serde_json::json;
 
+use super::json_of;
 use super::terminal::Terminal;
 
 const BROKEN: &str = r#"{
@@ -20,10 +21,6 @@ const BROKEN: &str = r#"{
   ]
 }
 "#;
-
-fn json_of(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
 
 #[tokio::test]
 async fn a_workflow_is_created_saved_and_published() {
@@ -48,7 +45,7 @@ async fn a_workflow_is_created_saved_and_published() {
     let again = terminal.output_of(&["workflow", "upload", "order-desk", &file]).await;
     assert_eq!(again, "Nothing changed: version 1 of order-desk is identical.\n");
     let published = terminal.run(&["workflow", "publish", "order-desk"]).await;
-    let record = json_of(&terminal.output_of(&["workflow", "show", "order-desk", "--output", "json"]).await);
+    let record = terminal.json_of(&["workflow", "show", "order-desk", "--output", "json"]).await;
     assert_eq!(published.out, format!("{}\n", record["share_url"].as_str().unwrap()));
     assert!(published.err.contains("Visitors with this address may chat:"));
     let list = terminal.output_of(&["workflow", "list"]).await;
@@ -75,21 +72,19 @@ async fn a_workflow_is_created_saved_and_published() {
 async fn json_output_is_the_services_response() {
     let t = TestService::start().await;
     let terminal = Terminal::for_service(&t);
-    let made = json_of(
-        &terminal.output_of(&["workflow", "create", "One", "--handle", "first", "--output", "json"]).await,
-    );
+    let made =
+        terminal.json_of(&["workflow", "create", "One", "--handle", "first", "--output", "json"]).await;
     assert_eq!((made["handle"].as_str(), made["name"].as_str()), (Some("first"), Some("One")));
     let file = terminal.file("graph.json", graphs::reply("hi"));
     for new in [true, false] {
-        let saved =
-            json_of(&terminal.output_of(&["workflow", "upload", "first", &file, "--output", "json"]).await);
+        let saved = terminal.json_of(&["workflow", "upload", "first", &file, "--output", "json"]).await;
         assert_eq!((saved["version"].as_i64(), saved["new"].as_bool()), (Some(1), Some(new)));
     }
-    let published = json_of(&terminal.output_of(&["--output", "json", "workflow", "publish", "first"]).await);
+    let published = terminal.json_of(&["--output", "json", "workflow", "publish", "first"]).await;
     assert!(published["share_url"].as_str().unwrap().ends_with(made["id"].as_str().unwrap()));
-    let list = json_of(&terminal.output_of(&["workflow", "list", "--output", "json"]).await);
+    let list = terminal.json_of(&["workflow", "list", "--output", "json"]).await;
     assert_eq!(list.as_array().unwrap().len(), 1);
-    let closed = json_of(&terminal.output_of(&["workflow", "unpublish", "first", "--output", "json"]).await);
+    let closed = terminal.json_of(&["workflow", "unpublish", "first", "--output", "json"]).await;
     assert_eq!(closed["is_public"], false);
     let conflict =
         terminal.run(&["workflow", "create", "Two", "--handle", "first", "--output", "json"]).await;
@@ -160,9 +155,7 @@ async fn config_problems_are_reported_in_the_config_file() {
         json!({"graph": graphs::reply("hi"), "runnable_config": {"model": "m"}, "notes": "From the file."});
     let wrapped = terminal.file("wrapped.json", wrapped);
     terminal.output_of(&["workflow", "upload", "one", &wrapped]).await;
-    let version = json_of(
-        &terminal.output_of(&["workflow", "show", "one", "--version", "1", "--output", "json"]).await,
-    );
+    let version = terminal.json_of(&["workflow", "show", "one", "--version", "1", "--output", "json"]).await;
     assert_eq!(
         (&version["runnable_config"]["model"], &version["notes"]),
         (&json!("m"), &json!("From the file."))
@@ -225,9 +218,7 @@ async fn an_upload_keeps_the_config_and_reverts() {
     };
     assert_eq!(upload("bad", &[]).await, format!("Saved version 2 of desk.\n{}", config_note(1)));
     assert_eq!(upload("good", &[]).await, format!("Saved version 3 of desk.\n{}", config_note(2)));
-    let shown = json_of(
-        &terminal.output_of(&["workflow", "show", "desk", "--version", "3", "--output", "json"]).await,
-    );
+    let shown = terminal.json_of(&["workflow", "show", "desk", "--version", "3", "--output", "json"]).await;
     assert_eq!(shown["runnable_config"]["prompts"]["answer"]["text"], "Be kind.");
     let same = "Nothing changed: version 3 of desk is identical.\n";
     assert_eq!(upload("good", &[]).await, format!("{same}{}", config_note(3)));
@@ -287,7 +278,7 @@ async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
     assert!(terminal.output_of(&["workflow", "show", "desk"]).await.starts_with("Desk\nhandle "));
 
     assert_eq!(terminal.output_of(&["workflow", "rollback", "desk"]).await, "Version 1 of desk is live.\n");
-    let record = json_of(&terminal.output_of(&["workflow", "show", "desk", "--output", "json"]).await);
+    let record = terminal.json_of(&["workflow", "show", "desk", "--output", "json"]).await;
     assert_eq!((&record["live_version"], &record["latest_version"]), (&json!(1), &json!(2)));
     let none = terminal.run(&["workflow", "rollback", "desk"]).await;
     assert!(none.status == Some(1) && none.err.contains("no version before the live one"), "{}", none.err);
@@ -306,15 +297,13 @@ async fn a_workflow_is_renamed_described_rolled_back_and_archived() {
         set.starts_with("live       version 1\ngate       none\ncanary     version 2, 10 % of new threads\n"),
         "{set}"
     );
-    let shown =
-        json_of(&terminal.output_of(&["workflow", "rollout", "show", "desk", "--output", "json"]).await);
+    let shown = terminal.json_of(&["workflow", "rollout", "show", "desk", "--output", "json"]).await;
     assert_eq!(
         (&shown["canary"]["promote_after_turns"], &shown["counts"]["live"]["turns"]),
         (&json!(9), &json!(0))
     );
     terminal.output_of(&["workflow", "rollout", "set", "desk", "--canary", "2", "--percent", "20"]).await;
-    let shown =
-        json_of(&terminal.output_of(&["workflow", "rollout", "show", "desk", "--output", "json"]).await);
+    let shown = terminal.json_of(&["workflow", "rollout", "show", "desk", "--output", "json"]).await;
     assert_eq!(
         (&shown["canary"]["promote_after_turns"], &shown["canary"]["percent"]),
         (&json!(9), &json!(20)),
@@ -356,9 +345,7 @@ async fn archiving_lists_the_users_of_a_workflow_and_asks() {
     terminal.output_of(&["trigger", "cron", "refund", "0 0 1 1 *"]).await;
     terminal.output_of(&["app", "create", "shop"]).await;
     let binding = json!({"workflow": "refund", "version": 1, "access_mode": "anonymous"}).to_string();
-    let content = [("content-type", "application/json")];
-    let bound = t.send("PUT", "/api/apps/shop/bindings/ask", &content, binding).await;
-    assert_eq!(bound.status, 201, "{}", bound.text());
+    t.send("PUT", "/api/apps/shop/bindings/ask", &[JSON], binding).await.expect(201);
     let unconfirmed = terminal.run(&["workflow", "archive", "refund"]).await;
     assert_eq!(unconfirmed.status, Some(2), "{}", unconfirmed.err);
     let uses = "Its chat is published and will close.\nIts trigger cron will start no runs.\n\
@@ -368,15 +355,12 @@ async fn archiving_lists_the_users_of_a_workflow_and_asks() {
         "{}",
         unconfirmed.err
     );
-    assert_eq!(
-        json_of(&terminal.output_of(&["workflow", "show", "refund", "--json"]).await)["is_archived"],
-        false
-    );
+    assert_eq!(terminal.json_of(&["workflow", "show", "refund", "--json"]).await["is_archived"], false);
     let mut typed = terminal.start_at_a_terminal("workflow archive refund");
     typed.until("Archive workflow refund? [y/N]").await;
     typed.press("y\n").await;
     typed.until("Archived workflow refund").await;
-    let record = json_of(&terminal.output_of(&["workflow", "restore", "refund", "--json"]).await);
+    let record = terminal.json_of(&["workflow", "restore", "refund", "--json"]).await;
     assert_eq!((&record["is_archived"], &record["is_public"]), (&json!(false), &json!(false)));
     terminal.output_of(&["run", "desk", "--input", "message=x", "--quiet"]).await;
 }
@@ -386,7 +370,7 @@ async fn chat_settings_have_a_command() {
     let t = TestService::start().await;
     let terminal = Terminal::for_service(&t);
     terminal.output_of(&["workflow", "create", "Desk"]).await;
-    let shown = json_of(&terminal.output_of(&["workflow", "chat", "desk"]).await);
+    let shown = terminal.json_of(&["workflow", "chat", "desk"]).await;
     assert_eq!((&shown["busy"], &shown["retention_days"]), (&json!("enqueue"), &json!(null)));
     let file = terminal.file("chat.json", json!({"uploads": false, "retention_days": 7}));
     let set = [
@@ -400,7 +384,7 @@ async fn chat_settings_have_a_command() {
         "--set",
         "retention_days=30",
     ];
-    let set = json_of(&terminal.output_of(&set).await);
+    let set = terminal.json_of(&set).await;
     let record = t.get("/api/workflows/desk").await.value();
     assert_eq!(set, record["chat"]);
     assert_eq!(

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use client::Client;
-use integration_tests::pause;
+use integration_tests::{JSON, pause};
 use kernel::{SeededRandom, SystemClock};
 use serde_json::{Map, Value, json};
 use store::testing::TestDatabase;
@@ -133,7 +133,7 @@ pub(super) async fn publish(base: &str, database: &TestDatabase, nodes: &[Value]
     let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
     let version = client.save_version(&workflow.id, &version).await.unwrap();
     let app = json!({"alias": "notes", "name": "notes", "access": "public"}).to_string();
-    let made = client.send("POST", "/api/apps", &[("content-type", "application/json")], app).await.unwrap();
+    let made = client.send("POST", "/api/apps", &[JSON], app).await.unwrap();
     let app: Value = serde_json::from_slice(&made.body).unwrap();
     let binding = json!({
         "workflow_id": workflow.id, "workflow_handle": "say", "version": 1, "version_id": version.0.version.id, "digest": "0".repeat(64),

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use client::Client;
-use integration_tests::{graphs, pause};
+use integration_tests::{ReceivedRequest, TcpServer, WorkflowBuilder, graphs, pause};
 use kernel::{Clock, SeededRandom, SystemClock};
 use serde_json::{Value, json};
 use store::testing::TestDatabase;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::sync::Mutex;
-use wire::{CreateRun, CreateVersion, CreateWorkflow};
+use wire::CreateRun;
 
 use super::oracle::Oracle;
 use super::service::Service;
@@ -39,38 +39,24 @@ type Hits = Arc<Mutex<Vec<Hit>>>;
 
 /// A server that accepts every request, and is slow to respond.
 async fn external_server() -> (SocketAddr, Hits) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (address, hits) = (listener.local_addr().unwrap(), Hits::default());
-    let serving = Arc::clone(&hits);
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let hits = Arc::clone(&serving);
-            tokio::spawn(async move { while serve(&mut stream, &hits).await.is_some() {} });
-        }
-    });
-    (address, hits)
+    let hits = Hits::default();
+    let received = Arc::clone(&hits);
+    let server = TcpServer::start(move |stream| serve(stream, Arc::clone(&received))).await;
+    (server.address, hits)
 }
 
-/// Serves one request; `None` after the connection has ended.
-async fn serve(stream: &mut TcpStream, hits: &Hits) -> Option<()> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await.ok()?);
+/// Serves the requests of one connection.
+async fn serve(mut stream: TcpStream, hits: Hits) -> Option<()> {
+    let mut unread = Vec::new();
+    loop {
+        let request = ReceivedRequest::read(&mut stream, &mut unread).await?;
+        let path = request.head.split(' ').nth(1).unwrap().to_owned();
+        let key = request.header("idempotency-key").unwrap_or_default().to_owned();
+        hits.lock().await.push(Hit { path, key, at: SystemClock::new().now() });
+        pause(30).await;
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+        stream.write_all(answer).await.ok()?;
     }
-    let head = String::from_utf8(head).unwrap();
-    let header = |name: &str| {
-        let named = |line: &&str| line.to_ascii_lowercase().starts_with(&format!("{name}:"));
-        Some(head.lines().find(named)?.split_once(':')?.1.trim().to_owned())
-    };
-    let length = header("content-length").map_or(0, |length| length.parse().unwrap());
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await.ok()?;
-    let path = head.split(' ').nth(1).unwrap().to_owned();
-    let hit = Hit { path, key: header("idempotency-key").unwrap_or_default(), at: SystemClock::new().now() };
-    hits.lock().await.push(hit);
-    pause(30).await;
-    let answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
-    stream.write_all(answer).await.ok()
 }
 
 /// Four calls in sequence; the output has the outcome of each.
@@ -109,10 +95,7 @@ async fn kills_repeat_no_completed_external_call_and_every_run_ends() {
     let mut oracle = Oracle::start(service.address(), &folder, 0, 0);
     oracle.measure_start(true, || service.start());
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
-    let new = CreateWorkflow { name: "effects".into(), handle: None, description: None, tags: Vec::new() };
-    let workflow = client.create_workflow(&new).await.unwrap().id;
-    let version = CreateVersion { graph: graph(address), runnable_config: None, metadata: None, notes: None };
-    client.save_version(&workflow, &version).await.unwrap();
+    let workflow = WorkflowBuilder::new(client.clone()).graph(graph(address)).create().await.id;
     let stopped = Arc::new(AtomicBool::new(false));
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {

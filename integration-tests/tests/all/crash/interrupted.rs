@@ -1,10 +1,10 @@
 //! The trace of a run with an attempt that a kill interrupted.
 
 use client::{Client, RunOptions};
-use integration_tests::until;
+use integration_tests::{WorkflowBuilder, until};
 use serde_json::json;
 use store::testing::TestDatabase;
-use wire::{CreateRun, CreateVersion, CreateWorkflow};
+use wire::CreateRun;
 
 use super::oracle::Oracle;
 use super::service::Service;
@@ -18,8 +18,6 @@ async fn an_attempt_interrupted_by_a_kill_is_in_the_trace() {
     let mut oracle = Oracle::start(service.address(), &folder, 0, 0);
     oracle.measure_start(true, || service.start());
     let client = Client::builder(&service.base()).keep_cookies(false).build().unwrap();
-    let new = CreateWorkflow { name: "slow".into(), handle: None, description: None, tags: Vec::new() };
-    let workflow = client.create_workflow(&new).await.unwrap().id;
     // One attempt whose start is stored, and one whose start is only in the events.
     let nodes = [
         json!({"name": "first", "type": "template", "template": "1"}),
@@ -29,8 +27,7 @@ async fn an_attempt_interrupted_by_a_kill_is_in_the_trace() {
     let graph = json!({"format": "graph/1", "nodes": nodes, "edges": [
         {"from": "START", "to": "first"}, {"from": "first", "to": "wait"}, {"from": "first", "to": "model"},
         {"from": "wait", "to": "END"}, {"from": "model", "to": "END"}]});
-    let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
-    client.save_version(&workflow, &version).await.unwrap();
+    let workflow = WorkflowBuilder::new(client.clone()).graph(graph).create().await.id;
     let options = RunOptions { wait: None, idempotency_key: None };
     let run = client.begin_run(&workflow, &CreateRun::default(), &options).await.unwrap().run.id;
     let both_started = "SELECT (coalesce(string_agg(frames, ''), '') LIKE '%step_started%\"model\"%'

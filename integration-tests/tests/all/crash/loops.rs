@@ -1,11 +1,11 @@
 //! Runs that repeatedly end the process: they fail, and the others survive.
 
 use client::{ChatOptions, Client, RunOptions};
-use integration_tests::{graphs, until};
+use integration_tests::{JSON, WorkflowBuilder, graphs, until};
 use serde_json::{Map, Value, json};
 use store::testing::TestDatabase;
+use wire::CreateRun;
 use wire::chat::{ChatOperation, ChatRequest, UserMessageInput};
-use wire::{CreateRun, CreateVersion, CreateWorkflow};
 
 use super::app_runs::{self, ready};
 use super::runs::{LIMIT, ended};
@@ -65,12 +65,9 @@ impl CrashLoop {
 
     async fn run(&self, graph: Value) -> String {
         let client = self.client();
-        let new = CreateWorkflow { name: "a".into(), handle: None, description: None, tags: Vec::new() };
-        let workflow = client.create_workflow(&new).await.unwrap().id;
-        let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
-        client.save_version(&workflow, &version).await.unwrap();
+        let workflow = WorkflowBuilder::new(client.clone()).graph(graph).create().await;
         let options = RunOptions { wait: None, idempotency_key: None };
-        client.begin_run(&workflow, &CreateRun::default(), &options).await.unwrap().run.id
+        client.begin_run(&workflow.id, &CreateRun::default(), &options).await.unwrap().run.id
     }
 }
 
@@ -93,7 +90,7 @@ async fn evaluation(client: &Client) -> String {
     let workflow = training::kills::workflow(client, SLOW).await;
     let body = training::evaluation(2, json!({"case_timeout_seconds": 300}));
     let path = format!("/api/workflows/{workflow}/trainer/runs");
-    let answer = client.send("POST", &path, &[("content-type", "application/json")], body.to_string()).await;
+    let answer = client.send("POST", &path, &[JSON], body.to_string()).await;
     let id = answer.unwrap().json().unwrap()["id"].as_str().unwrap().to_owned();
     format!("{path}/{id}")
 }

@@ -153,19 +153,21 @@ pub(crate) async fn wait_for_suspects(database: &TestDatabase) {
 }
 
 fn random_delay(random: &SeededRandom) -> Duration {
+    let span = MOMENTS.end() - MOMENTS.start() + 1;
+    Duration::from_millis(MOMENTS.start() + random_number(random) % span)
+}
+
+pub(crate) fn random_number(random: &dyn Random) -> u64 {
     let mut bytes = [0; 8];
     random.fill(&mut bytes).unwrap();
-    let span = MOMENTS.end() - MOMENTS.start() + 1;
-    Duration::from_millis(MOMENTS.start() + u64::from_le_bytes(bytes) % span)
+    u64::from_le_bytes(bytes)
 }
 
-fn seed() -> u64 {
-    let mut bytes = [0; 8];
-    SystemRandom::new().fill(&mut bytes).unwrap();
-    number("CALLBOARD_CRASH_SEED", u64::from_le_bytes(bytes) >> 16)
+pub(crate) fn seed() -> u64 {
+    number("CALLBOARD_CRASH_SEED", random_number(&SystemRandom::new()) >> 16)
 }
 
-fn number(variable: &str, default: u64) -> u64 {
+pub(crate) fn number(variable: &str, default: u64) -> u64 {
     match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text}")),
         Err(_) => default,

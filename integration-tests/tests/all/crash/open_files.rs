@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 
 use client::Client;
-use integration_tests::{AnswerExt, Raw, RawAnswer, until};
+use integration_tests::{AnswerExt, JSON, Raw, RawAnswer, until};
 use store::testing::TestDatabase;
 
 use super::folder;
 use super::service::Service;
+use crate::websocket::HANDSHAKE;
 
 /// More than the connections that are served with 256 files.
 const MANY: usize = 200;
@@ -28,19 +29,13 @@ async fn only_health_checks_are_answered_at_the_open_file_limit() {
     until("the service to be ready", async || health.ready().await.is_ok_and(|answer| answer.status == 200))
         .await;
     drop(health);
-    let json = [("content-type", "application/json")];
-    let made = Raw::connect(address).await.request("POST", "/api/workflows", &json, r#"{"name": "w"}"#).await;
+    let made =
+        Raw::connect(address).await.request("POST", "/api/workflows", &[JSON], r#"{"name": "w"}"#).await;
     let workflow = made.whole().await.value()["id"].as_str().unwrap().to_owned();
     let path = format!("/ws/workflow/{workflow}");
-    let handshake = [
-        ("upgrade", "websocket"),
-        ("connection", "Upgrade"),
-        ("sec-websocket-version", "13"),
-        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
-    ];
     let mut open = Vec::new();
     let refused = loop {
-        let answer = Raw::connect(address).await.request("GET", &path, &handshake, "").await;
+        let answer = Raw::connect(address).await.request("GET", &path, &HANDSHAKE, "").await;
         if answer.status != 101 {
             break answer;
         }

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use client::{ChatOptions, Client, RunOptions, RunsFilter};
-use integration_tests::{Balancer, graphs, pause, until};
+use integration_tests::{Balancer, WorkflowBuilder, graphs, pause, until};
 use kernel::{SeededRandom, SystemClock};
 use serde_json::{Map, Value, json};
 use store::testing::TestDatabase;
+use wire::CreateRun;
 use wire::chat::{ChatOperation, ChatRequest, UserMessageInput};
-use wire::{CreateRun, CreateVersion, CreateWorkflow};
 
 use super::oracle::{self, Oracle};
 use super::runs::{self, Acknowledged};
@@ -177,11 +177,7 @@ async fn waiting_run(client: &Client) -> String {
         json!({"name": "after", "type": "delay", "seconds": 0.1}),
     ];
     let graph = graphs::chain(&nodes, Some(json!("{{ results.ok.value }} {{ inputs.n }}")));
-    let new = CreateWorkflow { name: "waits".into(), handle: None, description: None, tags: Vec::new() };
-    let workflow = client.create_workflow(&new).await.unwrap();
-    let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
-    client.save_version(&workflow.id, &version).await.unwrap();
-    workflow.id
+    WorkflowBuilder::new(client.clone()).graph(graph).create().await.id
 }
 
 /// Starts runs that wait for a person, one after another; returns each with its input.

@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use client::{ChatOptions, Client};
-use kernel::{Random, SystemClock, SystemRandom};
+use integration_tests::{WorkflowBuilder, until};
+use kernel::{SystemClock, SystemRandom};
 use serde_json::{Map, json};
 use store::testing::TestDatabase;
 use wire::chat::{ChatOperation, ChatRequest, InputSubmission, SubmissionStatus, UserMessageInput};
-use wire::{CreateVersion, CreateWorkflow};
 
-use super::folder;
 use super::oracle::Oracle;
 use super::service::Service;
-use integration_tests::until;
+use super::{folder, random_number};
 
 /// Kills, each at a different answer.
 const KILLS: usize = 12;
@@ -38,11 +37,7 @@ async fn an_answer_around_a_kill_continues_its_turn_once_or_is_not_stored() {
     // A new client, without the old connections.
     let fresh = || Client::builder(&service.base()).build().unwrap();
     let client = fresh();
-    let new = CreateWorkflow { name: "desk".into(), handle: None, description: None, tags: Vec::new() };
-    let workflow = client.create_workflow(&new).await.unwrap().id;
-    let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
-    client.save_version(&workflow, &version).await.unwrap();
-    client.publish(&workflow, &wire::PublishRequest::default()).await.unwrap();
+    let workflow = WorkflowBuilder::new(client.clone()).graph(graph).published().create().await.id;
     let asks = "SELECT count(*) FROM question_items";
     for number in 0..KILLS {
         let input = UserMessageInput::text(format!("m{number}"));
@@ -65,9 +60,7 @@ async fn an_answer_around_a_kill_continues_its_turn_once_or_is_not_stored() {
         let request = ChatRequest { operation, metadata: Map::new() };
         let options = ChatOptions::default();
         let sending = client.follow(&workflow, &request, &options);
-        let mut bytes = [0_u8; 8];
-        SystemRandom::new().fill(&mut bytes).unwrap();
-        let moment = Duration::from_millis(u64::from_le_bytes(bytes) % LATEST);
+        let moment = Duration::from_millis(random_number(&SystemRandom::new()) % LATEST);
         // The client's result does not matter here: the answer is stored or not.
         let heard = kernel::timeout(&SystemClock::new(), moment, async { sending.await.map(drop) }).await;
         service.kill();

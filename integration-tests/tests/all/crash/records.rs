@@ -4,7 +4,7 @@
 
 use client::Client;
 use futures_util::future::join_all;
-use integration_tests::{graphs, pause};
+use integration_tests::{AnswerExt, JSON, graphs, pause};
 use kernel::SeededRandom;
 use serde_json::{Map, Value, json};
 use store::testing::TestDatabase;
@@ -33,9 +33,7 @@ async fn publish(base: &str, database: &TestDatabase) {
     let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
     let version = client.save_version(&workflow.id, &version).await.unwrap();
     let send = async |path: &str, body: Value| {
-        let headers = [("content-type", "application/json")];
-        let made = client.send("POST", path, &headers, body.to_string()).await.unwrap();
-        assert_eq!(made.status, 201, "{}", made.text());
+        let made = client.send("POST", path, &[JSON], body.to_string()).await.unwrap().expect(201);
         serde_json::from_slice::<Value>(&made.body).unwrap()
     };
     let app = send("/api/apps", json!({"alias": "notes", "name": "notes", "access": "public"})).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use client::{Answer, Client, ClientError};
 use futures_util::{StreamExt, stream};
-use integration_tests::{graphs, pause};
+use integration_tests::{JSON, graphs, pause};
 use kernel::{SeededRandom, SystemClock};
 use serde_json::{Value, json};
 use store::testing::TestDatabase;
@@ -276,12 +276,7 @@ async fn judge(client: &Client, run: &Acknowledged, shape: &Shape) -> usize {
     );
     let answer =
         ask(client, "GET", &format!("/api/runs/{}/events", run.id), &[], &Value::Null).await.unwrap();
-    let text = answer.text();
-    let events: Vec<Value> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("data: "))
-        .map(|event| serde_json::from_str(event).unwrap())
-        .collect();
+    let events = integration_tests::events(&answer.text());
     let mut completed: BTreeSet<(String, u64)> = BTreeSet::new();
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
     for (seq, event) in (1_u64..).zip(&events) {
@@ -323,5 +318,5 @@ async fn ask(
     body: &Value,
 ) -> Result<Answer, ClientError> {
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    client.send(method, path, &[headers, &[("content-type", "application/json")]].concat(), body).await
+    client.send(method, path, &[headers, &[JSON]].concat(), body).await
 }

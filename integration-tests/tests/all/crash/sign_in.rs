@@ -1,7 +1,7 @@
 //! `kill -9` between the commit of a sign-in and its mail: the mail arrives, and none of its content is in the log.
 
 use client::Client;
-use integration_tests::{MailServer, until};
+use integration_tests::{AnswerExt, JSON, MailServer, until};
 use serde_json::json;
 use store::testing::TestDatabase;
 
@@ -16,7 +16,7 @@ async fn ready(client: &Client) {
 }
 
 async fn post(client: &Client, path: &str, body: serde_json::Value) -> client::Answer {
-    client.send("POST", path, &[("content-type", "application/json")], body.to_string()).await.unwrap()
+    client.send("POST", path, &[JSON], body.to_string()).await.unwrap()
 }
 
 #[tokio::test]
@@ -26,13 +26,13 @@ async fn a_mail_survives_a_kill_of_its_sender() {
     let mut service = Service::new(&folder("sign-in"), Some(database.dsn()));
     service.set("SERVICE_SMTP_URL", mail.url());
     service.set("SERVICE_LOG", "trace".to_owned());
-    mail.go_down().await;
+    mail.server.go_down().await;
     service.start();
     let client = Client::new(&service.base()).unwrap();
     ready(&client).await;
     assert_eq!(post(&client, "/api/auth/email/start", json!({"email": ADA})).await.status, 202);
     service.kill();
-    mail.come_up().await;
+    mail.server.come_up().await;
     mail.be_silent(true);
     service.start();
     ready(&client).await;
@@ -82,7 +82,6 @@ async fn without_a_mail_server_only_the_log_contains_the_code() {
         "{line}"
     );
     let code = line.split("signs in with the code ").nth(1).unwrap().split(' ').next().unwrap();
-    let answer = post(&client, "/api/auth/email/verify", json!({"email": ADA, "code": code})).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    post(&client, "/api/auth/email/verify", json!({"email": ADA, "code": code})).await.expect(200);
     service.stop();
 }

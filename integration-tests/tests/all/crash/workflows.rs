@@ -1,9 +1,9 @@
 //! The workflows for the clients: small graphs with a known reply to each message.
 
 use client::Client;
+use integration_tests::WorkflowBuilder;
 use integration_tests::graphs::chain;
 use serde_json::{Value, json};
-use wire::{CreateVersion, CreateWorkflow, PublishRequest};
 
 /// Graphs with their replies; `{message}` is replaced by the message.
 fn graphs() -> Vec<(&'static str, Vec<Value>, &'static str)> {
@@ -46,11 +46,6 @@ pub(super) async fn create(base: &str) -> Value {
 
 /// Creates and publishes a workflow with these nodes in sequence; returns its id.
 pub(super) async fn publish(client: &Client, name: &str, nodes: &[Value]) -> String {
-    let new = CreateWorkflow { name: name.into(), handle: None, description: None, tags: Vec::new() };
-    let workflow = client.create_workflow(&new).await.unwrap();
-    let graph = chain(nodes, None);
-    let version = CreateVersion { graph, runnable_config: None, metadata: None, notes: None };
-    client.save_version(&workflow.id, &version).await.unwrap();
-    client.publish(&workflow.id, &PublishRequest::default()).await.unwrap();
-    workflow.id
+    let workflow = WorkflowBuilder::new(client.clone()).named(name).graph(chain(nodes, None));
+    workflow.published().create().await.id
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use integration_tests::{AnswerExt, BOOTSTRAP, Client, owner_of_all_databases};
+use integration_tests::{AnswerExt, BOOTSTRAP, Client, JSON, owner_of_all_databases};
 use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, UnixStream};
@@ -155,15 +155,13 @@ async fn the_service_runs_in_the_root_folder_of_the_image() {
     let client = Client::builder(&format!("http://{address}")).service_token(token).build().unwrap();
     // Workflow code runs in the sandbox there.
     let body = json!({"name": "Twice", "handle": "twice"}).to_string();
-    let json = [("content-type", "application/json")];
-    assert_eq!(client.send("POST", "/api/workflows", &json, body).await.unwrap().status, 201);
+    assert_eq!(client.send("POST", "/api/workflows", &[JSON], body).await.unwrap().status, 201);
     let node = json!({"name": "twice", "type": "code", "language": "python", "source": "2 * args", "args": "{{ inputs.n }}"});
     let graph = integration_tests::graphs::chain(&[node], Some(json!({"n": "{{ results.twice }}"})));
     let version = json!({"graph": graph}).to_string();
-    let saved = client.send("POST", "/api/workflows/twice/versions", &json, version).await.unwrap();
-    assert_eq!(saved.status, 201, "{}", saved.text());
+    client.send("POST", "/api/workflows/twice/versions", &[JSON], version).await.unwrap().expect(201);
     let inputs = json!({"inputs": {"n": 21}}).to_string();
-    let ran = client.send("POST", "/api/workflows/twice/runs?wait=30", &json, inputs).await.unwrap();
+    let ran = client.send("POST", "/api/workflows/twice/runs?wait=30", &[JSON], inputs).await.unwrap();
     assert_eq!(ran.value()["output"], json!({"n": 42}), "{}", ran.text());
 }
 

@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use integration_tests::{AnswerExt, BOOTSTRAP, Raw, RawAnswer, Socket, TestService, chat, graphs, until};
+use integration_tests::{
+    AnswerExt, BOOTSTRAP, JSON, Raw, RawAnswer, Socket, TestService, chat, graphs, until,
+};
 use serde_json::{Value, json};
 
 use super::front::{APPS, Engine, Front, HOST};
 use super::tunnel::{Tunnel, speaks_tls};
 
-const JSON: (&str, &str) = ("content-type", "application/json");
 const LARGEST_BUNDLE: usize = 104_857_600;
 
 /// The service, the proxy in front of it, and a client.
@@ -90,8 +91,7 @@ async fn check_engine(engine: Engine) {
 
 async fn plain_http_is_redirected(setting: &ProxiedService) {
     let raw = Raw::connect(setting.front.http).await;
-    let answer = raw.request("GET", "/chat/x?y=1", &[("host", HOST)], "").await;
-    assert_eq!(answer.status, 308);
+    let answer = raw.request("GET", "/chat/x?y=1", &[("host", HOST)], "").await.expect(308);
     let to = answer.header("location").unwrap();
     assert!(to.starts_with(&format!("https://{HOST}")) && to.ends_with("/chat/x?y=1"), "{to}");
 }
@@ -136,9 +136,8 @@ async fn the_clients_scheme_is_forwarded(setting: &ProxiedService) {
         ("x-forwarded-host", "evil.example.org"),
         ("forwarded", "host=evil.example.org;proto=http"),
     ];
-    let path = format!("/api/workflows/{}/publish", workflow.id);
-    let answer = setting.send(2, "POST", &path, &headers, "").await.whole().await;
-    assert_eq!(answer.status, 201, "{}", answer.text());
+    let path = workflow.path("/publish");
+    let answer = setting.send(2, "POST", &path, &headers, "").await.whole().await.expect(201);
     let published: Value = answer.value();
     let url = published["share_url"].as_str().unwrap();
     assert!(url.starts_with(&format!("https://{HOST}/chat/")), "{url}");

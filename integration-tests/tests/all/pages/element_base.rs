@@ -1,46 +1,15 @@
 //! The element's `base` attribute: the element calls the service at that URL, wherever its script comes from.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use integration_tests::{Browser, TestService, Workflow};
-use parking_lot::Mutex;
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 
+use super::site::Site;
 use super::{messages, replied, say};
 
 /// The site's own copy of the script: three folders below its origin, like the service's.
 const SCRIPT: &str = "/assets/of/shop/chat.js";
 
-/// A page on another site that serves the element's script itself. It is `localhost`, and the service is `127.0.0.1`.
-struct Site {
-    port: u16,
-    files: Files,
-}
-
-/// Media types and bodies by path.
-type Files = Arc<Mutex<BTreeMap<String, (&'static str, String)>>>;
-
 impl Site {
-    async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let files = Files::default();
-        let served = Arc::clone(&files);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, Arc::clone(&served)));
-            }
-        });
-        Self { port, files }
-    }
-
-    fn origin(&self) -> String {
-        format!("http://localhost:{}", self.port)
-    }
-
     /// A service that allows this site to embed it.
     async fn service(&self) -> TestService {
         let origins = json!([self.origin()]).to_string();
@@ -58,23 +27,9 @@ impl Site {
              <script src=\"{SCRIPT}\"></script>",
             workflow.id
         );
-        let mut files = self.files.lock();
-        files.insert(SCRIPT.to_owned(), ("text/javascript", script));
-        files.insert("/".to_owned(), ("text/html", page));
+        self.put(SCRIPT, "text/javascript", script);
+        self.put("/", "text/html", page);
     }
-}
-
-/// Responds to one request with the file at its path. A browser may open a connection that it does not use.
-async fn answer(mut stream: TcpStream, files: Files) {
-    let mut buffer = vec![0; 8_192];
-    let _ = stream.read(&mut buffer).await;
-    let head = String::from_utf8_lossy(&buffer).into_owned();
-    let path = head.split(' ').nth(1).unwrap_or_default();
-    let found = files.lock().get(path).cloned();
-    let status = if found.is_some() { "200 OK" } else { "404 Not Found" };
-    let (kind, body) = found.unwrap_or(("text/plain", "This site has no such page.".to_owned()));
-    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}", body.len());
-    let _ = stream.write_all(format!("{head}\r\nconnection: close\r\n\r\n{body}").as_bytes()).await;
 }
 
 /// Waits for the chat in the frame, and chats there.

@@ -1,51 +1,15 @@
 //! The chat on another site's page, in a real browser.
 
-use std::sync::Arc;
-
-use integration_tests::{AnswerExt, Browser, TestService, Workflow, graphs};
-use parking_lot::Mutex;
+use integration_tests::{AnswerExt, Browser, JSON, TestService, Workflow, graphs};
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
 
+use super::site::Site;
 use super::{messages, replied, say};
 
-/// A page on another site: `localhost`, where the service is `127.0.0.1`.
-struct Site {
-    port: u16,
-    page: Arc<Mutex<String>>,
-}
-
 impl Site {
-    async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let page: Arc<Mutex<String>> = Arc::default();
-        let shown = Arc::clone(&page);
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let mut buffer = vec![0; 8_192];
-                let _ = stream.read(&mut buffer).await;
-                let (kind, body) = match String::from_utf8_lossy(&buffer) {
-                    head if head.starts_with("GET / ") => ("text/html", shown.lock().clone()),
-                    _ => ("image/svg+xml", String::new()),
-                };
-                let head =
-                    format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}", body.len());
-                let _ =
-                    stream.write_all(format!("{head}\r\nconnection: close\r\n\r\n{body}").as_bytes()).await;
-            }
-        });
-        Self { port, page }
-    }
-
-    fn origin(&self) -> String {
-        format!("http://localhost:{}", self.port)
-    }
-
-    /// The page: one script tag, the element, and the page's own script.
-    fn shows(&self, t: &TestService, workflow: &Workflow, script: &str) {
-        *self.page.lock() = format!(
+    /// Serves a page with one script tag, the element, and the page's own script.
+    fn embeds(&self, t: &TestService, workflow: &Workflow, script: &str) {
+        let page = format!(
             "<!doctype html><html lang=en><title>Shop</title><link rel=icon href=data:,>\
              <script src=\"http://{}/api/chat/assets/element.js\" async></script>\
              <h1>Shop</h1><callboard-chat workflow=\"{}\" style=\"height: 40rem\"></callboard-chat>\
@@ -53,6 +17,7 @@ impl Site {
             t.address(),
             workflow.id
         );
+        self.put("/", "text/html", page);
     }
 }
 
@@ -78,7 +43,7 @@ async fn one_tag_embeds_the_chat_in_a_page_of_another_site() {
     let site = Site::start().await;
     let t = service(&site).await;
     let workflow = t.workflow().echo().published().create().await;
-    site.shows(
+    site.embeds(
         &t,
         &workflow,
         "chat.addEventListener('callboard-ready', ({ detail }) => told.push(detail.name));",
@@ -119,7 +84,7 @@ async fn a_private_workflow_accepts_the_session_tokens_of_the_page() {
          chat.onClientTool = async ({{ name, params }}) => ({{ city: `${{name}} ${{params.of}}` }});
          chat.addEventListener('callboard-effect', ({{ detail }}) => told.push(detail));"
     );
-    site.shows(&t, &workflow, &script);
+    site.embeds(&t, &workflow, &script);
     let mut browser = open(&site).await;
     say(&browser, "Ada").await;
     replied(&browser, "You are in get_city Ada.").await;
@@ -140,7 +105,7 @@ async fn a_page_of_an_unlisted_origin_shows_the_reason() {
     let site = Site::start().await;
     let t = TestService::start().await;
     let workflow = t.workflow().echo().published().create().await;
-    site.shows(
+    site.embeds(
         &t,
         &workflow,
         "chat.addEventListener('callboard-error', ({ detail }) => told.push(detail.message));",
@@ -156,11 +121,9 @@ async fn a_chat_that_requires_a_login_links_to_its_page_from_the_frame() {
     let site = Site::start().await;
     let t = service(&site).await;
     let workflow = t.workflow().echo().published().create().await;
-    let path = format!("/api/workflows/{}/publish", workflow.id);
-    let published =
-        t.send("POST", &path, &[("content-type", "application/json")], r#"{"require_login": true}"#).await;
+    let published = t.send("POST", &workflow.path("/publish"), &[JSON], r#"{"require_login": true}"#).await;
     assert!(published.is_success(), "{}", published.text());
-    site.shows(
+    site.embeds(
         &t,
         &workflow,
         "chat.addEventListener('callboard-error', ({ detail }) => told.push(detail.message));",

@@ -14,6 +14,7 @@ mod provider;
 mod questions;
 mod served;
 mod sign_in;
+mod site;
 mod talking;
 mod training;
 

@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use integration_tests::{Browser, Cable, TestService, graphs, pause, until};
+use integration_tests::{Browser, Cable, TestService, WorkflowBuilder, graphs, pause, until};
 use store::testing::TestDatabase;
-use wire::{CreateVersion, CreateWorkflow, PublishRequest};
 
 use super::{SLOWLY, idle, messages, open, replied, say};
 use crate::crash::service::Service;
@@ -153,17 +152,7 @@ async fn the_page_reconnects_to_a_killed_service() {
     let client = client::Client::new(&service.base()).unwrap();
     until("the service to be ready", async || client.workflows().await.is_ok()).await;
     let text = numbers(60);
-    let request =
-        CreateWorkflow { name: "Counter".to_owned(), handle: None, description: None, tags: Vec::new() };
-    let workflow = client.create_workflow(&request).await.unwrap();
-    let version = CreateVersion {
-        graph: graphs::words(&text, 200),
-        runnable_config: None,
-        metadata: None,
-        notes: None,
-    };
-    client.save_version(&workflow.id, &version).await.unwrap();
-    client.publish(&workflow.id, &PublishRequest::default()).await.unwrap();
+    let workflow = WorkflowBuilder::new(client).graph(graphs::words(&text, 200)).published().create().await;
     let mut browser = Browser::start().await;
     browser.network_may_fail();
     browser.goto(&format!("{}/chat/{}", service.base(), workflow.id)).await;

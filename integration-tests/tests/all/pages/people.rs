@@ -1,5 +1,7 @@
 //! Users with a keyboard, a screen reader, a phone, a dark theme, or right-to-left text.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use fantoccini::key::Key;
 use integration_tests::{Browser, TestService, Workflow, graphs};
 use serde_json::json;
@@ -151,6 +153,54 @@ async fn a_screen_reader_announces_a_complete_reply_once() {
         browser.js("return [...document.querySelectorAll('article h2')].map((h) => h.textContent)").await,
         json!(["You said:", "The reply:"])
     );
+    browser.finish().await;
+}
+
+#[tokio::test]
+async fn every_kind_of_message_has_a_heading() {
+    let t = TestService::start().await;
+    let card = json!({"type": "Card", "children": [{"type": "Text", "value": "A refund"}]});
+    let task = json!({"type": "custom", "title": "Look it up"});
+    let question = json!({"id": "why", "type": "freeform", "question": "Why?"});
+    let nodes = [
+        // The page has no handler, so the turn continues.
+        json!({"name": "where", "type": "client_tool", "tool": "place", "arguments": {}}),
+        json!({"name": "work", "type": "show", "kind": "task", "task": task}),
+        json!({"name": "card", "type": "widget", "widget": card}),
+        json!({"name": "drawn", "type": "show", "kind": "image",
+               "image": {"base64": STANDARD.encode(crate::attachments::red())}}),
+        json!({"name": "said", "type": "reply", "text": "Done."}),
+        json!({"name": "form", "type": "ask", "inputs": [question]}),
+    ];
+    let workflow = t.workflow().graph(graphs::chain(&nodes, None)).published().create().await;
+    let browser = open(&t, &workflow).await;
+    say(&browser, "order 7").await;
+    browser.until("document.querySelector('form.questions:not([hidden]) textarea')").await;
+    let headings =
+        "return [...new Set([...document.querySelectorAll('article h2')].map((h) => h.textContent))].sort()";
+    assert_eq!(
+        browser.js(headings).await,
+        json!([
+            "A card:",
+            "A tool of the page:",
+            "An image:",
+            "Questions:",
+            "Tasks:",
+            "The reply:",
+            "You said:"
+        ])
+    );
+    // The service does not store notices, and the page keeps only those after the last message.
+    let noted = [
+        json!({"name": "said", "type": "reply", "text": "Done."}),
+        json!({"name": "noted", "type": "notice", "message": "Noted."}),
+    ];
+    let workflow = t.workflow().graph(graphs::chain(&noted, None)).published().create().await;
+    browser.goto(&address(&t, &workflow)).await;
+    say(&browser, "order 8").await;
+    browser
+        .until("[...document.querySelectorAll('article h2')].some((h) => h.textContent === 'A notice:')")
+        .await;
     browser.finish().await;
 }
 

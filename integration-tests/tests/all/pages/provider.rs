@@ -6,13 +6,8 @@ use super::{address, idle, replied};
 
 async fn service(mail: Option<&MailServer>) -> (TestService, Provider) {
     let provider = Provider::start().await;
-    let mut builder = TestService::builder();
-    for (name, value) in provider.variables() {
-        builder = builder.set(name, value);
-    }
-    if let Some(mail) = mail {
-        builder = builder.set("SERVICE_SMTP_URL", mail.url());
-    }
+    let builder = TestService::builder().set_all(provider.variables());
+    let builder = builder.set_all(mail.map(|mail| ("SERVICE_SMTP_URL", mail.url())));
     (builder.start().await, provider)
 }
 

@@ -1,6 +1,6 @@
 //! Sending messages, reading replies as they arrive, stopping them, and asking for another one.
 
-use integration_tests::{TestService, graphs, pause, until};
+use integration_tests::{AnswerExt, TestService, graphs, pause, until};
 use serde_json::json;
 use wire::{UpdateChatSettings, UpdateWorkflow};
 
@@ -51,7 +51,7 @@ async fn stopping_a_reply_keeps_its_text() {
     browser.reload().await;
     browser.until("document.querySelector('.assistant .state')?.textContent === 'Stopped'").await;
     browser.until("document.querySelectorAll('.ways:not([hidden]) button').length === 2").await;
-    until("the run to be stopped", async || t.scalar("SELECT status FROM runs").await == "cancelled").await;
+    t.until_scalar("the run to be stopped", "SELECT status FROM runs", "cancelled").await;
     // The next message starts a new turn, and the Escape key stops it.
     say(&browser, "Once more").await;
     browser.until("document.querySelectorAll('.assistant').length === 2").await;
@@ -117,13 +117,8 @@ async fn a_stopped_reply_can_be_requested_again() {
     browser.assert_accessible("a message without an answer").await;
     browser.reload().await;
     browser.until(button).await;
-    let version = wire::CreateVersion {
-        graph: graphs::interrupted("Here.", 60.0, "Never."),
-        runnable_config: None,
-        metadata: None,
-        notes: None,
-    };
-    t.client().save_version(&workflow.id, &version).await.unwrap();
+    let version = json!({"graph": graphs::interrupted("Here.", 60.0, "Never.")});
+    t.json("POST", &workflow.path("/versions"), &version).await.expect(201);
     until("the newer version to answer", async || {
         browser.js("document.querySelector('.user .icon-button:not([hidden])')?.click()").await;
         pause(500).await;
@@ -175,13 +170,8 @@ async fn the_message_of_a_failed_turn_can_be_retried() {
     failed(&browser, "node.failed").await;
     assert!(!browser.text(".failure").await.contains("Try again"), "the workflow has to be changed first");
     idle(&browser).await;
-    let version = wire::CreateVersion {
-        graph: graphs::reply("Plenty."),
-        runnable_config: None,
-        metadata: None,
-        notes: None,
-    };
-    t.client().save_version(&workflow.id, &version).await.unwrap();
+    let version = json!({"graph": graphs::reply("Plenty.")});
+    t.json("POST", &workflow.path("/versions"), &version).await.expect(201);
     // Instances may serve a version for two seconds after a newer one was saved.
     until("the newer version to answer", async || {
         browser.js("document.querySelector('.user .icon-button:not([hidden])')?.click()").await;

@@ -1,27 +1,20 @@
 //! The page for a workflow's trainings.
 
-use integration_tests::{AnswerExt, Browser, Cable, MailServer, TestService, until};
+use integration_tests::{AnswerExt, Browser, Cable, JSON, MailServer, TestService, until};
 use serde_json::{Value, json};
 
-use crate::training::{evaluation, prompts, sorting, training};
+use crate::training::{evaluation, prompts, runs_of, sorting, training};
 
 const SEED: &str = "Sort the message into shipping, billing or account.";
 const HOSTILE: &str = r#"</script><script>window.bad = 1</script><img src=x onerror="window.bad = 2">"#;
 const BADGE: &str = "document.querySelector('.title .badge')?.innerText";
 
-/// The API path of a workflow's trainings.
-fn runs(workflow: &str) -> String {
-    format!("/api/workflows/{workflow}/trainer/runs")
-}
-
 async fn start(t: &TestService, workflow: &str, body: &Value) -> String {
-    let started = t.post(&runs(workflow), &body.to_string()).await;
-    assert_eq!(started.status, 202, "{}", started.text());
-    started.value()["id"].as_str().unwrap().to_owned()
+    t.post(&runs_of(workflow), &body.to_string()).await.expect(202).member("id")
 }
 
 async fn record(t: &TestService, workflow: &str, run: &str) -> Value {
-    t.get(&format!("{}/{run}", runs(workflow))).await.value()
+    t.get(&format!("{}/{run}", runs_of(workflow))).await.value()
 }
 
 fn page(base: &str, workflow: &str, run: &str) -> String {
@@ -139,7 +132,7 @@ async fn an_ended_training_shows_its_results_and_saves_a_checkpoint_as_a_version
     browser.until(&format!("{use_it} === 'Stored as version 2.'")).await;
     browser.click(".checkpoint .button").await;
     browser.until(&format!("{use_it}.includes('Version 2 has exactly these prompts already')")).await;
-    let versions = t.get(&format!("/api/workflows/{}/versions", workflow.id)).await.value();
+    let versions = t.get(&workflow.path("/versions")).await.value();
     assert_eq!(versions["data"].as_array().unwrap().len(), 2);
     assert_eq!(browser.texts(".checkpoint .badge").await, ["Best"]);
     assert_accessible_everywhere(&browser, "an ended training").await;
@@ -172,7 +165,7 @@ async fn the_training_page_follows_the_roles_of_its_workspace() {
     let t = service.start().await;
     let root = t.root();
     let make = async |slug: &str| {
-        let headers = [("x-workspace", slug), ("content-type", "application/json")];
+        let headers = [("x-workspace", slug), JSON];
         let made = root.send("POST", "/api/workflows", &headers, r#"{"name": "Sort"}"#).await;
         let id = made.value()["id"].as_str().unwrap().to_owned();
         let version = json!({"graph": sorting("practice/classify@2000ms"), "runnable_config": prompts(SEED)});
@@ -181,7 +174,7 @@ async fn the_training_page_follows_the_roles_of_its_workspace() {
     };
     assert_eq!(root.post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
     let (own, foreign) = (make("default").await, make("other").await);
-    let run = root.post(&runs(&own), &evaluation(24, json!({"max_concurrency": 1}))).await.value();
+    let run = root.post(&runs_of(&own), &evaluation(24, json!({"max_concurrency": 1}))).await.value();
     let run = run["id"].as_str().unwrap().to_owned();
     let path = format!("/workflows/{own}/training?run={run}");
     let plain = t.get(&path).await;
@@ -227,6 +220,6 @@ async fn the_training_page_follows_the_roles_of_its_workspace() {
     browser
         .until("document.querySelector('#problem').innerText.includes('The training was not found')")
         .await;
-    assert_eq!(root.post(&format!("{}/{run}/cancel", runs(&own)), &json!({})).await.status, 200);
+    assert_eq!(root.post(&format!("{}/{run}/cancel", runs_of(&own)), &json!({})).await.status, 200);
     browser.finish().await;
 }

@@ -1,7 +1,7 @@
 //! Chats that require a login.
 
-use integration_tests::{AnswerExt, Client, Workflow, chat};
-use serde_json::{Value, json};
+use integration_tests::{AnswerExt, Client, JSON, Workflow, chat, thread_of};
+use serde_json::json;
 use wire::PublishRequest;
 use wire::chat::PageRequest;
 
@@ -9,12 +9,6 @@ use super::{ADA, SESSION, get, post, service, signed_in};
 
 async fn say(client: &Client, workflow: &Workflow) -> integration_tests::Answer {
     post(client, "/api/chat", &chat::create(workflow, "hi")).await
-}
-
-fn thread_of(answer: &integration_tests::Answer) -> String {
-    let text = answer.text();
-    let data = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
-    serde_json::from_str::<Value>(data).unwrap()["thread"]["id"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -25,7 +19,7 @@ async fn a_chat_requires_a_login_and_its_threads_belong_to_their_users() {
     assert_eq!(say(&t.visitor(), &workflow).await.refusal(), "401 chat.login_required");
     let begun = say(&ada, &workflow).await;
     assert_eq!((begun.status, begun.header("set-cookie")), (200, None), "{}", begun.text());
-    let thread = thread_of(&begun);
+    let thread = thread_of(&begun.text());
     let stream = begun.header("x-chat-stream-id").unwrap().to_owned();
     assert_eq!(t.scalar("SELECT owner_kind || (owner_id = (SELECT id::text FROM users WHERE email LIKE 'ada%')) FROM threads").await, "usertrue");
 
@@ -54,10 +48,10 @@ async fn a_chat_requires_a_login_and_its_threads_belong_to_their_users() {
     // New threads belong to the browser, and are listed separately.
     assert_eq!(say(&ada, &workflow).await.status, 200);
     assert_eq!((listed(&ada).await, listed(&bob).await), (2, 0));
-    let foreign = [("content-type", "application/json"), ("origin", "https://evil.example")];
+    let foreign = [JSON, ("origin", "https://evil.example")];
     let foreign = ada.send("POST", "/api/chat", &foreign, more.to_string()).await.unwrap();
     assert_eq!(foreign.refusal(), "403 auth.origin_mismatch");
-    let open = thread_of(&say(&t.visitor(), &workflow).await);
+    let open = thread_of(&say(&t.visitor(), &workflow).await.text());
     t.client().publish(&workflow.id, &PublishRequest { require_login: Some(true) }).await.unwrap();
     let others = chat::add(&workflow, &open, "more");
     assert_eq!(post(&ada, "/api/chat", &others).await.refusal(), "404 thread.not_found");
@@ -75,15 +69,14 @@ async fn a_foreign_origin_cannot_use_the_session_of_a_user() {
     let send = async |headers: &[(&str, &str)]| {
         ada.send("POST", "/api/chat", headers, body.clone()).await.unwrap().refusal()
     };
-    let json = ("content-type", "application/json");
     for origin in ["https://evil.example", "null"] {
-        assert_eq!(send(&[json, ("origin", origin)]).await, "403 auth.origin_mismatch");
+        assert_eq!(send(&[JSON, ("origin", origin)]).await, "403 auth.origin_mismatch");
     }
     assert_eq!(send(&[("content-type", "text/plain")]).await, "415 request.unsupported_media_type");
-    assert_eq!(send(&[json]).await, "200");
+    assert_eq!(send(&[JSON]).await, "200");
     // An access token is for the API only.
     let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
-    assert_eq!(send(&[json, ("authorization", &bearer)]).await, "401 chat.session_invalid");
+    assert_eq!(send(&[JSON, ("authorization", &bearer)]).await, "401 chat.session_invalid");
     t.settled().await;
 }
 

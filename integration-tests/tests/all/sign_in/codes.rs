@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use integration_tests::{AnswerExt, shown};
+use integration_tests::{AnswerExt, JSON, shown};
 use serde_json::{Value, json};
 
 use super::{ADA, BINDING, BROWSER, SESSION, dump, get, hex, me_as, origin, post, service, start, verify};
@@ -162,15 +162,14 @@ async fn one_of_many_concurrent_verifications_wins_and_each_guess_counts() {
 async fn a_client_without_cookies_signs_in_by_its_challenge() {
     let (t, mail) = service().await;
     let client = t.anonymous();
-    let json = [("content-type", "application/json")];
     let body = json!({"email": ADA}).to_string();
-    let started = client.send("POST", "/api/auth/email/start", &json, body).await.unwrap().value();
+    let started = client.send("POST", "/api/auth/email/start", &[JSON], body).await.unwrap().value();
     let code = mail.mail(1).await.code();
     let shown = |challenge: &Value| json!({"challenge": challenge, "email": ADA, "code": code}).to_string();
-    let foreign = client.send("POST", "/api/auth/email/verify", &json, shown(&json!("x"))).await.unwrap();
+    let foreign = client.send("POST", "/api/auth/email/verify", &[JSON], shown(&json!("x"))).await.unwrap();
     assert_eq!(foreign.refusal(), "401 auth.code_invalid");
     let answer =
-        client.send("POST", "/api/auth/email/verify", &json, shown(&started["challenge"])).await.unwrap();
+        client.send("POST", "/api/auth/email/verify", &[JSON], shown(&started["challenge"])).await.unwrap();
     assert_eq!((answer.status, answer.header("set-cookie")), (200, None));
     assert_eq!(me_as(&client, &answer.value()["access_token"]).await.status, 200);
     assert_eq!(t.scalar("SELECT count(*) FROM sign_in_sessions WHERE cookie_digest IS NULL").await, "1");
@@ -195,10 +194,7 @@ async fn a_members_only_sign_in_does_not_reveal_its_members() {
     }
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:#?}");
     mail.mail(2).await;
-    integration_tests::until("the queue to be empty", async || {
-        t.scalar("SELECT count(*) FROM outgoing_mail").await == "0"
-    })
-    .await;
+    t.until_scalar("the queue to be empty", "SELECT count(*) FROM outgoing_mail", "0").await;
     let to: Vec<String> = mail.mails().into_iter().flat_map(|mail| mail.to).collect();
     assert_eq!(to.len(), 2, "{to:?}");
     assert!(to.contains(&ADA.to_owned()) && to.contains(&"Boss@example.org".to_owned()), "{to:?}");

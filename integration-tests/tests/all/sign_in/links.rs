@@ -1,6 +1,6 @@
 //! The link: opened by scanners, by another browser, by the right browser.
 
-use integration_tests::{AnswerExt, Client};
+use integration_tests::{AnswerExt, Client, JSON};
 use serde_json::json;
 use std::time::Duration;
 
@@ -85,11 +85,11 @@ async fn a_link_expires_with_its_code() {
 #[tokio::test]
 async fn a_link_leads_only_to_the_public_base() {
     let (t, mail) = super::service_with(&[("SERVICE_PUBLIC_BASE_URL", "https://desk.example.org")]).await;
-    let json = [("content-type", "application/json"), ("host", "evil.example")];
+    let json = [JSON, ("host", "evil.example")];
     let body = json!({"email": ADA}).to_string();
     let send =
         |headers: &'static [(&str, &str)]| t.send("POST", "/api/auth/email/start", headers, body.clone());
-    assert_eq!(send(&[("content-type", "application/json")]).await.status, 202);
+    assert_eq!(send(&[JSON]).await.status, 202);
     assert!(mail.mail(1).await.link().unwrap().starts_with("https://desk.example.org/api/auth/magic/"));
     assert_eq!(mail.mails()[0].header("From"), Some("no-reply@desk.example.org"));
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, Raw, TestService, pause, until};
+use integration_tests::{AnswerExt, JSON, Raw, TestService, pause, until};
 use serde_json::json;
 
 use super::{ADA, service, start, verify};
@@ -99,10 +99,9 @@ async fn an_address_gets_one_link_an_hour_after_30_codes_a_day() {
     let ask = async |host: u8| {
         let from: IpAddr = [127, 0, 1, host].into();
         let connection = Raw::connect_from(from, t.address()).await;
-        let headers = [("content-type", "application/json"), ("connection", "close")];
+        let headers = [JSON, ("connection", "close")];
         let body = json!({"email": ADA}).to_string();
-        let answer = connection.request("POST", "/api/auth/email/start", &headers, body).await.whole().await;
-        assert_eq!(answer.status, 202);
+        connection.request("POST", "/api/auth/email/start", &headers, body).await.whole().await.expect(202);
     };
     for host in 1..=30 {
         ask(host).await;
@@ -198,24 +197,23 @@ async fn a_client_gets_20_mails_an_hour_even_for_concurrent_requests() {
     );
     let from: IpAddr = "127.0.0.2".parse().unwrap();
     let body = json!({"email": "other@example.org"}).to_string();
-    let headers = [("content-type", "application/json"), ("connection", "close")];
+    let headers = [JSON, ("connection", "close")];
     let other = Raw::connect_from(from, t.address()).await;
-    let answer = other.request("POST", "/api/auth/email/start", &headers, body).await.whole().await;
-    assert_eq!(answer.status, 202);
+    other.request("POST", "/api/auth/email/start", &headers, body).await.whole().await.expect(202);
     assert_eq!(mail.mail(21).await.to, ["other@example.org"], "other clients are not limited");
 }
 
 #[tokio::test]
 async fn a_mail_is_delivered_after_the_mail_server_recovers() {
     let (t, mut mail) = service().await;
-    mail.go_down().await;
+    mail.server.go_down().await;
     let browser = t.visitor();
     start(&browser, ADA).await;
     until("a first attempt", async || {
         t.scalar("SELECT count(*) FROM outgoing_mail WHERE attempts = 1 AND claimed_by IS NULL").await == "1"
     })
     .await;
-    mail.come_up().await;
+    mail.server.come_up().await;
     mail.refuse(Some("451 not now"));
     let second = "SELECT count(*) FROM outgoing_mail WHERE attempts >= 2 AND claimed_by IS NULL";
     let tried = until("a second attempt", async || t.scalar(second).await == "1");
@@ -232,7 +230,7 @@ async fn a_permanently_refused_or_late_mail_is_dropped() {
     mail.refuse(Some("550 no such mailbox"));
     start(&t.visitor(), ADA).await;
     emptied(&t).await;
-    mail.go_down().await;
+    mail.server.go_down().await;
     start(&t.visitor(), ADA).await;
     until("a first attempt", async || {
         t.scalar("SELECT count(*) FROM outgoing_mail WHERE attempts = 1 AND claimed_by IS NULL").await == "1"
@@ -241,7 +239,7 @@ async fn a_permanently_refused_or_late_mail_is_dropped() {
     t.advance(Duration::from_secs(601));
     t.while_time_passes(emptied(&t)).await;
     mail.refuse(None);
-    mail.come_up().await;
+    mail.server.come_up().await;
     t.advance(Duration::from_secs(60));
     pause(50).await;
     assert_eq!(mail.mails().len(), 0);

@@ -10,7 +10,7 @@ mod refusals;
 mod sessions;
 mod terminal;
 
-use integration_tests::{Answer, AnswerExt, Client, MailServer, TestService};
+use integration_tests::{Answer, AnswerExt, Client, JSON, MailServer, TestService};
 use serde_json::{Value, json};
 
 pub(crate) const SESSION: &str = "__Host-svc_session";
@@ -25,11 +25,8 @@ async fn service() -> (TestService, MailServer) {
 
 async fn service_with(variables: &[(&str, &str)]) -> (TestService, MailServer) {
     let mail = MailServer::start().await;
-    let mut builder = TestService::builder().manual_clock().set("SERVICE_SMTP_URL", mail.url());
-    for (name, value) in variables {
-        builder = builder.set(name, *value);
-    }
-    (builder.start().await, mail)
+    let builder = TestService::builder().manual_clock().set("SERVICE_SMTP_URL", mail.url());
+    (builder.set_all(variables.iter().copied()).start().await, mail)
 }
 
 fn origin(client: &Client) -> String {
@@ -39,7 +36,7 @@ fn origin(client: &Client) -> String {
 /// Posts JSON like one of the service's own pages.
 async fn post(client: &Client, path: &str, body: &Value) -> Answer {
     let origin = origin(client);
-    let headers = [("content-type", "application/json"), ("origin", origin.as_str())];
+    let headers = [JSON, ("origin", origin.as_str())];
     client.send("POST", path, &headers, body.to_string()).await.unwrap()
 }
 
@@ -48,9 +45,7 @@ async fn get(client: &Client, path: &str) -> Answer {
 }
 
 async fn start(client: &Client, email: &str) -> Answer {
-    let answer = post(client, "/api/auth/email/start", &json!({"email": email})).await;
-    assert_eq!(answer.status, 202, "{}", answer.text());
-    answer
+    post(client, "/api/auth/email/start", &json!({"email": email})).await.expect(202)
 }
 
 async fn verify(client: &Client, email: &str, code: &str) -> Answer {
@@ -61,8 +56,7 @@ async fn verify(client: &Client, email: &str, code: &str) -> Answer {
 async fn signed_in(t: &TestService, mail: &MailServer, email: &str) -> (Client, Value) {
     let (client, before) = (t.visitor(), mail.mails().len());
     start(&client, email).await;
-    let answer = verify(&client, email, &mail.mail(before + 1).await.code()).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = verify(&client, email, &mail.mail(before + 1).await.code()).await.expect(200);
     let body = answer.value();
     (client, body)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::AnswerExt;
+use integration_tests::{AnswerExt, JSON};
 use serde_json::{Value, json};
 
 use super::{ADA, get, me_as, origin, post, service, signed_in};
@@ -40,12 +40,11 @@ async fn only_same_origin_pages_get_a_token() {
     let (browser, _) = signed_in(&t, &mail, ADA).await;
     let ours = origin(&browser);
     let body = r#"{"active": true}"#;
-    let json = ("content-type", "application/json");
     for foreign in ["https://evil.example", "null"] {
-        let refused = browser.send("POST", TOKEN, &[json, ("origin", foreign)], body).await.unwrap();
+        let refused = browser.send("POST", TOKEN, &[JSON, ("origin", foreign)], body).await.unwrap();
         assert_eq!(refused.refusal(), "403 auth.origin_mismatch", "{foreign}");
     }
-    let unnamed = browser.send("POST", TOKEN, &[json], body).await.unwrap();
+    let unnamed = browser.send("POST", TOKEN, &[JSON], body).await.unwrap();
     assert_eq!(unnamed.refusal(), "403 auth.origin_mismatch", "browsers name the origin of a POST");
     let form = [("content-type", "text/plain"), ("origin", ours.as_str())];
     let refused = browser.send("POST", TOKEN, &form, body).await.unwrap();

@@ -1,6 +1,6 @@
 //! Requests that are rejected before a code is checked.
 
-use integration_tests::{AnswerExt, TestService};
+use integration_tests::{AnswerExt, JSON, TestService};
 use serde_json::json;
 
 use super::{get, post, service};
@@ -48,7 +48,7 @@ async fn other_methods_types_and_origins_are_refused() {
         let form = client.send("POST", path, &[("content-type", "text/plain")], body.clone()).await.unwrap();
         assert_eq!(form.refusal(), "415 request.unsupported_media_type", "{path}");
         for origin in ["https://evil.example", "null"] {
-            let headers = [("content-type", "application/json"), ("origin", origin)];
+            let headers = [JSON, ("origin", origin)];
             let answer = client.send("POST", path, &headers, body.clone()).await.unwrap();
             assert_eq!(answer.refusal(), "403 auth.origin_mismatch", "{path} {origin}");
         }
@@ -60,11 +60,7 @@ async fn other_methods_types_and_origins_are_refused() {
 #[tokio::test]
 async fn a_sign_in_over_plain_http_is_rejected_with_the_reason() {
     let t = TestService::builder().set("SERVICE_PUBLIC_BASE_URL", "http://desk.example.org").start().await;
-    let headers = [
-        ("content-type", "application/json"),
-        ("origin", "http://desk.example.org"),
-        ("host", "desk.example.org"),
-    ];
+    let headers = [JSON, ("origin", "http://desk.example.org"), ("host", "desk.example.org")];
     let mut raw = t.raw().await;
     let body = json!({"email": "a@b.org"}).to_string();
     let head: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::AnswerExt;
+use integration_tests::{AnswerExt, JSON};
 use serde_json::json;
 
 use super::{ADA, get, me_as, post, refresh, service, signed_in};
@@ -48,7 +48,6 @@ async fn a_listed_origin_gets_no_rights_from_a_cookie() {
     let (browser, tokens) = signed_in(&t, &mail, ADA).await;
     let sessions = get(&browser, "/api/auth/me").await.value()["sessions"].clone();
     let one = format!("/api/auth/sessions/{}", sessions[0]["id"].as_str().unwrap());
-    let json = ("content-type", "application/json");
     for (method, path) in [
         ("POST", TERMINAL),
         ("POST", "/api/auth/token"),
@@ -57,17 +56,17 @@ async fn a_listed_origin_gets_no_rights_from_a_cookie() {
         ("DELETE", "/api/auth/sessions"),
         ("DELETE", one.as_str()),
     ] {
-        let listed = browser.send(method, path, &[json, ("origin", LISTED)], "{}").await.unwrap();
+        let listed = browser.send(method, path, &[JSON, ("origin", LISTED)], "{}").await.unwrap();
         assert_eq!(listed.refusal(), "403 auth.origin_mismatch", "{method} {path}");
         // Browsers' fetch metadata for a page elsewhere, whatever the request's origin.
         for site in ["cross-site", "same-site"] {
             let elsewhere =
-                browser.send(method, path, &[json, ("sec-fetch-site", site)], "{}").await.unwrap();
+                browser.send(method, path, &[JSON, ("sec-fetch-site", site)], "{}").await.unwrap();
             assert_eq!(elsewhere.refusal(), "403 auth.origin_mismatch", "{method} {path} {site}");
         }
         // A header without a token does not disable the cookie and its checks.
         for nothing in ["Bearer", ""] {
-            let headers = [json, ("origin", LISTED), ("authorization", nothing)];
+            let headers = [JSON, ("origin", LISTED), ("authorization", nothing)];
             let empty = browser.send(method, path, &headers, "{}").await.unwrap();
             assert_eq!(empty.refusal(), "403 auth.origin_mismatch", "{method} {path} {nothing:?}");
         }
@@ -79,7 +78,7 @@ async fn a_listed_origin_gets_no_rights_from_a_cookie() {
         "a listed origin does not see the sessions"
     );
     // The page may sign a user in with what they type there, without the service's cookies.
-    let headers = [json, ("origin", LISTED)];
+    let headers = [JSON, ("origin", LISTED)];
     let other = t.visitor();
     let start_body = json!({"email": "bob@example.org"}).to_string();
     let started = other.send("POST", "/api/auth/email/start", &headers, start_body).await.unwrap().value();
@@ -93,7 +92,7 @@ async fn a_listed_origin_gets_no_rights_from_a_cookie() {
     assert_eq!((verified.status, verified.header("set-cookie")), (200, None));
     // With a token, the page may end the session.
     let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
-    let by_token = [json, ("origin", LISTED), ("authorization", bearer.as_str())];
+    let by_token = [JSON, ("origin", LISTED), ("authorization", bearer.as_str())];
     assert_eq!(t.visitor().send("POST", "/api/auth/logout", &by_token, "{}").await.unwrap().status, 204);
     assert_eq!(get(&browser, "/api/auth/me").await.status, 401);
 }
@@ -104,7 +103,6 @@ async fn a_cookie_requires_the_same_origin() {
     let (browser, tokens) = signed_in(&t, &mail, ADA).await;
     let sessions = get(&browser, "/api/auth/me").await.value()["sessions"].clone();
     let one = format!("/api/auth/sessions/{}", sessions[0]["id"].as_str().unwrap());
-    let json = ("content-type", "application/json");
     for (method, path, body) in [
         ("POST", TERMINAL, "{}"),
         ("POST", "/api/auth/token", r#"{"active": true}"#),
@@ -112,19 +110,19 @@ async fn a_cookie_requires_the_same_origin() {
         ("DELETE", "/api/auth/sessions", ""),
         ("DELETE", one.as_str(), ""),
     ] {
-        for headers in [&[json][..], &[json, ("sec-fetch-site", "none")]] {
+        for headers in [&[JSON][..], &[JSON, ("sec-fetch-site", "none")]] {
             let refused = browser.send(method, path, headers, body).await.unwrap();
             assert_eq!(refused.refusal(), "403 auth.origin_mismatch", "{method} {path} {headers:?}");
         }
         // Without a cookie there is nothing to protect.
         let status = if path.ends_with("logout") { 204 } else { 401 };
-        assert_eq!(t.anonymous().send(method, path, &[json], body).await.unwrap().status, status, "{path}");
+        assert_eq!(t.anonymous().send(method, path, &[JSON], body).await.unwrap().status, status, "{path}");
     }
     assert_eq!(get(&browser, "/api/auth/me").await.status, 200, "nothing has ended");
     let code = post(&browser, TERMINAL, &json!({})).await.value()["code"].clone();
     let terminal = refresh(&t.visitor(), &code).await.value();
     let by_refresh = json!({"refresh_token": terminal["refresh_token"]}).to_string();
-    let out = browser.send("POST", "/api/auth/logout", &[json], by_refresh).await.unwrap();
+    let out = browser.send("POST", "/api/auth/logout", &[JSON], by_refresh).await.unwrap();
     assert_eq!((out.status, out.header("set-cookie")), (204, None));
     assert_eq!(me_as(&t.visitor(), &terminal["access_token"]).await.status, 401);
     assert_eq!(me_as(&t.visitor(), &tokens["access_token"]).await.status, 200, "the browser's own stays");
@@ -171,10 +169,10 @@ async fn only_a_same_origin_page_in_a_signed_in_browser_gets_a_code() {
     let (browser, tokens) = signed_in(&t, &mail, ADA).await;
     assert_eq!(post(&t.visitor(), TERMINAL, &json!({})).await.refusal(), "401 auth.missing_token");
     let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let headers = [("authorization", bearer.as_str()), JSON];
     let by_token = t.visitor().send("POST", TERMINAL, &headers, "{}").await.unwrap();
     assert_eq!(by_token.refusal(), "401 auth.missing_token", "a token gets no further sign-in");
-    let foreign = [("origin", "https://evil.example"), ("content-type", "application/json")];
+    let foreign = [("origin", "https://evil.example"), JSON];
     let foreign = browser.send("POST", TERMINAL, &foreign, "{}").await.unwrap();
     assert_eq!(foreign.refusal(), "403 auth.origin_mismatch");
     let form = [("content-type", "text/plain")];

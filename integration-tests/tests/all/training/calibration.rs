@@ -4,9 +4,10 @@ use integration_tests::{AnswerExt, TestService, until};
 use serde_json::{Value, json};
 use store::testing::TestDatabase;
 
-use super::kills::{assert_undisturbed, count_in_events, folder, resumed, started, workflow};
+use super::kills::{assert_undisturbed, count_in_events, kill_and_resume, started, workflow};
 use super::model::{ModelServer, Reply, is_of_optimizer, last_message};
 use super::{Run, SEED, get, kind, only, payloads, prompts, sorting, training_of};
+use crate::crash::folder;
 use crate::crash::service::Service;
 
 /// `count` cases with recorded outputs. People like every second one; `liked`: whether its text is one that the judge
@@ -137,9 +138,9 @@ async fn kills_during_the_calibration_change_no_kappa() {
     const KILLS: usize = 2;
     let model = models_after(60).await;
     let database = TestDatabase::create().await;
-    let mut service = Service::new(&folder("calibration"), Some(database.dsn()));
+    let mut service = Service::new(&folder("training-calibration"), Some(database.dsn()));
     service.set("SERVICE_MODEL_BASE_URL", model.base_url());
-    let mut client = started(&mut service).await;
+    let client = started(&mut service).await;
     // People and the judge agree on three of four.
     let body = request(recorded(24, |place| place % 8 < 2 || place % 4 == 2), json!({"name": "none"}));
     let undisturbed = Run::start(&client, &workflow(&client, "openai/task").await, &body).await;
@@ -153,11 +154,7 @@ async fn kills_during_the_calibration_change_no_kappa() {
     for judged in [3, 12] {
         let phase = "\"phase\":\"calibration\"";
         until("outputs are judged", async || count_in_events(&database, &run, phase).await >= judged).await;
-        let before = count_in_events(&database, &run, "\"type\":\"training_resumed\"").await;
-        service.kill();
-        client = started(&mut service).await;
-        run = run.over(&client);
-        resumed(&database, &run, before).await;
+        kill_and_resume(&database, &mut service, &mut run).await;
     }
     assert_undisturbed(&database, &run, &events).await;
     assert_eq!(calibration(&run.events().await).len(), 24, "each once");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{Answer, AnswerExt, Echo, TestService, Workflow, graphs, until};
+use integration_tests::{Answer, AnswerExt, Echo, JSON, TestService, Workflow, graphs, until};
 use serde_json::{Value, json};
 use wire::chat::FeedbackKind::{Negative, Positive};
 
@@ -13,15 +13,12 @@ fn datasets_of(workflow: &str) -> String {
 }
 
 async fn created(t: &TestService, workflow: &str, body: Value) -> Value {
-    let answer = post(&t.anonymous(), &datasets_of(workflow), &body).await;
-    assert_eq!(answer.status, 201, "{}", answer.text());
-    answer.value()
+    post(&t.anonymous(), &datasets_of(workflow), &body).await.expect(201).value()
 }
 
 /// The cases in a dataset.
 async fn listed(t: &TestService, workflow: &str, dataset: &str, query: &str) -> Vec<Value> {
-    let answer = t.get(&format!("{}/{dataset}/cases{query}", datasets_of(workflow))).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = t.get(&format!("{}/{dataset}/cases{query}", datasets_of(workflow))).await.expect(200);
     answer.value()["data"].as_array().unwrap().clone()
 }
 
@@ -63,7 +60,7 @@ async fn the_same_cases_in_any_format_are_the_same_dataset() {
     assert_eq!(t.get(&format!("{path}/c%2Fsv")).await.value()["name"], "c/sv");
     // Created once, however often the request with its key is sent.
     let once = json!({"name": "once", "cases": []}).to_string();
-    let keyed = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let keyed = [JSON, ("idempotency-key", "k")];
     let (first, again) =
         (t.send("POST", &path, &keyed, &once).await, t.send("POST", &path, &keyed, &once).await);
     assert_eq!((first.status, first.value()), (201, again.value()));
@@ -258,8 +255,7 @@ async fn a_training_uses_a_version_and_its_first_cases() {
     let empty = post(&client, &runs_of(&workflow), &evaluating(json!({"id": "empty"}))).await;
     assert_eq!(empty.problems(), ["/evaluation/dataset/id dataset_empty"]);
     // A deleted dataset stays available to its runs.
-    let gone = t.send("DELETE", &format!("{}/all", datasets_of(&workflow)), &[], "").await;
-    assert_eq!(gone.status, 204);
+    t.send("DELETE", &format!("{}/all", datasets_of(&workflow)), &[], "").await.expect(204);
     assert_eq!(t.get(&format!("{}/all", datasets_of(&workflow))).await.refusal(), "404 dataset.not_found");
     let shown = t.get(&format!("{}/cases?limit=1", run.path)).await.value();
     assert_eq!(shown["data"][0]["inputs"]["message"], CASES[0].0);
@@ -318,8 +314,7 @@ async fn negative_feedback_becomes_a_dataset_that_improves_answers() {
     let checkpoints = t.get(&super::checkpoints_of(&workflow.id)).await.value();
     let best =
         checkpoints.as_array().unwrap().iter().find(|it| it["id"] == record["best_checkpoint"]).unwrap();
-    let (versions, promoted) =
-        (format!("/api/workflows/{}/versions", workflow.id), json!({"checkpoint": best["id"]}));
+    let (versions, promoted) = (workflow.path("/versions"), json!({"checkpoint": best["id"]}));
     assert_eq!(post(&client, &versions, &promoted).await.status, 201);
     let mut better = 0;
     for (message, expected) in CASES.iter().copied() {
@@ -380,8 +375,7 @@ async fn a_case_from_a_run_repeats_only_model_calls() {
         .await;
     assert_eq!(keep(json!({"dataset": "none"})).await.refusal(), "404 dataset.not_found");
     assert_eq!(keep(json!({"split": "x"})).await.problems(), ["/dataset required", "/split type"]);
-    let stored = keep(json!({"dataset": "kept", "split": "val"})).await;
-    assert_eq!(stored.status, 201, "{}", stored.text());
+    let stored = keep(json!({"dataset": "kept", "split": "val"})).await.expect(201);
     assert_eq!((&stored.value()["version"], &stored.value()["case_id"]), (&json!(2), &json!(run)));
     let again = keep(json!({"dataset": "kept"})).await;
     assert_eq!((again.status, again.value()), (200, stored.value()));

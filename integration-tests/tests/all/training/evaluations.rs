@@ -70,6 +70,38 @@ async fn an_evaluation_executes_every_case_once_over_the_websocket() {
 }
 
 #[tokio::test]
+async fn the_label_of_the_cases_in_a_request_is_in_the_record_and_the_report() {
+    let t = TestService::start().await;
+    let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
+    let mut request = evaluation(2, json!({}));
+    request["evaluation"]["dataset"]["id"] = json!("desks of May");
+    let run = Run::start(&client, &workflow.id, &request).await;
+    run.becomes("succeeded").await;
+    for path in ["", "/report"] {
+        let dataset = get(&client, &format!("{}{path}", run.path)).await.value()["dataset"].clone();
+        assert_eq!(
+            (&dataset["id"], &dataset["version"]),
+            (&json!("desks of May"), &Value::Null),
+            "{path}: {dataset}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn evaluations_and_trainings_use_the_live_version_after_a_rollback() {
+    let t = TestService::start().await;
+    let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
+    let second = json!({"graph": super::sorting("practice/reply")});
+    post(&client, &workflow.path("/versions"), &second).await.expect(201);
+    post(&client, &workflow.path("/versions/1/live"), &json!({})).await.expect(200);
+    for request in [evaluation(1, json!({})), super::training(json!({"name": "none"}))] {
+        let run = Run::start(&client, &workflow.id, &request).await;
+        assert_eq!(run.record().await["version"], 1, "{request}");
+        assert_eq!(run.becomes("succeeded").await["version"], 1);
+    }
+}
+
+#[tokio::test]
 async fn the_first_cases_are_executed_the_requested_number_of_times() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
@@ -149,7 +181,7 @@ async fn an_evaluation_with_a_graph_executes_a_draft() {
     assert_eq!(answer["version"], Value::Null, "a draft has no number");
     let run = Run::existing(&client, &workflow.id, answer["id"].as_str().unwrap());
     assert_eq!(only(&run.events().await, "evaluation_result")["score"], 1.0);
-    let stored = get(&client, &format!("/api/workflows/{}", workflow.id)).await.value();
+    let stored = get(&client, &workflow.path("")).await.value();
     assert_eq!((&stored["latest_version"], &stored["live_version"]), (&json!(1), &json!(1)));
 }
 

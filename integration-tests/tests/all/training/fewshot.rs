@@ -4,11 +4,12 @@ use integration_tests::{AnswerExt, Client, TestService, Workflow, until};
 use serde_json::{Value, json};
 use store::testing::TestDatabase;
 
-use super::kills::{assert_undisturbed, count_in_events, folder, resumed, started};
+use super::kills::{assert_undisturbed, count_in_events, kill_and_resume, started};
 use super::model::{ModelServer, Reply};
 use super::{
     CASES, Run, SEED, checkpoints_of, get, only, payloads, post, prompts, runs_of, sorting, training,
 };
+use crate::crash::folder;
 use crate::crash::service::Service;
 
 /// A config whose prompt may get demos.
@@ -105,9 +106,8 @@ async fn a_training_with_fewshot_returns_demos_and_sends_them_to_the_model() {
         written.iter().rev().find(|it| it["runnable_config"]["prompts"]["rules"]["demos"] == json!(demos));
     let returned = returned.expect("a checkpoint with the demos");
     assert_eq!(returned["runnable_config"]["prompts"]["rules"]["text"], SEED);
-    let versions = format!("/api/workflows/{}/versions", workflow.id);
-    let version = post(&client, &versions, &json!({"checkpoint": returned["id"]})).await;
-    assert_eq!(version.status, 201, "{}", version.text());
+    let versions = workflow.path("/versions");
+    let version = post(&client, &versions, &json!({"checkpoint": returned["id"]})).await.expect(201);
     let number = version.value()["version"].clone();
     let saved = get(&client, &format!("{versions}/{number}")).await.value();
     assert_eq!(saved["runnable_config"]["prompts"]["rules"]["demos"], json!(demos));
@@ -166,8 +166,8 @@ async fn fewshot_without_a_prompt_for_demos_is_rejected_before_any_call() {
 #[tokio::test]
 async fn a_kill_changes_no_demo() {
     let database = TestDatabase::create().await;
-    let mut service = Service::new(&folder("fewshot"), Some(database.dsn()));
-    let mut client = started(&mut service).await;
+    let mut service = Service::new(&folder("training-fewshot"), Some(database.dsn()));
+    let client = started(&mut service).await;
     let mut body = training(json!({"name": "fewshot", "validation_split": 0.5}));
     body["runnable_config"] = config();
     let model = "practice/classify@60ms";
@@ -179,11 +179,7 @@ async fn a_kill_changes_no_demo() {
         ["\"phase\":\"train\"", "\"type\":\"training_candidate\"", "\"type\":\"training_epoch_complete\""]
     {
         until(stage, async || count_in_events(&database, &run, stage).await > 0).await;
-        let before = count_in_events(&database, &run, "\"type\":\"training_resumed\"").await;
-        service.kill();
-        client = started(&mut service).await;
-        run = run.over(&client);
-        resumed(&database, &run, before).await;
+        kill_and_resume(&database, &mut service, &mut run).await;
     }
     assert_undisturbed(&database, &run, &undisturbed).await;
     service.stop();

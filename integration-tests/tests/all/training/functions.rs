@@ -1,19 +1,18 @@
 //! Graph functions as evaluators: they score, teach, fail and survive a kill.
 #![allow(clippy::print_stdout, reason = "the seed, for the reader of the test's output")]
 
-use integration_tests::{AnswerExt, Client, TestService, Workflow, pause};
-use kernel::{SeededRandom, SystemRandom};
+use integration_tests::{AnswerExt, Client, TestService, Workflow};
+use kernel::SeededRandom;
 use serde_json::{Value, json};
 use store::testing::TestDatabase;
 use wire::CreateCredential;
 
 use super::judge::{JudgeReply, JudgeServer, SECRET, vault_keys};
-use super::kills::{
-    Lives, assert_undisturbed, count_in_events, folder, number, random_number, resumed, started, workflow_of,
-};
+use super::kills::{assert_undisturbed, kill_at_random_moments, started, workflow_of};
 use super::model::{COLOURS, ModelServer, Reply, colours, is_of_optimizer, painter};
 use super::{Run, SEED, cases, get, only, payloads, post, prompts, runs_of, sorting, training, training_of};
 use crate::crash::service::Service;
+use crate::crash::{folder, number, seed};
 
 const METRICS: &str = "
 seen = []
@@ -206,14 +205,14 @@ async fn kills_change_no_verdict_of_functions_and_services() {
     })
     .await;
     let database = TestDatabase::create().await;
-    let mut service = Service::new(&folder("foreign"), Some(database.dsn()));
+    let mut service = Service::new(&folder("training-foreign"), Some(database.dsn()));
     service.set("SERVICE_VAULT_KEYS", vault_keys());
     service.set("SERVICE_EGRESS_ALLOW", judge.allow());
     let kills = number("CALLBOARD_CRASH_KILLS", 4).min(100);
-    let seed = number("CALLBOARD_CRASH_SEED", random_number(&SystemRandom::new()) >> 16);
+    let seed = seed();
     println!("CALLBOARD_CRASH_SEED={seed} ({kills} kills)");
     let random = SeededRandom::new(seed);
-    let mut client = started(&mut service).await;
+    let client = started(&mut service).await;
     let credential =
         CreateCredential { name: "judge".into(), secret: SECRET.into(), provider: None, description: None };
     client.create_credential(&credential).await.unwrap();
@@ -227,23 +226,7 @@ async fn kills_change_no_verdict_of_functions_and_services() {
     let undisturbed = Run::start(&client, &undisturbed, &body).await.events().await;
     let judge_requests = judge.requests().len();
     let mut run = Run::start(&client, &workflow_of(&client, graph()).await, &body).await;
-    let (mut lives, mut stored) = (0, Lives::default());
-    for _ in 0..kills {
-        pause(50 + random_number(&random) % 700).await;
-        stored.may_end(&database, &run).await;
-        if count_in_events(&database, &run, "\"type\":\"run_completed\"").await > 0 {
-            break;
-        }
-        let before = count_in_events(&database, &run, "\"type\":\"training_resumed\"").await;
-        let has_begun = count_in_events(&database, &run, "\"type\":\"run_started\"").await > 0;
-        service.kill();
-        client = started(&mut service).await;
-        run = run.over(&client);
-        if has_begun {
-            resumed(&database, &run, before).await;
-        }
-        lives += 1;
-    }
+    let lives = kill_at_random_moments(&database, &mut service, &mut run, &random, kills, 50).await;
     assert!(lives > 0, "no kill hit the run");
     assert_undisturbed(&database, &run, &undisturbed).await;
     let verdicts = |events: &[Value]| {
@@ -260,7 +243,8 @@ async fn kills_change_no_verdict_of_functions_and_services() {
     assert_eq!(verdicts(&run.events().await), verdicts(&undisturbed));
     // Only cases in flight at a kill are judged again, with the same keys.
     let again = judge.requests().split_off(judge_requests);
-    let mut keys: Vec<String> = again.iter().map(|it| it.header("idempotency-key").to_owned()).collect();
+    let mut keys: Vec<String> =
+        again.iter().map(|it| it.header("idempotency-key").unwrap().to_owned()).collect();
     keys.sort();
     keys.dedup();
     assert_eq!(keys.len(), judge_requests, "each case has its own key");

@@ -1,11 +1,12 @@
 //! Gates: the conditions that a new version must pass before it becomes live.
 
-use integration_tests::{Answer, AnswerExt, TestService, graphs, until};
+use integration_tests::{Answer, AnswerExt, JSON, TestService, graphs, until};
 use serde_json::{Value, json};
 use store::testing::TestDatabase;
 
-use super::kills::{folder, started};
+use super::kills::started;
 use super::{SEED, label, prompts, sorting};
+use crate::crash::folder;
 use crate::crash::service::Service;
 
 /// Replies with this input of its case.
@@ -42,9 +43,8 @@ impl<'a> Desk<'a> {
             Some(graph) => builder.graph(graph).create().await,
             None => builder.without_version().create().await,
         };
-        let desk = Self { t, path: format!("/api/workflows/{}", workflow.id) };
-        let made = desk.post("/datasets", json!({"name": "orders", "cases": cases()})).await;
-        assert_eq!(made.status, 201, "{}", made.text());
+        let desk = Self { t, path: workflow.path("") };
+        desk.post("/datasets", json!({"name": "orders", "cases": cases()})).await.expect(201);
         desk
     }
 
@@ -53,20 +53,16 @@ impl<'a> Desk<'a> {
     }
 
     async fn put(&self, body: Value) -> Answer {
-        let content = [("content-type", "application/json")];
-        self.t.send("PUT", &format!("{}/rollout", self.path), &content, &body.to_string()).await
+        self.t.send("PUT", &format!("{}/rollout", self.path), &[JSON], &body.to_string()).await
     }
 
     async fn set(&self, body: Value) {
-        let set = self.put(body).await;
-        assert_eq!(set.status, 200, "{}", set.text());
+        self.put(body).await.expect(200);
     }
 
     /// Saves a version, which starts its gate.
     async fn save(&self, graph: Value) -> i64 {
-        let saved = self.post("/versions", json!({"graph": graph})).await;
-        assert_eq!(saved.status, 201, "{}", saved.text());
-        let saved = saved.value();
+        let saved = self.post("/versions", json!({"graph": graph})).await.expect(201).value();
         assert_eq!(saved["gate"]["status"], "running", "{saved}");
         saved["version"].as_i64().unwrap()
     }
@@ -215,8 +211,7 @@ async fn impossible_or_incomplete_evaluations_fail_the_gate_with_the_reason() {
     assert!(failed["error"].as_str().unwrap().contains("cancel"), "{failed}");
     assert_eq!(desk.live().await, 1);
     // A deleted dataset.
-    let gone = t.send("DELETE", &format!("{}/datasets/orders", desk.path), &[], "").await;
-    assert_eq!(gone.status, 204, "{}", gone.text());
+    t.send("DELETE", &format!("{}/datasets/orders", desk.path), &[], "").await.expect(204);
     let saved = desk.post("/versions", json!({"graph": answering("good")})).await.value();
     assert_eq!((&saved["gate"]["status"], &saved["gate"]["run_id"]), (&json!("failed"), &Value::Null));
     assert!(saved["gate"]["error"].as_str().unwrap().contains("'orders'"), "{saved}");
@@ -276,10 +271,7 @@ async fn rollout_problems_are_rejected_with_their_pointers() {
 #[tokio::test]
 async fn two_instances_decide_a_gate_once() {
     let t = TestService::start().await;
-    let other = TestService::builder()
-        .set("SERVICE_POSTGRES_DSN", &t.variables()["SERVICE_POSTGRES_DSN"])
-        .start()
-        .await;
+    let other = t.another_instance().await;
     let desk = Desk::new(&t, Some(answering("half"))).await;
     desk.set(gate(json!({}))).await;
     let path = format!("{}/versions", desk.path);
@@ -295,14 +287,13 @@ async fn two_instances_decide_a_gate_once() {
 #[tokio::test]
 async fn a_gate_survives_kills_and_its_version_becomes_live_once() {
     let database = TestDatabase::create().await;
-    let mut service = Service::new(&folder("gate"), Some(database.dsn()));
+    let mut service = Service::new(&folder("training-gate"), Some(database.dsn()));
     let client = started(&mut service).await;
     let workflow = super::kills::workflow(&client, "practice/classify").await;
     let path = format!("/api/workflows/{workflow}");
     let send = async |client: &integration_tests::Client, method: &str, path: &str, body: Value| {
-        let content = [("content-type", "application/json")];
         let answer = client
-            .send(method, path, &content, if method == "GET" { String::new() } else { body.to_string() })
+            .send(method, path, &[JSON], if method == "GET" { String::new() } else { body.to_string() })
             .await
             .unwrap();
         assert!(answer.is_success(), "{}", answer.text());
@@ -336,8 +327,7 @@ async fn a_gate_survives_kills_and_its_version_becomes_live_once() {
 async fn judge(desk: &Desk<'_>, path: &str, score: &str) {
     let node = json!({"name": "score", "type": "transform", "expression": score});
     let graph = graphs::chain(&[node], Some(json!({"score": "{{ results.score }}"})));
-    let saved = desk.t.post(&format!("{path}/versions"), &json!({"graph": graph}).to_string()).await;
-    assert_eq!(saved.status, 201, "{}", saved.text());
+    desk.t.post(&format!("{path}/versions"), &json!({"graph": graph}).to_string()).await.expect(201);
 }
 
 #[tokio::test]
@@ -384,8 +374,7 @@ async fn a_new_dataset_of_the_same_name_does_not_replace_the_gates_dataset() {
     desk.set(gate(json!({}))).await;
     let gone = t.send("DELETE", &format!("{}/datasets/orders", desk.path), &[], "").await;
     assert_eq!(gone.status, 204, "{}", gone.text());
-    let made = desk.post("/datasets", json!({"name": "orders", "cases": cases()})).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    desk.post("/datasets", json!({"name": "orders", "cases": cases()})).await.expect(201);
     let saved = desk.post("/versions", json!({"graph": answering("good")})).await.value();
     assert_eq!(saved["gate"]["status"], "failed", "{saved}");
     assert!(saved["gate"]["error"].as_str().unwrap().contains("'orders'"), "{saved}");

@@ -6,15 +6,10 @@ use serde_json::json;
 
 use super::{Run, assert_same, kind, only, reasons, steps, training, workflow};
 
-/// Starts another instance on the same database. Its start waits until the first one knows it.
-async fn second_instance(t: &TestService) -> TestService {
-    TestService::builder().set("SERVICE_POSTGRES_DSN", &t.variables()["SERVICE_POSTGRES_DSN"]).start().await
-}
-
 #[tokio::test]
 async fn an_instance_takes_over_a_training_from_a_stopping_one() {
     let mut t = TestService::start().await;
-    let other = second_instance(&t).await;
+    let other = t.another_instance().await;
     let body = training(json!({"epochs": 2}));
     let undisturbed = workflow(&other, "practice/classify@40ms").await;
     let undisturbed = Run::start(&other.anonymous(), &undisturbed.id, &body).await.events().await;
@@ -43,7 +38,7 @@ async fn an_instance_takes_over_a_training_from_a_stopping_one() {
 #[tokio::test]
 async fn an_instance_cancels_the_training_of_another_one() {
     let t = TestService::start().await;
-    let other = second_instance(&t).await;
+    let other = t.another_instance().await;
     let workflow = workflow(&t, "practice/classify@100ms").await;
     let run = Run::start(&t.anonymous(), &workflow.id, &training(json!({"epochs": 3}))).await;
     run.live(&t).await.until("training_progress").await;
@@ -61,7 +56,7 @@ async fn an_instance_cancels_the_training_of_another_one() {
 #[tokio::test]
 async fn an_instance_pauses_and_resumes_the_training_of_another_one() {
     let t = TestService::start().await;
-    let other = second_instance(&t).await;
+    let other = t.another_instance().await;
     let workflow = workflow(&t, "practice/classify@100ms").await;
     let run = Run::start(&t.anonymous(), &workflow.id, &training(json!({"epochs": 2}))).await;
     run.live(&t).await.until("training_progress").await;
@@ -81,7 +76,7 @@ async fn an_instance_pauses_and_resumes_the_training_of_another_one() {
 #[tokio::test]
 async fn a_training_of_another_instance_is_read_live() {
     let t = TestService::start().await;
-    let other = second_instance(&t).await;
+    let other = t.another_instance().await;
     let workflow = workflow(&t, "practice/classify@20ms").await;
     let run = Run::start(&t.anonymous(), &workflow.id, &training(json!({"epochs": 1}))).await;
     let mut socket = Socket::open(other.address(), &format!("/ws/workflow/{}", workflow.id), &[]).await;

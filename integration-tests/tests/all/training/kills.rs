@@ -4,43 +4,21 @@
 //! `CALLBOARD_CRASH_KILLS` (6) and `CALLBOARD_CRASH_SEED` set the number of kills and their moments.
 #![allow(clippy::print_stdout, reason = "the seed, for the reader of the test's output")]
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use integration_tests::{Client, pause, until};
-use kernel::{Clock, Random, SeededRandom, SystemClock, SystemRandom};
+use integration_tests::{Client, WorkflowBuilder, pause, until};
+use kernel::{Clock, SeededRandom, SystemClock};
 use serde_json::{Value, json};
 use store::testing::TestDatabase;
-use wire::{CreateVersion, CreateWorkflow};
 
 use super::{
     Run, SEED, assert_same, evaluation, get, only, payloads, prompts, reasons, sorting, training, without,
 };
 use crate::crash::service::Service;
+use crate::crash::{folder, number, random_number, seed};
 
 /// Maximum time from a process's readiness to the resumption of the interrupted run.
 const RESUMED: Duration = Duration::from_secs(15);
-
-/// A new folder for logs, so that failures can be investigated.
-pub(super) fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("training-{name}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-pub(super) fn number(variable: &str, otherwise: u64) -> u64 {
-    match std::env::var(variable) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text}")),
-        Err(_) => otherwise,
-    }
-}
-
-pub(super) fn random_number(random: &dyn Random) -> u64 {
-    let mut bytes = [0; 8];
-    random.fill(&mut bytes).unwrap();
-    u64::from_le_bytes(bytes)
-}
 
 /// Starts the process, and waits until it is ready. Returns a client without the old connections.
 pub(super) async fn started(service: &mut Service) -> Client {
@@ -57,12 +35,7 @@ pub(crate) async fn workflow(client: &Client, model: &str) -> String {
 
 /// A workflow with this graph and the trainable prompt `rules`.
 pub(super) async fn workflow_of(client: &Client, graph: Value) -> String {
-    let new = CreateWorkflow { name: "sort".into(), handle: None, description: None, tags: Vec::new() };
-    let workflow = client.create_workflow(&new).await.unwrap().id;
-    let config = prompts(SEED).as_object().cloned();
-    let version = CreateVersion { graph, runnable_config: config, metadata: None, notes: None };
-    client.save_version(&workflow, &version).await.unwrap();
-    workflow
+    WorkflowBuilder::new(client.clone()).graph(graph).config(prompts(SEED)).create().await.id
 }
 
 /// Number of occurrences of a text in a run's events.
@@ -74,8 +47,44 @@ pub(super) async fn count_in_events(database: &TestDatabase, run: &Run, text: &s
     database.scalar(&frames).await.matches(text).count()
 }
 
+/// Kills the process, and waits until the next one has resumed the run.
+pub(super) async fn kill_and_resume(database: &TestDatabase, service: &mut Service, run: &mut Run) {
+    let before = count_in_events(database, run, "\"type\":\"training_resumed\"").await;
+    service.kill();
+    *run = run.over(&started(service).await);
+    resumed(database, run, before).await;
+}
+
+/// Kills the process at most `kills` times, until the run has completed, at random moments from `earliest` milliseconds
+/// after its start. Returns the number of kills.
+pub(super) async fn kill_at_random_moments(
+    database: &TestDatabase,
+    service: &mut Service,
+    run: &mut Run,
+    random: &SeededRandom,
+    kills: u64,
+    earliest: u64,
+) -> usize {
+    let (mut lives, mut stored) = (0, Lives::default());
+    for _ in 0..kills {
+        pause(earliest + random_number(random) % 700).await;
+        stored.may_end(database, run).await;
+        if count_in_events(database, run, "\"type\":\"run_completed\"").await > 0 {
+            break;
+        }
+        if count_in_events(database, run, "\"type\":\"run_started\"").await > 0 {
+            kill_and_resume(database, service, run).await;
+        } else {
+            service.kill();
+            *run = run.over(&started(service).await);
+        }
+        lives += 1;
+    }
+    lives
+}
+
 /// Waits until the new process has reported the resumption, unless the run has ended.
-pub(super) async fn resumed(database: &TestDatabase, run: &Run, before: usize) {
+async fn resumed(database: &TestDatabase, run: &Run, before: usize) {
     let clock = SystemClock::new();
     let begun = clock.monotonic();
     until("the run is resumed", async || {
@@ -90,14 +99,14 @@ pub(super) async fn resumed(database: &TestDatabase, run: &Run, before: usize) {
 /// Decides when to end a life, so that at least every second one stores something: a run that stores nothing in three
 /// would fail with `run.crashed`.
 #[derive(Default)]
-pub(super) struct Lives {
+struct Lives {
     rows: u64,
     was_idle: bool,
 }
 
 impl Lives {
     /// Waits until this life may end.
-    pub(super) async fn may_end(&mut self, database: &TestDatabase, run: &Run) {
+    async fn may_end(&mut self, database: &TestDatabase, run: &Run) {
         let stored = format!(
             "SELECT (SELECT count(*) FROM training_calls WHERE run_id = '{0}')
                  + (SELECT count(*) FROM training_cases WHERE run_id = '{0}')",
@@ -169,9 +178,9 @@ pub(super) async fn assert_undisturbed(database: &TestDatabase, run: &Run, undis
 #[tokio::test]
 async fn kills_at_random_moments_change_no_result() {
     let database = TestDatabase::create().await;
-    let mut service = Service::new(&folder("random"), Some(database.dsn()));
+    let mut service = Service::new(&folder("training-random"), Some(database.dsn()));
     let kills = number("CALLBOARD_CRASH_KILLS", 6).min(100);
-    let seed = number("CALLBOARD_CRASH_SEED", random_number(&SystemRandom::new()) >> 16);
+    let seed = seed();
     println!("CALLBOARD_CRASH_SEED={seed} ({kills} kills)");
     let random = SeededRandom::new(seed);
     let mut client = started(&mut service).await;
@@ -180,23 +189,8 @@ async fn kills_at_random_moments_change_no_result() {
         let undisturbed = workflow(&client, "practice/classify@60ms").await;
         let undisturbed = Run::start(&client, &undisturbed, &body).await.events().await;
         let mut run = Run::start(&client, &workflow(&client, "practice/classify@60ms").await, &body).await;
-        let (mut lives, mut stored) = (0, Lives::default());
-        for _ in 0..kills {
-            pause(20 + random_number(&random) % 700).await;
-            stored.may_end(&database, &run).await;
-            if count_in_events(&database, &run, "\"type\":\"run_completed\"").await > 0 {
-                break;
-            }
-            let before = count_in_events(&database, &run, "\"type\":\"training_resumed\"").await;
-            let has_begun = count_in_events(&database, &run, "\"type\":\"run_started\"").await > 0;
-            service.kill();
-            client = started(&mut service).await;
-            run = run.over(&client);
-            if has_begun {
-                resumed(&database, &run, before).await;
-            }
-            lives += 1;
-        }
+        let lives = kill_at_random_moments(&database, &mut service, &mut run, &random, kills, 20).await;
+        client = run.client.clone();
         assert!(kills == 0 || lives > 0, "no kill hit the run");
         assert_undisturbed(&database, &run, &undisturbed).await;
         let events = run.events().await;
@@ -209,8 +203,8 @@ async fn kills_at_random_moments_change_no_result() {
 #[tokio::test]
 async fn kills_at_every_stage_change_no_result() {
     let database = TestDatabase::create().await;
-    let mut service = Service::new(&folder("stages"), Some(database.dsn()));
-    let mut client = started(&mut service).await;
+    let mut service = Service::new(&folder("training-stages"), Some(database.dsn()));
+    let client = started(&mut service).await;
     let body = training(json!({"epochs": 2}));
     let undisturbed = workflow(&client, "practice/classify@60ms").await;
     let undisturbed = Run::start(&client, &undisturbed, &body).await.events().await;
@@ -224,15 +218,10 @@ async fn kills_at_every_stage_change_no_result() {
         "\"phase\":\"final\"",
     ];
     service.kill();
-    client = started(&mut service).await;
-    run = run.over(&client);
+    run = run.over(&started(&mut service).await);
     for stage in stages {
         until(stage, async || count_in_events(&database, &run, stage).await > 0).await;
-        let before = count_in_events(&database, &run, "\"type\":\"training_resumed\"").await;
-        service.kill();
-        client = started(&mut service).await;
-        run = run.over(&client);
-        resumed(&database, &run, before).await;
+        kill_and_resume(&database, &mut service, &mut run).await;
     }
     assert_undisturbed(&database, &run, &undisturbed).await;
     let events = run.events().await;
@@ -244,7 +233,7 @@ async fn kills_at_every_stage_change_no_result() {
 #[tokio::test]
 async fn another_instance_takes_over_a_training_from_a_killed_owner() {
     let database = TestDatabase::create().await;
-    let folder = folder("pair");
+    let folder = folder("training-pair");
     let [mut first, mut second] =
         ["one", "two"].map(|name| Service::new(&folder, Some(database.dsn())).named(name));
     let (here, there) = (started(&mut first).await, started(&mut second).await);
@@ -267,8 +256,8 @@ async fn another_instance_takes_over_a_training_from_a_killed_owner() {
 #[tokio::test]
 async fn requests_lost_by_a_kill_are_counted_separately() {
     let database = TestDatabase::create().await;
-    let mut service = Service::new(&folder("lost"), Some(database.dsn()));
-    let mut client = started(&mut service).await;
+    let mut service = Service::new(&folder("training-lost"), Some(database.dsn()));
+    let client = started(&mut service).await;
     let body = evaluation(6, json!({"max_concurrency": 3}));
     let mut run = Run::start(&client, &workflow(&client, "practice/classify@1500ms").await, &body).await;
     let in_flight = format!("SELECT in_flight FROM training_runs WHERE run_id = '{}'", run.id);
@@ -277,8 +266,7 @@ async fn requests_lost_by_a_kill_are_counted_separately() {
         until("the run is continued", async || database.scalar(&lost).await == (3 * kills).to_string()).await;
         until("requests are in flight", async || database.scalar(&in_flight).await == "3").await;
         service.kill();
-        client = started(&mut service).await;
-        run = run.over(&client);
+        run = run.over(&started(&mut service).await);
     }
     let usage = run.becomes("succeeded").await["usage"].clone();
     assert_eq!((&usage["llm_calls"], &usage["lost_calls"]), (&json!(6), &json!(6)), "{usage}");

@@ -15,6 +15,7 @@ pub(crate) mod kills;
 mod model;
 mod pause;
 mod refusals;
+mod removed;
 mod report;
 mod rescored;
 mod resume;
@@ -29,7 +30,9 @@ mod trained;
 
 use std::sync::{Arc, LazyLock};
 
-use integration_tests::{Answer, AnswerExt, Client, RawAnswer, TestService, Workflow, events, graphs, until};
+use integration_tests::{
+    Answer, AnswerExt, Client, JSON, RawAnswer, TestService, Workflow, events, graphs, until,
+};
 use kernel::{Ids, SystemClock, SystemRandom};
 use serde_json::{Value, json};
 
@@ -109,10 +112,10 @@ async fn get(client: &Client, path: &str) -> Answer {
 }
 
 async fn post(client: &Client, path: &str, body: &Value) -> Answer {
-    client.send("POST", path, &[("content-type", "application/json")], body.to_string()).await.unwrap()
+    client.send("POST", path, &[JSON], body.to_string()).await.unwrap()
 }
 
-fn runs_of(workflow: &str) -> String {
+pub(crate) fn runs_of(workflow: &str) -> String {
     format!("/api/workflows/{workflow}/trainer/runs")
 }
 
@@ -131,8 +134,7 @@ struct Run {
 impl Run {
     /// Starts the requested run.
     async fn start(client: &Client, workflow: &str, body: &Value) -> Self {
-        let answer = post(client, &runs_of(workflow), body).await;
-        assert_eq!(answer.status, 202, "{}", answer.text());
+        let answer = post(client, &runs_of(workflow), body).await.expect(202);
         Self::existing(client, workflow, answer.value()["id"].as_str().unwrap())
     }
 
@@ -146,9 +148,7 @@ impl Run {
     }
 
     async fn record(&self) -> Value {
-        let answer = get(&self.client, &self.path).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        answer.value()
+        get(&self.client, &self.path).await.expect(200).value()
     }
 
     /// Waits until the run has this status; returns its record.
@@ -164,15 +164,12 @@ impl Run {
 
     /// Like [`Self::control`], but must succeed; returns the record.
     async fn controlled(&self, operation: &str) -> Value {
-        let answer = self.control(operation).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        answer.value()
+        self.control(operation).await.expect(200).value()
     }
 
     /// The body of the event stream, up to the end of the run.
     async fn stream(&self) -> String {
-        let answer = get(&self.client, &format!("{}/events", self.path)).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = get(&self.client, &format!("{}/events", self.path)).await.expect(200);
         answer.text()
     }
 

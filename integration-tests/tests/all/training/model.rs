@@ -1,14 +1,13 @@
 //! A model endpoint with scripted replies: correct, slow, silent or broken. It counts the requests that it receives.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use integration_tests::{Builder, TestService, pause};
+use integration_tests::{Builder, ReceivedRequest, TcpServer, TestService, pause};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 /// The reply to a request.
@@ -28,7 +27,7 @@ pub(super) enum Reply {
 type Decide = dyn Fn(usize, &Value) -> Reply + Send + Sync;
 
 pub(super) struct ModelServer {
-    address: SocketAddr,
+    server: TcpServer,
     shared: Arc<Shared>,
 }
 
@@ -53,8 +52,6 @@ impl Drop for InFlight<'_> {
 
 impl ModelServer {
     pub(super) async fn start(decide: impl Fn(usize, &Value) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
             decide: Box::new(decide),
             requests: Mutex::default(),
@@ -64,13 +61,8 @@ impl ModelServer {
             most: AtomicUsize::new(0),
         });
         let serving = Arc::clone(&shared);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let shared = Arc::clone(&serving);
-                tokio::spawn(async move { while_open(stream, &shared).await });
-            }
-        });
-        Self { address, shared }
+        let server = TcpServer::start(move |stream| while_open(stream, Arc::clone(&serving))).await;
+        Self { server, shared }
     }
 
     /// A service that uses this model server.
@@ -83,7 +75,7 @@ impl ModelServer {
     }
 
     pub(super) fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("http://{}/v1", self.server.address)
     }
 
     /// Number of received requests.
@@ -113,21 +105,22 @@ impl ModelServer {
 }
 
 /// Responds to the requests of one connection.
-async fn while_open(mut stream: TcpStream, shared: &Shared) {
+async fn while_open(mut stream: TcpStream, shared: Arc<Shared>) {
     let mut unread = Vec::new();
-    while let Some(body) = request(&mut stream, &mut unread).await {
+    while let Some(request) = ReceivedRequest::read(&mut stream, &mut unread).await {
+        let Ok(body) = serde_json::from_str::<Value>(&request.body) else { return };
         let number = {
             let mut requests = shared.requests.lock();
             requests.push(body.clone());
             requests.len()
         };
         let open = shared.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
-        let in_flight = InFlight(shared);
+        let in_flight = InFlight(&shared);
         shared.most.fetch_max(open, Ordering::SeqCst);
         let reply = (shared.decide)(number, &body);
         let mut byte = [0];
         let answer = tokio::select! {
-            answer = answer(reply, shared) => answer,
+            answer = answer(reply, &shared) => answer,
             // The client sends nothing more before the reply: any read means that it has disconnected.
             _ = stream.read(&mut byte) => {
                 shared.gone.fetch_add(1, Ordering::SeqCst);
@@ -138,26 +131,6 @@ async fn while_open(mut stream: TcpStream, shared: &Shared) {
         drop(in_flight);
         if stream.write_all(answer.as_bytes()).await.is_err() {
             return;
-        }
-    }
-}
-
-async fn request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> Option<Value> {
-    loop {
-        if let Some(end) = unread.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-            let head = std::str::from_utf8(&unread[..end]).ok()?;
-            let length = head.lines().find_map(|line| {
-                let (name, value) = line.split_once(':')?;
-                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-            })?;
-            if unread.len() >= end + 4 + length {
-                let body = serde_json::from_slice(&unread[end + 4..end + 4 + length]).ok()?;
-                unread.drain(..end + 4 + length);
-                return Some(body);
-            }
-        }
-        if stream.read_buf(unread).await.ok()? == 0 {
-            return None;
         }
     }
 }

@@ -42,7 +42,7 @@ async fn a_paused_training_calls_no_model_and_has_the_same_result() {
     // Other work continues meanwhile.
     let echo = t.workflow().echo().create().await;
     for _ in 0..3 {
-        let path = format!("/api/workflows/{}/runs?wait=20", echo.id);
+        let path = echo.path("/runs?wait=20");
         assert_eq!(
             post(&client, &path, &json!({"inputs": {"message": "x"}})).await.value()["status"],
             "succeeded"
@@ -183,7 +183,7 @@ async fn a_pause_revoked_before_its_effect_stops_nothing() {
     let mut socket = Socket::open(t.address(), &format!("/ws/workflow/{workflow}"), &[]).await;
     socket.say(&json!({"type": "pause", "run_id": run.id})).await;
     let requested = "SELECT (pause_requested_at IS NOT NULL)::text FROM training_runs";
-    until("the pause is stored", async || t.scalar(requested).await == "true").await;
+    t.until_scalar("the pause is stored", requested, "true").await;
     assert_eq!(run.record().await["status"], "running", "cases are in flight");
     run.controlled("resume").await;
     model.release();
@@ -195,19 +195,15 @@ async fn a_pause_revoked_before_its_effect_stops_nothing() {
 async fn a_resumed_training_does_not_count_towards_the_run_limit_of_its_workflow() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify@30ms").await);
-    let headers = [("content-type", "application/json")];
-    let limit = json!({"max_concurrent_runs": 1}).to_string();
-    let changed = t.send("PUT", &format!("/api/workflows/{}", workflow.id), &headers, limit).await;
-    assert_eq!(changed.status, 200, "{}", changed.text());
+    t.configure(&workflow, &json!({"max_concurrent_runs": 1})).await.expect(200);
     let run = Run::start(&client, &workflow.id, &training(json!({"epochs": 1}))).await;
     run.live(&t).await.until("training_progress").await;
     run.controlled("pause").await;
     // The workflow's only run slot is taken until that run is cancelled.
     let busy = json!({"graph": graphs::chain(&[json!({"name": "ok", "type": "llm", "model": "practice/rewrite@10000ms",
                                                       "user": "a b c d e f"})], None)});
-    let saved = post(&client, &format!("/api/workflows/{}/versions", workflow.id), &busy).await;
-    assert_eq!(saved.status, 201, "{}", saved.text());
-    let other = post(&client, &format!("/api/workflows/{}/runs", workflow.id), &json!({})).await.value();
+    post(&client, &workflow.path("/versions"), &busy).await.expect(201);
+    let other = post(&client, &workflow.path("/runs"), &json!({})).await.value();
     let other = format!("/api/runs/{}", other["id"].as_str().unwrap());
     until("the other run executes", async || {
         super::get(&client, &other).await.value()["status"] == "running"

@@ -97,7 +97,7 @@ async fn a_training_cannot_resume_from_missing_checkpoints_or_runs() {
     let checkpoint = get(&client, &checkpoints_of(&one.id)).await.value()[0]["id"].clone();
     // Its own run has no result yet.
     let running = Run::start(&client, &other.id, &training(json!({"epochs": 1}))).await;
-    let path = format!("/api/workflows/{}/runs?wait=20", one.id);
+    let path = one.path("/runs?wait=20");
     let plain = post(&client, &path, &json!({"inputs": {"message": "x"}})).await.value()["id"].clone();
     let runs = t.scalar("SELECT count(*) FROM runs").await;
     for (workflow, resume) in [

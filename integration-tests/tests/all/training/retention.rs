@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, TestService, until};
+use integration_tests::{AnswerExt, JSON, TestService, until};
 use serde_json::json;
 
 use super::{Run, checkpoints_of, evaluation, get, label, post, training, training_of, workflow};
@@ -45,7 +45,7 @@ async fn an_expired_training_leaves_only_its_checkpoints() {
     let workflow = workflow(&t, "practice/classify").await.id;
     let run = trained(&t, &workflow).await;
     let echo = t.workflow().echo().create().await;
-    let other = format!("/api/workflows/{}/runs?wait=20", echo.id);
+    let other = echo.path("/runs?wait=20");
     let other = t.while_time_passes(t.post(&other, r#"{"inputs": {"message": "x"}}"#)).await;
     assert_eq!(other.value()["status"], "succeeded");
     for table in OF_RUN.into_iter().chain(OF_DATASET).chain(["dataset_cases"]) {
@@ -191,8 +191,7 @@ async fn replies_are_erased_after_the_end_if_the_workspace_drops_them() {
     };
     assert_eq!(traced(&first).await, (true, true, 1));
     let drop = json!({"training_calls": "drop"}).to_string();
-    let json = [("content-type", "application/json")];
-    let changed = client.send("PATCH", "/api/workspaces/default", &json, drop).await.unwrap();
+    let changed = client.send("PATCH", "/api/workspaces/default", &[JSON], drop).await.unwrap();
     assert_eq!((changed.status, &changed.value()["training_calls"]), (200, &json!("drop")));
     // The end of a training erases its replies, and those of earlier runs.
     let trained = Run::start(&client, &workflow, &training(json!({"epochs": 1}))).await;

@@ -1,6 +1,6 @@
 //! Permissions to read, start and control trainings.
 
-use integration_tests::{AnswerExt, Bearer, Socket, TestService, graphs};
+use integration_tests::{AnswerExt, Bearer, JSON, Socket, TestService, graphs};
 use serde_json::{Value, json};
 
 use super::{SEED, cases, label, message, prompts, runs_of, sorting, training_of};
@@ -11,7 +11,7 @@ const EXECUTE: &str = "workflows:execute";
 
 /// A workflow that sorts messages, created by this caller in this workspace.
 async fn make(by: &Bearer<'_>, slug: &str) -> String {
-    let headers = [("x-workspace", slug), ("content-type", "application/json")];
+    let headers = [("x-workspace", slug), JSON];
     let made = by.send("POST", "/api/workflows", &headers, &json!({"name": "Sort"}).to_string()).await;
     assert_eq!(made.status, 201, "{}", made.text());
     let id = made.value()["id"].as_str().unwrap().to_owned();
@@ -33,15 +33,13 @@ fn with_graph() -> Value {
 }
 
 async fn started(by: &Bearer<'_>, workflow: &str, body: &Value) -> String {
-    let started = by.post(&runs_of(workflow), body).await;
-    assert_eq!(started.status, 202, "{}", started.text());
-    started.value()["id"].as_str().unwrap().to_owned()
+    by.post(&runs_of(workflow), body).await.expect(202).member("id")
 }
 
 /// Waits until no run is unfinished.
 async fn settled(t: &TestService) {
     let open = "SELECT count(*) FROM runs WHERE finished_at IS NULL";
-    integration_tests::until("all runs end", async || t.scalar(open).await == "0").await;
+    t.until_scalar("all runs end", open, "0").await;
 }
 
 #[tokio::test]
@@ -90,8 +88,7 @@ async fn each_operation_requires_its_scope() {
             "{path}"
         );
     }
-    let plan = t.bearer(&runner).post(&format!("{list}?dry_run=true"), &body()).await;
-    assert_eq!(plan.status, 200, "{}", plan.text());
+    t.bearer(&runner).post(&format!("{list}?dry_run=true"), &body()).await.expect(200);
     started(&t.bearer(&runner), &workflow, &body()).await;
     settled(&t).await;
 }
@@ -229,7 +226,7 @@ async fn a_run_of_another_workspace_is_not_found() {
         assert_eq!(refused.problems(), ["/training/optimizer/resume checkpoint_not_found"], "{body}");
     }
     // A workflow in another workspace cannot judge here.
-    let headers = [("x-workspace", "other"), ("content-type", "application/json")];
+    let headers = [("x-workspace", "other"), JSON];
     let new = json!({"name": "Judge", "handle": "judge-of-the-other"}).to_string();
     let judge = root.send("POST", "/api/workflows", &headers, &new).await.value();
     let own = graphs::chain(&[json!({"name": "yes", "type": "template", "template": "1"})], Some(json!(1)));

@@ -1,10 +1,10 @@
 //! The optimizer model's input: nothing from cases that decide or test.
 
-use integration_tests::TestService;
+use integration_tests::{AnswerExt, TestService, until};
 use serde_json::{Value, json};
 
 use super::model::{COLOURS, ModelServer, Reply, colours, is_of_optimizer, painter, wants_prompt};
-use super::{Run, only, payloads, prompts, sorting, steps, training_of};
+use super::{Run, checkpoints_of, only, payloads, prompts, runs_of, sorting, steps, training_of};
 
 /// Cases in all three splits, each with a token that names its split.
 fn split_cases() -> Vec<Value> {
@@ -22,7 +22,7 @@ fn optimizer(name: &str) -> Value {
 
 #[tokio::test]
 async fn validation_and_test_cases_are_never_sent_to_the_optimizer() {
-    for name in ["textgrad", "gepa", "auto", "random"] {
+    for name in ["textgrad", "gepa", "auto"] {
         let model = ModelServer::start(|_, request| Reply::Text(painter(request))).await;
         let t = model.service().await;
         let body = training_of(split_cases(), optimizer(name));
@@ -38,53 +38,36 @@ async fn validation_and_test_cases_are_never_sent_to_the_optimizer() {
             let text = request.to_string();
             assert!(!text.contains("canary-val") && !text.contains("canary-test"), "{name}: {text}");
         }
-        // The task's model sees each of them; without feedback, training cases are not used.
-        let splits =
-            ["train", "val", "test"].into_iter().filter(|split| *split != "train" || name != "random");
-        for split in splits {
+        // The task's model sees each of them.
+        for split in ["train", "val", "test"] {
             let canary = format!("canary-{split}-zorp0");
             assert!(tasks.iter().any(|request| request.to_string().contains(&canary)), "{name}: {split}");
         }
         // Metadata is for evaluators: no model receives any of it.
         assert!(!model.requests().iter().any(|request| request.to_string().contains("-note")), "{name}");
         assert_test_comes_last(&events, name);
-        if name != "random" {
-            assert_eq!(result["outcome"], "improved", "{name}: {result}");
-            assert_eq!(result["seed_vs_best"]["test"], json!({"seed": 0.0, "best": 1.0}), "{name}");
-        }
+        assert_eq!(result["outcome"], "improved", "{name}: {result}");
+        assert_eq!(result["seed_vs_best"]["test"], json!({"seed": 0.0, "best": 1.0}), "{name}");
     }
 }
 
 #[tokio::test]
-async fn scores_and_summaries_reveal_no_validation_cases() {
-    for name in ["opro", "mipro"] {
-        let model = ModelServer::start(move |number, request| {
-            Reply::Text(match wants_prompt(request) {
-                true => {
-                    format!("It names no word.\n<new_prompt>{COLOURS}\nzorp means red.\nNote {number}.</new_prompt>")
-                }
-                false => painter(request),
-            })
+async fn a_candidate_has_the_rationale_of_its_model() {
+    let model = ModelServer::start(|number, request| {
+        Reply::Text(match wants_prompt(request) {
+            true => format!(
+                "It names no word.\n<new_prompt>{COLOURS}\nzorp means red.\nNote {number}.</new_prompt>"
+            ),
+            false => painter(request),
         })
-        .await;
-        let t = model.service().await;
-        let body = training_of(split_cases(), optimizer(name));
-        let run = Run::start(&t.anonymous(), &colour_workflow(&t).await, &body).await;
-        let events = run.events().await;
-        let proposals: Vec<Value> =
-            model.requests().into_iter().filter(|request| request["model"] == "reflector").collect();
-        let result = only(&events, "training_result");
-        assert_eq!(result["usage"]["by_role"]["optimizer"], proposals.len(), "{name}");
-        for request in &proposals {
-            let text = request.to_string();
-            assert!(!text.contains("canary-val") && !text.contains("canary-test"), "{name}: {text}");
-            assert!(text.contains("canary-train") && !text.contains("Feedback:"), "{name}: {text}");
-        }
-        assert_eq!(proposals.iter().any(|request| !is_of_optimizer(request)), name == "mipro", "a summary");
-        let candidates = payloads(&events, "training_candidate");
-        assert!(!candidates.is_empty(), "{name}");
-        assert!(candidates.iter().all(|it| it["rationale"] == "It names no word."), "{name}: {candidates:?}");
-    }
+    })
+    .await;
+    let t = model.service().await;
+    let body = training_of(split_cases(), optimizer("textgrad"));
+    let events = Run::start(&t.anonymous(), &colour_workflow(&t).await, &body).await.events().await;
+    let candidates = payloads(&events, "training_candidate");
+    assert!(!candidates.is_empty());
+    assert!(candidates.iter().all(|it| it["rationale"] == "It names no word."), "{candidates:?}");
 }
 
 /// Asserts that the test split is used once, after all decisions, with only the seed and the returned prompts.
@@ -125,6 +108,19 @@ async fn a_text_that_copies_a_held_out_case_is_rejected_with_a_warning() {
     }
 }
 
+/// Trains a prompt with an input in it; returns the texts of its candidates.
+async fn trained_texts(model: &ModelServer, seed: &str) -> Vec<String> {
+    let t = model.service().await;
+    let workflow = t.workflow().graph(sorting("openai/task")).config(prompts(seed)).create().await;
+    let mut body = training_of(colours(&[("train", 1), ("val", 1)]), json!({"epochs": 1}));
+    body["inputs"] = json!({"desk": "seven"});
+    let events = Run::start(&t.anonymous(), &workflow.id, &body).await.events().await;
+    let candidates = payloads(&events, "training_candidate");
+    assert!(!candidates.is_empty(), "{:?}", steps(&events));
+    let text = |candidate: &Value| candidate["prompts_changed"][0]["text"].as_str().unwrap().to_owned();
+    candidates.into_iter().map(text).collect()
+}
+
 /// The seed's placeholders survive, whatever the optimizer's model writes.
 #[tokio::test]
 async fn a_text_that_loses_a_placeholder_is_requested_again() {
@@ -140,15 +136,7 @@ async fn a_text_that_loses_a_placeholder_is_requested_again() {
         })
     })
     .await;
-    let t = model.service().await;
-    let workflow = t.workflow().graph(sorting("openai/task")).config(prompts(SEED)).create().await;
-    let mut body = training_of(colours(&[("train", 1), ("val", 1)]), json!({"epochs": 1}));
-    body["inputs"] = json!({"desk": "seven"});
-    let events = Run::start(&t.anonymous(), &workflow.id, &body).await.events().await;
-    let candidates = payloads(&events, "training_candidate");
-    assert!(!candidates.is_empty(), "{:?}", steps(&events));
-    for candidate in candidates {
-        let text = candidate["prompts_changed"][0]["text"].as_str().unwrap();
+    for text in trained_texts(&model, SEED).await {
         assert!(text.contains("{{ inputs.desk }}"), "{text}");
     }
     let again = model.requests().into_iter().filter(|request| request.to_string().contains("must contain"));
@@ -174,18 +162,54 @@ async fn a_text_that_adds_a_tag_is_requested_again() {
             })
         })
         .await;
-        let t = model.service().await;
-        let workflow = t.workflow().graph(sorting("openai/task")).config(prompts(SEED)).create().await;
-        let mut body = training_of(colours(&[("train", 1), ("val", 1)]), json!({"epochs": 1}));
-        body["inputs"] = json!({"desk": "seven"});
-        let events = Run::start(&t.anonymous(), &workflow.id, &body).await.events().await;
-        let candidates = payloads(&events, "training_candidate");
-        assert!(!candidates.is_empty(), "{tag}: {:?}", steps(&events));
-        for candidate in candidates {
-            let text = candidate["prompts_changed"][0]["text"].as_str().unwrap();
+        for text in trained_texts(&model, SEED).await {
             assert!(!text.contains(tag), "{text}");
         }
         let names_problem = |request: &Value| request.to_string().contains("must not contain");
         assert!(model.requests().iter().any(names_problem), "the model learns the problem with {tag}");
     }
+}
+
+/// Cases from feedback and prompts made from them may quote the id of a thread, which gives access to it.
+#[tokio::test]
+async fn thread_ids_are_hidden_in_the_results_of_a_training() {
+    const THREAD: &str = "thr_0123456789abcdef0123456789abcdef";
+    let model = ModelServer::start(|_, request| {
+        let text = painter(request);
+        Reply::Text(match wants_prompt(request) {
+            true => text.replace("</new_prompt>", &format!("\nSeen in {THREAD}.</new_prompt>")),
+            false => text,
+        })
+    })
+    .await;
+    let t = model.builder().with_bootstrap_token().start().await;
+    let workflow = colour_workflow(&t).await;
+    let mut cases = split_cases();
+    // The leak guard reads the other splits.
+    for case in cases.iter_mut().filter(|case| case["metadata"]["split"] == "train") {
+        let message = format!("{} {THREAD}", case["inputs"]["message"].as_str().unwrap());
+        case["inputs"]["message"] = json!(message);
+    }
+    let token = t.root().token(&["workflows:read"], &[]).await;
+    let (owner, viewer) = (t.root(), t.bearer(&token));
+    let body = training_of(cases, optimizer("textgrad"));
+    let run = owner.post(&runs_of(&workflow), &body).await.expect(202).member("id");
+    let (path, checkpoints) = (format!("{}/{run}", runs_of(&workflow)), checkpoints_of(&workflow));
+    until("the end of the training", async || owner.get(&path).await.value()["status"] == "succeeded").await;
+    let best = owner.get(&path).await.member("best_checkpoint");
+    for address in [
+        format!("{path}/cases?limit=200"),
+        format!("{path}/candidates"),
+        format!("{path}/report"),
+        format!("{path}/report?format=html"),
+        checkpoints.clone(),
+        format!("{checkpoints}/{best}"),
+    ] {
+        let full = owner.get(&address).await.expect(200).text();
+        assert!(full.contains(THREAD), "{address}: {full}");
+        let hidden = viewer.get(&address).await.expect(200).text();
+        assert!(!hidden.contains(THREAD) && hidden.contains("thr_hidden"), "{address}: {hidden}");
+    }
+    let events = viewer.stream(&format!("{path}/events"), &[]).await;
+    assert!(!events.contains(THREAD) && events.contains("thr_hidden"), "{events}");
 }

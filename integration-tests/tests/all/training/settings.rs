@@ -84,8 +84,7 @@ async fn inputs_outside_the_schema_are_rejected_before_the_start() {
     some[3]["inputs"] = json!({});
     let mut body = training_of(some, json!({}));
     body["inputs"] = json!({"message": "Where is it?"});
-    let plan = post(&client, &format!("{}?dry_run=true", runs_of(&workflow.id)), &body).await;
-    assert_eq!(plan.status, 200, "{}", plan.text());
+    post(&client, &format!("{}?dry_run=true", runs_of(&workflow.id)), &body).await.expect(200);
     t.assert_no_rows("runs").await;
 }
 
@@ -93,11 +92,9 @@ async fn inputs_outside_the_schema_are_rejected_before_the_start() {
 async fn wrong_cases_of_a_stored_dataset_are_reported_by_id() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), strict(&t).await);
-    let datasets = format!("/api/workflows/{}/datasets", workflow.id);
     let wrong: Vec<Value> =
         (0..30).map(|n| json!({"id": format!("c{n}"), "inputs": {"text": "Hi"}})).collect();
-    let made = post(&client, &datasets, &json!({"name": "wrong", "cases": wrong})).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    post(&client, &workflow.path("/datasets"), &json!({"name": "wrong", "cases": wrong})).await.expect(201);
     let mut body = training(json!({}));
     body["training"]["dataset"] = json!({"id": "wrong"});
     let refused = post(&client, &runs_of(&workflow.id), &body).await;
@@ -114,7 +111,7 @@ async fn wrong_cases_of_a_stored_dataset_are_reported_by_id() {
 async fn a_csv_with_semicolons_is_rejected_with_the_reason() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
-    let path = format!("/api/workflows/{}/datasets?name=sorted", workflow.id);
+    let path = workflow.path("/datasets?name=sorted");
     let text = "message;expected_output\nWhere is my parcel?;shipping\n";
     let refused = client.send("POST", &path, &[("content-type", "text/csv")], text).await.unwrap();
     assert_eq!(refused.problems(), ["/lines/1 delimiter"], "{}", refused.text());

@@ -1,6 +1,6 @@
 //! `SERVICE_TRAINING_MAX_RUNS`: trainings beyond the maximum are queued.
 
-use integration_tests::{AnswerExt, TestService, until};
+use integration_tests::{AnswerExt, JSON, TestService, until};
 use kernel::{Clock, SystemClock};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ async fn queued_trainings_start_oldest_first() {
         (Run::start(&client, &workflow.id, &body).await, Run::start(&client, &workflow.id, &body).await);
     // Runs of other kinds do not wait.
     let echo = t.workflow().echo().create().await;
-    let path = format!("/api/workflows/{}/runs?wait=20", echo.id);
+    let path = echo.path("/runs?wait=20");
     assert_eq!(
         super::post(&client, &path, &json!({"inputs": {"message": "x"}})).await.value()["status"],
         "succeeded"
@@ -161,8 +161,7 @@ async fn a_rescoring_needs_no_free_slot() {
     ended.becomes("succeeded").await;
     let first = occupy_slot(&model, &t).await;
     let body = json!({"evaluators": super::label()});
-    let again = super::post(&client, &format!("{}/rescore", ended.path), &body).await;
-    assert_eq!(again.status, 202, "{}", again.text());
+    let again = super::post(&client, &format!("{}/rescore", ended.path), &body).await.expect(202);
     let again = Run::existing(&client, &practice.id, again.value()["id"].as_str().unwrap());
     again.becomes("succeeded").await;
     assert_eq!(first.record().await["status"], "running");
@@ -199,7 +198,7 @@ async fn workspaces_take_turns() {
     let root = t.root();
     assert_eq!(root.post("/api/workspaces", &json!({"slug": "other"})).await.status, 201);
     let make = async |slug: &str, model: &str| -> String {
-        let headers = [("x-workspace", slug), ("content-type", "application/json")];
+        let headers = [("x-workspace", slug), JSON];
         let made =
             root.send("POST", "/api/workflows", &headers, &json!({"name": model}).to_string()).await.value();
         let id = made["id"].as_str().unwrap().to_owned();
@@ -208,9 +207,7 @@ async fn workspaces_take_turns() {
         id
     };
     let start = async |workflow: &str, body: &Value| -> String {
-        let started = root.post(&super::runs_of(workflow), body).await;
-        assert_eq!(started.status, 202, "{}", started.text());
-        started.value()["id"].as_str().unwrap().to_owned()
+        root.post(&super::runs_of(workflow), body).await.expect(202).member("id")
     };
     let held = make("default", "openai/test").await;
     let (here, there) =
@@ -225,8 +222,7 @@ async fn workspaces_take_turns() {
         start(&there, &few).await,
     ];
     model.release();
-    until("all end", async || t.scalar("SELECT count(*) FROM runs WHERE status = 'succeeded'").await == "5")
-        .await;
+    t.until_scalar("all end", "SELECT count(*) FROM runs WHERE status = 'succeeded'", "5").await;
     let order = t.scalar("SELECT string_agg(id::text, ' ' ORDER BY started_at) FROM runs").await;
     let order: Vec<&str> = order.split(' ').skip(1).collect();
     let place = |id: &String| order.iter().position(|found| found == id).unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, Socket, TestService, Workflow, until};
+use integration_tests::{AnswerExt, JSON, Socket, TestService, Workflow};
 use kernel::{Clock, SystemClock};
 use serde_json::{Value, json};
 
@@ -218,7 +218,7 @@ async fn the_same_run_id_over_http_starts_one_run() {
 async fn a_run_id_of_another_run_is_rejected() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
-    let path = format!("/api/workflows/{}/runs?wait=20", workflow.id);
+    let path = workflow.path("/runs?wait=20");
     let plain = post(&client, &path, &json!({"inputs": {"message": "My invoice"}})).await.value();
     let mut body = training(json!({"epochs": 1}));
     body["run_id"] = plain["id"].clone();
@@ -231,7 +231,7 @@ async fn a_run_id_of_another_run_is_rejected() {
 async fn an_idempotency_key_starts_one_run() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
-    let headers = [("content-type", "application/json"), ("idempotency-key", "k1")];
+    let headers = [JSON, ("idempotency-key", "k1")];
     let start = async |epochs: u64| {
         let body = training(json!({"epochs": epochs})).to_string();
         client.send("POST", &runs_of(&workflow.id), &headers, body).await.unwrap()
@@ -243,7 +243,7 @@ async fn an_idempotency_key_starts_one_run() {
     assert_eq!(start(2).await.refusal(), "422 idempotency.key_reused");
     let id = first.value()["id"].as_str().unwrap().to_owned();
     Run::existing(&client, &workflow.id, &id).becomes("succeeded").await;
-    until("one run", async || t.scalar("SELECT count(*) FROM training_runs").await == "1").await;
+    t.until_scalar("one run", "SELECT count(*) FROM training_runs", "1").await;
 }
 
 #[tokio::test]

@@ -34,9 +34,8 @@ fn assert_order(events: &[Value]) {
 async fn a_training_improves_its_prompt_and_reports_every_step() {
     let t = TestService::start().await;
     let (client, workflow) = (t.anonymous(), workflow(&t, "practice/classify").await);
-    let accepted = post(&client, &runs_of(&workflow.id), &training(json!({"epochs": 3}))).await;
-    assert_eq!(accepted.status, 202, "{}", accepted.text());
-    let accepted = accepted.value();
+    let accepted =
+        post(&client, &runs_of(&workflow.id), &training(json!({"epochs": 3}))).await.expect(202).value();
     assert_eq!(
         (&accepted["kind"], &accepted["status"], &accepted["version"], &accepted["workflow_id"]),
         (&json!("training"), &json!("queued"), &json!(1), &json!(workflow.id))
@@ -191,7 +190,7 @@ async fn runs_candidates_and_cases_are_listed() {
     let list = get(&client, &runs_of(&workflow.id)).await.value();
     let ids: Vec<&Value> = list["data"].as_array().unwrap().iter().map(|run| &run["id"]).collect();
     assert_eq!(ids, [&json!(second.id), &json!(first.id)], "the newest first");
-    let runs = get(&client, &format!("/api/workflows/{}/runs", workflow.id)).await.value();
+    let runs = get(&client, &workflow.path("/runs")).await.value();
     assert_eq!(runs["data"], json!([]), "trainings have a separate list");
     let page = get(&client, &format!("{}?limit=1&status=succeeded", runs_of(&workflow.id))).await.value();
     let rest = format!("{}?limit=1&cursor={}", runs_of(&workflow.id), page["next_cursor"].as_str().unwrap());
@@ -226,7 +225,7 @@ async fn runs_candidates_and_cases_are_listed() {
         );
     }
     // A run of another kind is not a training.
-    let path = format!("/api/workflows/{}/runs?wait=20", workflow.id);
+    let path = workflow.path("/runs?wait=20");
     let plain = post(&client, &path, &json!({"inputs": {"message": "x"}})).await.value();
     let plain = plain["id"].as_str().unwrap();
     assert_eq!(

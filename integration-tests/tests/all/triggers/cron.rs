@@ -3,23 +3,20 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use integration_tests::{Answer, AnswerExt, TestService, Workflow, graphs, until};
+use integration_tests::{Answer, AnswerExt, JSON, TestService, Workflow, graphs, until};
 use kernel::Clock;
 use serde_json::{Value, json};
 
-const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 fn path(workflow: &Workflow) -> String {
-    format!("/api/workflows/{}/triggers/cron", workflow.id)
+    workflow.path("/triggers/cron")
 }
 
 async fn put(t: &TestService, workflow: &Workflow, config: Value) -> Answer {
-    t.send("PUT", &path(workflow), &JSON, config.to_string()).await
+    t.send("PUT", &path(workflow), &[JSON], config.to_string()).await
 }
 
 async fn set(t: &TestService, workflow: &Workflow, config: Value) -> Value {
-    let answer = put(t, workflow, config).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.value()
+    put(t, workflow, config).await.expect(200).value()
 }
 
 async fn shown(t: &TestService, workflow: &Workflow) -> Value {
@@ -79,13 +76,13 @@ async fn a_trigger_is_configured_shown_and_removed() {
     let errors = &wrong.value()["detail"]["errors"];
     assert_eq!((&errors[0]["pointer"], &errors[1]["pointer"]), (&json!("/expression"), &json!("/timezone")));
     assert_eq!(errors[1]["suggestion"], "did you mean 'Europe/Berlin'?");
-    let refused = t.send("POST", &path(&workflow), &JSON, "{}").await;
+    let refused = t.send("POST", &path(&workflow), &[JSON], "{}").await;
     assert_eq!((refused.status, refused.header("allow")), (405, Some("DELETE, GET, HEAD, PUT")));
     assert_eq!(t.send("DELETE", &path(&workflow), &[], "").await.status, 204);
     assert_eq!(t.send("DELETE", &path(&workflow), &[], "").await.code(), "trigger.not_found");
     let audited = "SELECT string_agg(action, ' ' ORDER BY id) FROM audit_log WHERE action LIKE 'trigger%'";
     assert_eq!(t.scalar(audited).await, "trigger.cron_set trigger.cron_set trigger.cron_removed");
-    assert_eq!(t.send("DELETE", &format!("/api/workflows/{}", workflow.id), &[], "").await.status, 200);
+    assert_eq!(t.send("DELETE", &workflow.path(""), &[], "").await.status, 200);
     assert_eq!(put(&t, &workflow, json!({"expression": "0 0 1 1 *"})).await.code(), "workflow.archived");
 }
 
@@ -199,10 +196,7 @@ async fn missed_fires_are_made_up_once() {
 #[tokio::test]
 async fn two_instances_fire_once() {
     let t = TestService::start().await;
-    let other = TestService::builder()
-        .set("SERVICE_POSTGRES_DSN", &t.variables()["SERVICE_POSTGRES_DSN"])
-        .start()
-        .await;
+    let other = t.another_instance().await;
     let workflow = t.workflow().graph(echo()).create().await;
     set(&other, &workflow, json!({"expression": "* * * * * *"})).await;
     until("the trigger has fired", async || ended(&t).await.parse::<u32>().unwrap() >= 4).await;
@@ -252,7 +246,7 @@ async fn a_trigger_that_cannot_run_records_its_error() {
     for workflow in [&bare, &picky, &archived] {
         set(&t, workflow, json!({"expression": "0 * * * *"})).await;
     }
-    t.send("DELETE", &format!("/api/workflows/{}", archived.id), &[], "").await;
+    t.send("DELETE", &archived.path(""), &[], "").await;
     advance_to_next_fire(&t, &bare).await;
     for (workflow, code) in
         [(&bare, "workflow.no_version"), (&picky, "run.inputs_invalid"), (&archived, "workflow.archived")]
@@ -267,7 +261,7 @@ async fn a_trigger_that_cannot_run_records_its_error() {
     assert_eq!(runs(&t).await, "0");
     // It runs with its first version.
     let version = json!({"graph": echo()}).to_string();
-    assert_eq!(t.post(&format!("/api/workflows/{}/versions", bare.id), &version).await.status, 201);
+    assert_eq!(t.post(&bare.path("/versions"), &version).await.status, 201);
     advance_to_next_fire(&t, &bare).await;
     t.while_time_passes(until("the trigger has fired", async || ended(&t).await == "1")).await;
     t.while_time_passes(until("the error is cleared", async || {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use integration_tests::{TestService, chat, until};
+use integration_tests::{JSON, TestService, chat, until};
 
 use super::traces::{SPOKEN, VisitorTraces, service};
-use super::{JSON, Person, cookie, is_erased, lines};
+use super::{Person, cookie, is_erased, lines};
 
 /// The text of the visitor who erases their data.
 const OWN: &str = "canary-7d2a-self";

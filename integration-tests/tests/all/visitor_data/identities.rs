@@ -16,8 +16,7 @@ async fn session<'a>(t: &'a TestService, workflow: &'a Workflow, user: Option<&s
     if let Some(user) = user {
         body["user"] = json!(user);
     }
-    let answer = t.root().post("/api/chat/session", &body).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = t.root().post("/api/chat/session", &body).await.expect(200);
     let token = format!("Bearer {}", answer.value()["client_secret"].as_str().unwrap());
     Person::with(t, workflow, "authorization", token)
 }

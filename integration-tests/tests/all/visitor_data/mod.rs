@@ -6,12 +6,10 @@ mod identities;
 mod traces;
 mod unread;
 
-use integration_tests::{Answer, AnswerExt, RawAnswer, TestService, Workflow, chat, events, until};
+use integration_tests::{Answer, AnswerExt, JSON, RawAnswer, TestService, Workflow, chat, thread_of, until};
 use serde_json::{Value, json};
 
 use crate::attachments::{form, form_type};
-
-const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// A caller of a workflow's chat.
 struct Person<'a> {
@@ -55,9 +53,7 @@ impl<'a> Person<'a> {
 
     /// Starts a thread.
     async fn create(&self, text: &str) -> Answer {
-        let answer = self.post(&chat::create(self.workflow, text)).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        answer
+        self.post(&chat::create(self.workflow, text)).await.expect(200)
     }
 
     /// The path of the caller's data in this workflow.
@@ -108,7 +104,7 @@ fn cookie(answer: &Answer) -> String {
 /// The thread that a response starts.
 fn thread(answer: &Answer) -> String {
     assert_eq!(answer.status, 200, "{}", answer.text());
-    events(&answer.text())[0]["thread"]["id"].as_str().unwrap().to_owned()
+    thread_of(&answer.text())
 }
 
 /// Waits for the erasure that a response has accepted.

@@ -3,11 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use integration_tests::{
-    Answer, AnswerExt, Echo, Endpoint, RawAnswer, TestService, Workflow, chat, events, until,
+    Answer, AnswerExt, Echo, Endpoint, JSON, RawAnswer, TestService, Workflow, chat, events, until,
 };
 use serde_json::{Value, json};
 
-use super::{JSON, Person, digits, thread};
+use super::{Person, digits, thread};
 use crate::attachments::red;
 use crate::waiting_runs::answer;
 
@@ -75,18 +75,11 @@ fn desk(hook: &str) -> Value {
 /// A service with a published workflow, and the model that it calls.
 pub(super) async fn service() -> (TestService, Endpoint, Workflow) {
     let (model, hook) = (Endpoint::quick().await, Echo::start().await);
-    let t = TestService::builder()
-        .manual_clock()
-        .set("SERVICE_MODEL_BASE_URL", model.base_url())
-        .set("SERVICE_EGRESS_ALLOW", hook.allow())
-        .start()
-        .await;
-    let workflow = t.workflow().graph(desk(&hook.url("/hook"))).published().create().await;
+    let t = model.builder().manual_clock().set("SERVICE_EGRESS_ALLOW", hook.allow()).start().await;
     let settings =
         json!({"chat": {"title": {"model": "openai/x"}, "transcription": {"model": "practice/transcribe"}}});
-    let path = format!("/api/workflows/{}", workflow.id);
-    let set = t.send("PUT", &path, &[JSON], settings.to_string()).await;
-    assert_eq!(set.status, 200, "{}", set.text());
+    let graph = desk(&hook.url("/hook"));
+    let workflow = t.workflow().graph(graph).published().settings(settings).create().await;
     (t, model, workflow)
 }
 
@@ -270,7 +263,6 @@ impl<'a> VisitorTraces<'a> {
         self._slow = Some(slow);
         let path = format!("/api/workflows/{}/chat/threads/{}", self.person.workflow.id, self.thread);
         let change = json!({"title": format!("{canary}, by the owner"), "status": "locked", "reason": format!("We check {canary}.")});
-        let changed = t.while_time_passes(t.send("PATCH", &path, &[JSON], change.to_string())).await;
-        assert_eq!(changed.status, 200, "{}", changed.text());
+        t.while_time_passes(t.json("PATCH", &path, &change)).await.expect(200);
     }
 }

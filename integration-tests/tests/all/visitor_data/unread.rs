@@ -34,9 +34,7 @@ async fn with_files<'a>(t: &'a TestService, workflow: &'a Workflow) -> Person<'a
 }
 
 async fn opened(person: &Person<'_>) -> RawAnswer {
-    let export = person.open_export().await;
-    assert_eq!(export.status, 200);
-    export
+    person.open_export().await.expect(200)
 }
 
 #[tokio::test]
@@ -97,6 +95,5 @@ async fn an_export_is_truncated_if_its_data_is_erased_meanwhile() {
     let body = String::from_utf8_lossy(&body);
     assert!(body.starts_with(r#"{"type":"visitor""#), "the export has started");
     assert!(!body.contains(r#"{"type":"end""#), "a client must see that it is incomplete");
-    let again = t.chat(&chat::create(&workflow, "hello")).await;
-    assert_eq!(again.status, 200, "{}", again.text());
+    t.chat(&chat::create(&workflow, "hello")).await.expect(200);
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use integration_tests::{Socket, TestService, graphs, until, within};
+use integration_tests::{AnswerExt, BOOTSTRAP, Socket, TestService, graphs, until, within};
 use kernel::Clock;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{ADMIN, admin, bearer, begin, guarded, handshake, subscribe, token};
+use super::{HANDSHAKE, admin, bearer, begin, guarded, handshake, subscribe, token};
 
 const TICK: Duration = Duration::from_secs(20);
 
@@ -118,7 +118,7 @@ async fn revoked_and_expired_callers_are_disconnected_within_a_minute() {
     let ((revoked, first), (_, second)) = (token(&t, scopes.clone()).await, token(&t, scopes).await);
     let mut gone = Socket::for_workflow(&t, &workflow, &[("authorization", &bearer(&first))]).await;
     let mut expiring = Socket::for_workflow(&t, &workflow, &[("authorization", &bearer(&second))]).await;
-    let mut staying = Socket::for_workflow(&t, &workflow, &[("authorization", &bearer(ADMIN))]).await;
+    let mut staying = Socket::for_workflow(&t, &workflow, &[("authorization", &bearer(BOOTSTRAP))]).await;
     super::call(&t, "DELETE", &format!("/api/admin/service-tokens/{revoked}"), &json!({"reason": "lost"}))
         .await;
     let before = t.clock().now();
@@ -158,14 +158,7 @@ async fn a_silent_client_is_disconnected_after_a_minute() {
     // A client that reads responds to pings automatically.
     let mut alive = Socket::for_workflow(&t, &workflow, &[]).await;
     let path = format!("/ws/workflow/{}", workflow.id);
-    let headers = [
-        ("upgrade", "websocket"),
-        ("connection", "Upgrade"),
-        ("sec-websocket-version", "13"),
-        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
-    ];
-    let silent = t.raw().await.request("GET", &path, &headers, "").await;
-    assert_eq!(silent.status, 101);
+    let silent = t.raw().await.request("GET", &path, &HANDSHAKE, "").await.expect(101);
     let silent = silent.finish().await.rest();
     let living = async { while alive.try_next().await.is_ok() {} };
     let heard = t.while_time_passes_in(Duration::from_millis(100), async {
@@ -212,8 +205,7 @@ async fn sockets_leave_nothing_behind() {
         socket.next().await;
         drop(socket);
     }
-    let refused = handshake(&t, "/ws/workflow/none", &[]).await;
-    assert_eq!(refused.status, 404);
+    handshake(&t, "/ws/workflow/none", &[]).await.expect(404);
     t.post(&format!("/api/runs/{run}/cancel"), "").await;
     until("no reader remains", async || t.load().await.streams == 0).await;
 }

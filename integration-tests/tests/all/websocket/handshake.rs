@@ -1,11 +1,11 @@
 //! Permission to open a socket, and responses to rejected handshakes.
 
 use auth::jwt::{HmacSecret, Signer, TYPE_ACCESS};
-use integration_tests::{AnswerExt, Socket, TestService, shown};
+use integration_tests::{AnswerExt, BOOTSTRAP, Socket, TestService, shown};
 use kernel::{Clock, SystemClock};
 use serde_json::{Value, json};
 
-use super::{ADMIN, SECRET, admin, bearer, guarded, handshake, refused, token};
+use super::{SECRET, admin, bearer, guarded, handshake, refused, token};
 
 /// `{"alg":"RS256","typ":"JWT"}`.
 const RS256: &str = "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCJ9";
@@ -118,12 +118,12 @@ async fn the_first_of_four_token_sources_is_used() {
         .await;
     let workflow = t.workflow().by(admin(&t)).create().await;
     let path = format!("/ws/workflow/{}", workflow.id);
-    let header = bearer(ADMIN);
-    let offered = format!("bearer.{ADMIN}");
+    let header = bearer(BOOTSTRAP);
+    let offered = format!("bearer.{BOOTSTRAP}");
     let (query, access, both) = (
-        format!("{path}?token={ADMIN}"),
-        format!("{path}?access_token={ADMIN}"),
-        format!("{path}?token={ADMIN}&access_token={ADMIN}"),
+        format!("{path}?token={BOOTSTRAP}"),
+        format!("{path}?access_token={BOOTSTRAP}"),
+        format!("{path}?token={BOOTSTRAP}&access_token={BOOTSTRAP}"),
     );
     let with_protocol = format!("{offered}, callboard");
     let spoilt = format!("{path}?token=spoilt");
@@ -153,12 +153,13 @@ async fn the_first_of_four_token_sources_is_used() {
         refused(&t, &query, &[("authorization", "Basic x")]).await.refusal(),
         "401 auth.invalid_scheme"
     );
-    for differ in ["token=a&access_token=b", &format!("token={ADMIN}&access_token=b")] {
+    for differ in ["token=a&access_token=b", &format!("token={BOOTSTRAP}&access_token=b")] {
         let answer = refused(&t, &format!("{path}?{differ}"), &[]).await;
         assert_eq!((answer.refusal().as_str(), answer.message().as_str()), (invalid, "Invalid bearer token"));
     }
     // Cookies alone do not identify a caller.
-    let cookies = format!("token={ADMIN}; access_token={ADMIN}; callboard_visitor=x; session={ADMIN}");
+    let cookies =
+        format!("token={BOOTSTRAP}; access_token={BOOTSTRAP}; callboard_visitor=x; session={BOOTSTRAP}");
     assert_eq!(refused(&t, &path, &[("cookie", &cookies)]).await.refusal(), "401 auth.missing_token");
 }
 
@@ -199,14 +200,14 @@ async fn handshake_failures_count_towards_the_rate_limit() {
         assert_eq!(refused(&t, path, &[]).await.refusal(), "401 auth.invalid_token");
     }
     // The fourth attempt, and from then on even valid tokens.
-    for token in ["e", ADMIN] {
+    for token in ["e", BOOTSTRAP] {
         let limited = refused(&t, &format!("{path}?token={token}"), &[]).await;
         assert_eq!(limited.refusal(), "429 auth.rate_limited");
         assert_eq!(limited.message(), "Too many authentication attempts");
         let wait: u64 = limited.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=60).contains(&wait), "{wait}");
     }
-    let over_http = t.send("GET", "/api/workflows", &[("authorization", &bearer(ADMIN))], "").await;
+    let over_http = t.send("GET", "/api/workflows", &[("authorization", &bearer(BOOTSTRAP))], "").await;
     assert_eq!(over_http.refusal(), "429 auth.rate_limited");
     assert_eq!(t.scalar("SELECT count(*) FROM audit_log WHERE action = 'auth.failed'").await, "3");
 }
@@ -215,7 +216,7 @@ async fn handshake_failures_count_towards_the_rate_limit() {
 async fn only_same_origin_and_listed_pages_may_connect() {
     let t = guarded().set("SERVICE_CORS_ALLOW_ORIGINS", r#"["https://app.example.org"]"#).start().await;
     let workflow = t.workflow().by(admin(&t)).create().await;
-    let path = format!("/ws/workflow/{}?token={ADMIN}", workflow.id);
+    let path = format!("/ws/workflow/{}?token={BOOTSTRAP}", workflow.id);
     let own = format!("http://{}", t.address());
     for origin in [own.as_str(), "https://app.example.org"] {
         Socket::open(t.address(), &path, &[("origin", origin)]).await.close().await;

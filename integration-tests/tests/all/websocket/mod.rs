@@ -7,11 +7,17 @@ mod reading;
 mod running;
 mod secrecy;
 
-use integration_tests::{Answer, AnswerExt, Client, TestService, Workflow};
+use integration_tests::{Answer, AnswerExt, BOOTSTRAP, Client, TestService, Workflow};
 use serde_json::{Value, json};
 
-/// The bootstrap token.
-const ADMIN: &str = "bootstrap-token-of-the-websocket-tests-0123456789";
+/// The headers of a complete handshake.
+pub(crate) const HANDSHAKE: [(&str, &str); 4] = [
+    ("upgrade", "websocket"),
+    ("connection", "Upgrade"),
+    ("sec-websocket-version", "13"),
+    ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+];
+
 /// The signing secret for access tokens.
 const SECRET: &str = "secret-of-the-access-tokens-of-these-tests-0123";
 
@@ -19,13 +25,13 @@ const SECRET: &str = "secret-of-the-access-tokens-of-these-tests-0123";
 fn guarded() -> integration_tests::Builder {
     TestService::builder()
         .set("SERVICE_AUTH_MODE", "required")
-        .set("SERVICE_AUTH_BOOTSTRAP_SERVICE_TOKEN", ADMIN)
+        .with_bootstrap_token()
         .set("SERVICE_AUTH_JWT_SECRET", SECRET)
 }
 
 /// A client with all rights on a guarded service.
 fn admin(t: &TestService) -> Client {
-    Client::builder(t.client().base()).service_token(ADMIN.to_owned().into()).build().unwrap()
+    Client::builder(t.client().base()).service_token(BOOTSTRAP.to_owned().into()).build().unwrap()
 }
 
 fn bearer(token: &str) -> String {
@@ -34,9 +40,7 @@ fn bearer(token: &str) -> String {
 
 /// Calls a guarded service's API.
 async fn call(t: &TestService, method: &str, path: &str, body: &Value) -> Value {
-    let bearer = bearer(ADMIN);
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-    let answer = t.send(method, path, &headers, body.to_string()).await;
+    let answer = t.root().json(method, path, body).await;
     assert!(answer.is_success(), "{}", answer.text());
     if answer.status == 204 { Value::Null } else { answer.value() }
 }
@@ -56,21 +60,12 @@ async fn refused(t: &TestService, path: &str, headers: &[(&str, &str)]) -> Answe
 
 /// A handshake by hand, for requests that no library sends.
 async fn handshake(t: &TestService, path: &str, headers: &[(&str, &str)]) -> Answer {
-    let mut all = vec![
-        ("upgrade", "websocket"),
-        ("connection", "Upgrade"),
-        ("sec-websocket-version", "13"),
-        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
-    ];
-    all.extend_from_slice(headers);
-    t.raw().await.request("GET", path, &all, "").await.whole().await
+    t.raw().await.request("GET", path, &[&HANDSHAKE[..], headers].concat(), "").await.whole().await
 }
 
 /// Starts a run and returns its id.
 async fn begin(t: &TestService, workflow: &Workflow) -> String {
-    let begun = t.post(&format!("/api/workflows/{}/runs", workflow.id), "{}").await;
-    assert_eq!(begun.status, 202, "{}", begun.text());
-    begun.value()["id"].as_str().unwrap().to_owned()
+    t.post(&workflow.path("/runs"), "{}").await.expect(202).member("id")
 }
 
 fn subscribe(run: &str, after: u64) -> Value {

@@ -122,15 +122,9 @@ async fn a_socket_reads_only_permitted_runs_of_its_workflow() {
     let t = guarded().start().await;
     let (one, two) =
         (t.workflow().by(admin(&t)).create().await, t.workflow().by(admin(&t)).published().create().await);
-    let run = super::call(
-        &t,
-        "POST",
-        &format!("/api/workflows/{}/runs", two.id),
-        &json!({"inputs": {"message": "x"}}),
-    )
-    .await;
+    let run = super::call(&t, "POST", &two.path("/runs"), &json!({"inputs": {"message": "x"}})).await;
     let run = run["id"].as_str().unwrap();
-    let header = bearer(super::ADMIN);
+    let header = bearer(super::BOOTSTRAP);
     let mut socket = Socket::for_workflow(&t, &one, &[("authorization", &header)]).await;
     socket.say(&subscribe(run, 0)).await;
     assert_eq!(socket.next().await["payload"]["code"], "run.not_found", "it is another workflow's");
@@ -143,8 +137,7 @@ async fn a_socket_reads_only_permitted_runs_of_its_workflow() {
     assert_eq!(refused["payload"]["message"], "Missing required scopes: workflows:read");
     socket.close().await;
     // A chat turn has events of another kind.
-    let turn = t.chat(&chat::create(&two, "hi")).await;
-    assert_eq!(turn.status, 200, "{}", turn.text());
+    t.chat(&chat::create(&two, "hi")).await.expect(200);
     let turn = t.scalar("SELECT id FROM runs WHERE thread_id IS NOT NULL").await;
     let mut socket = Socket::for_workflow(&t, &two, &[("authorization", &header)]).await;
     socket.say(&subscribe(&turn, 0)).await;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, Socket, TestService, graphs, until};
+use integration_tests::{AnswerExt, BOOTSTRAP, Socket, TestService, graphs, until};
 use serde_json::{Value, json};
 
-use super::{ADMIN, bearer, call, guarded, token};
+use super::{bearer, call, guarded, token};
 
 async fn events(socket: &mut Socket) -> Vec<Value> {
     let mut events = Vec::new();
@@ -71,7 +71,7 @@ async fn a_graph_in_a_message_is_stored_once_as_a_draft() {
     // A graph that equals the latest version runs as that version.
     socket.say(&json!({"type": "run_workflow", "graph_config": double(), "inputs": {"n": 1}})).await;
     assert_eq!(events(&mut socket).await[0]["payload"]["version"], 1);
-    let path = format!("/api/workflows/{}", workflow.id);
+    let path = workflow.path("");
     let record = t.get(&path).await.value();
     assert_eq!((&record["latest_version"], &record["live_version"]), (&json!(1), &json!(1)));
     let listed = async |query: &str| -> Vec<Value> {
@@ -117,9 +117,8 @@ async fn a_graph_in_a_message_is_stored_once_as_a_draft() {
     socket.say(&json!({"type": "run_workflow", "graph_config": double(), "inputs": {}})).await;
     let received = events(&mut socket).await;
     assert_eq!(received[0]["payload"]["code"], "run.inputs_invalid");
-    assert_eq!(t.get(&format!("/api/workflows/{}", workflow.id)).await.value()["latest_version"], 2);
-    let archived = t.send("DELETE", &format!("/api/workflows/{}", workflow.id), &[], String::new()).await;
-    assert_eq!(archived.status, 200);
+    assert_eq!(t.get(&workflow.path("")).await.value()["latest_version"], 2);
+    t.send("DELETE", &workflow.path(""), &[], String::new()).await.expect(200);
     socket.say(&json!({"type": "run_workflow"})).await;
     assert_eq!(events(&mut socket).await[0]["payload"]["code"], "workflow.archived");
     socket.close().await;
@@ -148,7 +147,7 @@ async fn a_graph_requires_the_write_scope() {
     socket.say(&run(None)).await;
     assert_eq!(events(&mut socket).await.last().unwrap()["type"], "run_completed");
     socket.close().await;
-    let mut socket = Socket::open(t.address(), &path, &[("authorization", &bearer(ADMIN))]).await;
+    let mut socket = Socket::open(t.address(), &path, &[("authorization", &bearer(BOOTSTRAP))]).await;
     socket.say(&run(Some(double()))).await;
     assert_eq!(events(&mut socket).await.last().unwrap()["type"], "run_completed");
     socket.close().await;

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 
-use integration_tests::{Raw, Socket, until};
+use integration_tests::{JSON, Raw, Socket, until};
 use serde_json::json;
 use store::testing::TestDatabase;
 
+use super::HANDSHAKE;
 use crate::crash::service::Service;
 
 const HEADER: &str = "canary-header-7f3c1d9ab2e84506";
@@ -39,8 +40,7 @@ async fn tokens_from_all_four_sources_reach_no_log_and_no_response() {
     .await;
     let body = json!({"name": "Desk"}).to_string();
     let bearer = format!("Bearer {good}");
-    let headers =
-        [("authorization", bearer.as_str()), ("content-type", "application/json"), ("connection", "close")];
+    let headers = [("authorization", bearer.as_str()), JSON, ("connection", "close")];
     let made =
         Raw::connect(address).await.request("POST", "/api/workflows", &headers, body).await.whole().await;
     assert_eq!(made.status, 201, "{}", made.text());
@@ -58,21 +58,15 @@ async fn tokens_from_all_four_sources_reach_no_log_and_no_response() {
     }
     let bearer = format!("Bearer {HEADER}");
     let offered = format!("bearer.{OFFERED}");
-    let shaken = [
-        ("upgrade", "websocket"),
-        ("connection", "Upgrade"),
-        ("sec-websocket-version", "13"),
-        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
-    ];
     let query = format!("?token={TOKEN}&access_token={ACCESS}");
     let one = format!("?token={TOKEN}");
     let mut answers = String::new();
     for number in 0..16 {
         // Upgraded or not, to a workflow or to nothing, broken or complete: until the failure limit is reached.
         let headers = match number % 4 {
-            0 => [&shaken[..], &[("authorization", bearer.as_str())]].concat(),
-            1 => [&shaken[..], &[("sec-websocket-protocol", offered.as_str())]].concat(),
-            2 => shaken.to_vec(),
+            0 => [&HANDSHAKE[..], &[("authorization", bearer.as_str())]].concat(),
+            1 => [&HANDSHAKE[..], &[("sec-websocket-protocol", offered.as_str())]].concat(),
+            2 => HANDSHAKE.to_vec(),
             _ => vec![("authorization", bearer.as_str()), ("connection", "close")],
         };
         let path = match number % 5 {

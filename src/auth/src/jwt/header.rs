@@ -48,13 +48,13 @@ pub(crate) enum BadHeader {
 
 /// A valid header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct TokenHeader {
     pub(crate) algorithm: Algorithm,
     /// Letters, digits and `._:-`; only used for comparison.
     pub(crate) key_id: Option<String>,
 }
 
-impl Header {
+impl TokenHeader {
     /// Parses the header's JSON. Reports an unknown textual `alg` before any other problem.
     pub(super) fn read(bytes: &[u8], purpose: Purpose) -> Result<Self, BadHeader> {
         let members = if bytes.len() <= MOST_BYTES { json::object(bytes) } else { None };
@@ -102,8 +102,8 @@ pub(super) fn is_key_id(id: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(header: &str) -> Result<Header, BadHeader> {
-        Header::read(header.as_bytes(), Purpose::Access)
+    fn read(header: &str) -> Result<TokenHeader, BadHeader> {
+        TokenHeader::read(header.as_bytes(), Purpose::Access)
     }
 
     #[test]
@@ -112,14 +112,14 @@ mod tests {
             ["", r#","typ":"JWT""#, r#","typ":"jwt""#, r#","typ":"AT+JWT""#, r#","typ":"application/at+jwt""#]
         {
             let header = read(&format!(r#"{{"alg":"HS256","kid":"a.b_c:d-1"{typ}}}"#));
-            let expected = Header { algorithm: Algorithm::Hs256, key_id: Some("a.b_c:d-1".to_owned()) };
+            let expected = TokenHeader { algorithm: Algorithm::Hs256, key_id: Some("a.b_c:d-1".to_owned()) };
             assert_eq!(header, Ok(expected), "{typ}");
         }
     }
 
     #[test]
     fn an_access_token_is_not_an_identity_token() {
-        let identity = |header: &str| Header::read(header.as_bytes(), Purpose::Identity).is_ok();
+        let identity = |header: &str| TokenHeader::read(header.as_bytes(), Purpose::Identity).is_ok();
         assert!(identity(r#"{"alg":"RS256"}"#) && identity(r#"{"alg":"RS256","typ":"jwt"}"#));
         for typ in ["at+jwt", "application/at+jwt", "logout+jwt", "secevent+jwt", "chat+jwt", ""] {
             assert!(!identity(&format!(r#"{{"alg":"RS256","typ":"{typ}"}}"#)), "{typ}");
@@ -128,7 +128,8 @@ mod tests {
 
     #[test]
     fn a_private_token_type_is_compared_exactly() {
-        let is_chat_token = |header: &str| Header::read(header.as_bytes(), Purpose::Own("chat+jwt")).is_ok();
+        let is_chat_token =
+            |header: &str| TokenHeader::read(header.as_bytes(), Purpose::Own("chat+jwt")).is_ok();
         assert!(is_chat_token(r#"{"alg":"HS256","typ":"chat+jwt"}"#));
         for other in [
             r#"{"alg":"HS256"}"#,

@@ -22,7 +22,7 @@ pub use claims::{Claims, SignedBy, TokenKind, Workspaces};
 pub use header::Algorithm;
 pub use issue::{IssueError, Signer, TYPE_ACCESS};
 pub use secret::HmacSecret;
-pub use verify::{AccessRules, AccessTokens, FirstParty, Refusal, Refused};
+pub use verify::{AccessRules, AccessTokens, FirstParty, Refusal, RejectedToken};
 
 pub(crate) use claims::{audience, date, text};
 pub(crate) use header::Purpose;

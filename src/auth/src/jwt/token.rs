@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::header::{BadHeader, Header, Purpose};
+use super::header::{BadHeader, Purpose, TokenHeader};
 
 /// Maximum token bytes.
 const MOST_BYTES: usize = 8 * 1024;
@@ -11,7 +11,7 @@ const MOST_BYTES: usize = 8 * 1024;
 /// A well-formed token. Do not trust any part before its signature is checked.
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
-    pub(crate) header: Header,
+    pub(crate) header: TokenHeader,
     pub(super) payload: Vec<u8>,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Token<'a> {
         else {
             return Err(BadHeader::Malformed);
         };
-        let header = Header::read(&bytes(header)?, purpose)?;
+        let header = TokenHeader::read(&bytes(header)?, purpose)?;
         let payload = bytes(payload)?;
         if payload.is_empty() || bytes(signature)?.is_empty() {
             return Err(BadHeader::Malformed);

@@ -41,7 +41,7 @@ pub struct FirstParty {
 /// A rejected token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct Refused {
+pub struct RejectedToken {
     /// The reason sent to the caller.
     pub why: Refusal,
     /// The token's subject, if its signature is valid: failures may be counted only against this subject.
@@ -72,13 +72,13 @@ pub enum Refusal {
     KeyUnavailable,
 }
 
-impl From<Refusal> for Refused {
+impl From<Refusal> for RejectedToken {
     fn from(why: Refusal) -> Self {
         Self { why, subject: None }
     }
 }
 
-impl From<KeysUnavailable> for Refused {
+impl From<KeysUnavailable> for RejectedToken {
     fn from(_: KeysUnavailable) -> Self {
         Refusal::KeyUnavailable.into()
     }
@@ -103,8 +103,8 @@ impl AccessTokens {
     /// valid with a later `exp`.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub async fn verify(&self, token: &str, now: DateTime<Utc>) -> Result<Claims, Refused> {
+    /// [`RejectedToken`].
+    pub async fn verify(&self, token: &str, now: DateTime<Utc>) -> Result<Claims, RejectedToken> {
         let token = Token::read(token, Purpose::Access).map_err(|bad| match bad {
             BadHeader::Malformed => Refusal::Invalid,
             BadHeader::UnknownAlgorithm => Refusal::UnsupportedAlgorithm,
@@ -118,7 +118,7 @@ impl AccessTokens {
             Algorithm::Rs256 => self.by_key_set(&token).await?,
         };
         self.judge(&claims, signed_by, now)
-            .map_err(|why| Refused { why, subject: claims::subject(&claims).ok() })
+            .map_err(|why| RejectedToken { why, subject: claims::subject(&claims).ok() })
     }
 
     fn by_secret(&self, token: &Token<'_>) -> Result<(Map<String, Value>, SignedBy), Refusal> {
@@ -132,7 +132,7 @@ impl AccessTokens {
         found.ok_or(Refusal::Invalid)
     }
 
-    async fn by_key_set(&self, token: &Token<'_>) -> Result<(Map<String, Value>, SignedBy), Refused> {
+    async fn by_key_set(&self, token: &Token<'_>) -> Result<(Map<String, Value>, SignedBy), RejectedToken> {
         let keys = self.rules.keys.as_ref().ok_or(Refusal::UnsupportedAlgorithm)?;
         let key = keys.find(token.header.key_id.as_deref()).await?.ok_or(Refusal::Invalid)?;
         let claims = verified(token, key.decoding()).ok_or(Refusal::Invalid)?;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use kernel::text::is_invisible;
 use unicode_normalization::UnicodeNormalization;
 
 /// Maximum address bytes (RFC 5321).
@@ -65,12 +66,6 @@ fn is_domain(domain: &str) -> bool {
             && !label.ends_with('-')
     };
     domain.split('.').all(label)
-}
-
-/// Control characters, and invisible characters that change text direction.
-fn is_invisible(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub struct Challenge {
 
 /// The action to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CodeVerdict {
     /// Sign the user in and mark the challenge as used.
     Accepted,
     /// Count a try.
@@ -37,11 +37,11 @@ impl Challenge {
 
     /// Decides about a presented code, right or wrong. Even the right code does not reopen a closed challenge.
     #[must_use]
-    pub fn try_code(&self, now: DateTime<Utc>, right: bool) -> Verdict {
+    pub fn try_code(&self, now: DateTime<Utc>, right: bool) -> CodeVerdict {
         match (self.is_open(now), right) {
-            (false, _) => Verdict::Over,
-            (true, true) => Verdict::Accepted,
-            (true, false) => Verdict::Wrong,
+            (false, _) => CodeVerdict::Over,
+            (true, true) => CodeVerdict::Accepted,
+            (true, false) => CodeVerdict::Wrong,
         }
     }
 }
@@ -64,10 +64,10 @@ mod tests {
 
     #[test]
     fn a_challenge_is_valid_until_it_expires() {
-        assert_eq!(fresh().try_code(at(599), true), Verdict::Accepted);
-        assert_eq!(fresh().try_code(at(600), true), Verdict::Over);
-        assert_eq!(Challenge { used: true, ..fresh() }.try_code(at(1), true), Verdict::Over);
-        assert_eq!(Challenge { superseded: true, ..fresh() }.try_code(at(1), true), Verdict::Over);
+        assert_eq!(fresh().try_code(at(599), true), CodeVerdict::Accepted);
+        assert_eq!(fresh().try_code(at(600), true), CodeVerdict::Over);
+        assert_eq!(Challenge { used: true, ..fresh() }.try_code(at(1), true), CodeVerdict::Over);
+        assert_eq!(Challenge { superseded: true, ..fresh() }.try_code(at(1), true), CodeVerdict::Over);
     }
 
     proptest! {
@@ -81,9 +81,9 @@ mod tests {
                 now += later;
                 let before = challenge.tries;
                 match challenge.try_code(at(now), right) {
-                    Verdict::Accepted => { challenge.used = true; accepted += 1; prop_assert!(right && before < TRIES && now < 600) }
-                    Verdict::Wrong => challenge.tries += 1,
-                    Verdict::Over => {}
+                    CodeVerdict::Accepted => { challenge.used = true; accepted += 1; prop_assert!(right && before < TRIES && now < 600) }
+                    CodeVerdict::Wrong => challenge.tries += 1,
+                    CodeVerdict::Over => {}
                 }
             }
             prop_assert!(accepted <= 1 && challenge.tries <= TRIES);

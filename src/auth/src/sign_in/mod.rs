@@ -11,7 +11,7 @@ mod return_to;
 mod secrets;
 
 pub use address::{AddressError, EmailAddress};
-pub use challenge::{Challenge, Verdict};
+pub use challenge::{Challenge, CodeVerdict};
 pub use letter::Letter;
 pub use limits::{
     CODES_PER_ADDRESS, LINKS_PER_ADDRESS, LINKS_PER_NETWORK, MailContent, MailLimit, PER_BROWSER,

@@ -1,7 +1,7 @@
 //! The parsed claims of a valid token, and claims that make a token invalid.
 
 use auth::jwt::Refusal::{self, InvalidAudience, InvalidIssuer};
-use auth::jwt::{AccessRules, Refused, TokenKind, Workspaces};
+use auth::jwt::{AccessRules, RejectedToken, TokenKind, Workspaces};
 use serde_json::{Value, json};
 
 use crate::support::{NOW, at, judge, rules, token, verdict};
@@ -207,13 +207,21 @@ async fn configured_audience_and_issuer_are_required() {
         json!("us,also-us"),
     ] {
         let refused = judge(strict(), &with("aud", audience.clone())).await.unwrap_err();
-        assert_eq!(refused, Refused { why: InvalidAudience, subject: Some("ada".to_owned()) }, "{audience}");
+        assert_eq!(
+            refused,
+            RejectedToken { why: InvalidAudience, subject: Some("ada".to_owned()) },
+            "{audience}"
+        );
     }
     for issuer in
         [json!(null), json!("https://issuer/"), json!("HTTPS://issuer"), json!("https://issuer.evil")]
     {
         let refused = judge(strict(), &with("iss", issuer.clone())).await.unwrap_err();
-        assert_eq!(refused, Refused { why: InvalidIssuer, subject: Some("ada".to_owned()) }, "{issuer}");
+        assert_eq!(
+            refused,
+            RejectedToken { why: InvalidIssuer, subject: Some("ada".to_owned()) },
+            "{issuer}"
+        );
     }
     for (name, value) in [("aud", json!(1)), ("aud", json!({"us": 1})), ("iss", json!(["https://issuer"]))] {
         assert_eq!(judge(strict(), &with(name, value)).await.unwrap_err().why, Refusal::Invalid, "{name}");
@@ -224,7 +232,7 @@ async fn configured_audience_and_issuer_are_required() {
 async fn expiry_is_reported_only_for_otherwise_valid_tokens() {
     let good = json!({"aud": "us", "iss": "https://issuer", "exp": NOW});
     let refused = judge(strict(), &token(good.clone())).await.unwrap_err();
-    assert_eq!(refused, Refused { why: Refusal::Expired, subject: Some("ada".to_owned()) });
+    assert_eq!(refused, RejectedToken { why: Refusal::Expired, subject: Some("ada".to_owned()) });
     for (name, value, why) in [
         ("aud", json!("them"), InvalidAudience),
         ("iss", json!("them"), InvalidIssuer),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use auth::jwt::jwks::{CachedKeys, KeySet};
-use auth::jwt::{AccessRules, AccessTokens, Algorithm, Claims, HmacSecret, Refusal, Refused};
+use auth::jwt::{AccessRules, AccessTokens, Algorithm, Claims, HmacSecret, Refusal, RejectedToken};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
@@ -80,7 +80,7 @@ pub(crate) fn set(keys: &[Value]) -> KeySet {
     KeySet::parse(json!({"keys": keys}).to_string().as_bytes()).unwrap()
 }
 
-pub(crate) async fn judge(rules: AccessRules, token: &str) -> Result<Claims, Refused> {
+pub(crate) async fn judge(rules: AccessRules, token: &str) -> Result<Claims, RejectedToken> {
     AccessTokens::new(rules).verify(token, now()).await
 }
 

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::marks::Marks;
-use super::{Entry, Method};
+use super::{ArchiveEntry, Method};
 use crate::error::CheckError;
 
 const INPUT_BYTES: usize = 32 * 1024;
@@ -36,7 +36,7 @@ pub(crate) enum Fault {
 }
 
 /// Reads an entry. Uses two buffers and the deflate window, whatever the entry's size.
-pub(crate) struct Content<'r, R> {
+pub(crate) struct EntryContent<'r, R> {
     reader: &'r mut R,
     /// Entry bytes not yet read from the archive.
     unread: u64,
@@ -52,8 +52,8 @@ pub(crate) struct Content<'r, R> {
     expected: (u32, u64),
 }
 
-impl<'r, R: Read + Seek> Content<'r, R> {
-    pub(crate) fn open(reader: &'r mut R, entry: &Entry) -> Result<Self, CheckError> {
+impl<'r, R: Read + Seek> EntryContent<'r, R> {
+    pub(crate) fn open(reader: &'r mut R, entry: &ArchiveEntry) -> Result<Self, CheckError> {
         reader.seek(SeekFrom::Start(entry.data))?;
         let inflate = match entry.method {
             Method::Stored => None,

@@ -25,9 +25,19 @@ pub(crate) enum Method {
     Deflated,
 }
 
+impl Method {
+    fn from_number(number: u16) -> Result<Self, (Code, &'static str)> {
+        match number {
+            0 => Ok(Self::Stored),
+            8 => Ok(Self::Deflated),
+            _ => Err((Code::UnsupportedCompression, "The method of compression is not supported.")),
+        }
+    }
+}
+
 /// An entry as described by the directory.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct ArchiveEntry {
     pub(crate) name: Box<[u8]>,
     pub(super) version: u16,
     pub(super) flags: u16,
@@ -48,7 +58,7 @@ pub(crate) struct Entry {
     pub(crate) data: u64,
 }
 
-impl Entry {
+impl ArchiveEntry {
     /// Whether a streaming reader finds the content's end by scanning for marks.
     pub(super) fn ends_at_a_mark(&self) -> bool {
         self.method == Method::Stored && self.flags & DESCRIPTOR != 0
@@ -80,16 +90,7 @@ impl Entry {
         let checked = || {
             encryption_and_flags(flags, method)?;
             let extras = Extras::read(extra, name)?;
-            let method = match method {
-                0 => Method::Stored,
-                8 => Method::Deflated,
-                _ => {
-                    return Err((
-                        Code::UnsupportedCompression,
-                        "The method of compression is not supported.",
-                    ));
-                }
-            };
+            let method = Method::from_number(method)?;
             let malformed = |detail| Err((Code::ZipMalformed, detail));
             if has_comment {
                 return malformed("The entry has a comment.");

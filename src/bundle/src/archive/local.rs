@@ -2,7 +2,7 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
-use super::entry::{DESCRIPTOR, Entry, LOCAL};
+use super::entry::{ArchiveEntry, DESCRIPTOR, LOCAL};
 use super::extra::Extras;
 use super::fields::Fields;
 use crate::code::Code;
@@ -19,7 +19,7 @@ const DESCRIPTOR_MARK: [u8; 4] = *b"PK\x07\x08";
 /// to `end`, where the directory begins.
 pub(super) fn read(
     reader: &mut (impl Read + Seek),
-    entries: &mut [Entry],
+    entries: &mut [ArchiveEntry],
     end: u64,
     deadline: &Deadline<'_>,
     findings: &mut Findings,
@@ -62,7 +62,7 @@ type HeaderResult<T> = Result<T, (Code, &'static str)>;
 /// Checks a local header; returns the entry's end.
 fn header(
     reader: &mut (impl Read + Seek),
-    entry: &mut Entry,
+    entry: &mut ArchiveEntry,
     end: u64,
 ) -> Result<HeaderResult<u64>, CheckError> {
     let malformed = |detail| Ok(Err((Code::ZipMalformed, detail)));
@@ -111,7 +111,7 @@ fn header(
 }
 
 /// Compares the fixed part; returns the lengths of the name and the extra fields.
-fn compare(fixed: &[u8], entry: &Entry) -> HeaderResult<(u16, u16)> {
+fn compare(fixed: &[u8], entry: &ArchiveEntry) -> HeaderResult<(u16, u16)> {
     let malformed = |detail| (Code::ZipMalformed, detail);
     let cut = malformed("The local header is cut off.");
     let fixed = fixed.strip_prefix(&LOCAL).ok_or(malformed("The entry has no local header."))?;
@@ -139,7 +139,7 @@ fn compare(fixed: &[u8], entry: &Entry) -> HeaderResult<(u16, u16)> {
     Ok((fields.u16().ok_or(cut)?, fields.u16().ok_or(cut)?))
 }
 
-fn describes(descriptor: &[u8], entry: &Entry) -> bool {
+fn describes(descriptor: &[u8], entry: &ArchiveEntry) -> bool {
     let Some(fields) = descriptor.strip_prefix(&DESCRIPTOR_MARK) else { return false };
     let mut fields = Fields(fields);
     [entry.crc, entry.packed, entry.size].into_iter().all(|given| fields.u32() == Some(given))

@@ -14,9 +14,9 @@ mod marks;
 
 use std::io::{Read, Seek, SeekFrom};
 
-pub(crate) use content::{Content, Fault, Piece};
+pub(crate) use content::{EntryContent, Fault, Piece};
 pub(crate) use end::{END, END_BYTES, ZIP64_LOCATOR, ZIP64_LOCATOR_BYTES};
-pub(crate) use entry::{CENTRAL, Entry, Method};
+pub(crate) use entry::{ArchiveEntry, CENTRAL, Method};
 
 use crate::code::Code;
 use crate::deadline::Deadline;
@@ -29,7 +29,7 @@ pub(crate) fn read(
     reader: &mut (impl Read + Seek),
     deadline: &Deadline<'_>,
     findings: &mut Findings,
-) -> Result<Vec<Entry>, CheckError> {
+) -> Result<Vec<ArchiveEntry>, CheckError> {
     let length = reader.seek(SeekFrom::End(0))?;
     let searched = length.min(u64::try_from(end::SEARCHED_BYTES).unwrap_or(u64::MAX));
     reader.seek(SeekFrom::Start(length - searched))?;
@@ -64,12 +64,12 @@ fn entries(
     count: u16,
     deadline: &Deadline<'_>,
     findings: &mut Findings,
-) -> Result<Vec<Entry>, CheckError> {
+) -> Result<Vec<ArchiveEntry>, CheckError> {
     let mut fields = Fields(bytes);
     let mut entries = Vec::new();
     for _ in 0..count {
         deadline.check()?;
-        match Entry::read(&mut fields) {
+        match ArchiveEntry::read(&mut fields) {
             Some(Ok(entry)) => entries.push(entry),
             Some(Err(wrong)) => findings.file(wrong.code, &wrong.name, wrong.detail),
             None => {

@@ -4,7 +4,7 @@ use schema::{Bounds, Schema};
 use serde_json::{Map, Value};
 use wire::{AppBinding, BindingAccess, BindingLimits, OutputProjection};
 
-use super::reader::{Reader, below};
+use super::reader::{ManifestReader, below};
 use crate::code::Code;
 
 /// Maximum schema bytes.
@@ -32,7 +32,7 @@ const LIMITS: [&str; 4] = ["timeout_seconds", "output_max_bytes", "max_concurren
 const ACCESS_MODES: [(&str, BindingAccess); 2] =
     [("anonymous", BindingAccess::Anonymous), ("authenticated", BindingAccess::Authenticated)];
 
-pub(super) fn read(value: &Value, pointer: &str, reader: &mut Reader<'_>) -> Option<AppBinding> {
+pub(super) fn read(value: &Value, pointer: &str, reader: &mut ManifestReader<'_>) -> Option<AppBinding> {
     let members = reader.object(value, pointer, &MEMBERS)?;
     let workflow = reader.needed(members, pointer, "workflow").and_then(|value| {
         let name = value.as_str().filter(|name| is_reference(name));
@@ -71,7 +71,7 @@ pub(super) fn schema(
     members: &Map<String, Value>,
     pointer: &str,
     name: &str,
-    reader: &mut Reader<'_>,
+    reader: &mut ManifestReader<'_>,
 ) -> Option<Value> {
     let value = members.get(name).filter(|value| !value.is_null())?;
     let pointer = below(pointer, name);
@@ -104,7 +104,7 @@ pub(super) fn schema(
     Some(value.clone())
 }
 
-fn fields(members: &Map<String, Value>, pointer: &str, reader: &mut Reader<'_>) -> Vec<String> {
+fn fields(members: &Map<String, Value>, pointer: &str, reader: &mut ManifestReader<'_>) -> Vec<String> {
     let Some(value) = members.get("output_projection") else { return Vec::new() };
     let pointer = below(pointer, "output_projection");
     let Some(projection) = reader.object(value, &pointer, &["fields"]) else { return Vec::new() };
@@ -117,7 +117,7 @@ fn fields(members: &Map<String, Value>, pointer: &str, reader: &mut Reader<'_>) 
     fields
 }
 
-fn limits(members: &Map<String, Value>, pointer: &str, reader: &mut Reader<'_>) -> BindingLimits {
+fn limits(members: &Map<String, Value>, pointer: &str, reader: &mut ManifestReader<'_>) -> BindingLimits {
     let default = BindingLimits::default();
     let Some(value) = members.get("limits") else { return default };
     let pointer = below(pointer, "limits");

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use wire::{AppCollection, CollectionCapabilities, CollectionKind, CollectionVerb};
 
 use super::binding;
-use super::reader::{Reader, below};
+use super::reader::{ManifestReader, below};
 
 const KINDS: [(&str, CollectionKind); 2] =
     [("shared", CollectionKind::Shared), ("user", CollectionKind::User)];
@@ -15,7 +15,7 @@ const VERBS: [(&str, CollectionVerb); 4] = [
     ("delete", CollectionVerb::Delete),
 ];
 
-pub(super) fn read(value: &Value, pointer: &str, reader: &mut Reader<'_>) -> Option<AppCollection> {
+pub(super) fn read(value: &Value, pointer: &str, reader: &mut ManifestReader<'_>) -> Option<AppCollection> {
     let members = reader.object(value, pointer, &["kind", "capabilities", "schema"])?;
     let kind = reader.needed(members, pointer, "kind");
     let kind = kind.and_then(|value| reader.choice(value, &below(pointer, "kind"), &KINDS));
@@ -39,7 +39,7 @@ fn verbs(
     capabilities: &Map<String, Value>,
     pointer: &str,
     name: &str,
-    reader: &mut Reader<'_>,
+    reader: &mut ManifestReader<'_>,
 ) -> Vec<CollectionVerb> {
     let Some(value) = reader.needed(capabilities, pointer, name) else { return Vec::new() };
     let pointer = below(pointer, name);

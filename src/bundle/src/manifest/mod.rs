@@ -17,7 +17,7 @@ use crate::error::CheckError;
 use crate::finding::Findings;
 use crate::names::MANIFEST;
 use binding::{MAX_PATTERN_BYTES, MAX_PATTERNS};
-use reader::{Reader, below};
+use reader::{ManifestReader, below};
 
 /// Maximum manifest bytes.
 pub(crate) const MAX_BYTES: u64 = 256 * 1024;
@@ -132,7 +132,7 @@ fn read_as<T>(
     bytes: &[u8],
     deadline: &Deadline<'_>,
     findings: &mut Findings,
-    root: impl FnOnce(&Value, &mut Reader<'_>) -> Option<T>,
+    root: impl FnOnce(&Value, &mut ManifestReader<'_>) -> Option<T>,
 ) -> Result<Option<T>, CheckError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         findings.line(Code::NotUtf8, MANIFEST, None, "The manifest has bytes that are not UTF-8.");
@@ -152,14 +152,14 @@ fn read_as<T>(
             return Ok(None);
         }
     };
-    let mut reader = Reader::new(text, deadline, findings);
+    let mut reader = ManifestReader::new(text, deadline, findings);
     let read = root(&value, &mut reader);
     // After the deadline, members are omitted.
     deadline.check()?;
     Ok(read.filter(|_| reader.findings.is_empty()))
 }
 
-fn root(value: &Value, reader: &mut Reader<'_>) -> Option<Manifest> {
+fn root(value: &Value, reader: &mut ManifestReader<'_>) -> Option<Manifest> {
     let known = ["schema_version", "bindings", "collections", "spa", "csp"];
     let members = reader.object(value, "", &known)?;
     if let Some(version) = reader.needed(members, "", "schema_version") {
@@ -180,8 +180,8 @@ fn named<T>(
     value: &Value,
     pointer: &str,
     most: usize,
-    reader: &mut Reader<'_>,
-    read: impl Fn(&Value, &str, &mut Reader<'_>) -> Option<T>,
+    reader: &mut ManifestReader<'_>,
+    read: impl Fn(&Value, &str, &mut ManifestReader<'_>) -> Option<T>,
 ) -> BTreeMap<String, T> {
     let Some(members) = reader.map(value, pointer) else { return BTreeMap::new() };
     if members.len() > most {
@@ -206,7 +206,7 @@ fn named<T>(
 }
 
 /// Reports an invalid binding or collection name.
-fn check_name(name: &str, pointer: &str, reader: &mut Reader<'_>) {
+fn check_name(name: &str, pointer: &str, reader: &mut ManifestReader<'_>) {
     if !is_name(name) {
         let detail = "must have a name of 1 to 64 lowercase letters, digits, hyphens and underscores.";
         reader.invalid(pointer, detail);
@@ -221,7 +221,7 @@ pub fn is_name(name: &str) -> bool {
     name.bytes().next().is_some_and(plain) && name.bytes().all(rest) && name.len() <= NAME_CHARS
 }
 
-fn ancestors(value: &Value, reader: &mut Reader<'_>) -> Vec<String> {
+fn ancestors(value: &Value, reader: &mut ManifestReader<'_>) -> Vec<String> {
     let Some(members) = reader.object(value, "/csp", &["frame_ancestors"]) else { return Vec::new() };
     let Some(value) = reader.needed(members, "/csp", "frame_ancestors") else { return Vec::new() };
     let origins = reader.strings(value, "/csp/frame_ancestors", MAX_ANCESTORS);

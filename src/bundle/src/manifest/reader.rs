@@ -1,7 +1,7 @@
 //! Reads manifest members; problems become findings with line numbers.
 
 use serde_json::{Map, Value};
-use wire::Lines;
+use wire::{Lines, escape};
 
 use crate::code::Code;
 use crate::deadline::Deadline;
@@ -9,7 +9,7 @@ use crate::finding::{Findings, printable};
 use crate::names::MANIFEST;
 
 /// The manifest's text and its findings.
-pub(super) struct Reader<'a> {
+pub(super) struct ManifestReader<'a> {
     text: &'a str,
     /// Computed at the first finding.
     lines: Option<Lines>,
@@ -21,7 +21,7 @@ pub(super) struct Reader<'a> {
     pub(super) pattern_bytes: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ManifestReader<'a> {
     pub(super) fn new(text: &'a str, deadline: &'a Deadline<'a>, findings: &'a mut Findings) -> Self {
         Self { text, lines: None, deadline, findings, patterns: 0, pattern_bytes: 0 }
     }
@@ -133,5 +133,5 @@ impl<'a> Reader<'a> {
 
 /// The pointer to a member.
 pub(super) fn below(pointer: &str, name: &str) -> String {
-    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+    format!("{pointer}/{}", escape(name))
 }

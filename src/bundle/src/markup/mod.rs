@@ -25,7 +25,7 @@ use crate::kinds::extension;
 use counters::{Counters, MAX_BYTES, MAX_NESTED, MAX_TIME};
 pub(crate) use report::Notes;
 use report::Report;
-use sink::{DeferredText, Sink, State, What};
+use sink::{DeferredText, ParseState, Sink, What};
 use xml::Parsed;
 
 const PART_BYTES: usize = 4 * 1024;
@@ -34,7 +34,7 @@ const LARGE_BYTES: u64 = 1024 * 1024;
 
 /// The rules for reading a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MarkupKind {
     Html,
     Svg,
     /// XHTML, served as text.
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Xml,
 }
 
-impl Kind {
+impl MarkupKind {
     /// The document kind of a file by its extension; `None` if it is not a document.
     pub(crate) fn from_path(path: &str) -> Option<Self> {
         match extension(path).as_str() {
@@ -67,7 +67,7 @@ pub(crate) fn is_readable(path: &str, size: u64, findings: &mut Findings) -> boo
 /// Checks a document; returns the script hashes for its policy.
 pub(crate) fn read(
     path: &str,
-    kind: Kind,
+    kind: MarkupKind,
     bytes: &[u8],
     deadline: &Deadline<'_>,
     findings: &mut Findings,
@@ -83,17 +83,17 @@ pub(crate) fn read(
             return Ok(Vec::new());
         }
     };
-    if kind == Kind::Html && u64::try_from(text.len()).is_ok_and(|size| size > LARGE_BYTES) {
+    if kind == MarkupKind::Html && u64::try_from(text.len()).is_ok_and(|size| size > LARGE_BYTES) {
         let detail = "Visitors wait for a document of more than 1 MiB.".to_owned();
         notes.add("large_html", path, None, detail);
     }
     let own = deadline.part(MAX_TIME);
     let mut report = Report { path, line: 1, findings, notes };
     let mut counts = true;
-    if kind != Kind::Html {
+    if kind != MarkupKind::Html {
         match xml::read(text, kind, &mut report, || own.has_passed()) {
             // Readers agree about well-formed XML.
-            Parsed::WellFormed if kind != Kind::Svg => return Ok(Vec::new()),
+            Parsed::WellFormed if kind != MarkupKind::Svg => return Ok(Vec::new()),
             Parsed::WellFormed => counts = false,
             Parsed::Broken => {}
             Parsed::TooComplex(detail) => {
@@ -103,10 +103,10 @@ pub(crate) fn read(
             }
         }
     }
-    let scripting = kind == Kind::Html;
+    let scripting = kind == MarkupKind::Html;
     let (scripts, kept) = (Vec::new(), Vec::new());
     let counters = Counters::default();
-    let state = State { report, kind, first_line: 1, scripting, counts, counters, scripts, kept };
+    let state = ParseState { report, kind, first_line: 1, scripting, counts, counters, scripts, kept };
     let mut state = html(text, 0, state, &own)?;
     deadline.check()?;
     let scripts = std::mem::take(&mut state.scripts);
@@ -117,9 +117,9 @@ pub(crate) fn read(
 fn html<'a>(
     text: &str,
     level: usize,
-    state: State<'a>,
+    state: ParseState<'a>,
     deadline: &Deadline<'_>,
-) -> Result<State<'a>, CheckError> {
+) -> Result<ParseState<'a>, CheckError> {
     let tree_builder = TreeBuilderOpts { scripting_enabled: state.scripting, ..TreeBuilderOpts::default() };
     let mut parser = parse_document(Sink::new(state), ParseOpts { tree_builder, ..ParseOpts::default() });
     let mut rest = text;

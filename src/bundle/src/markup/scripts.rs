@@ -42,7 +42,7 @@ const TEMPLATES: &str = "text/x-handlebars";
 
 /// A script's purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum ScriptKind {
     JavaScript,
     Module,
     ImportMap,
@@ -50,7 +50,7 @@ enum Kind {
     Unsupported(Box<str>),
 }
 
-impl Kind {
+impl ScriptKind {
     fn from_tag(tag: &Tag<'_>) -> Self {
         let written = match (tag.get("type"), tag.get("language")) {
             (Some(""), _) | (None, None | Some("")) => return Self::JavaScript,
@@ -71,13 +71,13 @@ impl Kind {
 /// A script while its text is parsed. A document can have very many scripts, most of them without text.
 pub(super) struct Script {
     line: u32,
-    kind: Kind,
+    kind: ScriptKind,
     source: Option<Box<str>>,
-    text: Option<Box<Text>>,
+    text: Option<Box<ScriptText>>,
 }
 
 /// Data kept for a non-empty text.
-struct Text {
+struct ScriptText {
     digest: Context,
     is_blank: bool,
     /// An import map's text; `None` if it is too long.
@@ -89,7 +89,7 @@ impl Script {
     /// ignore the other one.
     pub(super) fn new(tag: &Tag<'_>, is_svg: bool, line: u32) -> Self {
         let source = if is_svg { tag.get("href").or_else(|| tag.get("xlink:href")) } else { tag.get("src") };
-        Self { line, kind: Kind::from_tag(tag), source: source.map(Box::from), text: None }
+        Self { line, kind: ScriptKind::from_tag(tag), source: source.map(Box::from), text: None }
     }
 
     pub(super) fn add(&mut self, text: &str) {
@@ -97,11 +97,11 @@ impl Script {
             return;
         }
         let kept = self.text.get_or_insert_with(|| {
-            Box::new(Text { digest: Context::new(&SHA256), is_blank: true, map: Some(String::new()) })
+            Box::new(ScriptText { digest: Context::new(&SHA256), is_blank: true, map: Some(String::new()) })
         });
         kept.digest.update(text.as_bytes());
         kept.is_blank &= text.trim_ascii().is_empty();
-        if self.kind == Kind::ImportMap {
+        if self.kind == ScriptKind::ImportMap {
             let fits = kept.map.as_ref().is_some_and(|map| map.len() + text.len() <= MAP_BYTES);
             match &mut kept.map {
                 Some(map) if fits => map.push_str(text),
@@ -122,7 +122,7 @@ pub(super) fn judge(scripts: Vec<Script>, report: &mut Report<'_>) -> Vec<String
     let mut maps = 0_usize;
     for script in scripts {
         let mut find = |code, detail: String| report.find_at(script.line, code, detail);
-        if let Kind::Unsupported(kind) = &script.kind {
+        if let ScriptKind::Unsupported(kind) = &script.kind {
             let change = hints::script_type(kind).map(|change| format!(" {change}")).unwrap_or_default();
             find(Code::UnsupportedScriptType, format!("The type {} is not supported.{change}", quoted(kind)));
             continue;
@@ -133,15 +133,15 @@ pub(super) fn judge(scripts: Vec<Script>, report: &mut Report<'_>) -> Vec<String
                 find(Code::UnsupportedScriptType, detail.to_owned());
             }
             match (&script.kind, urls::classify(source)) {
-                (Kind::ImportMap, _) => {
+                (ScriptKind::ImportMap, _) => {
                     find(Code::UnsupportedScriptType, "An import map cannot have an address.".to_owned());
                 }
-                (Kind::Data, _) | (_, Url::Relative | Url::Script) => {}
+                (ScriptKind::Data, _) | (_, Url::Relative | Url::Script) => {}
                 _ => find(Code::ExternalScript, format!("The script comes from {}.", quoted(source))),
             }
             continue;
         }
-        if script.kind == Kind::ImportMap {
+        if script.kind == ScriptKind::ImportMap {
             maps += 1;
             if maps > 1 {
                 let detail = "A document can have only one import map.";
@@ -150,7 +150,7 @@ pub(super) fn judge(scripts: Vec<Script>, report: &mut Report<'_>) -> Vec<String
             let map = script.text.as_ref().map_or(Some(""), |text| text.map.as_deref());
             import_map::check(map, find);
         }
-        if let Some(text) = script.text.filter(|_| script.kind != Kind::Data) {
+        if let Some(text) = script.text.filter(|_| script.kind != ScriptKind::Data) {
             hashes.insert(STANDARD.encode(text.digest.finish()));
         }
     }

@@ -12,7 +12,7 @@ use super::counters::Counters;
 use super::report::Report;
 use super::rules::{self, Tag};
 use super::scripts::Script;
-use super::{Kind, xml};
+use super::{MarkupKind, xml};
 use crate::code::Code;
 
 /// A node that the parser can refer to.
@@ -22,7 +22,7 @@ pub(super) struct Node {
     name: QualName,
     depth: Cell<usize>,
     has_parent: Cell<bool>,
-    text: Text,
+    text: TextTarget,
     /// A template's content.
     content: Option<Handle>,
     annotates_html: bool,
@@ -30,7 +30,7 @@ pub(super) struct Node {
 
 /// A node's text destination.
 #[derive(Clone, Copy)]
-enum Text {
+enum TextTarget {
     Nowhere,
     Script(usize),
     Deferred(usize),
@@ -52,9 +52,9 @@ pub(super) enum What {
 }
 
 /// A document's parse state.
-pub(super) struct State<'a> {
+pub(super) struct ParseState<'a> {
     pub(super) report: Report<'a>,
-    pub(super) kind: Kind,
+    pub(super) kind: MarkupKind,
     /// The document line at which the parsed text begins.
     pub(super) first_line: u32,
     pub(super) scripting: bool,
@@ -66,14 +66,14 @@ pub(super) struct State<'a> {
 }
 
 pub(super) struct Sink<'a> {
-    pub(super) state: RefCell<State<'a>>,
+    pub(super) state: RefCell<ParseState<'a>>,
     document: Handle,
 }
 
 impl<'a> Sink<'a> {
-    pub(super) fn new(state: State<'a>) -> Self {
+    pub(super) fn new(state: ParseState<'a>) -> Self {
         let name = QualName::new(None, ns!(), local_name!(""));
-        Self { state: RefCell::new(state), document: node(name, Text::Nowhere, None, false) }
+        Self { state: RefCell::new(state), document: node(name, TextTarget::Nowhere, None, false) }
     }
 
     fn attach(&self, parent: &Handle, child: NodeOrText<Handle>) {
@@ -90,13 +90,13 @@ impl<'a> Sink<'a> {
             NodeOrText::AppendText(text) => {
                 let mut state = self.state.borrow_mut();
                 match parent.text {
-                    Text::Nowhere => {}
-                    Text::Script(number) => {
+                    TextTarget::Nowhere => {}
+                    TextTarget::Script(number) => {
                         if let Some(script) = state.scripts.get_mut(number) {
                             script.add(&text);
                         }
                     }
-                    Text::Deferred(number) => {
+                    TextTarget::Deferred(number) => {
                         if let Some(kept) = state.kept.get_mut(number) {
                             kept.text.push_str(&text);
                         }
@@ -124,21 +124,21 @@ fn attribute_name(attribute: &Attribute) -> Cow<'_, str> {
     }
 }
 
-fn node(name: QualName, text: Text, content: Option<Handle>, annotates_html: bool) -> Handle {
+fn node(name: QualName, text: TextTarget, content: Option<Handle>, annotates_html: bool) -> Handle {
     let (depth, has_parent) = (Cell::new(0), Cell::new(false));
     Rc::new(Node { name, depth, has_parent, text, content, annotates_html })
 }
 
-impl State<'_> {
+impl ParseState<'_> {
     /// Checks an element; returns its text destination.
-    fn element(&mut self, name: &QualName, attributes: &[Attribute]) -> Text {
+    fn element(&mut self, name: &QualName, attributes: &[Attribute]) -> TextTarget {
         self.counters.element(attributes.len());
         let lower = lower_case(&name.local);
         let attributes = attributes.iter().map(|one| (attribute_name(one), &*one.value)).collect();
         let tag = Tag { name: &lower, attributes };
-        if self.kind != Kind::Html {
+        if self.kind != MarkupKind::Html {
             xml::element(&tag, self.kind, &mut self.report);
-            return Text::Nowhere;
+            return TextTarget::Nowhere;
         }
         rules::element(&tag, &mut self.report);
         let line = self.report.line;
@@ -152,20 +152,20 @@ impl State<'_> {
                     self.counters.inline_script();
                 }
                 self.scripts.push(script);
-                return Text::Script(self.scripts.len() - 1);
+                return TextTarget::Script(self.scripts.len() - 1);
             }
             "style" => What::Style,
             "noscript" if self.scripting => What::NoScript,
-            _ => return Text::Nowhere,
+            _ => return TextTarget::Nowhere,
         };
         self.kept.push(DeferredText { line, text: String::new(), what });
-        Text::Deferred(self.kept.len() - 1)
+        TextTarget::Deferred(self.kept.len() - 1)
     }
 }
 
 impl<'a> TreeSink for Sink<'a> {
     type Handle = Handle;
-    type Output = State<'a>;
+    type Output = ParseState<'a>;
     type ElemName<'n>
         = ExpandedName<'n>
     where
@@ -187,7 +187,7 @@ impl<'a> TreeSink for Sink<'a> {
 
     fn create_element(&self, name: QualName, attributes: Vec<Attribute>, flags: ElementFlags) -> Handle {
         let text = self.state.borrow_mut().element(&name, &attributes);
-        let content = flags.template.then(|| node(name.clone(), Text::Nowhere, None, false));
+        let content = flags.template.then(|| node(name.clone(), TextTarget::Nowhere, None, false));
         node(name, text, content, flags.mathml_annotation_xml_integration_point)
     }
 
@@ -264,7 +264,7 @@ impl<'a> TreeSink for Sink<'a> {
     }
 }
 
-impl State<'_> {
+impl ParseState<'_> {
     /// Reports that the document is too complex.
     pub(super) fn too_complex(&mut self, detail: String) {
         if self.counts {

@@ -6,7 +6,7 @@ use quick_xml::encoding::Decoder;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-use super::Kind;
+use super::MarkupKind;
 use super::counters::{Counters, MAX_ATTRIBUTES};
 use super::report::{Report, quoted};
 use super::rules::{self, Tag};
@@ -25,7 +25,12 @@ pub(super) enum Parsed {
 }
 
 /// Checks a text by XML rules. `is_late` checks the deadline.
-pub(super) fn read(text: &str, kind: Kind, report: &mut Report<'_>, is_late: impl Fn() -> bool) -> Parsed {
+pub(super) fn read(
+    text: &str,
+    kind: MarkupKind,
+    report: &mut Report<'_>,
+    is_late: impl Fn() -> bool,
+) -> Parsed {
     let mut reader = Reader::from_str(text);
     let mut counters = Counters::default();
     let (mut depth, mut counted, mut events) = (0_usize, 0_usize, 0_u32);
@@ -83,7 +88,7 @@ pub(super) fn read(text: &str, kind: Kind, report: &mut Report<'_>, is_late: imp
 fn tag(
     start: &BytesStart<'_>,
     decoder: Decoder,
-    kind: Kind,
+    kind: MarkupKind,
     counters: &mut Counters,
     report: &mut Report<'_>,
 ) -> bool {
@@ -111,12 +116,12 @@ fn tag(
 }
 
 /// Checks an element of a document that is not HTML.
-pub(super) fn element(tag: &Tag<'_>, kind: Kind, report: &mut Report<'_>) {
+pub(super) fn element(tag: &Tag<'_>, kind: MarkupKind, report: &mut Report<'_>) {
     let name = tag.name.rsplit(':').next().unwrap_or_default();
     if name == "script" {
         report.find(Code::SvgScript, format!("The document has the element {}.", quoted(tag.name)));
     }
-    if kind != Kind::Xml {
+    if kind != MarkupKind::Xml {
         rules::element(&Tag { name, attributes: tag.attributes.clone() }, report);
     }
 }

@@ -6,7 +6,7 @@ mod rules;
 
 pub use rules::MANIFEST;
 
-use crate::archive::Entry;
+use crate::archive::ArchiveEntry;
 use crate::code::Code;
 use crate::deadline::Deadline;
 use crate::error::CheckError;
@@ -23,7 +23,7 @@ const MAX_DROPPED: usize = 100;
 
 /// The checked names of the entries.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct EntryNames {
     /// File paths, each with its entry number.
     pub(crate) files: Vec<(String, usize)>,
     /// The first dropped files, then a line with the number of others.
@@ -34,11 +34,11 @@ pub(crate) struct Names {
     pub(crate) names: Findings,
 }
 
-impl Names {
+impl EntryNames {
     /// Checks all entry names. Names are compared only if all are within the limits, because the work per name grows
     /// with its length and depth.
     pub(crate) fn read(
-        entries: &[Entry],
+        entries: &[ArchiveEntry],
         limits: &Limits,
         deadline: &Deadline<'_>,
     ) -> Result<Self, CheckError> {
@@ -94,7 +94,7 @@ impl Names {
 
     /// Checks one entry; returns its path without a trailing slash if it is UTF-8. Junk is dropped but still checked,
     /// because other readers of the archive see it.
-    fn entry<'a>(&mut self, entry: &'a Entry, is_junk: bool) -> Option<&'a str> {
+    fn entry<'a>(&mut self, entry: &'a ArchiveEntry, is_junk: bool) -> Option<&'a str> {
         let mut note = |code, detail: String| self.names.file(code, &entry.name, detail);
         if let Some((code, detail)) = modes::refused(entry) {
             note(code, detail.to_owned());

@@ -1,6 +1,6 @@
 //! Entry types: files, folders, and types that a bundle cannot contain.
 
-use crate::archive::Entry;
+use crate::archive::ArchiveEntry;
 use crate::code::Code;
 
 const TYPE: u32 = 0o170_000;
@@ -17,7 +17,7 @@ const DOS_DEVICE: u32 = 0x40;
 const DOS_REPARSE: u32 = 0x400;
 
 /// Returns the reason if the entry is not a plain file or folder.
-pub(super) fn refused(entry: &Entry) -> Option<(Code, &'static str)> {
+pub(super) fn refused(entry: &ArchiveEntry) -> Option<(Code, &'static str)> {
     let special = |detail| Some((Code::SpecialFile, detail));
     let mode = entry.attributes >> 16;
     let is_folder = entry.is_folder();

@@ -5,13 +5,13 @@ use serde_json::Value;
 use wire::{RunRecord, RunState, WaitsFor};
 
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, Session, with_service};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::{CommandError, Output, pretty, say};
 use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Without an answer, prints what the run waits for.")]
-pub(crate) struct Answer {
+pub(crate) struct AnswerRun {
     /// Id of the run.
     run: String,
     /// The answer as JSON; text that is not JSON is sent as a string.
@@ -20,17 +20,11 @@ pub(crate) struct Answer {
     #[arg(long)]
     key: Option<String>,
     #[command(flatten)]
-    options: ClientOptions,
+    pub(crate) options: ClientOptions,
 }
 
-impl Answer {
-    /// Returns the outcome, and the output format for errors.
-    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-        let options = self.options.clone().or(outer);
-        with_service(&options, async |session| self.perform(session).await)
-    }
-
-    async fn perform(&self, session: &Session) -> Result<(), Failure> {
+impl AnswerRun {
+    pub(crate) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let run =
             session.client.run(&self.run).await.map_err(|error| session.complaint(error).about(&self.run))?;
         let Some(answer) = &self.answer else { return show(session, &run) };
@@ -39,16 +33,13 @@ impl Answer {
             .unwrap_or_else(|_| Value::String(answer.clone()));
         let told = session.client.answer_run(&run.id, &question.key, &value).await;
         let record = told.map_err(|error| session.complaint(error).about(&question.key))?;
-        match session.output {
-            Output::Json => say(pretty(&record)?),
-            Output::Human => {
-                say(format_args!("Answered; the run continues: {}/api/runs/{}", session.base(), run.id))
-            }
-        }
+        let base = session.base();
+        let text = format!("Answered; the run continues: {base}/api/runs/{}", run.id);
+        session.output.print(&record, || say(text))
     }
 
     /// Finds the question to answer.
-    fn question<'a>(&self, run: &'a RunRecord) -> Result<&'a WaitsFor, Failure> {
+    fn question<'a>(&self, run: &'a RunRecord) -> Result<&'a WaitsFor, CommandError> {
         let named = |question: &&WaitsFor| self.key.as_ref().is_none_or(|key| *key == question.key);
         let mut found = run.waits_for.iter().filter(named);
         match (found.next(), found.next(), &self.key) {
@@ -57,7 +48,7 @@ impl Answer {
                 let keys: Vec<&str> = run.waits_for.iter().map(|question| question.key.as_str()).collect();
                 let told =
                     format!("the run waits for several answers; choose one with --key: {}", keys.join(", "));
-                Err(Failure::usage(harmless(&told).to_string()))
+                Err(CommandError::usage(harmless(&told).to_string()))
             }
             (None, ..) => {
                 let told = match &self.key {
@@ -70,7 +61,7 @@ impl Answer {
     }
 }
 
-fn show(session: &Session, run: &RunRecord) -> Result<(), Failure> {
+fn show(session: &ServiceSession, run: &RunRecord) -> Result<(), CommandError> {
     if session.output == Output::Json {
         return say(pretty(&run.waits_for)?);
     }

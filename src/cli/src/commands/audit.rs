@@ -4,12 +4,10 @@ use clap::{Args, ValueEnum};
 use client::{AuditFilter, Part};
 use wire::AuditRecord;
 
-use crate::options::{ClientOptions, Session, with_service};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::CommandError;
+use crate::parts;
 use crate::table::{self, second};
-
-/// Maximum rows per page.
-const PART: u32 = 200;
 
 #[derive(Debug, Args)]
 pub(crate) struct Audit {
@@ -21,16 +19,16 @@ pub(crate) struct Audit {
     actor: Option<String>,
     /// Only rows with this outcome.
     #[arg(long, value_enum)]
-    outcome: Option<Outcome>,
+    outcome: Option<OutcomeArgument>,
     /// Maximum number of rows to print.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     #[command(flatten)]
-    options: ClientOptions,
+    pub(crate) options: ClientOptions,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Outcome {
+enum OutcomeArgument {
     /// Successful actions.
     Success,
     /// Denied actions.
@@ -38,47 +36,28 @@ enum Outcome {
 }
 
 impl Audit {
-    /// Returns the outcome, and the output format for errors.
-    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-        let options = self.options.clone().or(outer);
-        with_service(&options, async |session| self.perform(session).await)
-    }
-
-    async fn perform(&self, session: &Session) -> Result<(), Failure> {
+    pub(crate) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let rows = self.rows(session).await?;
-        if session.output == Output::Json {
-            return say(pretty(&rows)?);
-        }
-        if rows.is_empty() {
-            complain("No audit rows found.");
-            return Ok(());
-        }
-        let head = ["AT", "OUTCOME", "ACTION", "ACTOR", "TARGET", "ADDRESS", "REASON"];
-        table::print(head, rows.into_iter().map(row).collect())
+        table::print_list(
+            session.output,
+            rows,
+            "No audit rows found.",
+            ["AT", "OUTCOME", "ACTION", "ACTOR", "TARGET", "ADDRESS", "REASON"],
+            row,
+        )
     }
 
-    async fn rows(&self, session: &Session) -> Result<Vec<AuditRecord>, Failure> {
+    async fn rows(&self, session: &ServiceSession) -> Result<Vec<AuditRecord>, CommandError> {
         let filter = AuditFilter {
             action: self.action.clone(),
             actor: self.actor.clone(),
             outcome: self.outcome.map(|outcome| match outcome {
-                Outcome::Success => "success".to_owned(),
-                Outcome::Denied => "denied".to_owned(),
+                OutcomeArgument::Success => "success".to_owned(),
+                OutcomeArgument::Denied => "denied".to_owned(),
             }),
         };
-        let (mut rows, mut cursor, mut missing) = (Vec::new(), None, self.limit);
-        while missing > 0 {
-            let part = Part { limit: Some(missing.min(PART)), cursor };
-            let listed = session.client.audit_trail(&filter, &part).await;
-            let listed = listed.map_err(|error| session.failed(error))?;
-            missing = missing.saturating_sub(u32::try_from(listed.data.len()).unwrap_or(missing));
-            rows.extend(listed.data);
-            cursor = listed.next_cursor;
-            if cursor.is_none() {
-                break;
-            }
-        }
-        Ok(rows)
+        let read = async |part: &Part| session.received(session.client.audit_trail(&filter, part).await);
+        parts::at_most(self.limit, read).await
     }
 }
 

@@ -4,9 +4,9 @@ use std::io::IsTerminal;
 
 use config::{Config, Look, Source};
 
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::output::{CommandError, Output, complain, pretty, say};
 
-pub(crate) fn show(output: Output) -> Result<(), Failure> {
+pub(crate) fn show(output: Output) -> Result<(), CommandError> {
     let source = Source::from_env();
     let loaded = Config::load(&source);
     let rows = match &loaded {
@@ -17,7 +17,7 @@ pub(crate) fn show(output: Output) -> Result<(), Failure> {
         Output::Human => say(config::render(&rows, look()).trim_end())?,
         Output::Json => say(pretty(&rows)?)?,
     }
-    let config = loaded.map_err(|problems| Failure::from(super::told(&problems)))?;
+    let config = loaded.map_err(|problems| CommandError::from(super::told(&problems)))?;
     for warning in config::warnings(&source, &config) {
         complain(format_args!("warning: {warning}"));
     }

@@ -3,8 +3,8 @@
 use clap::{Args, Subcommand};
 use wire::IndexRecord;
 
-use crate::options::{ClientOptions, InWorkspace, Session, in_workspace};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ClientOptions, ServiceSession, WorkspaceOptions, with_session};
+use crate::output::{CommandError, Output};
 use crate::parts;
 use crate::table;
 use crate::terminal::harmless;
@@ -13,51 +13,46 @@ use crate::terminal::harmless;
 #[derive(Debug, Subcommand)]
 pub(crate) enum IndexCommand {
     /// List the search indexes of the workspace by name.
-    List(List),
+    List(ListIndexes),
     /// Delete a search index with all its documents.
-    Delete(Delete),
+    Delete(DeleteIndex),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct ListIndexes {
     #[command(flatten)]
-    place: InWorkspace,
-    #[command(flatten)]
-    options: ClientOptions,
+    options: WorkspaceOptions,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Delete {
+pub(crate) struct DeleteIndex {
     /// Name of the index.
     index: String,
     /// Confirm; the documents cannot be restored.
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    place: InWorkspace,
-    #[command(flatten)]
-    options: ClientOptions,
+    options: WorkspaceOptions,
 }
 
 /// Returns the outcome, and the output format for errors.
-pub(crate) fn run(command: IndexCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+pub(crate) fn run(command: IndexCommand, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
     match command {
-        IndexCommand::List(command) => in_workspace!(command, outer),
-        IndexCommand::Delete(command) => in_workspace!(command, outer),
+        IndexCommand::List(command) => with_session!(command, outer),
+        IndexCommand::Delete(command) => with_session!(command, outer),
     }
 }
 
-impl List {
-    async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ListIndexes {
+    async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let all = parts::all(session, async |part| session.client.indexes(part).await).await?;
-        if session.output == Output::Json {
-            return say(pretty(&all)?);
-        }
-        if all.is_empty() {
-            complain("No search indexes found. The node `index_upsert` creates one.");
-            return Ok(());
-        }
-        table::print(["NAME", "DOCUMENTS", "CHUNKS", "VECTORS"], all.into_iter().map(row).collect())
+        table::print_list(
+            session.output,
+            all,
+            "No search indexes found. The node `index_upsert` creates one.",
+            ["NAME", "DOCUMENTS", "CHUNKS", "VECTORS"],
+            row,
+        )
     }
 }
 
@@ -69,18 +64,15 @@ fn row(index: IndexRecord) -> [String; 4] {
     [index.name, index.documents.to_string(), index.chunks.to_string(), vectors]
 }
 
-impl Delete {
-    async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl DeleteIndex {
+    async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let name = harmless(&self.index);
         if !self.yes {
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "this deletes {name} with all its documents permanently, and workflows find nothing in it; confirm with --yes"
             )));
         }
-        session.client.delete_index(&self.index).await.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return Ok(());
-        }
-        say(format_args!("Deleted search index {name}."))
+        session.received(session.client.delete_index(&self.index).await)?;
+        session.output.say(format_args!("Deleted search index {name}."))
     }
 }

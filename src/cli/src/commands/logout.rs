@@ -6,7 +6,7 @@ use serde_json::json;
 use super::whoami::service_token_id;
 use crate::complaint::Complaint;
 use crate::options::{ClientOptions, block_on};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::output::{CommandError, Output, complain, say};
 use crate::profile::{self, ProfileLock};
 use crate::terminal::Paint;
 
@@ -24,13 +24,13 @@ pub(crate) struct Logout {
 
 impl Logout {
     /// Returns the outcome, and the output format for errors.
-    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
         let options = self.options.or(outer);
         (options.output(), block_on(leave(&options, self.everywhere)))
     }
 }
 
-async fn leave(options: &ClientOptions, everywhere: bool) -> Result<(), Failure> {
+async fn leave(options: &ClientOptions, everywhere: bool) -> Result<(), CommandError> {
     let (endpoint, client) = options.endpoint_to_sign_in("logout")?;
     let (base, name) = (&endpoint.api_url, &endpoint.name);
     let held = (endpoint.profile.sign_in.is_some() || endpoint.profile.service_token.is_some())
@@ -44,7 +44,7 @@ async fn leave(options: &ClientOptions, everywhere: bool) -> Result<(), Failure>
             let ended =
                 if everywhere { client.log_out_everywhere(token).await } else { client.log_out(token).await };
             ended.map_err(|error| {
-                Failure::from(
+                CommandError::from(
                     Complaint::from_client_error(error, base)
                         .hint("Nothing was changed: the sign-in is still active."),
                 )
@@ -67,8 +67,6 @@ async fn leave(options: &ClientOptions, everywhere: bool) -> Result<(), Failure>
         }
         _ => format!("The profile [{name}] has no sign-in."),
     };
-    if options.output() == Output::Json {
-        return say(pretty(&json!({"api_url": base, "profile": name, "signed_in": false}))?);
-    }
-    say(done)
+    let record = json!({"api_url": base, "profile": name, "signed_in": false});
+    options.output().print(&record, || say(done))
 }

@@ -33,12 +33,12 @@ pub(crate) mod workspace;
 
 use ::config::{Config, Problems, Source};
 
-use crate::output::Failure;
+use crate::output::CommandError;
 
 /// Loads the configuration; the failure lists all problems.
-fn load() -> Result<(Source, Config), Failure> {
+fn load() -> Result<(Source, Config), CommandError> {
     let source = Source::from_env();
-    let config = Config::load(&source).map_err(|problems| Failure::from(told(&problems)))?;
+    let config = Config::load(&source).map_err(|problems| CommandError::from(told(&problems)))?;
     Ok((source, config))
 }
 

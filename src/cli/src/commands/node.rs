@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use engine::nodes::{CATALOGUE, FieldRow, Needed, NodeType, common_fields, find};
 use textwrap::WordSplitter;
 
-use crate::output::{Failure, pretty, say};
+use crate::output::{CommandError, pretty, say};
 
 /// Line width in characters.
 const WIDTH: usize = 100;
 /// Column of a field's text.
 const INDENT: usize = 34;
 
-pub(crate) fn list(json: bool) -> Result<(), Failure> {
+pub(crate) fn list(json: bool) -> Result<(), CommandError> {
     if json {
         return say(pretty(&CATALOGUE.iter().map(NodeType::record).collect::<Vec<_>>())?);
     }
@@ -28,7 +28,7 @@ fn row(name: &str, group: &str, summary: &str) -> String {
     format!("{name:<16} {group:<7} {summary}\n")
 }
 
-pub(crate) fn show(name: &str, json: bool) -> Result<(), Failure> {
+pub(crate) fn show(name: &str, json: bool) -> Result<(), CommandError> {
     let kind = find(name).map_err(|unknown| unknown.to_string())?;
     if json { say(pretty(&kind.record())?) } else { say(page(kind)) }
 }

@@ -8,8 +8,8 @@ use wire::{Live, RerunVersion};
 
 use super::run::{follow, inputs};
 use super::signals::Interrupts;
-use crate::options::{ClientOptions, Session, with_service};
-use crate::output::{Failure, Output};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::CommandError;
 
 #[derive(Debug, Args)]
 // `--version` is the workflow's here.
@@ -40,17 +40,11 @@ pub(crate) struct Rerun {
     #[arg(long)]
     quiet: bool,
     #[command(flatten)]
-    options: ClientOptions,
+    pub(crate) options: ClientOptions,
 }
 
 impl Rerun {
-    /// Returns the outcome, and the output format for errors.
-    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-        let options = self.options.clone().or(outer);
-        with_service(&options, async |session| self.perform(session).await)
-    }
-
-    async fn perform(&self, session: &Session) -> Result<(), Failure> {
+    pub(crate) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let (from_step, patch, version) = (self.from_step, patch(&self.patch)?, self.version);
         let inputs = self.inputs(session).await?;
         let wanted = wire::Rerun { from_step, patch, inputs, version };
@@ -61,7 +55,7 @@ impl Rerun {
     }
 
     /// The changed inputs.
-    async fn inputs(&self, session: &Session) -> Result<Option<Value>, Failure> {
+    async fn inputs(&self, session: &ServiceSession) -> Result<Option<Value>, CommandError> {
         if self.pairs.is_empty() && self.file.is_none() {
             return Ok(None);
         }
@@ -92,14 +86,14 @@ fn version(text: &str) -> Result<RerunVersion, &'static str> {
     }
 }
 
-fn patch(pairs: &[String]) -> Result<Map<String, Value>, Failure> {
+fn patch(pairs: &[String]) -> Result<Map<String, Value>, CommandError> {
     let read = |pair: &String| match pair.split_once('=').filter(|(channel, _)| !channel.is_empty()) {
         Some((channel, text)) => {
             let value = kernel::json::read(text, kernel::json::Numbers::Values)
                 .unwrap_or_else(|_| Value::String(text.to_owned()));
             Ok((channel.to_owned(), value))
         }
-        None => Err(Failure::usage(format!("--set `{pair}`: write it as channel=value"))),
+        None => Err(CommandError::usage(format!("--set `{pair}`: write it as channel=value"))),
     };
     pairs.iter().map(read).collect()
 }

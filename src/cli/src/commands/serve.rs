@@ -7,9 +7,9 @@ use server::{Parts, Running};
 
 use super::signals::Signals;
 use super::watchdog::watch_stop;
-use crate::output::{Failure, say};
+use crate::output::{CommandError, say};
 
-pub(crate) fn run() -> Result<(), Failure> {
+pub(crate) fn run() -> Result<(), CommandError> {
     let (source, config) = super::load()?;
     server::init_logging(&config);
     for warning in config::warnings(&source, &config) {
@@ -34,7 +34,7 @@ pub(crate) fn run() -> Result<(), Failure> {
 const RELEASE: Duration = Duration::from_secs(10);
 
 /// Serves until SIGINT or SIGTERM, or until the service cannot continue.
-pub(crate) async fn serve_until_told(running: Running, signals: &mut Signals) -> Result<(), Failure> {
+pub(crate) async fn serve_until_told(running: Running, signals: &mut Signals) -> Result<(), CommandError> {
     let failed = tokio::select! {
         () = signals.told() => None,
         reason = running.failed() => Some(reason),

@@ -3,7 +3,7 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::output::Failure;
+use crate::output::CommandError;
 
 pub(crate) struct Signals {
     interrupt: Signal,
@@ -13,7 +13,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Installs the handlers; the signals no longer end the process by themselves.
-    pub(crate) fn listen() -> Result<Self, Failure> {
+    pub(crate) fn listen() -> Result<Self, CommandError> {
         let listen = |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
@@ -43,7 +43,7 @@ pub(crate) struct Interrupts(Option<Signal>);
 
 impl Interrupts {
     /// Installs the handler; Ctrl-C no longer ends the process by itself.
-    pub(crate) fn listen() -> Result<Self, Failure> {
+    pub(crate) fn listen() -> Result<Self, CommandError> {
         let signal = signal(SignalKind::interrupt());
         signal
             .map(|signal| Self(Some(signal)))

@@ -5,14 +5,14 @@ use std::time::Duration;
 use kernel::{Clock, SystemClock};
 
 use super::signals::Signals;
-use crate::output::Failure;
+use crate::output::CommandError;
 
 /// Maximum duration of a stop after the notice period.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
 
 /// Watches a stop that begins now; the next signal counts as the second one. The thread and its runtime depend on
 /// nothing that may be stuck.
-pub(crate) fn watch_stop(notice: Duration) -> Result<(), Failure> {
+pub(crate) fn watch_stop(notice: Duration) -> Result<(), CommandError> {
     let failed = |error: std::io::Error| format!("cannot watch the stop: {error}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let mut signals = {

@@ -12,15 +12,15 @@ use uuid::Uuid;
 use wire::{Me, ServiceTokenRecord, WorkspaceRole};
 
 use super::token::lines;
-use crate::complaint::Complaint;
-use crate::options::{ClientOptions, Origin, PresentedCredential, Session, with_service};
-use crate::output::{Failure, Output, pretty, say};
+use crate::complaint::{Complaint, SIGN_IN_HINT};
+use crate::options::{ClientOptions, PresentedCredential, ServiceSession, TokenOrigin};
+use crate::output::{CommandError, say};
 use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
 pub(crate) struct Whoami {
     #[command(flatten)]
-    options: ClientOptions,
+    pub(crate) options: ClientOptions,
 }
 
 /// The identity that belongs to the sent token, as far as the service reveals it.
@@ -38,38 +38,31 @@ pub(crate) enum Identity {
 }
 
 impl Whoami {
-    /// Returns the outcome, and the output format for errors.
-    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-        let options = self.options.or(outer);
-        with_service(&options, perform)
+    pub(crate) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let nobody = |told: String| Complaint::failed(told).coded("client.nobody").refused();
+        let PresentedCredential::Token { token, from } = &session.sent else {
+            let told = format!("not signed in at {} with the profile [{}]", session.base(), session.profile);
+            return Err(nobody(told).hint(SIGN_IN_HINT).into());
+        };
+        let identity = session.received(Identity::for_token(&session.client, token).await)?;
+        let from = match from {
+            TokenOrigin::Flag => "--service-token".to_owned(),
+            TokenOrigin::Environment => "SERVICE_SERVICE_TOKEN".to_owned(),
+            TokenOrigin::Profile => format!("service token of the profile [{}]", session.profile),
+            TokenOrigin::SignIn => format!("sign-in of the profile [{}]", session.profile),
+        };
+        let Some(identity) = identity else {
+            return Err(nobody(format!("{} does not accept the token ({from})", session.base())).into());
+        };
+        let record = json!({"api_url": session.base(), "from": from, "identity": identity});
+        session.output.print(&record, || {
+            say(Paint::stdout().bold(harmless(&identity.title())))?;
+            let mut told = vec![("service", session.base().to_owned()), ("from", from)];
+            told.extend(identity.rights());
+            told.into_iter()
+                .try_for_each(|(label, text)| say(format_args!("{label:<10} {}", harmless(&text))))
+        })
     }
-}
-
-async fn perform(session: &Session) -> Result<(), Failure> {
-    let nobody = |told: String| Complaint::failed(told).coded("client.nobody").refused();
-    let PresentedCredential::Token { token, from } = &session.sent else {
-        let told = format!("not signed in at {} with the profile [{}]", session.base(), session.profile);
-        let hint = "Sign in with `callboard login`, or set a token with --service-token, SERVICE_SERVICE_TOKEN or the profile.";
-        return Err(nobody(told).hint(hint).into());
-    };
-    let identity =
-        Identity::for_token(&session.client, token).await.map_err(|error| session.failed(error))?;
-    let from = match from {
-        Origin::Flag => "--service-token".to_owned(),
-        Origin::Environment => "SERVICE_SERVICE_TOKEN".to_owned(),
-        Origin::Profile => format!("service token of the profile [{}]", session.profile),
-        Origin::SignIn => format!("sign-in of the profile [{}]", session.profile),
-    };
-    let Some(identity) = identity else {
-        return Err(nobody(format!("{} does not accept the token ({from})", session.base())).into());
-    };
-    if session.output == Output::Json {
-        return say(pretty(&json!({"api_url": session.base(), "from": from, "identity": identity}))?);
-    }
-    say(Paint::stdout().bold(harmless(&identity.title())))?;
-    let mut told = vec![("service", session.base().to_owned()), ("from", from)];
-    told.extend(identity.rights());
-    told.into_iter().try_for_each(|(label, text)| say(format_args!("{label:<10} {}", harmless(&text))))
 }
 
 impl Identity {

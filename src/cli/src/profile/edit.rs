@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
 use super::{ACCESS_EXPIRES, ACCESS_TOKEN, REFRESH_TOKEN, SignIn};
-use crate::output::Failure;
+use crate::output::CommandError;
 
 /// The locked profile file. Content must be read after the lock is taken.
 pub(crate) struct ProfileLock {
@@ -30,9 +30,9 @@ pub(crate) struct Draft {
 
 impl ProfileLock {
     /// Waits for the lock.
-    pub(crate) fn lock() -> Result<Self, Failure> {
+    pub(crate) fn lock() -> Result<Self, CommandError> {
         let path = super::own_path().ok_or_else(|| {
-            Failure::usage("cannot locate the profile file: neither XDG_CONFIG_HOME nor HOME is set")
+            CommandError::usage("cannot locate the profile file: neither XDG_CONFIG_HOME nor HOME is set")
         })?;
         let folder = path.parent().unwrap_or(Path::new("/"));
         let beside = path.with_extension("toml.lock");
@@ -54,15 +54,17 @@ impl ProfileLock {
     }
 
     /// Starts a change to the table `name`, which may not exist yet.
-    pub(crate) fn draft(&self, name: &str) -> Result<Draft, Failure> {
+    pub(crate) fn draft(&self, name: &str) -> Result<Draft, CommandError> {
         // A symbolic link is kept: its target is changed.
         let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(Failure::usage(format!("{} cannot be read: {error}", path.display()))),
+            Err(error) => {
+                return Err(CommandError::usage(format!("{} cannot be read: {error}", path.display())));
+            }
         };
-        let not_toml = |_| Failure::usage(format!("{}: this is not TOML", path.display()));
+        let not_toml = |_| CommandError::usage(format!("{}: this is not TOML", path.display()));
         let document = text.parse().map_err(not_toml)?;
         let file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new("/")));
         let file = file.map_err(|error| cannot_write(&path, &error))?;
@@ -72,7 +74,7 @@ impl ProfileLock {
 
 impl Draft {
     /// Stores a sign-in for this address in the table, and replaces a sign-in or a token.
-    pub(crate) fn keep_sign_in(self, api_url: &str, sign_in: &SignIn) -> Result<(), Failure> {
+    pub(crate) fn keep_sign_in(self, api_url: &str, sign_in: &SignIn) -> Result<(), CommandError> {
         self.change(|table| {
             table.remove("service_token");
             if !table.contains_key("api_url") {
@@ -86,7 +88,7 @@ impl Draft {
     }
 
     /// Like [`Self::keep_sign_in`], with a service token.
-    pub(crate) fn keep_token(self, api_url: &str, token: &Secret) -> Result<(), Failure> {
+    pub(crate) fn keep_token(self, api_url: &str, token: &Secret) -> Result<(), CommandError> {
         self.change(|table| {
             forget(table);
             if !table.contains_key("api_url") {
@@ -97,17 +99,21 @@ impl Draft {
     }
 
     /// Removes every token from the table.
-    pub(crate) fn keep_nothing(self) -> Result<(), Failure> {
+    pub(crate) fn keep_nothing(self) -> Result<(), CommandError> {
         self.change(|table| {
             forget(table);
             table.remove("service_token");
         })
     }
 
-    fn change(mut self, change: impl FnOnce(&mut dyn TableLike)) -> Result<(), Failure> {
+    fn change(mut self, change: impl FnOnce(&mut dyn TableLike)) -> Result<(), CommandError> {
         let item = self.document.entry(&self.name).or_insert_with(|| Item::Table(Table::new()));
         let Some(table) = item.as_table_like_mut() else {
-            return Err(Failure::usage(format!("{}: `{}` is not a table", self.path.display(), self.name)));
+            return Err(CommandError::usage(format!(
+                "{}: `{}` is not a table",
+                self.path.display(),
+                self.name
+            )));
         };
         change(table);
         let text = self.document.to_string();
@@ -132,6 +138,6 @@ fn write(mut file: NamedTempFile, path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::usage(format!("{} cannot be written: {error}", path.display()))
+fn cannot_write(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(format!("{} cannot be written: {error}", path.display()))
 }

@@ -14,7 +14,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 pub(crate) use self::edit::{Draft, ProfileLock};
-use crate::output::Failure;
+use crate::output::CommandError;
 
 /// The default table.
 pub(crate) const DEFAULT: &str = "default";
@@ -43,10 +43,10 @@ pub(crate) struct SignIn {
 }
 
 /// Reads a profile; without a name, the table `default` if it exists.
-pub(crate) fn read(name: Option<&str>) -> Result<Profile, Failure> {
+pub(crate) fn read(name: Option<&str>) -> Result<Profile, CommandError> {
     let Some(path) = own_path() else {
         return match name {
-            Some(name) => Err(Failure::usage(format!(
+            Some(name) => Err(CommandError::usage(format!(
                 "profile `{name}` not found: neither XDG_CONFIG_HOME nor HOME is set"
             ))),
             None => Ok(Profile::default()),
@@ -54,30 +54,30 @@ pub(crate) fn read(name: Option<&str>) -> Result<Profile, Failure> {
     };
     match std::fs::read_to_string(&path) {
         Ok(text) => choose(&text, name)
-            .map_err(|(line, wrong)| Failure::usage(format!("{}{line}: {wrong}", path.display()))),
+            .map_err(|(line, wrong)| CommandError::usage(format!("{}{line}: {wrong}", path.display()))),
         Err(error) if error.kind() == ErrorKind::NotFound => match name {
-            Some(name) => Err(Failure::usage(format!(
+            Some(name) => Err(CommandError::usage(format!(
                 "profile `{name}` not found: the file {} does not exist",
                 path.display()
             ))),
             None => Ok(Profile::default()),
         },
-        Err(error) => Err(Failure::usage(format!("{} cannot be read: {error}", path.display()))),
+        Err(error) => Err(CommandError::usage(format!("{} cannot be read: {error}", path.display()))),
     }
 }
 
 /// Reads a profile that may not exist yet.
-pub(crate) fn read_if_any(name: &str) -> Result<Profile, Failure> {
+pub(crate) fn read_if_any(name: &str) -> Result<Profile, CommandError> {
     let Some(path) = own_path() else { return Ok(Profile::default()) };
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Profile::default()),
-        Err(error) => return Err(Failure::usage(format!("{} cannot be read: {error}", path.display()))),
+        Err(error) => return Err(CommandError::usage(format!("{} cannot be read: {error}", path.display()))),
     };
     let chosen = tables(&text).map(|tables| tables.into_iter().find(|(other, _)| other == name));
     match chosen {
         Ok(chosen) => Ok(chosen.map(|(_, profile)| profile).unwrap_or_default()),
-        Err((line, wrong)) => Err(Failure::usage(format!("{}{line}: {wrong}", path.display()))),
+        Err((line, wrong)) => Err(CommandError::usage(format!("{}{line}: {wrong}", path.display()))),
     }
 }
 

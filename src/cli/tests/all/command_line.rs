@@ -235,11 +235,7 @@ fn the_demo_creates_its_workflows_once_and_keeps_those_of_users() {
 fn the_demo_prints_each_address_on_a_line_and_keeps_serving() {
     let folder = folder();
     let mut running = Running::start(callboard(&folder, &["demo"], &[]));
-    let mut printed = String::new();
-    let output = running.output.as_mut().unwrap();
-    while !printed.ends_with("Serving until Ctrl-C.\n") {
-        assert!(output.read_line(&mut printed).unwrap() > 0, "{printed}");
-    }
+    let printed = running.until_serving();
     let home = printed.lines().find(|line| line.starts_with("http://")).unwrap();
     let base = home.strip_suffix('/').unwrap();
     assert!(

@@ -1,7 +1,6 @@
 //! The demo chats' answers: to every suggested button, and to a newcomer's questions.
 
 use std::collections::BTreeSet;
-use std::io::BufRead as _;
 
 use client::Client;
 use futures_util::future::join_all;
@@ -69,11 +68,7 @@ const ANSWERS: [(&str, &str, &str); 53] = [
 fn suggested_buttons_and_free_questions_get_fitting_answers() {
     let folder = folder();
     let mut running = Running::start(callboard(&folder, &["demo"], &[("SERVICE_CHAT_RATE_LIMIT_IP", "0")]));
-    let mut printed = String::new();
-    let output = running.output.as_mut().unwrap();
-    while !printed.ends_with("Serving until Ctrl-C.\n") {
-        assert!(output.read_line(&mut printed).unwrap() > 0, "{printed}");
-    }
+    let printed = running.until_serving();
     let home = printed.lines().find(|line| line.starts_with("http://")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

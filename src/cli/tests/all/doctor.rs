@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -141,6 +141,34 @@ fn a_running_service_passes_all_checks_unchanged() {
     assert!(report.worst_finding("clock").1.contains("the database's is within "), "{}", report.human);
     assert!(report.human.contains("ok       migrations       up to date\n"), "{}", report.human);
     assert!(!report.human.contains('\u{1b}'), "no colours in a pipe");
+}
+
+#[test]
+fn the_open_file_limit_is_reported_with_its_connections() {
+    let folder = folder();
+    let report = |limit: u32| {
+        let unlimited = callboard(&folder, &["doctor", "--output", "json"], &[]);
+        let variables = unlimited.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let output = Command::new("sh")
+            .args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")])
+            .arg(unlimited.get_program())
+            .args(unlimited.get_args())
+            .current_dir(folder.path())
+            .env_clear()
+            .envs(variables)
+            .output()
+            .unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut checks = report["checks"].as_array().unwrap().iter();
+        checks.find(|one| one["check"] == "open files").expect("a finding").clone()
+    };
+    let few = report(256);
+    assert_eq!(few["level"], "warning", "{few}");
+    assert_eq!(few["message"], "at most 256, for 128 connections of clients");
+    assert!(few["remedy"].as_str().unwrap().contains("LimitNOFILE="), "{few}");
+    let enough = report(4_096);
+    assert_eq!(enough["level"], "ok", "{enough}");
+    assert_eq!(enough["message"], "at most 4096, for 3072 connections of clients");
 }
 
 #[test]

@@ -4,6 +4,8 @@
 mod command_line;
 mod demo_answers;
 mod doctor;
+#[cfg(target_os = "linux")]
+mod memory;
 mod practice;
 mod support;
 mod tls;

@@ -53,11 +53,7 @@ fn every_example_runs_offline_with_one_flag() {
         &["demo", "--practice"],
         &[("SERVICE_CHAT_RATE_LIMIT_IP", "0"), ("SERVICE_LOG", "off")],
     ));
-    let mut printed = String::new();
-    let output = running.output.as_mut().unwrap();
-    while !printed.ends_with("Serving until Ctrl-C.\n") {
-        assert!(output.read_line(&mut printed).unwrap() > 0, "{printed}");
-    }
+    let mut printed = running.until_serving();
     let home = printed.lines().find(|line| line.starts_with("http://")).unwrap();
     let base = home.strip_suffix('/').unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -57,6 +57,15 @@ impl Running {
         lines.map(Result::unwrap).find(|line| line.starts_with(beginning)).unwrap()
     }
 
+    /// The output of `demo` until it serves.
+    pub(crate) fn until_serving(&mut self) -> String {
+        let (output, mut printed) = (self.output.as_mut().unwrap(), String::new());
+        while !printed.ends_with("Serving until Ctrl-C.\n") {
+            assert!(output.read_line(&mut printed).unwrap() > 0, "{printed}");
+        }
+        printed
+    }
+
     /// Stops it; returns its status and log.
     pub(crate) fn stop(mut self) -> (Option<i32>, String) {
         self.signal(Signal::INT);

@@ -71,6 +71,17 @@ fn a_service_serves_tls_with_a_dev_tls_certificate() {
 }
 
 #[test]
+fn dev_tls_prints_json_for_programs() {
+    let folder = folder();
+    for arguments in [["dev-tls", "--json"], ["--json", "dev-tls"]] {
+        let output = callboard(&folder, &arguments, &[]).output().unwrap();
+        let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(printed["cert"], file(&folder, "cert.pem"), "{printed}");
+        assert_eq!(printed["names"][0], "localhost");
+    }
+}
+
+#[test]
 fn an_authority_is_reused_for_later_certificates_of_its_domain() {
     let folder = folder();
     dev_tls_output(&folder, &[]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::reader::Reader;
+use crate::reader::VariableReader;
 use crate::variables::{TEXT, groups};
 use crate::{Config, Source, variables};
 
@@ -17,7 +17,7 @@ fn the_variables_file_parses_and_has_every_name_once() {
 #[test]
 fn described_variables_equal_the_variables_read() {
     let source = Source::default();
-    let mut reader = Reader::new(&source);
+    let mut reader = VariableReader::new(&source);
     let _ = Config::read(&mut reader);
     let described: BTreeSet<&str> = variables().iter().map(|variable| variable.name.as_str()).collect();
     assert_eq!(*reader.names(), described);
@@ -26,7 +26,7 @@ fn described_variables_equal_the_variables_read() {
 #[test]
 fn an_undescribed_variable_is_a_problem() {
     let source = Source::default();
-    let mut reader = Reader::new(&source);
+    let mut reader = VariableReader::new(&source);
     assert!(reader.optional("SERVICE_FORGOTTEN", crate::parse::line).is_err());
     assert_eq!(reader.problems().len(), 1);
 }

@@ -4,7 +4,7 @@ mod releases;
 
 use auth::scope::Scope;
 use store::{
-    AppChange, AuditEntry, AuditTarget, Changes, NewApp, NewFile, Outcome, SetBinding, StoredApp,
+    AppChange, AuditEntry, AuditOutcome, AuditTarget, Changes, NewApp, NewFile, SetBinding, StoredApp,
     StoredBinding, StoredCollection, StoredDeployment, StoredWorkspace,
 };
 use uuid::Uuid;
@@ -205,7 +205,7 @@ pub async fn delete_collection(
 #[must_use]
 pub fn refused(by: Requester<'_>, app: &StoredApp, code: ErrorCode) -> AuditEntry {
     let entry = entry(by, AuditAction::AppDeployRefused, app, code.as_str().to_owned());
-    AuditEntry { outcome: Outcome::Denied, ..entry }
+    AuditEntry { outcome: AuditOutcome::Denied, ..entry }
 }
 
 /// Deletes the apps of a deleted workspace.

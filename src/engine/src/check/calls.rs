@@ -94,8 +94,9 @@ pub(super) struct Unknown {
     pub(super) suggestion: String,
 }
 
-/// Finds unknown filters, tests and methods in a text. If the text does not parse, checks the part before the error.
-pub(super) fn unknown(text: &str, is_expression: bool) -> Vec<Unknown> {
+/// Finds up to `most` unknown filters, tests and methods in a text. If the text does not parse, checks the part before
+/// the error.
+pub(super) fn unknown(text: &str, is_expression: bool, most: usize) -> Vec<Unknown> {
     if !is_expression && !has_holes(text) {
         return Vec::new();
     }
@@ -105,6 +106,9 @@ pub(super) fn unknown(text: &str, is_expression: bool) -> Vec<Unknown> {
         .collect();
     let mut found = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
+        if found.len() >= most {
+            break;
+        }
         let (next, after) = (tokens.get(index + 1), tokens.get(index + 2));
         let before = index.checked_sub(1).and_then(|before| tokens.get(before));
         // A member with this name.
@@ -173,7 +177,10 @@ mod tests {
     use super::*;
 
     fn codes(text: &str) -> Vec<String> {
-        unknown(text, false).into_iter().map(|found| format!("{} {}", found.code, found.suggestion)).collect()
+        unknown(text, false, 9)
+            .into_iter()
+            .map(|found| format!("{} {}", found.code, found.suggestion))
+            .collect()
     }
 
     #[test]
@@ -189,8 +196,9 @@ mod tests {
         assert_eq!(codes("{{ x is not nonee }}"), ["unknown_test did you mean 'none'?"]);
         assert_eq!(codes("{{ inputs.a.strip() }}"), ["unknown_method use the filter: value | trim"]);
         assert_eq!(codes("{{ a | upper }}{{ b | shout }}{{ c.foo(1) }}").len(), 2);
-        let found = unknown("results.a.text | uper == 'X'", true);
+        let found = unknown("results.a.text | uper == 'X'", true, 9);
         assert_eq!(found.len(), 1);
+        assert_eq!(unknown(&"{{ a | shout }}".repeat(20), false, 9).len(), 9, "up to the maximum");
     }
 
     #[test]

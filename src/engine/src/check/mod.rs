@@ -3,6 +3,7 @@
 mod calls;
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sandbox::Modules;
@@ -13,8 +14,15 @@ pub use calls::{FILTERS as TEMPLATE_FILTERS, TESTS as TEMPLATE_TESTS};
 
 use crate::Problems;
 use crate::credentials::{Segment, has_secrets, segments};
-use crate::graph::fields::escape;
-use crate::{meter, template};
+use crate::graph::fields::{MOST_NOTED, escape};
+use crate::{meter, tags, template};
+
+/// Maximum bytes of all recorded problems: a member with a long name makes long pointers.
+const LARGEST_NOTED: usize = 4 << 20;
+/// Maximum bytes of all names in templates, with their pointers.
+const LARGEST_NAMES: usize = 32 << 20;
+/// Bytes charged per name, besides its text.
+const NAME: usize = 64;
 
 /// Findings collected while a graph is compiled.
 #[derive(Default)]
@@ -23,12 +31,16 @@ pub(crate) struct Check {
     /// Problems that are checked only on save: stored versions keep running.
     pub(crate) at_saving: Problems,
     pub(crate) names: Vec<NameUse>,
-    pub(crate) owner: Owner,
+    pub(crate) owner: Arc<Owner>,
     pub(crate) locals: Locals,
     /// The graph's own code.
     pub(crate) modules: Arc<Modules>,
     /// The JavaScript modules among them, which may import one another.
     pub(crate) scripts: Arc<Modules>,
+    /// Bytes of the recorded problems.
+    noted: usize,
+    /// Bytes of the names, including those that were not recorded because there are too many.
+    named: usize,
 }
 
 /// Names that are visible here in addition to the global ones.
@@ -44,8 +56,9 @@ pub(crate) struct Locals {
 pub(crate) struct NameUse {
     /// Dotted name: `results.classify.kind`.
     pub(crate) name: String,
-    pub(crate) pointer: String,
-    pub(crate) owner: Owner,
+    /// All names of a template share it.
+    pub(crate) pointer: Arc<str>,
+    pub(crate) owner: Arc<Owner>,
     pub(crate) locals: Locals,
 }
 
@@ -62,19 +75,43 @@ pub(crate) enum Owner {
 }
 
 impl Check {
-    /// Records a problem.
+    /// Records a problem, unless there are too many.
     pub(crate) fn note(&mut self, problem: FieldError) {
-        self.problems.push(problem);
+        if self.problems.is_empty() || !self.is_full(self.problems.len()) {
+            self.noted = self.noted.saturating_add(size(&problem));
+            self.problems.push(problem);
+        }
     }
 
     /// Records a problem that prevents saving, but does not prevent stored versions from running.
     pub(crate) fn note_at_saving(&mut self, problem: FieldError) {
-        self.at_saving.push(problem);
+        if self.at_saving.is_empty() || !self.is_full(self.at_saving.len()) {
+            self.noted = self.noted.saturating_add(size(&problem));
+            self.at_saving.push(problem);
+        }
+    }
+
+    /// Whether further problems are not recorded.
+    pub(crate) fn has_many_problems(&self) -> bool {
+        self.is_full(self.problems.len())
+    }
+
+    fn is_full(&self, count: usize) -> bool {
+        count >= MOST_NOTED || self.noted >= LARGEST_NOTED
+    }
+
+    /// Reports if the templates use too many names; then not all of them are recorded.
+    pub(crate) fn refuse_many_names(&mut self) {
+        if self.named > LARGEST_NAMES {
+            let message = "the names in its templates, with their pointers, need too much memory";
+            let problem = FieldError::new("", "too_large", message);
+            self.note(problem.suggest("shorten the names of members, or split the workflow"));
+        }
     }
 
     /// Sets the owner of the templates that follow.
     pub(crate) fn set_owner(&mut self, owner: Owner) {
-        self.owner = owner;
+        self.owner = Arc::new(owner);
     }
 
     /// Runs `read` with the names of a `for_each` body visible.
@@ -120,31 +157,42 @@ impl Check {
 
     /// Checks every template in a value. Returns whether all parse.
     pub(crate) fn templates(&mut self, value: &Value, pointer: &str) -> bool {
-        match value {
-            Value::String(text) => self.template(text, pointer),
-            // Not `all`, which would stop at the first problem.
-            Value::Array(items) => items.iter().enumerate().fold(true, |good, (index, item)| {
-                self.templates(item, &format!("{pointer}/{index}")) && good
-            }),
-            Value::Object(members) => members.iter().fold(true, |good, (name, member)| {
-                self.templates(member, &format!("{pointer}/{}", escape(name))) && good
-            }),
-            _ => true,
-        }
+        self.each_text(value, &mut pointer.to_owned(), Self::template)
     }
 
     /// Checks every template in a value that may name secrets. Returns whether all parse.
     pub(crate) fn templates_with_secrets(&mut self, value: &Value, pointer: &str) -> bool {
+        self.each_text(value, &mut pointer.to_owned(), Self::template_with_secrets)
+    }
+
+    /// Reads every text in a value. Returns whether all are good. The pointer is extended in place: a long one is not
+    /// copied for each value.
+    fn each_text(
+        &mut self,
+        value: &Value,
+        pointer: &mut String,
+        read: fn(&mut Self, &str, &str) -> bool,
+    ) -> bool {
+        let (end, mut good) = (pointer.len(), true);
         match value {
-            Value::String(text) => self.template_with_secrets(text, pointer),
-            Value::Array(items) => items.iter().enumerate().fold(true, |good, (index, item)| {
-                self.templates_with_secrets(item, &format!("{pointer}/{index}")) && good
-            }),
-            Value::Object(members) => members.iter().fold(true, |good, (name, member)| {
-                self.templates_with_secrets(member, &format!("{pointer}/{}", escape(name))) && good
-            }),
-            _ => true,
+            Value::String(text) => good = read(self, text, pointer),
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let _ = write!(pointer, "/{index}");
+                    good &= self.each_text(item, pointer, read);
+                    pointer.truncate(end);
+                }
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    let _ = write!(pointer, "/{}", escape(name));
+                    good &= self.each_text(member, pointer, read);
+                    pointer.truncate(end);
+                }
+            }
+            _ => {}
         }
+        good
     }
 
     /// The text between secrets is filled separately, so a block cannot span a secret.
@@ -174,7 +222,13 @@ impl Check {
     }
 
     fn calls(&mut self, text: &str, is_expression: bool, pointer: &str) {
-        for unknown in calls::unknown(text, is_expression) {
+        let fits = if is_expression { tags::check_length(text) } else { tags::check(text) };
+        // The parser reports a text that is too long.
+        if fits.is_err() || self.is_full(self.at_saving.len()) {
+            return;
+        }
+        let most = MOST_NOTED.saturating_sub(self.at_saving.len());
+        for unknown in calls::unknown(text, is_expression, most) {
             self.note_at_saving(
                 FieldError::new(pointer, unknown.code, unknown.message).suggest(unknown.suggestion),
             );
@@ -183,11 +237,21 @@ impl Check {
 
     fn parsed(&mut self, names: Result<BTreeSet<String>, String>, code: &'static str, pointer: &str) -> bool {
         match names {
+            Ok(names) if names.is_empty() => true,
             Ok(names) => {
-                let (owner, locals) = (self.owner.clone(), self.locals);
-                let named =
-                    |name| NameUse { name, pointer: pointer.to_owned(), owner: owner.clone(), locals };
-                self.names.extend(names.into_iter().map(named));
+                let bytes = names.iter().map(|name| NAME + name.len()).sum::<usize>();
+                self.named = self.named.saturating_add(bytes + pointer.len());
+                if self.named <= LARGEST_NAMES {
+                    let pointer: Arc<str> = pointer.into();
+                    let (owner, locals) = (Arc::clone(&self.owner), self.locals);
+                    let named = |name| NameUse {
+                        name,
+                        pointer: Arc::clone(&pointer),
+                        owner: Arc::clone(&owner),
+                        locals,
+                    };
+                    self.names.extend(names.into_iter().map(named));
+                }
                 true
             }
             Err(message) => {
@@ -201,4 +265,9 @@ impl Check {
             }
         }
     }
+}
+
+/// Bytes of a problem's texts.
+fn size(problem: &FieldError) -> usize {
+    problem.pointer.len() + problem.message.len() + problem.suggestion.as_ref().map_or(0, String::len)
 }

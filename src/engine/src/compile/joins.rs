@@ -11,6 +11,7 @@ use crate::Problems;
 use crate::check::Check;
 use crate::graph::Graph;
 use crate::graph::parse::read_graph;
+use crate::meter;
 
 /// Maximum edge entries that the search visits. The cost grows with choices and joined nodes, times edges.
 const WORK: usize = 20_000_000;
@@ -108,7 +109,7 @@ impl<'a> Joins<'a> {
 
     /// Whether another pass over all links is affordable.
     fn may_go_on(&mut self) -> bool {
-        let affordable = self.left >= self.size;
+        let affordable = self.left >= self.size && meter::step().is_ok();
         self.left = self.left.saturating_sub(self.size);
         affordable
     }

@@ -1,18 +1,15 @@
 //! Compiles a document into a plan and reports all structural and semantic problems at once.
 
-mod code;
 mod joins;
 mod names;
 mod plain_secrets;
 mod plan;
-mod providers;
 mod reach;
 mod secret_uses;
 
 use serde_json::Value;
 use wire::FieldError;
 
-pub use code::check_all;
 pub use joins::warnings;
 pub use plan::compile;
 pub use secret_uses::{CredentialUse, credentials};
@@ -30,7 +27,7 @@ use crate::meter;
 pub fn check(document: &Value) -> Result<Plan, Problems> {
     let mut check = Check::default();
     let graph = read_graph(document, &mut check.problems);
-    if check.problems.iter().any(|problem| problem.code == "too_many") {
+    if check.problems.iter().any(|problem| matches!(&*problem.code, "too_many" | "too_large")) {
         return Err(check.problems);
     }
     // An unreadable edge may have led anywhere.
@@ -62,14 +59,8 @@ pub fn check(document: &Value) -> Result<Plan, Problems> {
     }
 }
 
-/// As [`check`]; `None` if the check exceeds the limits of brief work.
-#[must_use]
-pub fn check_briefly(document: &Value) -> Option<Result<Plan, Problems>> {
-    meter::briefly(|| check(document))
-}
-
 /// A sort key for a pointer: its parts, numbers as numbers, so that problems follow document order.
-fn place(pointer: &str) -> Vec<(u64, String)> {
+pub(crate) fn place(pointer: &str) -> Vec<(u64, String)> {
     let part = |part: &str| part.parse().map_or_else(|_| (u64::MAX, part.to_owned()), |n| (n, String::new()));
     pointer.split('/').map(part).collect()
 }

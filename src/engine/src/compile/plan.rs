@@ -1,6 +1,6 @@
 //! Converts a [`Graph`] into a [`Plan`]: edges become indices, problems are reported.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -32,7 +32,9 @@ pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
     check.modules = Arc::new(graph.modules.clone());
     check.scripts = modules::for_language(&graph.modules, sandbox::Language::Javascript);
     let inputs = graph.inputs.as_ref().and_then(|schema| schema::compile(schema, "/inputs", check));
-    let nodes = graph.nodes.iter().filter_map(|spec| plan_node(graph, spec, check)).map(Arc::new).collect();
+    let declared = graph.channel_names();
+    let nodes =
+        graph.nodes.iter().filter_map(|spec| plan_node(&declared, spec, check)).map(Arc::new).collect();
     let names = index_names(graph, &mut check.problems);
     check_diversions(graph, &names, &mut check.problems);
     let edges: Vec<PlanEdge> = graph.edges.iter().filter_map(|edge| plan_edge(edge, &names, check)).collect();
@@ -40,6 +42,7 @@ pub(super) fn plan(graph: &Graph, check: &mut Check) -> Plan {
     if let Some(output) = &graph.output {
         check.templates(output, "/output");
     }
+    check.refuse_many_names();
     let reads_messages =
         graph.nodes.iter().any(|node| matches!(node.kind.as_str(), "sub_workflow" | "agent"))
             || graph.nodes.iter().any(|node| node.fields.values().any(crate::names_messages))
@@ -82,7 +85,7 @@ const INSTRUCTIONS: [&str; 3] = ["/system", "/instructions", "/criteria"];
 /// Returns the prompt that a template name reads.
 fn prompt_use(named: &NameUse) -> Option<PromptUse> {
     let prompt = prompt_named(&named.name)?;
-    let node = match &named.owner {
+    let node = match &*named.owner {
         Owner::Node(node) => Some(node.clone()),
         Owner::After(_) | Owner::Output => None,
     };
@@ -90,14 +93,13 @@ fn prompt_use(named: &NameUse) -> Option<PromptUse> {
     Some(PromptUse { node, prompt, instructs })
 }
 
-fn plan_node(graph: &Graph, spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> {
+fn plan_node(declared: &BTreeSet<&str>, spec: &NodeSpec, check: &mut Check) -> Option<PlanNode> {
     for (channel, write) in &spec.common.state {
         let pointer = state_pointer(&spec.pointer, channel);
-        if !graph.channels.iter().any(|known| known.name == *channel) {
-            let names = graph.channels.iter().map(|channel| channel.name.as_str());
+        if !declared.contains(channel.as_str()) {
             let problem =
                 FieldError::new(pointer.clone(), "unknown_channel", format!("unknown channel '{channel}'"));
-            check.note(match nearest(channel, names) {
+            check.note(match nearest(channel, declared.iter().copied()) {
                 Some(near) => problem.suggest(format!("did you mean '{near}'?")),
                 None => problem
                     .suggest(format!("declare it: \"state\": {{\"{channel}\": {{\"merge\": \"replace\"}}}}")),
@@ -173,14 +175,14 @@ fn plan_edge(edge: &EdgeSpec, names: &BTreeMap<&str, usize>, check: &mut Check) 
 /// Resolves an edge's source nodes; `None` if one is not found.
 fn sources(edge: &EdgeSpec, names: &BTreeMap<&str, usize>, problems: &mut Problems) -> Option<Vec<usize>> {
     let pointer = format!("{}/from", edge.pointer);
-    let mut found = Vec::with_capacity(edge.from.len());
+    let (mut found, mut seen) = (Vec::with_capacity(edge.from.len()), BTreeSet::new());
     for name in &edge.from {
         let Some(index) = source(name, names, &pointer, problems) else { continue };
-        if found.contains(&index) {
+        if seen.insert(index) {
+            found.push(index);
+        } else {
             let problem = FieldError::new(pointer.clone(), "duplicate", format!("duplicate '{name}'"));
             problems.push(problem.suggest("name it once"));
-        } else {
-            found.push(index);
         }
     }
     (!found.is_empty() && found.len() == edge.from.len()).then_some(found)

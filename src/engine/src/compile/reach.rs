@@ -8,6 +8,9 @@ use super::Check;
 use crate::graph::fields::nearest;
 use crate::graph::{END, Graph, OnError, START, Target};
 
+/// Maximum names that are compared with all others. Each of them is a problem already.
+const MOST_MISSPELT: usize = 20;
+
 /// An edge or an `on_error` path, in indices. No source: START; no target: END.
 pub(super) struct Link {
     /// `None` for an `on_error` path.
@@ -26,16 +29,21 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// Returns `None` if an edge leads to an unknown target, because reachability is then unknown.
+    /// Returns `None` if an edge leads to an unknown target, or if many names are misspelt, because reachability is
+    /// then unknown.
     ///
     /// A misspelt name counts as its most likely target, so that one slip causes no further problems.
     pub(super) fn from_graph(graph: &Graph) -> Option<Self> {
         // Of two nodes with the same name the first wins: it is inserted last and overwrites the others.
         let names: BTreeMap<&str, usize> =
             graph.nodes.iter().enumerate().rev().map(|(index, node)| (node.name.as_str(), index)).collect();
-        let meant = |name: &str| -> Option<usize> {
-            let known = names.get(name).or_else(|| names.get(nearest(name, names.keys().copied())?));
-            known.copied()
+        let mut guesses = MOST_MISSPELT;
+        let mut meant = |name: &str| -> Option<usize> {
+            if let Some(known) = names.get(name) {
+                return Some(*known);
+            }
+            guesses = guesses.checked_sub(1)?;
+            names.get(nearest(name, names.keys().copied())?).copied()
         };
         let mut links = Vec::with_capacity(graph.edges.len());
         for (index, edge) in graph.edges.iter().enumerate() {

@@ -1,10 +1,13 @@
 //! Finds the secrets that a graph names.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::credentials::{Segment, segments};
 use crate::graph::NodeSpec;
 use crate::graph::fields::escape;
+use crate::meter;
 use crate::nodes::CATALOGUE;
 
 /// A secret named in a graph.
@@ -16,7 +19,7 @@ pub struct CredentialUse {
     pub name: String,
 }
 
-/// Lists every secret that a graph names, in node order. Invalid graphs are accepted.
+/// Lists every secret that a graph names, in node order, once per text. Invalid graphs are accepted.
 #[must_use]
 pub fn credentials(graph: &Value) -> Vec<CredentialUse> {
     let mut found = Vec::new();
@@ -106,13 +109,24 @@ pub(crate) fn of_specs(nodes: &[NodeSpec]) -> Vec<String> {
 }
 
 fn names_of(pointer: &str, text: &str, found: &mut Vec<CredentialUse>) {
-    found.extend(segments(text).into_iter().filter_map(|segment| match segment {
-        Segment::Text(_) => None,
-        Segment::Secret(name) => Some(CredentialUse { pointer: pointer.to_owned(), name: name.to_owned() }),
-    }));
+    let mut names = BTreeSet::new();
+    for segment in segments(text) {
+        let Segment::Secret(name) = segment else { continue };
+        if !names.insert(name) {
+            continue;
+        }
+        // A member with a long name gives each of its texts a long pointer.
+        if meter::make(pointer.len() + name.len()).is_err() {
+            return;
+        }
+        found.push(CredentialUse { pointer: pointer.to_owned(), name: name.to_owned() });
+    }
 }
 
 fn of_value<'a>(value: &'a Value, pointer: &str, visit: &mut dyn FnMut(&str, &'a str)) {
+    if meter::step().is_err() {
+        return;
+    }
     match value {
         Value::String(text) => visit(pointer, text),
         Value::Array(items) => {
@@ -170,5 +184,19 @@ mod tests {
             ]
         );
         assert_eq!(credentials(&json!(null)), []);
+    }
+
+    #[test]
+    fn a_secret_counts_once_per_text_and_its_pointers_are_limited() {
+        let of = |headers: &Value| {
+            credentials(&json!({"nodes": [{"name": "a", "type": "http_request", "headers": headers}]})).len()
+        };
+        assert_eq!(of(&json!({"a": "[[x]] [[y]] [[x]]", "b": "[[x]]"})), 3);
+        let secrets: String = (0..1_000).map(|n| format!("[[a{n}]]")).collect();
+        let headers = json!({"k".repeat(1 << 20): secrets});
+        let (found, excess) =
+            meter::within(std::time::Duration::from_secs(60), || (of(&headers), meter::excess()));
+        assert!(found < 30, "{found}");
+        assert_eq!(excess, Some(meter::Excess::Bytes));
     }
 }

@@ -13,12 +13,12 @@ use tokio::sync::Notify;
 /// The activity of one run.
 #[derive(Debug, Default)]
 pub struct Activity {
-    state: Mutex<State>,
+    state: Mutex<ActivityState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ActivityState {
     busy: i64,
     /// Current waits by key.
     waits: BTreeMap<u64, Wait>,
@@ -83,7 +83,7 @@ impl Activity {
         self.changed.notified().await;
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut ActivityState)) {
         let mut state = self.state.lock();
         state.changes += 1;
         change(&mut state);
@@ -130,17 +130,17 @@ impl Activity {
             key = state.changes;
             state.waits.insert(key, Wait { until, for_person, asks });
         });
-        WaitGuard { _lent: lent, _entry: Entry { activity: self, key, bound: false } }
+        WaitGuard { _lent: lent, _entry: ActivityEntry { activity: self, key, bound: false } }
     }
 
     /// Limits work in progress to this time.
-    pub(super) fn bound(&self, at: DateTime<Utc>) -> Entry<'_> {
+    pub(super) fn bound(&self, at: DateTime<Utc>) -> ActivityEntry<'_> {
         let mut key = 0;
         self.change(|state| {
             key = state.changes;
             state.bounds.insert(key, at);
         });
-        Entry { activity: self, key, bound: true }
+        ActivityEntry { activity: self, key, bound: true }
     }
 }
 
@@ -158,18 +158,18 @@ impl Drop for ActivityGuard<'_> {
 
 /// Held while a task waits.
 pub(super) struct WaitGuard<'a> {
-    _entry: Entry<'a>,
+    _entry: ActivityEntry<'a>,
     _lent: ActivityGuard<'a>,
 }
 
 /// Held while a wait or a time limit is active.
-pub(super) struct Entry<'a> {
+pub(super) struct ActivityEntry<'a> {
     activity: &'a Activity,
     key: u64,
     bound: bool,
 }
 
-impl Drop for Entry<'_> {
+impl Drop for ActivityEntry<'_> {
     fn drop(&mut self) {
         self.activity.change(|state| {
             if self.bound {

@@ -56,3 +56,57 @@ impl Drop for CancelOnDrop {
         self.0.store(true, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use parking_lot::Mutex;
+    use sandbox::Options;
+    use serde_json::json;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::meter::Excess;
+    use crate::template::{fill, holds};
+
+    fn scope() -> View {
+        View::from_pairs([("inputs", View::from(1))])
+    }
+
+    #[tokio::test]
+    async fn dropping_a_fill_stops_its_work() {
+        let (begun, mut begins) = mpsc::unbounded_channel();
+        let (done, mut ends) = mpsc::unbounded_channel();
+        let task = tokio::spawn(async move {
+            // Takes minutes without a limit.
+            let slow = json!("{{ range(100000)|select('in', range(100000)|list)|list }}");
+            let work = move |view: &View| {
+                let _ = begun.send(());
+                let filled = fill(&slow, view);
+                let _ = done.send(meter::excess());
+                filled
+            };
+            filled(&Sandbox::new(Options::own()), true, scope(), None, work).await
+        });
+        begins.recv().await.unwrap();
+        task.abort();
+        assert_eq!(ends.recv().await, Some(Some(Excess::Cancelled)));
+    }
+
+    #[tokio::test]
+    async fn a_heavy_condition_leaves_the_thread() {
+        let threads = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&threads);
+        let work = move |view: &View| {
+            seen.lock().push(thread::current().id());
+            holds("range(3000)|select('in', range(500)|list)|list|length == 500", view)
+        };
+        let held = filled(&Sandbox::new(Options::own()), false, scope(), None, work).await;
+        assert!(held.unwrap());
+        let threads = threads.lock().clone();
+        assert_eq!(threads.len(), 2, "brief, then complete");
+        assert_eq!(threads[0], thread::current().id());
+        assert_ne!(threads[1], threads[0]);
+    }
+}

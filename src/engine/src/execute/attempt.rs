@@ -1,30 +1,23 @@
-//! One visit to a node: its attempts, their journal rows, and work done before a restart.
+//! The attempts of one visit to a node, and their journal rows.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound as _, Utc};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
 use kernel::jittered;
-use minijinja::Value as View;
-use parking_lot::Mutex;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
 use super::aside::aside;
-use super::call::Call;
-use super::frame::{Env, Frame};
-use super::output::StepOutput;
+use super::limit::timed_out;
 use super::ports::{JournalError, Ports, StepOutcome, StepRecord};
 use super::reads::PromptReads;
 use super::recorded::RecordedStep;
-use super::reuse::Finished;
-use super::{Effect, Failure, PlanNode};
-use crate::graph::{OnError, OnUnknown, Retry};
+use super::visit::{Finished, Visit};
+use super::{Effect, Failure};
+use crate::graph::{OnUnknown, Retry};
 use crate::{NodeError, limits};
 
 /// Longest wait that a called service may request.
@@ -36,40 +29,8 @@ const LONG: usize = 64 << 10;
 /// Resolves when the last submitted row is durable.
 pub(super) type Receipt = BoxFuture<'static, Result<(), JournalError>>;
 
-/// One visit to a node.
-pub(super) struct Visit<'a> {
-    pub(super) env: &'a Env<'a>,
-    pub(super) frame: &'a Frame,
-    pub(super) node: &'a Arc<PlanNode>,
-    /// The node's name in the journal.
-    pub(super) path: String,
-    pub(super) visit: u32,
-    /// The outermost graph's super-step.
-    pub(super) step: u32,
-    pub(super) halt: &'a CancellationToken,
-    pub(super) view: &'a View,
-    /// Whether the scope is so large that templates are filled outside the actors.
-    pub(super) heavy: bool,
-    pub(super) output: &'a StepOutput<'a>,
-    pub(super) slot: usize,
-    /// The value of `now()` in its templates.
-    pub(super) now: DateTime<Utc>,
-    /// Its journal names in earlier attempts of the enclosing node, latest first.
-    pub(super) earlier: Vec<String>,
-    /// Keeps its result for the enclosing node's next attempt.
-    pub(super) keeps: Option<&'a Finished>,
-    /// Whether the enclosing node treats a failure as a result, as a model does with a failed tool.
-    pub(super) failure_counts: bool,
-    /// Whether the enclosing graph or node continues if it fails.
-    pub(super) tolerated: bool,
-    /// Results finished inside its attempts so far; `None` if it has only one attempt.
-    pub(super) finished: Option<Finished>,
-    /// Model calls so far.
-    pub(super) model_calls: AtomicU32,
-}
-
 /// The action after a failed attempt.
-enum Next {
+pub(super) enum Next {
     /// None: it was the last attempt.
     None,
     /// Another attempt.
@@ -101,56 +62,19 @@ impl Visit<'_> {
         if let Some(result) = self.mock() {
             return self.mocked(result).await;
         }
-        let rows = self.env.recorded.attempts(&self.path, self.visit);
-        if let Some((row, result)) = rows.iter().find_map(|row| Some((row, row.result.clone()?))) {
-            self.say_again(row, &result).await;
-            return Visited { ended_at: row.finished_at, ..Visited::known(Ok(result)) };
-        }
-        if rows.is_empty()
-            && let Some(row) = self.finished_earlier().await
-        {
-            let result = match (row.result.clone(), row.error.clone()) {
-                (Some(result), _) => {
-                    self.say_again(&row, &result).await;
-                    Ok(result)
-                }
-                (None, error) => Err(error.map_or(Failure::Halted, Failure::Failed)),
-            };
-            return Visited { ended_at: row.finished_at, ..Visited::known(result) };
+        let rows = self.env.recorded.attempts(&self.path, self.number);
+        if let Some(visited) = self.recorded_outcome(rows).await {
+            return visited;
         }
         let retry = self.node.common.retry.unwrap_or_else(|| self.node.node.retry());
         self.finished = (retry.max_attempts > 1).then(Finished::default);
-        let mut attempt = 1;
-        let mut begun = None;
-        if let Some(last) = rows.last() {
-            attempt = last.attempt;
-            match &last.error {
-                // A person has answered that the attempt is to be repeated.
-                Some(error) if error.code == ErrorCode::NodeOutcomeUnknown && error.retryable => attempt += 1,
-                Some(error) => {
-                    let passed = last.finished_at.map(|at| self.env.ports.clock.now() - at);
-                    let passed = passed.and_then(|passed| passed.to_std().ok()).unwrap_or_default();
-                    match self.next(error, attempt, &retry, passed).await {
-                        Next::None => {
-                            let failed = Visited::known(Err(Failure::Failed(error.clone())));
-                            return Visited { ended_at: last.finished_at, ..failed };
-                        }
-                        Next::Halted => return Visited::known(Err(Failure::Halted)),
-                        Next::Attempt => attempt += 1,
-                    }
-                }
-                None => match self.on_unknown() {
-                    OnUnknown::Retry => begun = Some(last),
-                    OnUnknown::Fail => return self.give_up(last, false),
-                    OnUnknown::Ask => {
-                        if let Err(stopped) = self.ask_about(last).await {
-                            return stopped;
-                        }
-                        attempt += 1;
-                    }
-                },
-            }
-        }
+        let (mut attempt, mut begun) = match rows.last() {
+            None => (1, None),
+            Some(last) => match self.resume(last, &retry).await {
+                Ok(resumed) => resumed,
+                Err(stopped) => return stopped,
+            },
+        };
         loop {
             let mut visited = self.attempt(attempt, begun.take()).await;
             let Err(Failure::Failed(error)) = &visited.result else { return visited };
@@ -170,7 +94,13 @@ impl Visit<'_> {
     }
 
     /// Waits for the next attempt, if there is one.
-    async fn next(&self, error: &NodeError, attempt: u32, retry: &Retry, passed: Duration) -> Next {
+    pub(super) async fn next(
+        &self,
+        error: &NodeError,
+        attempt: u32,
+        retry: &Retry,
+        passed: Duration,
+    ) -> Next {
         if !error.retryable || attempt >= retry.max_attempts {
             return Next::None;
         }
@@ -199,7 +129,7 @@ impl Visit<'_> {
         StepRecord {
             step: self.step,
             node: self.path.clone(),
-            visit: self.visit,
+            visit: self.number,
             attempt,
             begun: false,
             input_digest: [0; 32],
@@ -212,33 +142,6 @@ impl Visit<'_> {
             spending: None,
             delivery: None,
             outcome: StepOutcome::Started,
-        }
-    }
-
-    pub(super) fn call<'b>(&'b self, record: &StepRecord) -> Call<'b> {
-        Call {
-            env: self.env,
-            frame: self.frame,
-            path: &self.path,
-            visit: self.visit,
-            attempt: record.attempt,
-            step: self.step,
-            halt: self.halt,
-            view: self.view,
-            heavy: self.heavy,
-            output: self.output,
-            slot: self.slot,
-            now: self.now,
-            started_at: record.started_at,
-            note: record.note.clone(),
-            delivery: Mutex::default(),
-            usage: Mutex::default(),
-            spending: Mutex::default(),
-            seen: Mutex::default(),
-            warning: Mutex::default(),
-            model_calls: &self.model_calls,
-            finished: self.finished.as_ref(),
-            tolerated: self.continues_after_failure(),
         }
     }
 
@@ -310,7 +213,7 @@ impl Visit<'_> {
         let node = &self.node.node;
         self.may_run()?;
         let reads = PromptReads::default();
-        let input = self.input_noting(&reads).await;
+        let input = self.input_in_time(&reads).await;
         record.prompts_read = reads.names();
         let input = input?;
         record.example = self.example(&reads, &input);
@@ -331,20 +234,8 @@ impl Visit<'_> {
         if !record.begun {
             record.started_at = self.env.ports.clock.now();
         }
-        // For nodes that may wait inside, the time limit counts from the first start.
-        let limited = self.node.effect == Effect::Nested && self.limit().is_some();
         let resumed = record.begun;
-        let keeps_start = node.records_start() || limited || self.on_unknown() != OnUnknown::Retry;
-        if keeps_start && !record.begun {
-            record.note = node.begin(&input, &self.call(record)).await?;
-            record.question = node.question(&input, record.started_at)?;
-            if let Some(question) = &mut record.question {
-                question.continues_without = self.continues_after_failure();
-            }
-            let stored = self.env.ports.journal.record(StepRecord { seen: None, ..record.clone() }).await;
-            stored.map_err(|error| Failure::Lost(error.to_string()))?;
-            record.begun = true;
-        }
+        self.record_start(record, &input).await?;
         // An image can be stored only for an existing thread.
         let is_outside = node.shows_images()
             || matches!(self.node.effect, Effect::Reads | Effect::Model | Effect::Outbound);
@@ -377,6 +268,26 @@ impl Visit<'_> {
         Ok(result)
     }
 
+    /// Records the start durably, if the node needs that, with what a resumed attempt continues from.
+    async fn record_start(&self, record: &mut StepRecord, input: &Value) -> Result<(), Failure> {
+        let node = &self.node.node;
+        // For nodes that may wait inside, the time limit counts from the first start.
+        let limited = self.node.effect == Effect::Nested && self.limit().is_some();
+        let keeps_start = node.records_start() || limited || self.on_unknown() != OnUnknown::Retry;
+        if !keeps_start || record.begun {
+            return Ok(());
+        }
+        record.note = node.begin(input, &self.call(record)).await?;
+        record.question = node.question(input, record.started_at)?;
+        if let Some(question) = &mut record.question {
+            question.continues_without = self.continues_after_failure();
+        }
+        let stored = self.env.ports.journal.record(StepRecord { seen: None, ..record.clone() }).await;
+        stored.map_err(|error| Failure::Lost(error.to_string()))?;
+        record.begun = true;
+        Ok(())
+    }
+
     async fn within_limit(
         &self,
         record: &StepRecord,
@@ -392,10 +303,7 @@ impl Visit<'_> {
         let passed = resumed.then(|| (clock.now() - record.started_at).to_std().unwrap_or_default());
         let left = limit.saturating_sub(passed.unwrap_or_default());
         let _bound = self.env.ports.activity.bound(clock.now() + left);
-        let over = || {
-            let message = format!("took longer than {} s", limit.as_secs_f64());
-            Err(NodeError::retryable(ErrorCode::NodeTimeout, message).into())
-        };
+        let over = || Err(timed_out(limit).into());
         // The restart took longer than the limit: nothing new begins, and a wait that is over now ended too late.
         // Work inside a container may all have ended in time.
         if left.is_zero() && self.node.effect != Effect::Nested {
@@ -406,11 +314,6 @@ impl Visit<'_> {
 
     fn limit(&self) -> Option<Duration> {
         self.node.common.timeout.or_else(|| self.node.node.timeout())
-    }
-
-    /// Whether the run continues if this node fails.
-    fn continues_after_failure(&self) -> bool {
-        self.tolerated || self.failure_counts || self.node.common.on_error != OnError::Fail
     }
 
     fn cache_key(&self, record: &StepRecord) -> Option<([u8; 32], Duration)> {
@@ -428,23 +331,6 @@ impl Visit<'_> {
         if let Some((key, kept_for)) = self.cache_key(record) {
             let until = self.env.ports.clock.monotonic() + kept_for;
             self.env.ports.cache.put(key, &result.to_string(), until);
-        }
-    }
-
-    /// A resumed run repeats its output from the beginning; listeners know what they have received.
-    async fn say_again(&self, row: &RecordedStep, result: &Value) {
-        let node = &self.node.node;
-        // Nothing to repeat without a listener; a container's nested nodes keep their names.
-        if !node.streams() || self.slot == usize::MAX {
-            return;
-        }
-        let mut record = self.record(row.attempt);
-        record.started_at = row.started_at;
-        record.note.clone_from(&row.note);
-        if let Err(Failure::Failed(error)) =
-            node.say_again(result, &self.call(&record), &self.input().await).await
-        {
-            tracing::warn!(node = %self.path, %error, "failed to replay the messages of a finished step");
         }
     }
 }

@@ -34,7 +34,7 @@ const MAX_ANNOTATIONS: u64 = 1_000;
 const MAX_ANNOTATION_BYTES: u64 = 1 << 20;
 
 /// Counts a run's resources. Exceeding a limit ends the run, regardless of the graph's error handling.
-pub(crate) struct Budget {
+pub(crate) struct ExecutionBudget {
     steps: AtomicU64,
     containers: AtomicU64,
     stored: AtomicU64,
@@ -61,7 +61,7 @@ impl Drop for Share<'_> {
     }
 }
 
-impl Budget {
+impl ExecutionBudget {
     /// Creates a run's budget, including its journal from before a restart.
     pub(super) fn new(recorded: &[RecordedStep]) -> Self {
         let bytes = recorded.iter().filter_map(|step| step.result.as_ref()).map(limits::size);
@@ -205,7 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_exceeded_limit_ends_the_run_with_the_first_reason() {
-        let budget = Budget::new(&[]);
+        let budget = ExecutionBudget::new(&[]);
         budget.steps.store(MAX_STEPS - 1, Ordering::Relaxed);
         assert!(budget.step("a").is_ok());
         assert_eq!(budget.step("b"), Err(Failure::Halted));
@@ -216,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_without_a_permit_does_nothing_after_its_run_has_failed() {
-        let budget = Budget::new(&[]);
+        let budget = ExecutionBudget::new(&[]);
         let halt = CancellationToken::new();
         let all = budget.working.acquire_many(u32::try_from(MAX_WORKING).unwrap()).await.unwrap();
         let mut waits = std::pin::pin!(budget.permit(&halt));
@@ -239,7 +239,7 @@ mod tests {
             started_at: chrono::DateTime::UNIX_EPOCH,
             finished_at: None,
         };
-        let budget = Budget::new(&[step.clone(), RecordedStep { result: None, ..step }]);
+        let budget = ExecutionBudget::new(&[step.clone(), RecordedStep { result: None, ..step }]);
         assert_eq!(budget.steps.load(Ordering::Relaxed), 2);
         let stored = budget.stored.load(Ordering::Relaxed);
         assert!((1_000..1_100).contains(&stored), "{stored}");
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_dropped_input_share_is_returned() {
-        let budget = Budget::new(&[]);
+        let budget = ExecutionBudget::new(&[]);
         let half = usize::try_from(MAX_INPUTS / 2).unwrap();
         let first = budget.input("a", half).ok();
         let second = budget.input("b", half).ok();

@@ -1,30 +1,26 @@
 //! The services that a working node may use.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use kernel::Clock;
-use minijinja::Value as View;
 use parking_lot::Mutex;
 use sandbox::Sandbox;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 use wire::chat::ItemBody;
 
 use super::Failure;
 use super::activity::{ActivityGuard, AskingStep, WaitGuard};
 use super::attachments::Attachments;
 use super::delivery::Delivery;
-use super::frame::{Env, Frame};
-use super::output::StepOutput;
 use super::ports::{
     Answer, Collections, Credentials, Databases, ImmediateEvent, ModelCall, Ports, SearchIndex,
-    SentAnnotation, SentItem, StepKey, ThreadChange, Workflows,
+    SentAnnotation, SentItem, StepKey, StepRecord, ThreadChange, Workflows,
 };
-use super::reuse::Finished;
 use super::seen::SeenCall;
 use super::spending::Spending;
+use super::visit::Visit;
 use crate::redact::Redactor;
 use crate::{NodeError, RunError};
 use models::{EmbedRequest, Embeddings, Model, ModelAnswer, ModelRequest, Models, Pieces};
@@ -40,22 +36,8 @@ pub(crate) struct AskedModel<'a> {
 
 /// The services that a working node may use.
 pub(crate) struct Call<'a> {
-    pub(super) env: &'a Env<'a>,
-    pub(super) frame: &'a Frame,
-    /// The node's name in the journal.
-    pub(super) path: &'a str,
-    pub(super) visit: u32,
+    pub(super) visit: &'a Visit<'a>,
     pub(super) attempt: u32,
-    /// The outermost graph's super-step.
-    pub(super) step: u32,
-    pub(super) halt: &'a CancellationToken,
-    pub(super) view: &'a View,
-    /// As in [`Visit::heavy`].
-    pub(super) heavy: bool,
-    pub(super) output: &'a StepOutput<'a>,
-    pub(super) slot: usize,
-    /// The value of `now()` in its templates.
-    pub(super) now: DateTime<Utc>,
     /// First start of this attempt, kept across a restart.
     pub(crate) started_at: DateTime<Utc>,
     /// The note recorded with its start.
@@ -68,68 +50,89 @@ pub(crate) struct Call<'a> {
     pub(super) spending: Mutex<Spending>,
     /// Its model calls, in a rehearsal.
     pub(super) seen: Mutex<Vec<SeenCall>>,
-    /// Model calls in all attempts of the visit.
-    pub(super) model_calls: &'a AtomicU32,
     /// The warning from a workflow that it ran.
     pub(super) warning: Mutex<Option<RunError>>,
-    /// Results kept for the next attempt, if there may be one.
-    pub(super) finished: Option<&'a Finished>,
-    /// Whether the run continues if this node fails.
-    pub(super) tolerated: bool,
+}
+
+impl Visit<'_> {
+    /// The services for the attempt with this record.
+    pub(super) fn call(&self, record: &StepRecord) -> Call<'_> {
+        Call {
+            visit: self,
+            attempt: record.attempt,
+            started_at: record.started_at,
+            note: record.note.clone(),
+            delivery: Mutex::default(),
+            usage: Mutex::default(),
+            spending: Mutex::default(),
+            seen: Mutex::default(),
+            warning: Mutex::default(),
+        }
+    }
 }
 
 impl Call<'_> {
     pub(crate) fn clock(&self) -> &dyn Clock {
-        self.env.ports.clock
+        self.visit.env.ports.clock
     }
 
     pub(crate) fn models(&self) -> &Models {
-        self.env.ports.models
+        self.visit.env.ports.models
     }
 
     pub(crate) fn sandbox(&self) -> &Sandbox {
-        self.env.ports.sandbox
+        self.visit.env.ports.sandbox
     }
 
     pub(crate) fn workflows(&self) -> &dyn Workflows {
-        self.env.ports.workflows
+        self.visit.env.ports.workflows
     }
 
     /// Client for addresses that the graph names.
     pub(crate) fn outbound(&self) -> &net::Client {
-        self.env.ports.outbound
+        self.visit.env.ports.outbound
     }
 
     pub(crate) fn credentials(&self) -> &dyn Credentials {
-        self.env.ports.credentials
+        self.visit.env.ports.credentials
     }
 
     pub(crate) fn search(&self) -> &dyn SearchIndex {
-        self.env.ports.search
+        self.visit.env.ports.search
     }
 
     /// Collections of the run's app.
     pub(crate) fn collections(&self) -> &dyn Collections {
-        self.env.ports.collections
+        self.visit.env.ports.collections
     }
 
     /// Files in the run's thread.
     pub(crate) fn attachments(&self) -> &dyn Attachments {
-        self.env.ports.attachments
+        self.visit.env.ports.attachments
     }
 
     /// Records a notice by its subject, such as an attachment. Returns `true` if it is the first one.
     pub(crate) fn record_notice(&self, subject: &str) -> bool {
-        self.env.noticed.lock().insert(subject.to_owned())
+        self.visit.env.noticed.lock().insert(subject.to_owned())
+    }
+
+    /// Keeps the reason for a missing answer, for a reply that has nothing to show.
+    pub(crate) fn keep_missing_answer(&self, reason: &'static str) {
+        *self.visit.env.missing_answer.lock() = Some(reason);
+    }
+
+    /// The reason for the run's last missing answer, if it was not streamed.
+    pub(crate) fn missing_answer(&self) -> Option<&'static str> {
+        *self.visit.env.missing_answer.lock()
     }
 
     pub(crate) fn databases(&self) -> &dyn Databases {
-        self.env.ports.databases
+        self.visit.env.ports.databases
     }
 
     /// The redactor; secrets that it learns are removed from the run's output.
     pub(crate) fn redactor(&self) -> &Redactor {
-        &self.env.redactor
+        &self.visit.env.redactor
     }
 
     /// Schedules a request, sent once this attempt's row is durable.
@@ -152,7 +155,7 @@ impl Call<'_> {
         request: &ModelRequest,
         pieces: &dyn Pieces,
     ) -> Result<ModelAnswer, NodeError> {
-        let answer = self.env.ports.observer.call(self.model_call(asked), request, pieces).await?;
+        let answer = self.visit.env.ports.observer.call(self.model_call(asked), request, pieces).await?;
         self.note_call(asked.name, request, &answer);
         Ok(answer)
     }
@@ -166,14 +169,14 @@ impl Call<'_> {
         asked: AskedModel<'_>,
         request: &EmbedRequest,
     ) -> Result<Embeddings, NodeError> {
-        self.env.ports.observer.embed(self.model_call(asked), request).await
+        self.visit.env.ports.observer.embed(self.model_call(asked), request).await
     }
 
     fn model_call<'b>(&'b self, asked: AskedModel<'b>) -> ModelCall<'b> {
         ModelCall {
-            node: self.path,
-            visit: self.visit,
-            ordinal: self.model_calls.fetch_add(1, Ordering::Relaxed),
+            node: &self.visit.path,
+            visit: self.visit.number,
+            ordinal: self.visit.model_calls.fetch_add(1, Ordering::Relaxed),
             model: asked.name,
             endpoint: asked.endpoint,
             provider: asked.provider,
@@ -183,28 +186,32 @@ impl Call<'_> {
 
     /// The node's name in the journal.
     pub(crate) fn path(&self) -> &str {
-        self.path
+        &self.visit.path
+    }
+
+    fn key(&self) -> StepKey<'_> {
+        StepKey { node: self.path(), visit: self.visit.number, attempt: self.attempt }
     }
 
     /// Identical for every attempt of this visit, and unique to the visit.
     pub(crate) fn idempotency_key(&self) -> String {
-        let run = self.frame.input.run_of(self.step).unwrap_or(&self.frame.input.run.id);
-        format!("{run}-{}-{}", self.path, self.visit)
+        let run = self.visit.frame.input.run_of(self.visit.step).unwrap_or(&self.visit.frame.input.run.id);
+        format!("{run}-{}-{}", self.visit.path, self.visit.number)
     }
 
     /// Held while the node itself works although it has lent its place to nested work.
     pub(crate) fn at_work(&self) -> ActivityGuard<'_> {
-        self.env.ports.activity.busy()
+        self.visit.env.ports.activity.busy()
     }
 
     /// Whether waits are skipped, see [`Rehearsal`](super::ports::Rehearsal).
     pub(crate) fn rehearses(&self) -> bool {
-        self.env.ports.rehearsal.is_some()
+        self.visit.env.ports.rehearsal.is_some()
     }
 
     /// Waits until this time. The run may be dropped meanwhile and resume later.
     pub(crate) async fn wait_until(&self, until: DateTime<Utc>) {
-        let ports = self.env.ports;
+        let ports = self.visit.env.ports;
         let _waits = ports.activity.waits(Some(until));
         let left = (until - ports.clock.now()).to_std().unwrap_or_default();
         ports.clock.sleep(left).await;
@@ -213,15 +220,14 @@ impl Call<'_> {
     /// Waits for a person's answer to the question recorded with this attempt's start; `None` without an answer in
     /// time. The run may be dropped meanwhile, as in [`Self::wait_until`].
     pub(crate) async fn answer(&self, until: Option<DateTime<Utc>>) -> Result<Option<Answer>, Failure> {
-        let waits = || self.env.ports.activity.waits_for_person(until);
+        let waits = || self.visit.env.ports.activity.waits_for_person(until);
         self.wait_for_answer(waits, until).await
     }
 
     /// Returns the answer, if stored. The run counts as working until the read ends: otherwise a slow database would
     /// make it idle.
     async fn stored_answer(&self) -> Result<Option<Answer>, Failure> {
-        let step = StepKey { node: self.path, visit: self.visit, attempt: self.attempt };
-        let stored = self.env.ports.answers.stored(step).await;
+        let stored = self.visit.env.ports.answers.stored(self.key()).await;
         stored.map_err(|error| Failure::Lost(error.to_string()))
     }
 
@@ -233,10 +239,10 @@ impl Call<'_> {
     ) -> Result<Option<Answer>, Failure> {
         // Later text belongs to another message, even if the answer is already stored.
         self.new_message().await;
-        let activity = self.env.ports.activity;
+        let activity = self.visit.env.ports.activity;
         let asks = || {
-            let node = self.path.to_owned();
-            activity.asks(AskingStep { node, visit: self.visit, attempt: self.attempt })
+            let StepKey { node, visit, attempt } = self.key();
+            activity.asks(AskingStep { node: node.to_owned(), visit, attempt })
         };
         if self.is_in_thread() {
             self.wait_for_answer(asks, until).await
@@ -251,16 +257,15 @@ impl Call<'_> {
         waits: impl FnOnce() -> WaitGuard<'a>,
         until: Option<DateTime<Utc>>,
     ) -> Result<Option<Answer>, Failure> {
-        let ports = self.env.ports;
+        let ports = self.visit.env.ports;
         if let Some(answer) = self.stored_answer().await? {
             return Ok(Some(answer));
         }
         if until.is_some_and(|until| until <= ports.clock.now()) {
             return Ok(None);
         }
-        let step = StepKey { node: self.path, visit: self.visit, attempt: self.attempt };
         let waits = waits();
-        let answer = ask(ports, step, until).await?;
+        let answer = ask(ports, self.key(), until).await?;
         drop(waits);
         match answer {
             Some(answer) => Ok(Some(answer)),
@@ -271,7 +276,7 @@ impl Call<'_> {
 
     /// Appends to the turn's message.
     pub(crate) async fn say(&self, piece: &str) {
-        self.output.text(self.slot, self.path, piece).await;
+        self.visit.output.text(self.visit.slot, self.path(), piece).await;
     }
 
     /// Annotates this attempt's text in the current message.
@@ -279,19 +284,19 @@ impl Call<'_> {
     /// # Errors
     /// `node.result_too_large` for more than 1,000 annotations or 1 MiB of annotations per run.
     pub(crate) async fn annotate(&self, annotations: Vec<SentAnnotation>) -> Result<(), Failure> {
-        self.env.budget.annotations(&annotations)?;
-        self.output.annotate(self.slot, annotations).await;
+        self.visit.env.budget.annotations(&annotations)?;
+        self.visit.output.annotate(self.visit.slot, annotations).await;
         Ok(())
     }
 
     /// Withdraws this attempt's text from the current message.
     pub(crate) async fn take_back(&self) {
-        self.output.restart(self.slot, self.path).await;
+        self.visit.output.restart(self.visit.slot, self.path()).await;
     }
 
     /// Starts a new message for the node's next text.
     pub(crate) async fn new_message(&self) {
-        self.output.new_message(self.slot).await;
+        self.visit.output.new_message(self.visit.slot).await;
     }
 
     /// Sends an item to a chat's readers; elsewhere it is only the node's result.
@@ -300,7 +305,7 @@ impl Call<'_> {
     /// `node.result_too_large` for an item over 1 MiB, or more than 1,000 items or 64 MiB of items per run.
     pub(crate) async fn send(&self, item: SentItem) -> Result<(), Failure> {
         if let Some(key) = item.key.as_ref().filter(|_| self.is_in_thread()) {
-            self.output.look_up(key).await;
+            self.visit.output.look_up(key).await;
         }
         self.send_new(item).await
     }
@@ -311,8 +316,8 @@ impl Call<'_> {
     /// As [`Self::send`].
     pub(crate) async fn send_new(&self, item: SentItem) -> Result<(), Failure> {
         if self.is_in_thread() {
-            self.env.budget.item(item.body.as_ref())?;
-            self.output.item(self.slot, item).await;
+            self.visit.env.budget.item(item.body.as_ref())?;
+            self.visit.output.item(self.visit.slot, item).await;
         }
         Ok(())
     }
@@ -322,7 +327,7 @@ impl Call<'_> {
     /// # Errors
     /// `node.result_too_large` for more than 1,000 items per run.
     pub(crate) fn count_message(&self) -> Result<(), Failure> {
-        if self.is_in_thread() { Ok(self.env.budget.message()?) } else { Ok(()) }
+        if self.is_in_thread() { Ok(self.visit.env.budget.message()?) } else { Ok(()) }
     }
 
     /// Counts an item that is sent at the end of the turn.
@@ -330,16 +335,16 @@ impl Call<'_> {
     /// # Errors
     /// As [`Self::send`].
     pub(crate) fn count_item(&self, body: &ItemBody) -> Result<(), Failure> {
-        if self.is_in_thread() { Ok(self.env.budget.item(Some(body))?) } else { Ok(()) }
+        if self.is_in_thread() { Ok(self.visit.env.budget.item(Some(body))?) } else { Ok(()) }
     }
 
     fn is_in_thread(&self) -> bool {
-        self.frame.input.run.thread_id.is_some()
+        self.visit.frame.input.run.thread_id.is_some()
     }
 
     /// Whether a chat shows the node's items.
     pub(crate) fn shows_items(&self) -> bool {
-        self.is_in_thread() && self.slot != usize::MAX
+        self.is_in_thread() && self.visit.slot != usize::MAX
     }
 
     /// Counts bytes that the node stores in addition to its result.
@@ -347,18 +352,18 @@ impl Call<'_> {
     /// # Errors
     /// `run.bytes_limit`, which ends the run.
     pub(crate) fn count_stored(&self, bytes: usize) -> Result<(), Failure> {
-        self.env.budget.store(self.path, bytes)
+        self.visit.env.budget.store(self.path(), bytes)
     }
 
     /// Sends an event to the readers immediately.
     pub(crate) async fn immediate(&self, event: ImmediateEvent) {
-        self.output.immediate(event).await;
+        self.visit.output.immediate(event).await;
     }
 
     /// Changes a chat's thread; elsewhere the change is only the node's result.
     pub(crate) async fn change_thread(&self, change: ThreadChange) {
         if self.is_in_thread() {
-            self.output.change_thread(change).await;
+            self.visit.output.change_thread(change).await;
         }
     }
 
@@ -368,9 +373,9 @@ impl Call<'_> {
     }
 
     pub(super) fn inside_of(&self, attempt: u32) -> String {
-        let mut path = self.path.to_owned();
-        if self.visit > 1 {
-            path.push_str(&format!("#{}", self.visit));
+        let mut path = self.visit.path.clone();
+        if self.visit.number > 1 {
+            path.push_str(&format!("#{}", self.visit.number));
         }
         if attempt > 1 {
             path.push_str(&format!("~{attempt}"));

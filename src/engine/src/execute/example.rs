@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::attempt::Visit;
 use super::reads::PromptReads;
+use super::visit::Visit;
 
 /// One half of a demo: the attempt's result is the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

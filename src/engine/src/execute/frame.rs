@@ -9,11 +9,11 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
-use super::budget::Budget;
+use super::budget::ExecutionBudget;
 use super::ports::{JournalError, Ports};
 use super::recorded::Recorded;
 use super::refill::Refill;
-use super::{RunInput, Stop};
+use super::{GraphStop, RunInput};
 use crate::redact::Redactor;
 use crate::{Plan, RunError};
 
@@ -35,8 +35,10 @@ pub(crate) struct Env<'a> {
     pub(super) redactor: Redactor,
     /// Attachments that readers have been notified about.
     pub(super) noticed: Mutex<BTreeSet<String>>,
+    /// The reason for the last missing model answer, unless it was streamed.
+    pub(super) missing_answer: Mutex<Option<&'static str>>,
     /// Limits for the whole run.
-    pub(super) budget: Budget,
+    pub(super) budget: ExecutionBudget,
     /// The first warning from a workflow inside the run.
     pub(super) warning: Mutex<Option<RunError>>,
     /// If set, nothing is executed: only inputs are filled again.
@@ -91,22 +93,22 @@ impl Frame {
         Self { prefix: String::new(), step: None, depth: 0, now, halt, tolerated: false, input }
     }
 
-    pub(super) fn recursion_limit(&self) -> Result<u32, Stop> {
+    pub(super) fn recursion_limit(&self) -> Result<u32, GraphStop> {
         self.limit("recursion_limit", RECURSION_LIMIT, RECURSION_MAX)
     }
 
-    pub(super) fn max_concurrency(&self) -> Result<u32, Stop> {
+    pub(super) fn max_concurrency(&self) -> Result<u32, GraphStop> {
         self.limit("max_concurrency", CONCURRENCY_MAX, CONCURRENCY_MAX)
     }
 
-    fn limit(&self, name: &str, default: u32, max: u32) -> Result<u32, Stop> {
+    fn limit(&self, name: &str, default: u32, max: u32) -> Result<u32, GraphStop> {
         let Some(wanted) = self.input.config.get(name).filter(|wanted| !wanted.is_null()) else {
             return Ok(default);
         };
         let limit = wanted.as_u64().and_then(|limit| u32::try_from(limit).ok());
         limit.filter(|limit| (1..=max).contains(limit)).ok_or_else(|| {
             let message = format!("{name} must be a whole number from 1 to {max}");
-            Stop::Failed(RunError::whole(ErrorCode::NodeFailed, message))
+            GraphStop::Failed(RunError::whole(ErrorCode::NodeFailed, message))
         })
     }
 
@@ -120,6 +122,6 @@ impl Frame {
     }
 }
 
-pub(super) fn lost(error: &JournalError) -> Stop {
-    Stop::Failed(RunError::whole(ErrorCode::Internal, error.to_string()))
+pub(super) fn lost(error: &JournalError) -> GraphStop {
+    GraphStop::Failed(RunError::whole(ErrorCode::Internal, error.to_string()))
 }

@@ -2,7 +2,16 @@
 
 use std::time::Duration;
 
-use super::attempt::Visit;
+use wire::ErrorCode;
+
+use super::visit::Visit;
+use crate::NodeError;
+
+/// The error of an attempt that took longer than its limit.
+pub(super) fn timed_out(limit: Duration) -> NodeError {
+    let message = format!("took longer than {} s", limit.as_secs_f64());
+    NodeError::retryable(ErrorCode::NodeTimeout, message)
+}
 
 impl Visit<'_> {
     /// Runs work for at most `limit`; `None` if it takes longer. Time in which model calls wait to be sent does not

@@ -3,16 +3,17 @@
 use serde_json::Value;
 
 use super::Effect;
-use super::attempt::{Visit, Visited};
+use super::attempt::Visited;
 use super::ports::StepOutcome;
 use super::reads::PromptReads;
+use super::visit::Visit;
 use crate::NodeError;
 
 impl Visit<'_> {
     /// Returns the result that replaces this visit's execution.
     pub(super) fn mock(&self) -> Option<Value> {
         let rehearsal = self.env.ports.rehearsal.filter(|_| !self.node.node.names_its_entries())?;
-        rehearsal.mock(&self.path, self.visit)
+        rehearsal.mock(&self.path, self.number)
     }
 
     /// Fails if the node would change external state where nothing may be sent.

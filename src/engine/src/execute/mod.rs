@@ -26,6 +26,7 @@ mod progress;
 mod reads;
 mod recorded;
 mod refill;
+mod resume;
 mod reuse;
 mod scope;
 mod seen;
@@ -33,6 +34,7 @@ mod spending;
 mod steps;
 mod stores;
 mod unknown;
+mod visit;
 mod workflow;
 
 use chrono::{DateTime, Utc};
@@ -58,7 +60,7 @@ pub use refill::{FilledInput, refill};
 use crate::execute::ports::Ports;
 use crate::redact::Redactor;
 use crate::{RunError, limits};
-use budget::Budget;
+use budget::ExecutionBudget;
 use frame::{Env, Frame};
 use recorded::Recorded;
 
@@ -174,13 +176,14 @@ pub async fn execute(
     ports: Ports<'_>,
 ) -> Result<Completed, RunError> {
     let deadline = input.deadline;
-    let budget = Budget::new(&recorded);
+    let budget = ExecutionBudget::new(&recorded);
     let env = Env {
         ports,
         warning: Mutex::new(workflow::recorded_warning(&recorded)),
         recorded: Recorded::new(recorded),
         redactor: Redactor::default(),
         noticed: Mutex::default(),
+        missing_answer: Mutex::default(),
         budget,
         refill: None,
     };
@@ -191,7 +194,7 @@ pub async fn execute(
     let running = async {
         tokio::select! {
             biased;
-            error = env.budget.exceeded() => Err(Stop::Failed(error)),
+            error = env.budget.exceeded() => Err(GraphStop::Failed(error)),
             ended = steps::run(&env, plan, &frame, &root, 0) => ended,
         }
     };
@@ -200,15 +203,15 @@ pub async fn execute(
             let left = (deadline - ports.clock.now()).to_std().unwrap_or_default();
             kernel::timeout(ports.clock, left, running).await.unwrap_or_else(|| {
                 let message = format!("the run had not ended at {}", deadline.format("%FT%TZ"));
-                Err(Stop::Failed(RunError::whole(ErrorCode::RunTimeout, message)))
+                Err(GraphStop::Failed(RunError::whole(ErrorCode::RunTimeout, message)))
             })
         }
         None => running.await,
     };
     let Completed { output, warning } = ended.map_err(|stop| match stop {
-        Stop::Failed(error) => error,
+        GraphStop::Failed(error) => error,
         // The only node in progress exceeded the budget, and nothing else has polled.
-        Stop::Halted => {
+        GraphStop::Halted => {
             let exceeded = env.budget.error();
             exceeded.unwrap_or_else(|| RunError::whole(ErrorCode::Internal, "halted without a reason"))
         }
@@ -220,7 +223,7 @@ pub async fn execute(
 
 /// The reason why a graph stopped early.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum GraphStop {
     /// The graph failed.
     Failed(RunError),
     /// The enclosing run or node failed, and pending waits were dropped.

@@ -8,9 +8,10 @@ use minijinja::value::Serde;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::{Visit, Visited};
+use super::attempt::Visited;
 use super::call::Call;
 use super::output::{SlotOutput, StepOutput};
+use super::visit::Visit;
 use super::{Failure, PlanNode};
 use crate::template::overlay;
 
@@ -22,9 +23,9 @@ impl Call<'_> {
             call: self,
             path: self.inside(),
             earlier,
-            halt: self.halt.child_token(),
+            halt: self.visit.halt.child_token(),
             count,
-            tolerated: self.tolerated,
+            tolerated: self.visit.continues_after_failure(),
         }
     }
 }
@@ -48,9 +49,9 @@ impl Nested<'_> {
 
     /// Runs `work` with an output that has one slot per item.
     pub(crate) async fn with_output<T>(&self, work: impl AsyncFnOnce(&StepOutput<'_>) -> T) -> T {
-        let slot = SlotOutput { output: self.call.output, slot: self.call.slot };
+        let slot = SlotOutput { output: self.call.visit.output, slot: self.call.visit.slot };
         let output = StepOutput::new(&slot, self.count);
-        let _lent = self.call.env.ports.activity.lent();
+        let _lent = self.call.visit.env.ports.activity.lent();
         work(&output).await
     }
 
@@ -121,22 +122,23 @@ impl Nested<'_> {
         slot: usize,
         failure_counts: bool,
     ) -> Visited {
-        let view = if names.is_none() { self.call.view.clone() } else { overlay(self.call.view, names) };
+        let view =
+            if names.is_none() { self.call.visit.view.clone() } else { overlay(self.call.visit.view, names) };
         let visit = Visit {
-            env: self.call.env,
-            frame: self.call.frame,
+            env: self.call.visit.env,
+            frame: self.call.visit.frame,
             node,
             path: format!("{}{name}", self.path),
-            visit: 1,
-            step: self.call.step,
+            number: 1,
+            step: self.call.visit.step,
             halt: &self.halt,
             view: &view,
-            heavy: self.call.heavy,
+            heavy: self.call.visit.heavy,
             output,
             slot,
-            now: self.call.now,
+            now: self.call.visit.now,
             earlier: self.earlier.iter().map(|path| format!("{path}{name}")).collect(),
-            keeps: self.call.finished,
+            keeps: self.call.visit.finished.as_ref(),
             failure_counts,
             tolerated: self.tolerated,
             finished: None,
@@ -153,7 +155,7 @@ impl Nested<'_> {
     /// Cancels the other items' waits.
     pub(crate) fn halt(&self) {
         // While inputs are filled again nothing waits, and the items that ran next to a failure are needed too.
-        if self.call.env.refill.is_none() {
+        if self.call.visit.env.refill.is_none() {
             self.halt.cancel();
         }
     }

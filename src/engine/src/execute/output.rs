@@ -33,12 +33,12 @@ enum OutputPart {
 /// The output of one super-step's streaming nodes.
 pub(crate) struct StepOutput<'a> {
     into: &'a dyn Output,
-    state: Mutex<State>,
+    state: Mutex<OutputState>,
     /// Held while output is forwarded, so that nothing overtakes buffered output.
     turn: tokio::sync::Mutex<()>,
 }
 
-struct State {
+struct OutputState {
     live: usize,
     slots: Vec<Slot>,
 }
@@ -148,7 +148,7 @@ impl Slot {
 
 impl<'a> StepOutput<'a> {
     pub(crate) fn new(into: &'a dyn Output, slots: usize) -> Self {
-        let state = Mutex::new(State { live: 0, slots: vec![Slot::default(); slots] });
+        let state = Mutex::new(OutputState { live: 0, slots: vec![Slot::default(); slots] });
         Self { into, state, turn: tokio::sync::Mutex::new(()) }
     }
 

@@ -1,12 +1,12 @@
 //! The plan of a graph: names become indices, types become nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sandbox::Modules;
 use serde_json::{Map, Value};
-use wire::FieldError;
+use wire::{FieldError, MOST_PROBLEMS};
 
 use super::node::{Effect, Node};
 use crate::Problems;
@@ -113,17 +113,18 @@ impl Plan {
         self.inputs.as_ref().map(|schema| schema.problems(inputs, "")).unwrap_or_default()
     }
 
-    /// Checks a caller's state change, with pointers below `base`. Reports channels that the graph does not have.
+    /// Checks a caller's state change, with pointers below `base`. Reports channels that the graph does not have, up to
+    /// the maximum number of problems.
     #[must_use]
     pub fn check_patch(&self, patch: &Map<String, Value>, base: &str) -> Problems {
-        let known = || self.channels.iter().map(|channel| channel.name.as_str());
-        let unknown = patch.keys().filter(|name| !known().any(|known| known == name.as_str()));
+        let known: BTreeSet<&str> = self.channels.iter().map(|channel| channel.name.as_str()).collect();
+        let unknown = patch.keys().filter(|name| !known.contains(name.as_str())).take(MOST_PROBLEMS + 1);
         let problem = |name: &String| {
             let message = format!("the graph has no channel 'state.{name}'");
             let problem = FieldError::new(format!("{base}/{}", escape(name)), "unknown_channel", message);
-            problem.suggest(match nearest(name, known()) {
+            problem.suggest(match nearest(name, known.iter().copied()) {
                 Some(near) => format!("did you mean '{near}'?"),
-                None => listed("channels", known()),
+                None => listed("channels", known.iter().copied()),
             })
         };
         unknown.map(problem).collect()

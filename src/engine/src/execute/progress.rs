@@ -9,7 +9,7 @@ use super::{Destination, Plan, PlanEdge, PlanNode, PlanTarget};
 use crate::RunError;
 
 /// A graph's progress.
-pub(super) struct Progress {
+pub(super) struct GraphProgress {
     pub(super) edges: Vec<EdgeProgress>,
     /// Whether an edge or `on_error` reached END.
     pub(super) reached_end: bool,
@@ -21,6 +21,8 @@ pub(super) struct EdgeProgress {
     arrived: Vec<bool>,
     /// Whether all of its sources have ever finished.
     led_on: bool,
+    /// Whether a branch has ended at this join since the edge last fired.
+    ends_branch: bool,
 }
 
 impl EdgeProgress {
@@ -33,22 +35,35 @@ impl EdgeProgress {
         if leads_on {
             self.arrived.fill(false);
             self.led_on = true;
+            self.ends_branch = false;
         }
         leads_on
     }
 
+    /// Whether the join waits in vain. Once it was met, a source may finish again and lead elsewhere.
     fn is_unmet(&self) -> bool {
-        !self.led_on && self.arrived.contains(&true)
+        if self.led_on { self.ends_branch } else { self.arrived.contains(&true) }
     }
 }
 
-impl Progress {
+impl GraphProgress {
     pub(super) fn new(plan: &Plan) -> Self {
-        let edge = |edge: &PlanEdge| EdgeProgress { arrived: vec![false; edge.from.len()], led_on: false };
+        let edge = |edge: &PlanEdge| EdgeProgress {
+            arrived: vec![false; edge.from.len()],
+            led_on: false,
+            ends_branch: false,
+        };
         Self { edges: plan.edges.iter().map(edge).collect(), reached_end: false }
     }
 
-    /// Returns a warning if a join was never met, or if no branch reached END although the graph leads there.
+    /// Records the joins at which a branch ends. `ends` tells whether a node finished and none of its edges fired.
+    pub(super) fn end_branches(&mut self, plan: &Plan, ends: impl Fn(&usize) -> bool) {
+        for (edge, progress) in plan.edges.iter().zip(&mut self.edges) {
+            progress.ends_branch |= edge.from.iter().any(&ends);
+        }
+    }
+
+    /// Returns a warning if a join was not met, or if no branch reached END although the graph leads there.
     pub(super) fn warning(&self, plan: &Plan, frame: &Frame, last: &[usize]) -> Option<RunError> {
         let mut edges = plan.edges.iter().zip(&self.edges);
         let (node, message) = match edges.find(|(_, progress)| progress.is_unmet()) {
@@ -78,5 +93,6 @@ fn unmet(plan: &Plan, edge: &PlanEdge, progress: &EdgeProgress) -> String {
         let nodes = sources.filter_map(|(from, _)| plan.nodes.get(*from));
         nodes.map(|node| format!("'{}'", node.name)).collect::<Vec<_>>().join(", ")
     };
-    format!("a join was not met: {} finished, {} did not", quoted(true), quoted(false))
+    let again = if progress.led_on { " again" } else { "" };
+    format!("a join was not met{again}: {} finished, {} did not", quoted(true), quoted(false))
 }

@@ -8,13 +8,14 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::aside::aside;
-use super::attempt::{Visit, Visited};
-use super::budget::Budget;
+use super::attempt::Visited;
+use super::budget::ExecutionBudget;
 use super::frame::{Env, Frame};
 use super::output::StepOutput;
 use super::ports::{Nowhere, Ports, StepRecord};
 use super::reads::PromptReads;
 use super::recorded::{Recorded, RecordedStep};
+use super::visit::Visit;
 use super::{Activity, Effect, Failure, RunInput, steps};
 use crate::Plan;
 use crate::canonical::{is_digest_of, text_digest};
@@ -61,10 +62,11 @@ pub async fn refill(
     let now = input.life(1).map_or_else(|| ports.clock.now(), |life| life.accepted_at);
     let env = Env {
         ports,
-        budget: Budget::new(&recorded),
+        budget: ExecutionBudget::new(&recorded),
         recorded: Recorded::new(recorded),
         redactor: Redactor::default(),
         noticed: Mutex::default(),
+        missing_answer: Mutex::default(),
         warning: Mutex::default(),
         refill: Some(Refill {
             wanted,
@@ -92,9 +94,9 @@ impl Visit<'_> {
     pub(super) async fn refilled(&self, refill: &Refill) -> Visited {
         // Yields: a loop over rows alone would never let other tasks run.
         tokio::task::consume_budget().await;
-        let rows = self.env.recorded.attempts(&self.path, self.visit);
+        let rows = self.env.recorded.attempts(&self.path, self.number);
         let reused = if rows.is_empty() { self.finished_earlier().await } else { None };
-        let key = (self.path.clone(), self.visit);
+        let key = (self.path.clone(), self.number);
         let is_container = self.node.effect == Effect::Nested;
         let is_wanted = !rows.is_empty() && (is_container || refill.wanted.contains(&key));
         if (is_wanted || (is_container && self.has_open_attempt(rows)))
@@ -135,7 +137,7 @@ impl Visit<'_> {
         let Ok(input) = self.input_noting(&reads).await else { return Ok(()) };
         let (digest, bytes) = text_digest(&input);
         let mut digests = rows.iter().map(|row| row.input_digest);
-        let key = (self.path.clone(), self.visit);
+        let key = (self.path.clone(), self.number);
         let theirs = digests.find(|recorded| is_digest_of(*recorded, &input, digest));
         if let Some(digest) = theirs.filter(|_| refill.wanted.contains(&key))
             && refill.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= BYTES

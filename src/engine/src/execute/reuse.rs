@@ -1,21 +1,15 @@
 //! Reuses results that finished inside a failed attempt, so that the next attempt does not run them again: an agent's
 //! tools, `for_each` items.
 
-use std::collections::HashMap;
-
 use chrono::{DateTime, Utc};
-use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::Effect;
-use super::attempt::Visit;
 use super::ports::StepRecord;
 use super::recorded::RecordedStep;
+use super::visit::Visit;
 use crate::NodeError;
 use crate::canonical::{is_digest_of, text_digest};
-
-/// Finished rows inside a visit's attempts, by journal name.
-pub(super) type Finished = Mutex<HashMap<String, RecordedStep>>;
 
 impl Visit<'_> {
     /// Returns this node's row from an earlier attempt of the enclosing node, if its input was the same and it
@@ -30,7 +24,7 @@ impl Visit<'_> {
         let (digest, _) = text_digest(&input);
         self.earlier.iter().find_map(|path| {
             let kept = self.keeps.and_then(|kept| kept.lock().get(path).cloned());
-            let rows = self.env.recorded.attempts(path, self.visit);
+            let rows = self.env.recorded.attempts(path, self.number);
             let failed = || rows.last().filter(|row| self.failure_counts && row.error.is_some());
             let row =
                 kept.or_else(|| rows.iter().find(|row| row.result.is_some()).or_else(failed).cloned())?;
@@ -48,7 +42,7 @@ impl Visit<'_> {
         let Some(kept) = self.keeps.filter(|_| result.is_ok() || self.failure_counts) else { return };
         let row = RecordedStep {
             node: self.path.clone(),
-            visit: self.visit,
+            visit: self.number,
             attempt: record.attempt,
             input_digest: record.input_digest,
             result: result.ok().cloned(),

@@ -54,7 +54,8 @@ impl Scope {
             ChannelState { channel, view: View::from(Serde(&value)), value }
         };
         let channels = plan.channels.iter().map(held).collect();
-        let bytes = size(frame.inputs()) + messages.iter().map(size).sum::<usize>();
+        let configured = input.config.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>();
+        let bytes = size(frame.inputs()) + messages.iter().map(size).sum::<usize>() + configured;
         let (config, prompts) = (View::from(Serde(&input.config)), live_prompts(&input.config));
         Self { fixed, config, prompts, results: BTreeMap::new(), channels, bytes, now: frame.now }
     }
@@ -215,5 +216,31 @@ impl Object for Prompts {
             Ok(names) => Enumerator::Values(names.collect()),
             Err(_) => Enumerator::Empty,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{RunInfo, RunInput};
+
+    #[test]
+    fn a_large_config_makes_the_scope_heavy() {
+        let graph = json!({"format": "graph/1", "nodes": [{"name": "n", "type": "template", "template": "x"}],
+                           "edges": [{"from": "START", "to": "n"}, {"from": "n", "to": "END"}]});
+        let plan = crate::check(&graph).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let is_heavy = |bytes: usize| {
+            let (id, workflow_id) = ("run_1".to_owned(), "wf_1".to_owned());
+            let run = RunInfo { id, workflow_id, thread_id: None, trigger: "api".to_owned() };
+            let config = Map::from_iter([("big".to_owned(), json!("x".repeat(bytes)))]);
+            let (messages, lives) = (Vec::new(), Vec::new());
+            let input =
+                RunInput { inputs: json!({}), messages, config, run, lives, deadline: None, patch: None };
+            Scope::new(&plan, &Frame::outermost(DateTime::UNIX_EPOCH, input)).is_heavy()
+        };
+        assert!(!is_heavy(1_000));
+        assert!(is_heavy(HEAVY));
     }
 }

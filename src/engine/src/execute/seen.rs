@@ -6,9 +6,9 @@ use models::{ModelAnswer, ModelRequest, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::attempt::Visit;
 use super::call::Call;
 use super::ports::StepRecord;
+use super::visit::Visit;
 
 /// An attempt in a [`Rehearsal`](super::ports::Rehearsal), without secrets.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! The super-steps of one graph.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -14,12 +14,13 @@ use tokio::sync::Semaphore;
 use wire::ErrorCode;
 
 use super::aside::filled;
-use super::attempt::{Receipt, Visit, Visited};
+use super::attempt::{Receipt, Visited};
 use super::frame::{Env, Frame, lost};
 use super::output::{SlotOutput, StepOutput};
-use super::progress::Progress;
+use super::progress::GraphProgress;
 use super::scope::Scope;
-use super::{Completed, Destination, Failure, PlanNode, PlanTarget, Stop};
+use super::visit::Visit;
+use super::{Completed, Destination, Failure, GraphStop, PlanNode, PlanTarget};
 use crate::graph::{END, OnError};
 use crate::template::functions::ids::{self, Numbering};
 use crate::template::{fill, holds};
@@ -32,12 +33,12 @@ pub(super) fn run<'a>(
     frame: &'a Frame,
     output: &'a StepOutput<'a>,
     slot: usize,
-) -> BoxFuture<'a, Result<Completed, Stop>> {
+) -> BoxFuture<'a, Result<Completed, GraphStop>> {
     async move {
         let problems = plan.check_inputs(frame.inputs());
         if let Some(first) = problems.first() {
             let message = format!("inputs{}: {}", first.pointer, first.message);
-            return Err(Stop::Failed(RunError::whole(ErrorCode::RunInputsInvalid, message)));
+            return Err(GraphStop::Failed(RunError::whole(ErrorCode::RunInputsInvalid, message)));
         }
         env.learn_again(plan).await;
         let limit = frame.recursion_limit()?;
@@ -49,7 +50,7 @@ pub(super) fn run<'a>(
             into: SlotOutput { output, slot },
             scope: Scope::new(plan, frame),
             visits: vec![0; plan.nodes.len()],
-            progress: Progress::new(plan),
+            progress: GraphProgress::new(plan),
             ended_with: Vec::new(),
             places: Semaphore::new(concurrency),
         };
@@ -65,7 +66,7 @@ struct Execution<'a> {
     into: SlotOutput<'a>,
     scope: Scope,
     visits: Vec<u32>,
-    progress: Progress,
+    progress: GraphProgress,
     /// Nodes whose edge reached END.
     ended_with: Vec<usize>,
     places: Semaphore,
@@ -78,14 +79,14 @@ struct Done {
 }
 
 /// The result of a step.
-struct Step {
+struct SuperStepResult {
     receipts: Vec<Receipt>,
     /// Failed nodes that lead elsewhere by `on_error`.
     diverted: BTreeMap<usize, Destination>,
 }
 
 impl Execution<'_> {
-    async fn finish(&mut self, limit: u32) -> Result<Completed, Stop> {
+    async fn finish(&mut self, limit: u32) -> Result<Completed, GraphStop> {
         let mut due = self.after_start().await?;
         let mut last = Vec::new();
         let mut number = 0;
@@ -94,7 +95,7 @@ impl Execution<'_> {
             number += 1;
             if number > limit {
                 let message = format!("the run has not ended after {limit} steps");
-                return Err(Stop::Failed(RunError::whole(ErrorCode::RunRecursionLimit, message)));
+                return Err(GraphStop::Failed(RunError::whole(ErrorCode::RunRecursionLimit, message)));
             }
             for receipt in receipts.drain(..) {
                 receipt.await.map_err(|error| lost(&error))?;
@@ -123,18 +124,18 @@ impl Execution<'_> {
     }
 
     /// Applies the state changes due before this super-step of the outermost graph.
-    fn patch(&mut self, number: u32) -> Result<(), Stop> {
+    fn patch(&mut self, number: u32) -> Result<(), GraphStop> {
         let patch = self.frame.input.patch.as_ref().filter(|patch| patch.step == number);
         let Some(patch) = patch else { return Ok(()) };
         for (channel, value) in &patch.state {
             let set = self.scope.set(channel, value.clone());
-            set.map_err(|error| Stop::Failed(RunError::whole(error.code, error.message)))?;
+            set.map_err(|error| GraphStop::Failed(RunError::whole(error.code, error.message)))?;
         }
         Ok(())
     }
 
     /// Runs the due nodes and adds their results to the scope.
-    async fn step(&mut self, step: u32, due: &[usize]) -> Result<Step, Stop> {
+    async fn step(&mut self, step: u32, due: &[usize]) -> Result<SuperStepResult, GraphStop> {
         for index in due {
             if let Some(visits) = self.visits.get_mut(*index) {
                 *visits += 1;
@@ -158,7 +159,7 @@ impl Execution<'_> {
                 }
                 Err(Failure::Halted) => halted = true,
                 Err(Failure::Lost(text)) => {
-                    return Err(Stop::Failed(RunError::whole(ErrorCode::Internal, text)));
+                    return Err(GraphStop::Failed(RunError::whole(ErrorCode::Internal, text)));
                 }
                 Err(Failure::Failed(error)) => match &node.common.on_error {
                     OnError::Fail => return Err(self.failed_at(node, error)),
@@ -171,12 +172,12 @@ impl Execution<'_> {
             }
         }
         if halted {
-            return Err(Stop::Halted);
+            return Err(GraphStop::Halted);
         }
         for node in writes {
             self.write_state(&node, step).await?;
         }
-        Ok(Step { receipts, diverted })
+        Ok(SuperStepResult { receipts, diverted })
     }
 
     /// Visits every due node. Returns the results in file order, regardless of completion order.
@@ -235,7 +236,7 @@ impl Execution<'_> {
                     frame: self.frame,
                     node,
                     path: self.frame.path(&node.name),
-                    visit: self.visits.get(index).copied().unwrap_or_default(),
+                    number: self.visits.get(index).copied().unwrap_or_default(),
                     step,
                     halt: &self.frame.halt,
                     view,
@@ -258,7 +259,7 @@ impl Execution<'_> {
         Done { index, visited }
     }
 
-    async fn write_state(&mut self, node: &Arc<PlanNode>, step: u32) -> Result<(), Stop> {
+    async fn write_state(&mut self, node: &Arc<PlanNode>, step: u32) -> Result<(), GraphStop> {
         if node.common.state.is_empty() {
             return Ok(());
         }
@@ -284,8 +285,8 @@ impl Execution<'_> {
         Ok(())
     }
 
-    fn failed_at(&self, node: &PlanNode, error: NodeError) -> Stop {
-        Stop::Failed(RunError::at(&self.frame.path(&node.name), error))
+    fn failed_at(&self, node: &PlanNode, error: NodeError) -> GraphStop {
+        GraphStop::Failed(RunError::at(&self.frame.path(&node.name), error))
     }
 
     fn destination(&self, name: &str) -> Option<Destination> {
@@ -295,7 +296,7 @@ impl Execution<'_> {
         self.plan.nodes.iter().position(|node| node.name == name).map(Destination::Node)
     }
 
-    async fn after_start(&mut self) -> Result<Vec<usize>, Stop> {
+    async fn after_start(&mut self) -> Result<Vec<usize>, GraphStop> {
         let view = self.scope.view();
         let mut due = Vec::new();
         for edge in self.plan.edges.iter().filter(|edge| edge.from.is_empty()) {
@@ -314,11 +315,12 @@ impl Execution<'_> {
         &mut self,
         finished: &[usize],
         diverted: &BTreeMap<usize, Destination>,
-    ) -> Result<Vec<usize>, Stop> {
+    ) -> Result<Vec<usize>, GraphStop> {
         let view = self.scope.view();
         let heavy = self.scope.is_heavy();
         let leads_on = |from: &usize| finished.contains(from) && !diverted.contains_key(from);
         let mut due = Vec::new();
+        let mut continued: BTreeSet<usize> = BTreeSet::new();
         for (from, to) in diverted {
             match to {
                 Destination::Node(to) => due.push(*to),
@@ -332,10 +334,11 @@ impl Execution<'_> {
             if !progress.arrive(edge.from.iter().map(leads_on)) {
                 continue;
             }
+            continued.extend(&edge.from);
             let source = edge.from.first().and_then(|from| self.plan.nodes.get(*from));
             let chosen = choose(self.env.ports.sandbox, &edge.target, &view, heavy).await;
             let chosen = chosen.map_err(|error| match source {
-                Some(node) => Stop::Failed(RunError::at(&self.frame.path(&node.name), error)),
+                Some(node) => GraphStop::Failed(RunError::at(&self.frame.path(&node.name), error)),
                 None => unchosen(error),
             })?;
             match chosen {
@@ -344,12 +347,13 @@ impl Execution<'_> {
                 None => {}
             }
         }
+        self.progress.end_branches(self.plan, |from| leads_on(from) && !continued.contains(from));
         self.progress.reached_end |= !self.ended_with.is_empty();
         Ok(in_file_order(due))
     }
 
     /// The graph's `output`, or the results of the nodes that reached END.
-    async fn output(&self) -> Result<Value, Stop> {
+    async fn output(&self) -> Result<Value, GraphStop> {
         if let Some(template) = &self.plan.output {
             let numbering = ids::are_made_in(&template.to_string()).then(|| {
                 let run = self.frame.input.run_of(self.frame.step.unwrap_or(u32::MAX));
@@ -360,7 +364,7 @@ impl Execution<'_> {
                 filled(self.env.ports.sandbox, heavy, view, numbering, move |view| fill(&template, view))
                     .await;
             return filled.map_err(|error| {
-                Stop::Failed(RunError::whole(error.code, format!("output: {}", error.message)))
+                GraphStop::Failed(RunError::whole(error.code, format!("output: {}", error.message)))
             });
         }
         let mut output = Map::new();
@@ -381,8 +385,8 @@ fn in_file_order(mut due: Vec<usize>) -> Vec<usize> {
 }
 
 /// A condition on an edge from START failed: no node caused it.
-fn unchosen(error: NodeError) -> Stop {
-    Stop::Failed(RunError::whole(error.code, error.message))
+fn unchosen(error: NodeError) -> GraphStop {
+    GraphStop::Failed(RunError::whole(error.code, error.message))
 }
 
 async fn choose(

@@ -7,7 +7,7 @@ use kernel::Secret;
 use serde_json::{Map, Value};
 
 use crate::NodeError;
-use crate::search::{ChunkPlace, IndexedChunk, Ranked};
+use crate::search::{ChunkLocation, IndexedChunk, Ranked};
 
 /// A query to a database that a graph names.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +52,7 @@ pub trait Databases: Send + Sync {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundChunk {
     /// Its location.
-    pub place: ChunkPlace,
+    pub place: ChunkLocation,
     /// Its document's name, as given.
     pub document: String,
     /// Its text.
@@ -99,5 +99,5 @@ pub trait SearchIndex: Send + Sync {
     ///
     /// # Errors
     /// [`NodeError`] if the chunks cannot be read now.
-    async fn chunks(&self, index: &str, places: &[ChunkPlace]) -> Result<Vec<FoundChunk>, NodeError>;
+    async fn chunks(&self, index: &str, places: &[ChunkLocation]) -> Result<Vec<FoundChunk>, NodeError>;
 }

@@ -4,10 +4,11 @@ use futures_util::future::OptionFuture;
 use serde_json::json;
 use wire::ErrorCode;
 
-use super::attempt::{Visit, Visited};
+use super::attempt::Visited;
 use super::call::ask;
 use super::ports::{Question, StepKey, StepOutcome, StepRecord};
 use super::recorded::RecordedStep;
+use super::visit::Visit;
 use super::{Effect, Failure};
 use crate::NodeError;
 use crate::graph::OnUnknown;
@@ -79,7 +80,7 @@ impl Visit<'_> {
         let ports = self.env.ports;
         ports.journal.record(record).await.map_err(|error| lost(error.to_string()))?;
         let _waits = ports.activity.waits(None);
-        let step = StepKey { node: &self.path, visit: self.visit, attempt: last.attempt };
+        let step = StepKey { node: &self.path, visit: self.number, attempt: last.attempt };
         let answer = tokio::select! {
             biased;
             () = self.halt.cancelled() => return Err(Visited::known(Err(Failure::Halted))),

@@ -7,7 +7,7 @@ use super::call::Call;
 use super::frame::Frame;
 use super::ports::{Resolved, StepRecord};
 use super::recorded::RecordedStep;
-use super::{Completed, Failure, RunInfo, RunInput, Stop, steps};
+use super::{Completed, Failure, GraphStop, RunInfo, RunInput, steps};
 use crate::{NodeError, RunError};
 
 /// Maximum nesting depth of workflows.
@@ -18,7 +18,7 @@ const WARNING: &str = "warning";
 impl Call<'_> {
     /// Runs another workflow inside this node and returns its output.
     pub(crate) async fn run_workflow(&self, workflow: &Resolved, inputs: Value) -> Result<Value, Failure> {
-        if self.frame.depth >= DEPTH {
+        if self.visit.frame.depth >= DEPTH {
             let message = format!("more than {DEPTH} nested workflows");
             return Err(NodeError::new(ErrorCode::RunRecursionLimit, message).into());
         }
@@ -27,17 +27,17 @@ impl Call<'_> {
             let message = format!("inputs{}: {}", first.pointer, first.message);
             return Err(NodeError::new(ErrorCode::RunInputsInvalid, message).into());
         }
-        let outer = &self.frame.input;
+        let outer = &self.visit.frame.input;
         let frame = Frame {
             prefix: format!("{}/", self.inside()),
-            step: Some(self.step),
-            depth: self.frame.depth + 1,
-            now: self.now,
-            halt: self.halt.child_token(),
-            tolerated: self.tolerated,
+            step: Some(self.visit.step),
+            depth: self.visit.frame.depth + 1,
+            now: self.visit.now,
+            halt: self.visit.halt.child_token(),
+            tolerated: self.visit.continues_after_failure(),
             input: RunInput {
                 inputs,
-                messages: outer.messages_at(self.step).to_vec(),
+                messages: outer.messages_at(self.visit.step).to_vec(),
                 config: (*workflow.config).clone(),
                 run: RunInfo {
                     workflow_id: workflow.workflow.clone(),
@@ -49,10 +49,11 @@ impl Call<'_> {
                 patch: None,
             },
         };
-        let ended = steps::run(self.env, &workflow.plan, &frame, self.output, self.slot).await;
+        let ended =
+            steps::run(self.visit.env, &workflow.plan, &frame, self.visit.output, self.visit.slot).await;
         let Completed { output, warning } = ended.map_err(|stop| match stop {
-            Stop::Halted => Failure::Halted,
-            Stop::Failed(RunError { code, message, node, retryable }) => {
+            GraphStop::Halted => Failure::Halted,
+            GraphStop::Failed(RunError { code, message, node, retryable }) => {
                 Failure::Failed(NodeError { node, retryable, ..NodeError::new(code, message) })
             }
         })?;
@@ -67,7 +68,7 @@ impl Call<'_> {
         if let Some(members) = note.as_object_mut() {
             members.insert(WARNING.to_owned(), json!({"message": warning.message, "node": warning.node}));
         }
-        self.env.warning.lock().get_or_insert(warning);
+        self.visit.env.warning.lock().get_or_insert(warning);
     }
 }
 

@@ -1,16 +1,27 @@
 //! Reads an object member by member and reports every problem.
 
 use serde_json::{Map, Value};
-use wire::FieldError;
 pub(crate) use wire::escape;
+use wire::{FieldError, MOST_PROBLEMS};
 
 use crate::Problems;
 use crate::meter;
 
+/// Maximum problems that a check collects, of which an answer lists the first. Checks stop soon afterwards.
+pub(crate) const MOST_NOTED: usize = 10 * MOST_PROBLEMS;
+/// Maximum listed names in a suggestion.
+const MOST_LISTED: usize = 20;
+/// Maximum bytes of a name in a list. Names of nodes and channels are shorter.
+const LONGEST_LISTED: usize = 64;
+/// Names that are compared as one operation.
+const BLOCK: usize = 64;
+
 /// Finds the known name that is most similar; also `None` once the time limit is reached.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     meter::step().ok()?;
-    wire::nearest(name, known)
+    let known = known.into_iter().enumerate();
+    let timely = known.take_while(|(index, _)| (index + 1) % BLOCK != 0 || meter::step().is_ok());
+    wire::nearest(name, timely.map(|(_, known)| known))
 }
 
 /// An object in a request or a graph, read member by member.
@@ -163,9 +174,12 @@ impl<'a> Fields<'a> {
         self.known.extend(names);
     }
 
-    /// Reports every unknown member.
+    /// Reports every unknown member, up to the maximum number of problems.
     pub fn refuse_others(&self, problems: &mut Problems) {
         for name in self.members.keys().filter(|name| !self.known.contains(&name.as_str())) {
+            if problems.len() >= MOST_NOTED {
+                break;
+            }
             let problem = FieldError::new(self.at(name), "unknown_field", format!("unknown field '{name}'"));
             problems.push(match nearest(name, self.known.iter().copied()) {
                 Some(known) => problem.suggest(format!("did you mean '{known}'?")),
@@ -189,11 +203,10 @@ fn simple(value: &Value) -> String {
     }
 }
 
-/// Lists known names as a suggestion; only the first ones if there are many.
+/// Lists known names as a suggestion; only the first ones if there are many, and none that are too long to read.
 pub(crate) fn listed<'a>(what: &str, known: impl Iterator<Item = &'a str>) -> String {
-    const MOST: usize = 20;
-    let mut known = known.peekable();
-    let first: Vec<&str> = known.by_ref().take(MOST).collect();
+    let mut known = known.filter(|name| name.len() <= LONGEST_LISTED).peekable();
+    let first: Vec<&str> = known.by_ref().take(MOST_LISTED).collect();
     let more = if known.peek().is_some() { ", …" } else { "" };
     format!("{what}: {}{more}", first.join(", "))
 }

@@ -6,6 +6,8 @@ pub(crate) mod fields;
 pub(crate) mod modules;
 pub(crate) mod parse;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 pub use common::OnError;
@@ -36,10 +38,19 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// Names of the channels.
+    pub(crate) fn channel_names(&self) -> BTreeSet<&str> {
+        self.channels.iter().map(|channel| channel.name.as_str()).collect()
+    }
+
+    /// The inputs that the schema describes.
+    fn properties(&self) -> Option<&Map<String, Value>> {
+        self.inputs.as_ref()?.get("properties")?.as_object()
+    }
+
     /// Names of the inputs that the schema describes.
     pub(crate) fn input_names(&self) -> impl Iterator<Item = &str> {
-        let properties = self.inputs.as_ref().and_then(|schema| schema.get("properties")?.as_object());
-        properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
+        self.properties().into_iter().flat_map(|properties| properties.keys().map(String::as_str))
     }
 
     /// Whether the schema rejects all inputs with this member.
@@ -48,7 +59,7 @@ impl Graph {
         let Some(schema) = self.inputs.as_ref().and_then(Value::as_object) else { return false };
         schema.get("additionalProperties") == Some(&Value::Bool(false))
             && !OTHERS.iter().any(|other| schema.contains_key(*other))
-            && !self.input_names().any(|known| known == name)
+            && !self.properties().is_some_and(|properties| properties.contains_key(name))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The `modules` of a graph: user code by name. Only the sandbox parses it (`compile/code.rs`).
+//! The `modules` of a graph: user code by name. Only the sandbox parses it (`inspection/code.rs`).
 
 use std::sync::Arc;
 

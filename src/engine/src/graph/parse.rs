@@ -14,6 +14,8 @@ const FORMAT: &str = "graph/1";
 const MOST_ENTRIES: usize = 5_000;
 /// Maximum sources and cases in all edges.
 const MOST_CONNECTIONS: usize = 20_000;
+/// Maximum bytes of the name of a node or channel.
+const LONGEST_NAME: usize = 64;
 /// Maximum values of all kinds per graph: each may have several problems.
 const MOST_VALUES: usize = 250_000;
 
@@ -42,9 +44,8 @@ pub fn parse(document: &Value) -> Result<Graph, Problems> {
 /// Reads as much as possible of a graph. Unreadable parts are reported and left empty, so that the rest can be
 /// checked too.
 pub(crate) fn read_graph(document: &Value, problems: &mut Problems) -> Option<Graph> {
-    if values(document, MOST_VALUES) > MOST_VALUES {
-        let message = format!("has more than {MOST_VALUES} values");
-        problems.push(FieldError::new("", "too_large", message));
+    if let Some(problem) = too_large(document) {
+        problems.push(problem);
         return None;
     }
     let mut fields = Fields::from_value("", document, problems)?;
@@ -81,6 +82,10 @@ fn read_channels(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Channe
     for (name, channel) in members {
         let pointer = format!("{pointer}/{}", escape(name));
         check_name("channel", name, pointer.clone(), problems);
+        // Otherwise each problem inside would repeat the name.
+        if name.len() > LONGEST_NAME {
+            continue;
+        }
         let Some(mut fields) = Fields::from_value(pointer, channel, problems) else { continue };
         let rule = Rule::read(fields.word("merge", &Rule::NAMES, problems).unwrap_or("replace"));
         let initial = fields.value("initial").cloned().unwrap_or_else(|| rule.empty());
@@ -93,6 +98,12 @@ fn read_channels(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Channe
         channels.push(Channel { name: name.clone(), rule, initial });
     }
     channels
+}
+
+/// Reports a document with too many values, which must not be copied or searched.
+pub(crate) fn too_large(document: &Value) -> Option<FieldError> {
+    let message = format!("has more than {MOST_VALUES} values");
+    (values(document, MOST_VALUES) > MOST_VALUES).then(|| FieldError::new("", "too_large", message))
 }
 
 /// Counts a value and all values inside it. Stops a little above `most`.
@@ -200,7 +211,8 @@ fn read_rest(
 fn check_name(what: &str, name: &str, pointer: String, problems: &mut Problems) {
     let mut letters = name.chars();
     let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
-    let good = begins && letters.all(|c| c.is_ascii_alphanumeric() || c == '_') && name.len() <= 64;
+    let good = begins && letters.all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let good = good && name.len() <= LONGEST_NAME;
     if !good {
         let message = format!("'{name}' is not a valid {what} name");
         let problem = FieldError::new(pointer, "name", message);

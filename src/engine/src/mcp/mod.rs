@@ -18,7 +18,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use serde_json::{Map, Value, json};
 
-use self::transport::Guarded;
+use self::transport::{Guarded, Rounded};
 use crate::NodeError;
 use models::Tool;
 
@@ -80,6 +80,7 @@ impl Mcp {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let answered = session.service.call_tool(params).await;
         let answered = answered.map_err(|error| session.failed(error));
+        let rounded = session.rounded.take();
         session.end().await;
         let answered = answered?;
         let parts = serde_json::to_value(&answered.content).unwrap_or_default();
@@ -91,19 +92,25 @@ impl Mcp {
             return Err(NodeError::failed(format!("the tool '{tool}' failed: {text}")));
         }
         let content: Vec<Value> = parts.into_iter().filter(|part| text_of(part).is_none()).collect();
-        let json = match (answered.structured_content, json::read(&text, Numbers::Values)) {
-            (Some(structured), _) => Some(structured),
-            (None, Err(JsonError::Rounded(number))) => {
+        let read = match (answered.structured_content, rounded) {
+            (Some(_), Some(number)) => Err(JsonError::Rounded(number)),
+            (Some(structured), None) => Ok(structured),
+            (None, _) => json::read(&text, Numbers::Values),
+        };
+        let json = match read {
+            Err(JsonError::Rounded(number)) => {
                 return Err(NodeError::failed(format!("in the result of the tool '{tool}', {number}")));
             }
-            (None, read) => read.ok(),
+            read => read.ok(),
         };
         Ok(json!({"text": text, "json": json, "content": content}))
     }
 
-    async fn connect(&self, server: &Server, key: Option<String>) -> Result<Session, NodeError> {
+    async fn connect(&self, server: &Server, key: Option<String>) -> Result<McpSession, NodeError> {
         let fault = Arc::new(Mutex::new(None));
-        let client = Guarded { client: self.client.clone(), fault: Arc::clone(&fault), key };
+        let rounded = Rounded::default();
+        let client =
+            Guarded { client: self.client.clone(), fault: Arc::clone(&fault), rounded: rounded.clone(), key };
         let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
         for (name, value) in &server.headers {
             let bad = |what: &str| NodeError::failed(format!("'{name}' is not a valid header {what}"));
@@ -119,19 +126,20 @@ impl Mcp {
         config.reinit_on_expired_session = false;
         let transport = StreamableHttpClientTransport::with_client(client, config);
         match ().serve(transport).await {
-            Ok(service) => Ok(Session { service, fault }),
+            Ok(service) => Ok(McpSession { service, fault, rounded }),
             Err(error) => Err(fault.lock().take().unwrap_or_else(|| not_opened(error))),
         }
     }
 }
 
 /// A connection. Dropping it closes it.
-struct Session {
+struct McpSession {
     service: RunningService<RoleClient, ()>,
     fault: Arc<Mutex<Option<NodeError>>>,
+    rounded: Rounded,
 }
 
-impl Session {
+impl McpSession {
     fn failed(&self, error: ServiceError) -> NodeError {
         let fault = self.fault.lock().take();
         fault.unwrap_or_else(|| match error {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, unfold};
+use kernel::json::{Numbers, RoundedNumber, check_numbers};
 use net::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use net::{Client, Limits, Method, NetError, NetErrorKind, Request, Response, StatusCode};
 use parking_lot::Mutex;
@@ -13,6 +14,8 @@ use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use sse_stream::{Sse, SseStream};
 use wire::ErrorCode;
 
@@ -42,8 +45,42 @@ type Error = StreamableHttpError<NetError>;
 pub(super) struct Guarded {
     pub(super) client: Client,
     pub(super) fault: Arc<Mutex<Option<NodeError>>>,
+    pub(super) rounded: Rounded,
     /// Sent as `Idempotency-Key`.
     pub(super) key: Option<String>,
+}
+
+/// The last number that rmcp rounds while it parses the structured content of a result.
+#[derive(Clone, Default)]
+pub(super) struct Rounded(Arc<Mutex<Option<RoundedNumber>>>);
+
+/// The part of a message whose numbers a workflow receives.
+#[derive(Deserialize)]
+struct RawMessage<'a> {
+    #[serde(borrow)]
+    result: RawResult<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawResult<'a> {
+    #[serde(borrow)]
+    structured_content: &'a RawValue,
+}
+
+impl Rounded {
+    pub(super) fn take(&self) -> Option<RoundedNumber> {
+        self.0.lock().take()
+    }
+
+    /// Checks a message before it is parsed. One without structured content has nothing to check.
+    fn check(&self, message: &[u8]) {
+        let Ok(message) = serde_json::from_slice::<RawMessage<'_>>(message) else { return };
+        let content = message.result.structured_content.get();
+        if let Err(number) = check_numbers(content.as_bytes(), Numbers::Values) {
+            *self.0.lock() = Some(number);
+        }
+    }
 }
 
 impl Guarded {
@@ -112,7 +149,7 @@ impl StreamableHttpClient for Guarded {
         let kind = text(&CONTENT_TYPE).unwrap_or_default();
         let session = text(&HeaderName::from_static(SESSION));
         if kind.starts_with("text/event-stream") && status.is_success() {
-            return Ok(StreamableHttpPostResponse::Sse(events(answer), session));
+            return Ok(StreamableHttpPostResponse::Sse(events(answer, self.rounded.clone()), session));
         }
         let place = answer.place().to_owned();
         if !kind.starts_with("application/json") {
@@ -129,6 +166,7 @@ impl StreamableHttpClient for Guarded {
             };
         }
         let body = answer.bytes().await.map_err(|fault| self.note(fault))?;
+        self.rounded.check(&body);
         match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
             Err(_) if !status.is_success() => Err(self.note_answer(status, of_status(&place, status))),
@@ -189,7 +227,7 @@ fn not_mcp(place: &str, answered: &str) -> NodeError {
 }
 
 /// The events of an answer, whose total size is bounded.
-fn events(answer: Response) -> BoxStream<'static, Result<Sse, SseError>> {
+fn events(answer: Response, rounded: Rounded) -> BoxStream<'static, Result<Sse, SseError>> {
     let pieces = unfold(Some(answer), |answer| async move {
         let mut answer = answer?;
         match answer.chunk().await {
@@ -198,5 +236,10 @@ fn events(answer: Response) -> BoxStream<'static, Result<Sse, SseError>> {
             Err(fault) => Some((Err(fault), None)),
         }
     });
-    SseStream::from_bytes_stream(Box::pin(pieces)).boxed()
+    let events = SseStream::from_bytes_stream(Box::pin(pieces)).inspect(move |event| {
+        if let Ok(Sse { data: Some(data), .. }) = event {
+            rounded.check(data.as_bytes());
+        }
+    });
+    events.boxed()
 }

@@ -5,6 +5,7 @@ mod filters;
 pub(crate) mod functions;
 mod operators;
 mod program;
+mod text_size;
 mod undefined;
 
 use std::collections::{BTreeSet, HashSet};
@@ -39,7 +40,6 @@ pub(crate) static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(||
     environment.set_formatter(format);
     filters::add(&mut environment);
     operators::add(&mut environment);
-    functions::add_filters(&mut environment);
     environment
 });
 
@@ -61,7 +61,8 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &View) -> Resu
         }
         _ => {
             let escapes = !matches!(state.auto_escape(), minijinja::AutoEscape::None);
-            meter::make(value.as_str().map_or(8, str::len) * if escapes { 6 } else { 1 })?;
+            let bytes = value.as_str().map_or_else(|| value.to_string().len(), str::len);
+            meter::make(bytes * if escapes { text_size::ESCAPE } else { 1 })?;
             return minijinja::escape_formatter(out, state, value);
         }
     };
@@ -70,7 +71,7 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &View) -> Resu
 }
 
 /// A text's shape, by its tags.
-enum Shape<'a> {
+enum TemplateShape<'a> {
     /// Exactly one `{{ expression }}`: keeps the value's type.
     Expression(Program<'a>),
     /// Text with tags.
@@ -79,10 +80,10 @@ enum Shape<'a> {
     Plain,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> TemplateShape<'a> {
     fn parse(text: &'a str) -> Result<Self, String> {
         if !has_holes(text) {
-            return Ok(Shape::Plain);
+            return Ok(TemplateShape::Plain);
         }
         tags::check(text)?;
         // The inside is a single expression only if it parses as one: `a }} and {{ b` does not, `{'a': {'b': 1}}`
@@ -90,8 +91,8 @@ impl<'a> Shape<'a> {
         let inner = text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
         let expression = inner.map(without_trim_marks).and_then(|inner| Program::expression(inner).ok());
         match expression {
-            Some(expression) => Ok(Shape::Expression(expression)),
-            None => Program::template(text).map(Shape::Mixed),
+            Some(expression) => Ok(TemplateShape::Expression(expression)),
+            None => Program::template(text).map(TemplateShape::Mixed),
         }
     }
 }
@@ -109,10 +110,10 @@ fn without_trim_marks(inner: &str) -> &str {
 
 /// Returns the names that a template uses, dotted as far as they are spelled out.
 pub(crate) fn names_of_template(text: &str) -> Result<BTreeSet<String>, String> {
-    Ok(match Shape::parse(text)? {
-        Shape::Plain => BTreeSet::new(),
-        Shape::Expression(program) => expression_names(&program).into_iter().collect(),
-        Shape::Mixed(program) => template_names(&program).into_iter().collect(),
+    Ok(match TemplateShape::parse(text)? {
+        TemplateShape::Plain => BTreeSet::new(),
+        TemplateShape::Expression(program) => expression_names(&program).into_iter().collect(),
+        TemplateShape::Mixed(program) => template_names(&program).into_iter().collect(),
     })
 }
 
@@ -256,10 +257,10 @@ impl<'a> Filling<'a> {
     }
 
     fn fill_text(&mut self, text: &str) -> Result<Value, NodeError> {
-        let (value, bytes) = match Shape::parse(text).map_err(NodeError::failed)? {
-            Shape::Plain => return Ok(Value::String(text.to_owned())),
-            Shape::Expression(program) => value_of(&program, self.scope, self.left)?,
-            Shape::Mixed(program) => return self.render(&program).map(Value::String),
+        let (value, bytes) = match TemplateShape::parse(text).map_err(NodeError::failed)? {
+            TemplateShape::Plain => return Ok(Value::String(text.to_owned())),
+            TemplateShape::Expression(program) => value_of(&program, self.scope, self.left)?,
+            TemplateShape::Mixed(program) => return self.render(&program).map(Value::String),
         };
         self.left = self.left.saturating_sub(bytes);
         Ok(value)

@@ -3,10 +3,12 @@
 //! They are filters with names that no template can write, so nothing in scope can hide them.
 
 use minijinja::machinery::ast::BinOpKind;
-use minijinja::{Environment, Error, Value as View};
+use minijinja::value::StringInput;
+use minijinja::{Environment, Error, State, Value as View};
 
 use super::constants::{computed, repeated};
 use super::functions::invalid;
+use super::text_size::text_size;
 use crate::meter;
 
 /// Checks a created value.
@@ -15,11 +17,20 @@ pub(super) const CHECK: &str = "(check)";
 pub(super) const STEP: &str = "(step)";
 /// Multiplies.
 pub(super) const REPEAT: &str = "(*)";
+/// Concatenates as text.
+pub(super) const CONCATENATE: &str = "(~)";
 
 pub(super) fn add(environment: &mut Environment<'_>) {
     environment.add_filter(CHECK, |value: View| meter::made(value));
     environment.add_filter(STEP, |value: View| meter::step().map(|()| value));
     environment.add_filter(REPEAT, multiply);
+    environment.add_filter(CONCATENATE, concatenate);
+}
+
+fn concatenate(state: &State<'_, '_>, left: View, right: View) -> Result<View, Error> {
+    meter::make(text_size(&left)?.saturating_add(text_size(&right)?))?;
+    let (left, right) = (StringInput::new(state, &left)?, StringInput::new(state, &right)?);
+    Ok(View::from([left.as_str(), right.as_str()].concat()))
 }
 
 fn multiply(left: View, right: View) -> Result<View, Error> {

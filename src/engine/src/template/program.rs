@@ -1,7 +1,8 @@
 //! Compiled templates and expressions whose operations are metered.
 //!
 //! The template machine does not limit what one operation creates. So a check follows each operation in the compiled
-//! program that creates or compares values. Repetition, which could exhaust memory at once, is replaced.
+//! program that creates or compares values. Repetition and concatenation, which could exhaust memory at once, are
+//! replaced.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use minijinja::machinery::{
 };
 use minijinja::{AutoEscape, Environment, Error, Value as View};
 
-use super::operators::{CHECK, REPEAT, STEP};
+use super::operators::{CHECK, CONCATENATE, REPEAT, STEP};
 use super::{SYNTAX, constants, one_line};
 use crate::tags;
 
@@ -101,6 +102,9 @@ fn metered<'s>(instructions: Instructions<'s>) -> Instructions<'s> {
             Instruction::Mul => {
                 add(Instruction::ApplyFilter(REPEAT, Some(2), UNCACHED));
             }
+            Instruction::StringConcat => {
+                add(Instruction::ApplyFilter(CONCATENATE, Some(2), UNCACHED));
+            }
             other => {
                 add(moved(other, &places));
                 if let Some(check) = check(other) {
@@ -119,13 +123,15 @@ const UNCACHED: u8 = !0;
 fn length(instruction: &Instruction<'_>, repeats: bool) -> u32 {
     match instruction {
         Instruction::EmitRaw(_) => 1 + u32::from(repeats),
-        Instruction::Mul => 1,
+        Instruction::Mul | Instruction::StringConcat => 1,
         other => 1 + u32::from(check(other).is_some()),
     }
 }
 
 fn needs_check(instruction: &Instruction<'_>) -> bool {
-    matches!(instruction, Instruction::Mul) || may_repeat(instruction) || check(instruction).is_some()
+    matches!(instruction, Instruction::Mul | Instruction::StringConcat)
+        || may_repeat(instruction)
+        || check(instruction).is_some()
 }
 
 /// Whether the program's text may be written more than once, or into a value.
@@ -144,7 +150,6 @@ fn may_repeat(instruction: &Instruction<'_>) -> bool {
 fn check(instruction: &Instruction<'_>) -> Option<&'static str> {
     match instruction {
         Instruction::Add
-        | Instruction::StringConcat
         | Instruction::Slice
         | Instruction::BuildMap(_)
         | Instruction::BuildList(_)

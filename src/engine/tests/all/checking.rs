@@ -41,7 +41,7 @@ fn inputs_that_the_schema_forbids_are_problems() {
 }
 
 /// Lists problems as `pointer code`.
-fn problems(graph: &Value) -> Vec<String> {
+pub(crate) fn problems(graph: &Value) -> Vec<String> {
     let problems = check(graph).err().unwrap_or_default();
     problems.iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
 }

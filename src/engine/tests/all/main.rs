@@ -4,6 +4,7 @@
 mod attachments;
 mod big;
 mod catalogue;
+mod check_limits;
 mod checking;
 mod collections;
 mod common;

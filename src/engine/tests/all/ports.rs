@@ -10,7 +10,7 @@ use engine::ports::{
     Answer, Answers, Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, Journal, JournalError,
     Resolved, SearchIndex, StepKey, StepOutcome, StepRecord, Workflows,
 };
-use engine::search::{ChunkPlace, IndexedChunk, Ranked};
+use engine::search::{ChunkLocation, IndexedChunk, Ranked};
 use engine::{NodeError, Plan};
 use futures_util::future::BoxFuture;
 use kernel::{Clock, ManualClock};
@@ -285,7 +285,7 @@ impl MemorySearch {
                 let fits =
                     filter.into_iter().flatten().all(|(name, value)| chunk.metadata.get(name) == Some(value));
                 if fits && score(chunk) > 0.0 {
-                    best.add((document, number), score(chunk));
+                    best.add(ChunkLocation { document, number }, score(chunk));
                 }
             }
         }
@@ -325,11 +325,11 @@ impl SearchIndex for MemorySearch {
         self.ranked(index, filter, |chunk| chunk.vector.as_ref().map_or(0.0, near))
     }
 
-    async fn chunks(&self, _index: &str, places: &[ChunkPlace]) -> Result<Vec<FoundChunk>, NodeError> {
+    async fn chunks(&self, _index: &str, places: &[ChunkLocation]) -> Result<Vec<FoundChunk>, NodeError> {
         let known = self.0.lock();
-        let found = |place: &ChunkPlace| {
-            let (document, chunks) = known.iter().nth(usize::try_from(place.0).unwrap()).unwrap();
-            let chunk = &chunks[usize::try_from(place.1).unwrap()];
+        let found = |place: &ChunkLocation| {
+            let (document, chunks) = known.iter().nth(usize::try_from(place.document).unwrap()).unwrap();
+            let chunk = &chunks[usize::try_from(place.number).unwrap()];
             let metadata = Value::Object(chunk.metadata.clone());
             FoundChunk { place: *place, document: document.clone(), text: chunk.text.clone(), metadata }
         };

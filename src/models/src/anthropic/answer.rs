@@ -1,16 +1,17 @@
 //! Assembles an answer from content blocks: events open, fill and close them.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::transport::{Assembly, Call, DocumentError, MOST_CALLS, kind_of_error, said_in};
+use crate::transport::{Assembly, Call, DocumentError, MOST_CALLS, read_part};
 use crate::{ModelAnswer, Usage};
 
 /// Maximum content blocks per answer.
 const MOST_BLOCKS: usize = 1_024;
 
 /// A partially received answer.
-pub(super) struct Answer {
+pub(super) struct AnthropicAnswer {
     /// The tool whose arguments are the answer.
     answers_by: Option<String>,
     blocks: Vec<Block>,
@@ -40,7 +41,7 @@ struct Event {
     #[serde(default)]
     message: Option<AnswerMessage>,
     #[serde(default)]
-    content_block: Value,
+    content_block: Option<Box<RawValue>>,
     #[serde(default)]
     delta: Delta,
     #[serde(default)]
@@ -54,7 +55,7 @@ struct AnswerMessage {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
-    content: Vec<Value>,
+    content: Vec<Box<RawValue>>,
     #[serde(default)]
     stop_reason: Option<String>,
     #[serde(default)]
@@ -90,7 +91,7 @@ struct TokenCounts {
     cache_creation_input_tokens: Option<u64>,
 }
 
-impl Answer {
+impl AnthropicAnswer {
     pub(super) fn new(answers_by: Option<String>) -> Self {
         let (blocks, usage, stop_reason, model) = (Vec::new(), None, None, None);
         Self { answers_by, blocks, usage, stop_reason, model, begun: false, over: false }
@@ -103,7 +104,7 @@ impl Answer {
         self.count(message.usage);
         let mut text = String::new();
         for (index, block) in (0_u64..).zip(message.content) {
-            text.push_str(&self.open(index, block)?);
+            text.push_str(&self.open(index, Some(&block))?);
         }
         Ok(text)
     }
@@ -122,7 +123,8 @@ impl Answer {
     }
 
     /// Opens a block. In a complete answer, the block already has its content.
-    fn open(&mut self, index: u64, opened: Value) -> Result<String, DocumentError> {
+    fn open(&mut self, index: u64, opened: Option<&RawValue>) -> Result<String, DocumentError> {
+        let opened = opened.map_or(Ok(Value::Null), |opened| read_part(opened, called))?;
         if self.blocks.len() >= MOST_BLOCKS {
             return Err(DocumentError::Garbage(format!("the answer has more than {MOST_BLOCKS} parts")));
         }
@@ -173,6 +175,12 @@ impl Answer {
     }
 }
 
+/// The name of the tool that a block calls.
+fn called(block: &Value) -> Option<&str> {
+    let is_call = block.get("type").is_some_and(|kind| kind == "tool_use");
+    block.get("name").filter(|_| is_call)?.as_str()
+}
+
 impl Block {
     fn member(&self, name: &str) -> &str {
         self.opened.get(name).and_then(Value::as_str).unwrap_or_default()
@@ -207,7 +215,7 @@ impl Block {
     }
 }
 
-impl Assembly for Answer {
+impl Assembly for AnthropicAnswer {
     fn take(&mut self, data: &str) -> Result<String, DocumentError> {
         let event: Event = serde_json::from_str(data).map_err(DocumentError::unreadable)?;
         match event.kind.as_str() {
@@ -218,7 +226,7 @@ impl Assembly for Answer {
                 self.over = true;
                 self.read_message(serde_json::from_str(data).map_err(DocumentError::unreadable)?)
             }
-            "content_block_start" => self.open(event.index, event.content_block),
+            "content_block_start" => self.open(event.index, event.content_block.as_deref()),
             "content_block_delta" => self.fill(event.index, &event.delta),
             "message_delta" => {
                 self.stop_reason = event.delta.stop_reason.or(self.stop_reason.take());
@@ -229,10 +237,7 @@ impl Assembly for Answer {
                 self.over = true;
                 Ok(String::new())
             }
-            "error" => {
-                let said = said_in(&json!({"error": event.error})).unwrap_or_else(|| "an error".to_owned());
-                Err(DocumentError::Error(kind_of_error(&event.error), said))
-            }
+            "error" => Err(DocumentError::reported(&event.error)),
             // `ping`, and future event types, which the protocol requires clients to ignore.
             _ => Ok(String::new()),
         }

@@ -5,49 +5,25 @@
 mod answer;
 mod body;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use async_trait::async_trait;
-use kernel::{Clock, Secret};
-use net::Client;
 
-use self::answer::Answer;
+use self::answer::AnthropicAnswer;
 use super::transport::{Endpoint, KeyAs, Sending, body_of};
 use super::{Model, ModelAnswer, ModelError, ModelRequest, Pieces};
 
 /// The default base URL.
 pub(super) const BASE: &str = "https://api.anthropic.com";
+/// The header for the key.
+pub(super) const KEY_AS: KeyAs = KeyAs::Header("x-api-key");
 const VERSION: &str = "2023-06-01";
 
 /// An Anthropic endpoint.
-pub struct Anthropic(Endpoint);
+pub(super) struct Anthropic(Endpoint);
 
 impl Anthropic {
-    /// Creates an endpoint at `base_url`, with or without a trailing `/v1`. The key is sent as `x-api-key`.
-    ///
-    /// # Errors
-    /// [`super::ModelErrorKind::NotConfigured`] if `base_url` is not an http or https URL.
-    pub fn new(
-        client: Client,
-        base_url: &str,
-        key: Option<Secret>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, ModelError> {
-        let endpoint = Endpoint::new(client, base_url, key, KeyAs::Header("x-api-key"), clock)?;
-        Ok(Self(endpoint.versioned("v1")))
-    }
-
-    /// Sets the maximum answer bytes.
-    pub(super) fn bounded(self, most: Option<u64>) -> Self {
-        Self(self.0.bounded(most))
-    }
-
-    /// Sets the timeouts: until the head, and between two chunks.
-    #[must_use]
-    pub fn patience(mut self, head: Duration, idle: Duration) -> Self {
-        self.0.patience(head, idle);
-        self
+    /// Sends requests to `endpoint`, whose URL may have the trailing `/v1`.
+    pub(super) fn new(endpoint: Endpoint) -> Self {
+        Self(endpoint.versioned("v1"))
     }
 }
 
@@ -62,6 +38,6 @@ impl Model for Anthropic {
             body,
             idempotency_key: request.idempotency_key.as_deref(),
         };
-        self.0.converse(sending, Answer::new(answers_by), pieces).await
+        self.0.converse(sending, AnthropicAnswer::new(answers_by), pieces).await
     }
 }

@@ -1,9 +1,10 @@
 //! Assembles an answer from content parts.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::transport::{Assembly, Call, DocumentError, MOST_CALLS, kind_of_error, said_in};
+use crate::transport::{Assembly, Call, DocumentError, MOST_CALLS, read_part};
 use crate::{ModelAnswer, ModelErrorKind, ToolCall, Usage};
 
 /// Maximum parts per answer.
@@ -11,7 +12,7 @@ const MOST_PARTS: usize = 65_536;
 
 /// A partially received answer.
 #[derive(Default)]
-pub(super) struct Answer {
+pub(super) struct GeminiAnswer {
     text: String,
     calls: Vec<ToolCall>,
     /// All parts as received; adjacent texts are joined.
@@ -53,7 +54,7 @@ struct Candidate {
 #[derive(Deserialize)]
 struct Content {
     #[serde(default)]
-    parts: Vec<Value>,
+    parts: Vec<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -63,11 +64,12 @@ struct Feedback {
     block_reason: Option<String>,
 }
 
-impl Answer {
-    fn part(&mut self, part: Value) -> Result<String, DocumentError> {
+impl GeminiAnswer {
+    fn part(&mut self, part: &RawValue) -> Result<String, DocumentError> {
         if self.parts.len() >= MOST_PARTS {
             return Err(DocumentError::Garbage(format!("the answer has more than {MOST_PARTS} parts")));
         }
+        let part = read_part(part, |part| part.get("functionCall")?.get("name")?.as_str())?;
         let thought = part.get("thought").is_some_and(|thought| thought == true);
         if let Some(call) = part.get("functionCall") {
             if self.calls.len() >= MOST_CALLS {
@@ -107,12 +109,11 @@ impl Answer {
     }
 }
 
-impl Assembly for Answer {
+impl Assembly for GeminiAnswer {
     fn take(&mut self, data: &str) -> Result<String, DocumentError> {
         let document: Document = serde_json::from_str(data).map_err(DocumentError::unreadable)?;
         if !document.error.is_null() {
-            let said = said_in(&json!({"error": document.error})).unwrap_or_else(|| "an error".to_owned());
-            return Err(DocumentError::Error(kind_of_error(&document.error), said));
+            return Err(DocumentError::reported(&document.error));
         }
         self.documents = self.documents.saturating_add(1);
         if let Some(usage) = usage(&document.usage_metadata) {
@@ -132,7 +133,7 @@ impl Assembly for Answer {
         if let Some(candidate) = candidates.into_iter().find(|one| one.index.unwrap_or(0) == 0) {
             self.has_candidate = true;
             for part in candidate.content.map(|content| content.parts).unwrap_or_default() {
-                added.push_str(&self.part(part)?);
+                added.push_str(&self.part(&part)?);
             }
             if let Some(reason) = candidate.finish_reason {
                 if reason.contains("FUNCTION_CALL") || reason.contains("TOOL_CALL") {

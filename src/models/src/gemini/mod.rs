@@ -9,14 +9,9 @@ mod body;
 mod embeddings;
 mod transcription;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use async_trait::async_trait;
-use kernel::{Clock, Secret};
-use net::Client;
 
-use self::answer::Answer;
+use self::answer::GeminiAnswer;
 use super::transport::{Body, Endpoint, KeyAs, Sending, body_of};
 use super::{
     EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, NoPieces, Pieces,
@@ -25,35 +20,16 @@ use super::{
 
 /// The default base URL.
 pub(super) const BASE: &str = "https://generativelanguage.googleapis.com";
+/// The header for the key.
+pub(super) const KEY_AS: KeyAs = KeyAs::Header("x-goog-api-key");
 
 /// A Gemini endpoint.
-pub struct Gemini(Endpoint);
+pub(super) struct Gemini(Endpoint);
 
 impl Gemini {
-    /// Creates an endpoint at `base_url`, with or without a trailing version. The key is sent as `x-goog-api-key`.
-    ///
-    /// # Errors
-    /// [`super::ModelErrorKind::NotConfigured`] if `base_url` is not an http or https URL.
-    pub fn new(
-        client: Client,
-        base_url: &str,
-        key: Option<Secret>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, ModelError> {
-        let endpoint = Endpoint::new(client, base_url, key, KeyAs::Header("x-goog-api-key"), clock)?;
-        Ok(Self(endpoint.versioned("v1beta")))
-    }
-
-    /// Sets the maximum answer bytes.
-    pub(super) fn bounded(self, most: Option<u64>) -> Self {
-        Self(self.0.bounded(most))
-    }
-
-    /// Sets the timeouts: until the head, and between two chunks.
-    #[must_use]
-    pub fn patience(mut self, head: Duration, idle: Duration) -> Self {
-        self.0.patience(head, idle);
-        self
+    /// Sends requests to `endpoint`, whose URL may have a trailing version.
+    pub(super) fn new(endpoint: Endpoint) -> Self {
+        Self(endpoint.versioned("v1beta"))
     }
 }
 
@@ -74,7 +50,7 @@ impl Model for Gemini {
             body,
             idempotency_key: request.idempotency_key.as_deref(),
         };
-        self.0.converse(sending, Answer::default(), pieces).await
+        self.0.converse(sending, GeminiAnswer::default(), pieces).await
     }
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, ModelError> {
@@ -100,7 +76,7 @@ impl Model for Gemini {
             body: Body::Json(transcription::write(request)),
             idempotency_key: None,
         };
-        let answer = self.0.converse(sending, Answer::default(), &NoPieces).await?;
+        let answer = self.0.converse(sending, GeminiAnswer::default(), &NoPieces).await?;
         transcription::read(answer).map_err(|why| self.0.bad(&why))
     }
 }

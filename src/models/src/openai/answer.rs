@@ -1,14 +1,15 @@
 //! Assembles an answer from stream chunks.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::transport::{Assembly, Call, DocumentError, MOST_CALLS, kind_of_error, said_in};
+use crate::transport::{Assembly, Call, DocumentError, MOST_CALLS};
 use crate::{ModelAnswer, Usage};
 
 /// A partially received answer.
 #[derive(Default)]
-pub(super) struct Answer {
+pub(super) struct OpenAiAnswer {
     text: String,
     calls: Vec<Call>,
     usage: Option<Usage>,
@@ -68,10 +69,10 @@ struct ChoiceFunction {
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
-    arguments: Value,
+    arguments: Option<Box<RawValue>>,
 }
 
-impl Assembly for Answer {
+impl Assembly for OpenAiAnswer {
     fn is_complete(&self) -> bool {
         self.finish_reason.is_some()
     }
@@ -83,8 +84,7 @@ impl Assembly for Answer {
     fn take(&mut self, data: &str) -> Result<String, DocumentError> {
         let document: Document = serde_json::from_str(data).map_err(DocumentError::unreadable)?;
         if !document.error.is_null() {
-            let said = said_in(&json!({"error": document.error})).unwrap_or_else(|| "an error".to_owned());
-            return Err(DocumentError::Error(kind_of_error(&document.error), said));
+            return Err(DocumentError::reported(&document.error));
         }
         self.documents = self.documents.saturating_add(1);
         if let Some(usage) = usage(&document.usage) {
@@ -131,7 +131,7 @@ impl Assembly for Answer {
     }
 }
 
-impl Answer {
+impl OpenAiAnswer {
     fn call(&mut self, part: ChoiceToolCall) -> Result<(), DocumentError> {
         let id = part.id.filter(|id| !id.is_empty());
         // Endpoints that omit the index send each call complete, or repeat its id.
@@ -155,10 +155,12 @@ impl Answer {
         if let Some(name) = function.name.filter(|_| call.name.is_empty()) {
             call.name = name;
         }
-        match function.arguments {
-            Value::String(part) => call.arguments.push_str(&part),
-            Value::Null => {}
-            whole => call.arguments = whole.to_string(),
+        if let Some(arguments) = function.arguments {
+            // Usually a text, in pieces; some endpoints send the JSON value.
+            match serde_json::from_str::<String>(arguments.get()) {
+                Ok(piece) => call.arguments.push_str(&piece),
+                Err(_) => arguments.get().clone_into(&mut call.arguments),
+            }
         }
         Ok(())
     }

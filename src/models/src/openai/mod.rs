@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use kernel::{Clock, Secret};
 use net::Client;
 
-use self::answer::Answer;
+use self::answer::OpenAiAnswer;
 use super::transport::{Body, Endpoint, KeyAs, Sending, body_of};
 use super::{
     EmbedRequest, Embeddings, Model, ModelAnswer, ModelError, ModelRequest, Pieces, TranscribeRequest,
@@ -27,7 +27,7 @@ use super::{
 pub(super) const BASE: &str = "https://api.openai.com/v1";
 
 /// An OpenAI-compatible endpoint.
-pub struct OpenAi(Endpoint);
+pub struct OpenAi(pub(super) Endpoint);
 
 impl OpenAi {
     /// Creates an endpoint at `base_url`, which ends in `/v1` as for OpenAI's clients. Without a key, no
@@ -42,11 +42,6 @@ impl OpenAi {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ModelError> {
         Endpoint::new(client, base_url, key, KeyAs::Bearer, clock).map(Self)
-    }
-
-    /// Sets the maximum answer bytes.
-    pub(super) fn bounded(self, most: Option<u64>) -> Self {
-        Self(self.0.bounded(most))
     }
 
     /// Sets the timeouts: until the head, and between two chunks.
@@ -68,7 +63,7 @@ impl Model for OpenAi {
             body,
             idempotency_key: request.idempotency_key.as_deref(),
         };
-        self.0.converse(sending, Answer::default(), pieces).await
+        self.0.converse(sending, OpenAiAnswer::default(), pieces).await
     }
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, ModelError> {

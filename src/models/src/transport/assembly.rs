@@ -1,5 +1,10 @@
 //! Assembles answers, independent of the dialect.
 
+use kernel::json::{Numbers, check_numbers, read};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::refusal::{kind_of_error, said_in};
 use crate::{ModelAnswer, ModelErrorKind, ToolCall};
 
 /// Maximum tool calls per answer.
@@ -18,6 +23,12 @@ impl DocumentError {
     /// A document that does not match the protocol.
     pub(crate) fn unreadable(why: impl std::fmt::Display) -> Self {
         Self::Garbage(format!("the answer cannot be read: {why}"))
+    }
+
+    /// The endpoint's error in a document.
+    pub(crate) fn reported(error: &Value) -> Self {
+        let said = said_in(&json!({"error": error})).unwrap_or_else(|| "an error".to_owned());
+        Self::Error(kind_of_error(error), said)
     }
 }
 
@@ -58,10 +69,26 @@ impl Call {
             return Err("the answer calls a tool without a name".to_owned());
         }
         let arguments = if arguments.trim().is_empty() { "{}" } else { &arguments };
-        let arguments = kernel::json::read(arguments, kernel::json::Numbers::Values).map_err(|why| {
-            format!("the arguments of the tool '{name}' in the answer cannot be read: {why}")
-        })?;
+        let arguments = read(arguments, Numbers::Values).map_err(|why| unreadable_arguments(&name, why))?;
         let id = if id.is_empty() { format!("call_{index}") } else { id };
         Ok(ToolCall { id, name, arguments })
     }
+}
+
+/// Parses a part of an answer. If the part is a tool call, which `called` names, its numbers must keep their value.
+pub(crate) fn read_part(
+    part: &RawValue,
+    called: impl FnOnce(&Value) -> Option<&str>,
+) -> Result<Value, DocumentError> {
+    let read: Value = serde_json::from_str(part.get()).map_err(DocumentError::unreadable)?;
+    if let Some(name) = called(&read) {
+        // A parsed number is already rounded.
+        check_numbers(part.get().as_bytes(), Numbers::Values)
+            .map_err(|why| DocumentError::Garbage(unreadable_arguments(name, why)))?;
+    }
+    Ok(read)
+}
+
+fn unreadable_arguments(tool: &str, why: impl std::fmt::Display) -> String {
+    format!("the arguments of the tool '{tool}' in the answer cannot be read: {why}")
 }

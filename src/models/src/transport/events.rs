@@ -14,7 +14,7 @@ const MOST_LINE: usize = 1024 * 1024;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The next item of the body.
-pub(super) enum Item {
+pub(super) enum BodyItem {
     /// A document.
     Data(String),
     /// The stream's end marker.
@@ -27,36 +27,36 @@ pub(super) enum Item {
     Garbage(&'static str),
 }
 
-type Bodies = Pin<Box<dyn Stream<Item = Result<Vec<u8>, Stop>> + Send>>;
+type Bodies = Pin<Box<dyn Stream<Item = Result<Vec<u8>, ReadStop>> + Send>>;
 
 /// Reads documents from a body.
 pub(super) enum Items {
     /// An event stream.
     Events(Pin<Box<EventStream<Bodies>>>),
     /// A single document.
-    Document(Option<Result<String, Stop>>),
+    Document(Option<Result<String, ReadStop>>),
 }
 
 /// The reason that reading stopped.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum ReadStop {
     Fault(NetError),
     LongLine,
     NoText,
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for ReadStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the body is not read on")
     }
 }
 
-impl From<Stop> for Item {
-    fn from(stop: Stop) -> Self {
+impl From<ReadStop> for BodyItem {
+    fn from(stop: ReadStop) -> Self {
         match stop {
-            Stop::Fault(fault) => Self::Fault(fault),
-            Stop::LongLine => Self::Garbage("a line of the answer does not end"),
-            Stop::NoText => Self::Garbage("the answer is not UTF-8"),
+            ReadStop::Fault(fault) => Self::Fault(fault),
+            ReadStop::LongLine => Self::Garbage("a line of the answer does not end"),
+            ReadStop::NoText => Self::Garbage("the answer is not UTF-8"),
         }
     }
 }
@@ -79,30 +79,30 @@ impl Items {
             while let Some(piece) = answer.chunk().await? {
                 body.extend_from_slice(&piece);
             }
-            return Ok(Self::Document(Some(String::from_utf8(body).map_err(|_| Stop::NoText))));
+            return Ok(Self::Document(Some(String::from_utf8(body).map_err(|_| ReadStop::NoText))));
         }
         let events: Bodies = Box::pin(pieces(answer, start));
         Ok(Self::Events(Box::pin(EventStream::new(events))))
     }
 
-    pub(super) async fn next(&mut self) -> Item {
+    pub(super) async fn next(&mut self) -> BodyItem {
         let events = match self {
             Self::Document(document) => {
                 return match document.take() {
-                    Some(Ok(text)) => Item::Data(text),
+                    Some(Ok(text)) => BodyItem::Data(text),
                     Some(Err(stop)) => stop.into(),
-                    None => Item::Done,
+                    None => BodyItem::Done,
                 };
             }
             Self::Events(events) => events,
         };
         match events.next().await {
-            Some(Ok(event)) if event.data.trim() == "[DONE]" => Item::Done,
-            Some(Ok(event)) => Item::Data(event.data),
+            Some(Ok(event)) if event.data.trim() == "[DONE]" => BodyItem::Done,
+            Some(Ok(event)) => BodyItem::Data(event.data),
             Some(Err(EventStreamError::Transport(stop))) => stop.into(),
-            Some(Err(EventStreamError::Utf8(_))) => Stop::NoText.into(),
-            Some(Err(EventStreamError::Parser(_))) => Item::Garbage("the answer is not an event stream"),
-            None => Item::End,
+            Some(Err(EventStreamError::Utf8(_))) => ReadStop::NoText.into(),
+            Some(Err(EventStreamError::Parser(_))) => BodyItem::Garbage("the answer is not an event stream"),
+            None => BodyItem::End,
         }
     }
 }
@@ -117,7 +117,7 @@ impl Items {
 }
 
 /// The body after its `start`; fails on a line without an end.
-fn pieces(answer: Response, start: Vec<u8>) -> impl Stream<Item = Result<Vec<u8>, Stop>> + Send {
+fn pieces(answer: Response, start: Vec<u8>) -> impl Stream<Item = Result<Vec<u8>, ReadStop>> + Send {
     unfold((Some(answer), Some(start), 0_usize), |(answer, start, line)| async move {
         let mut answer = answer?;
         let piece = match start {
@@ -125,7 +125,7 @@ fn pieces(answer: Response, start: Vec<u8>) -> impl Stream<Item = Result<Vec<u8>
             None => match answer.chunk().await {
                 Ok(Some(piece)) => piece.to_vec(),
                 Ok(None) => return None,
-                Err(fault) => return Some((Err(Stop::Fault(fault)), (None, None, 0))),
+                Err(fault) => return Some((Err(ReadStop::Fault(fault)), (None, None, 0))),
             },
         };
         let last_end = piece.iter().rposition(|byte| matches!(byte, b'\n' | b'\r'));
@@ -134,7 +134,7 @@ fn pieces(answer: Response, start: Vec<u8>) -> impl Stream<Item = Result<Vec<u8>
             None => line.saturating_add(piece.len()),
         };
         if open > MOST_LINE {
-            return Some((Err(Stop::LongLine), (None, None, 0)));
+            return Some((Err(ReadStop::LongLine), (None, None, 0)));
         }
         Some((Ok(piece), (Some(answer), None, open)))
     })

@@ -3,7 +3,7 @@
 mod assembly;
 mod events;
 mod form;
-pub(crate) mod refusal;
+mod refusal;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,9 @@ use kernel::{Clock, Secret};
 use net::{Client, Limits, Method, NetError, NetErrorKind, Request, Response, Url};
 use serde_json::Value;
 
-pub(super) use self::assembly::{Assembly, Call, DocumentError, MOST_CALLS};
-use self::events::{Item, Items};
+pub(super) use self::assembly::{Assembly, Call, DocumentError, MOST_CALLS, read_part};
+use self::events::{BodyItem, Items};
 pub(super) use self::form::{Form, FormFile};
-pub(super) use self::refusal::{kind_of_error, said_in};
 use super::{ModelAnswer, ModelError, ModelErrorKind, ModelRequest, Part, Pieces};
 
 /// A model writes while it sends, so there is only an idle limit: the rate is unlimited, and the node limits the total
@@ -155,18 +154,18 @@ impl Endpoint {
             |what: String| error(ModelErrorKind::BadAnswer, self.hide(format!("{}: {what}", self.place)));
         while !assembly.is_over() {
             let data = match items.next().await {
-                Item::Data(data) => data,
-                Item::Done => break,
-                Item::End if assembly.is_complete() => break,
-                Item::End if assembly.is_empty() => {
+                BodyItem::Data(data) => data,
+                BodyItem::Done => break,
+                BodyItem::End if assembly.is_complete() => break,
+                BodyItem::End if assembly.is_empty() => {
                     return Err(bad("the answer is neither an event stream nor JSON".to_owned()));
                 }
-                Item::End => {
+                BodyItem::End => {
                     let message = format!("{}: the answer was cut short", self.place);
                     return Err(error(ModelErrorKind::Unavailable, message));
                 }
-                Item::Fault(fault) => return Err(self.fault(&fault)),
-                Item::Garbage(what) => return Err(bad(what.to_owned())),
+                BodyItem::Fault(fault) => return Err(self.fault(&fault)),
+                BodyItem::Garbage(what) => return Err(bad(what.to_owned())),
             };
             let text = assembly.take(&data).map_err(|why| match why {
                 DocumentError::Garbage(what) => bad(what),

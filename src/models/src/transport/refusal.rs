@@ -22,7 +22,7 @@ pub(super) fn kind(status: u16) -> ModelErrorKind {
 }
 
 /// Maps an error inside a stream to an error kind, by the words that endpoints use.
-pub(crate) fn kind_of_error(error: &Value) -> ModelErrorKind {
+pub(super) fn kind_of_error(error: &Value) -> ModelErrorKind {
     let code = error.get("code").or_else(|| error.get("status"));
     if let Some(status) = code.and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()) {
         return kind(status);
@@ -53,7 +53,7 @@ pub(super) fn said(body: &str) -> String {
 }
 
 /// Finds an error object's message in the places that endpoints use.
-pub(crate) fn said_in(body: &Value) -> Option<String> {
+pub(super) fn said_in(body: &Value) -> Option<String> {
     let places = ["/error/message", "/error", "/message", "/detail", "/0/error/message"];
     places.iter().find_map(|place| body.pointer(place)?.as_str()).map(in_one_line)
 }

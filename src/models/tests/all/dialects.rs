@@ -8,7 +8,7 @@ use models::{Dialect, EndpointSettings, ModelErrorKind, ModelRequest, NoPieces, 
 use net::{Client, Egress, Guard, SystemResolver};
 use serde_json::{Value, json};
 
-use crate::endpoint::{Act, EVENTS, Endpoint, KEY, now, request, wait};
+use crate::endpoint::{Act, EVENTS, Endpoint, KEY, request};
 
 const BOTH: [Dialect; 2] = [Dialect::Anthropic, Dialect::Gemini];
 
@@ -63,6 +63,38 @@ async fn schemas_keep_the_order_of_their_members() {
             let seen = endpoint.requests.lock()[0].clone();
             assert!(seen.contains(properties), "{name}: {seen}");
         }
+    }
+}
+
+#[tokio::test]
+async fn tool_arguments_keep_their_numbers_or_the_answer_is_bad() {
+    let body = |dialect: Dialect, number: &str| {
+        let arguments = format!(r#"{{"id": {number}}}"#);
+        match dialect {
+            Dialect::Anthropic => format!(
+                r#"{{"type": "message", "model": "m", "stop_reason": "tool_use",
+                    "content": [{{"type": "tool_use", "id": "t", "name": "add", "input": {arguments}}}]}}"#
+            ),
+            Dialect::Gemini => format!(
+                r#"{{"candidates": [{{"content": {{"parts": [{{"functionCall": {{"name": "add", "args": {arguments}}}}}]}},
+                    "finishReason": "STOP"}}]}}"#
+            ),
+            Dialect::OpenAi => format!(
+                r#"{{"choices": [{{"message": {{"tool_calls": [{{"id": "t", "function": {{"name": "add", "arguments": {arguments}}}}}]}},
+                    "finish_reason": "tool_calls"}}]}}"#
+            ),
+        }
+    };
+    for (name, dialect) in Dialect::ALL {
+        let endpoint = async |number: &str| {
+            Endpoint::answering(200, "Content-Type: application/json\r\n", &body(dialect, number)).await
+        };
+        let kept = endpoint("9007199254740993").await.ask_in(dialect).await.0.unwrap();
+        assert_eq!(kept.tool_calls[0].arguments, json!({"id": 9_007_199_254_740_993_u64}), "{name}");
+        let error = endpoint("123456789012345678901").await.error_in(dialect).await;
+        assert_eq!(error.kind, ModelErrorKind::BadAnswer, "{name}");
+        let expected = "the arguments of the tool 'add' in the answer cannot be read: the number 123456789012345678901 would be rounded";
+        assert!(error.message.contains(expected), "{name}: {error}");
     }
 }
 
@@ -181,15 +213,7 @@ async fn a_dropped_call_closes_its_connection() {
     for dialect in BOTH {
         let begun = whole(dialect).split_inclusive("\n\n").next().unwrap().to_owned();
         let endpoint = Endpoint::new(vec![Act::Head(200, EVENTS), Act::Chunk(begun.into()), Act::Hold]).await;
-        let model = endpoint.model_in(dialect);
-        let call = tokio::spawn(async move { model.call(&request(), &NoPieces).await });
-        endpoint.holding.notified().await;
-        let began = now();
-        call.abort();
-        while endpoint.left.lock().is_none() {
-            assert!(began.elapsed() < Duration::from_secs(30), "the connection stays");
-            wait(5).await;
-        }
+        endpoint.drop_call(endpoint.model_in(dialect)).await;
     }
 }
 

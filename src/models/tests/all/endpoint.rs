@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use kernel::{Clock as _, Secret, SystemClock};
 use models::{
-    Dialect, EndpointSettings, Message, Model, ModelAnswer, ModelError, ModelRequest, OpenAi, Pieces, Role,
+    Dialect, EndpointSettings, Message, Model, ModelAnswer, ModelError, ModelRequest, NoPieces, OpenAi,
+    Pieces, Role,
 };
 use net::Client;
 use parking_lot::Mutex;
@@ -107,6 +108,20 @@ impl Endpoint {
                 }
             }
         }
+    }
+
+    /// Drops a call while the endpoint holds; returns the time until the endpoint notices.
+    pub(crate) async fn drop_call(&self, model: Arc<dyn Model>) -> Duration {
+        let call = tokio::spawn(async move { model.call(&request(), &NoPieces).await });
+        self.holding.notified().await;
+        wait(50).await;
+        let began = now();
+        call.abort();
+        while self.left.lock().is_none() {
+            assert!(began.elapsed() < Duration::from_secs(30), "the connection stays");
+            wait(5).await;
+        }
+        began.elapsed()
     }
 
     pub(crate) fn base(&self) -> String {

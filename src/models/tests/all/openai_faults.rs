@@ -109,17 +109,7 @@ async fn an_error_inside_the_stream_ends_the_call() {
 /// Drops a call while the endpoint waits; returns the time until the endpoint notices.
 async fn dropped(acts: Vec<Act>) -> Duration {
     let endpoint = Endpoint::new(acts).await;
-    let model = endpoint.model();
-    let call = tokio::spawn(async move { model.call(&request(), &NoPieces).await });
-    endpoint.holding.notified().await;
-    wait(50).await;
-    let began = now();
-    call.abort();
-    while endpoint.left.lock().is_none() {
-        assert!(began.elapsed() < Duration::from_secs(30), "the connection stays");
-        wait(5).await;
-    }
-    began.elapsed()
+    endpoint.drop_call(Arc::new(endpoint.model())).await
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::logs::Logs;
 use crate::call::{Entry, Source, Surveyed, SyntaxProblem};
-use crate::frame::Answer;
+use crate::frame::WorkerAnswer;
 
 /// Limits for a call.
 #[derive(Debug, Clone, Copy)]
@@ -47,9 +47,9 @@ type BuiltIns = (
 
 type Modules = Arc<crate::call::Modules>;
 
-struct Names(Modules);
+struct ModuleNames(Modules);
 
-impl Resolver for Names {
+impl Resolver for ModuleNames {
     fn resolve<'js>(
         &mut self,
         ctx: &Ctx<'js>,
@@ -88,9 +88,9 @@ struct Prepared<'js> {
     replacer: Function<'js>,
 }
 
-pub(super) fn call(entry: Entry, modules: Modules, args: &RawValue, bounds: Bounds) -> Answer {
+pub(super) fn call(entry: Entry, modules: Modules, args: &RawValue, bounds: Bounds) -> WorkerAnswer {
     if let Err(number) = check_numbers(args.get().as_bytes(), Numbers::Doubles) {
-        return Answer::failed(format!("the arguments are not exact in JavaScript: {number}"));
+        return WorkerAnswer::failed(format!("the arguments are not exact in JavaScript: {number}"));
     }
     let sources = Arc::clone(&modules);
     inside(modules, bounds, false, |ctx, prepared| {
@@ -113,17 +113,17 @@ pub(super) fn call(entry: Entry, modules: Modules, args: &RawValue, bounds: Boun
         |(text, logs)| {
             let text = text.unwrap_or_else(|| "null".to_owned());
             if text.len() > bounds.output {
-                return Answer::OutputTooLarge;
+                return WorkerAnswer::OutputTooLarge;
             }
             match RawValue::from_string(text) {
-                Ok(value) => Answer::Value { value, logs },
-                Err(error) => Answer::failed(error.to_string()),
+                Ok(value) => WorkerAnswer::Value { value, logs },
+                Err(error) => WorkerAnswer::failed(error.to_string()),
             }
         },
     )
 }
 
-pub(super) fn survey(source: Source, modules: Modules, bounds: Bounds) -> Answer {
+pub(super) fn survey(source: Source, modules: Modules, bounds: Bounds) -> WorkerAnswer {
     let sources = Arc::clone(&modules);
     let found = inside(modules, bounds, true, |ctx, _| {
         let mut names = Vec::new();
@@ -144,9 +144,9 @@ pub(super) fn survey(source: Source, modules: Modules, bounds: Bounds) -> Answer
         Ok(names)
     });
     match found {
-        Ok((names, _)) => Answer::Surveyed(Surveyed { names }),
-        Err(Answer::Failed { message, line, column, .. }) => {
-            Answer::Unsound(SyntaxProblem { message, line, column })
+        Ok((names, _)) => WorkerAnswer::Surveyed(Surveyed { names }),
+        Err(WorkerAnswer::Failed { message, line, column, .. }) => {
+            WorkerAnswer::Unsound(SyntaxProblem { message, line, column })
         }
         Err(other) => other,
     }
@@ -158,12 +158,12 @@ fn inside<T>(
     bounds: Bounds,
     surveyed: bool,
     work: impl for<'js> FnOnce(&Ctx<'js>, &Prepared<'js>) -> rquickjs::Result<T>,
-) -> Result<(T, String), Answer> {
-    let broken = |error: Error| Answer::failed(error.to_string());
+) -> Result<(T, String), WorkerAnswer> {
+    let broken = |error: Error| WorkerAnswer::failed(error.to_string());
     let runtime = Runtime::new().map_err(broken)?;
     runtime.set_memory_limit(bounds.memory);
     runtime.set_max_stack_size(STACK);
-    runtime.set_loader(Names(Arc::clone(&modules)), Sources(Arc::clone(&modules)));
+    runtime.set_loader(ModuleNames(Arc::clone(&modules)), Sources(Arc::clone(&modules)));
     let context = Context::custom::<BuiltIns>(&runtime).map_err(broken)?;
     let logs = Rc::new(RefCell::new(Logs::new(bounds.logs)));
     let kept = Rc::clone(&logs);
@@ -218,18 +218,18 @@ fn settled(value: Value<'_>) -> rquickjs::Result<Value<'_>> {
     }
 }
 
-fn failure(error: &CaughtError<'_>, modules: &Modules, surveyed: bool) -> Answer {
+fn failure(error: &CaughtError<'_>, modules: &Modules, surveyed: bool) -> WorkerAnswer {
     let (message, stack) = match error {
         CaughtError::Exception(exception) => {
             let name = exception.as_object().get::<_, String>("name").unwrap_or_else(|_| "Error".to_owned());
             let message = exception.message().unwrap_or_default();
             if name == "InternalError" && message == "out of memory" {
-                return Answer::Memory;
+                return WorkerAnswer::Memory;
             }
             (format!("{name}: {message}"), exception.stack().unwrap_or_default())
         }
         // QuickJS throws null if it has no memory for an error object.
-        CaughtError::Value(thrown) if thrown.is_null() => return Answer::Memory,
+        CaughtError::Value(thrown) if thrown.is_null() => return WorkerAnswer::Memory,
         CaughtError::Value(thrown) => {
             let shown = thrown.as_string().and_then(|text| text.to_string().ok());
             let shown = shown.or_else(|| {
@@ -244,7 +244,7 @@ fn failure(error: &CaughtError<'_>, modules: &Modules, surveyed: bool) -> Answer
         CaughtError::Error(Error::WouldBlock) => {
             ("the promise that it returned is never settled".to_owned(), String::new())
         }
-        CaughtError::Error(Error::Allocation) => return Answer::Memory,
+        CaughtError::Error(Error::Allocation) => return WorkerAnswer::Memory,
         CaughtError::Error(error) => (error.to_string(), String::new()),
     };
     let place = stack.lines().find_map(|frame| place(frame, modules));
@@ -260,7 +260,7 @@ fn failure(error: &CaughtError<'_>, modules: &Modules, surveyed: bool) -> Answer
         Some((module, line, column)) => (Some(module.to_owned()), Some(line), column),
         None => (None, None, None),
     };
-    Answer::Failed { message, module, line, column }
+    WorkerAnswer::Failed { message, module, line, column }
 }
 
 /// Parses the location in a stack trace line: `    at tidy (shape.js:3:11)`, or without a function.

@@ -16,7 +16,7 @@ use std::sync::mpsc;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::call::Language;
-use crate::frame::{self, Answer, LONGEST_REQUEST, READY, Request, Response, Task};
+use crate::frame::{self, LONGEST_REQUEST, READY, Response, Task, WorkerAnswer, WorkerRequest};
 use crate::memory;
 use confine::Size;
 
@@ -83,13 +83,13 @@ fn serve(requests: &mut Stdin, answers: &mut Stdout, size: &Size) {
     let mut count = 0;
     while let Ok(Some(bytes)) = frame::read(requests, LONGEST_REQUEST) {
         count += 1;
-        let answer = match serde_json::from_slice::<Request>(&bytes) {
+        let answer = match serde_json::from_slice::<WorkerRequest>(&bytes) {
             Ok(request) => {
                 drop(bytes);
                 memory::allow(request.memory.saturating_add(AROUND));
                 perform(request)
             }
-            Err(error) => Answer::failed(format!("the request cannot be read: {error}")),
+            Err(error) => WorkerAnswer::failed(format!("the request cannot be read: {error}")),
         };
         let spent = count >= REQUESTS || size.now().saturating_sub(fresh) > GROWN;
         let Ok(bytes) = serde_json::to_vec(&Response { answer, spent }) else { return };
@@ -100,10 +100,10 @@ fn serve(requests: &mut Stdin, answers: &mut Stdout, size: &Size) {
     }
 }
 
-fn perform(request: Request) -> Answer {
-    let Request { task, modules, memory, output, logs } = request;
+fn perform(request: WorkerRequest) -> WorkerAnswer {
+    let WorkerRequest { task, modules, memory, output, logs } = request;
     match task {
-        Task::Echo { args } => Answer::Value { value: args, logs: String::new() },
+        Task::Echo { args } => WorkerAnswer::Value { value: args, logs: String::new() },
         Task::Document { kind, data, limits } => document::read(kind, data, limits),
         Task::Feed { data, from, limits } => document::read_feed(data, from, limits),
         Task::Image { kind, data, limits } => image::read(kind, data, limits),

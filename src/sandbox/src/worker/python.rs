@@ -12,7 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::json;
 use super::logs::Logs;
 use crate::call::{Entry, Modules, Source, Surveyed, SyntaxProblem};
-use crate::frame::Answer;
+use crate::frame::WorkerAnswer;
 
 /// Limits for a call.
 #[derive(Debug, Clone, Copy)]
@@ -29,14 +29,14 @@ const MAIN: &str = "main";
 /// The global name for the argument during a call; code is unlikely to use it.
 const ARGS: &str = "_callboard_args";
 
-pub(super) fn call(entry: &Entry, modules: &Modules, args: &RawValue, bounds: Bounds) -> Answer {
+pub(super) fn call(entry: &Entry, modules: &Modules, args: &RawValue, bounds: Bounds) -> WorkerAnswer {
     let Ok(args) = serde_json::from_str::<Value>(args.get()) else {
-        return Answer::failed("the arguments cannot be read");
+        return WorkerAnswer::failed("the arguments cannot be read");
     };
     let (source, name, function) = match entry {
         Entry::Function { module, function } => match modules.get(module) {
             Some(source) => (&**source, Some(module.as_str()), Some(function.as_str())),
-            None => return Answer::failed(format!("module '{module}' not found")),
+            None => return WorkerAnswer::failed(format!("module '{module}' not found")),
         },
         Entry::Source(source) => (source.as_str(), None, None),
     };
@@ -49,7 +49,7 @@ pub(super) fn call(entry: &Entry, modules: &Modules, args: &RawValue, bounds: Bo
     match ran {
         Ok(result) => match json::value(result) {
             Ok(value) => bounded(&value, logs, bounds.output),
-            Err(what) => Answer::failed(format!("what it returned is not JSON: {what}")),
+            Err(what) => WorkerAnswer::failed(format!("what it returned is not JSON: {what}")),
         },
         Err(error) => failure(&error, name),
     }
@@ -95,21 +95,21 @@ fn called(
     session.feed_run(&format!("{function}({ARGS})"), inputs, PrintWriter::Callback(logs))
 }
 
-fn bounded(value: &Value, logs: Logs, most: usize) -> Answer {
+fn bounded(value: &Value, logs: Logs, most: usize) -> WorkerAnswer {
     match to_raw_value(value) {
-        Ok(value) if value.get().len() > most => Answer::OutputTooLarge,
-        Ok(value) => Answer::Value { value, logs: logs.into_text() },
-        Err(error) => Answer::failed(error.to_string()),
+        Ok(value) if value.get().len() > most => WorkerAnswer::OutputTooLarge,
+        Ok(value) => WorkerAnswer::Value { value, logs: logs.into_text() },
+        Err(error) => WorkerAnswer::failed(error.to_string()),
     }
 }
 
-fn failure(error: &MontyException, module: Option<&str>) -> Answer {
+fn failure(error: &MontyException, module: Option<&str>) -> WorkerAnswer {
     let said = error.message().unwrap_or_default();
     if error.exc_type() == ExcType::MemoryError && said.starts_with("memory limit exceeded") {
-        return Answer::Memory;
+        return WorkerAnswer::Memory;
     }
     let place = error.traceback().iter().rev().find(|frame| frame.filename == FIRST);
-    Answer::Failed {
+    WorkerAnswer::Failed {
         message: error.summary(),
         module: module.map(str::to_owned),
         line: place.map(|frame| frame.start.line),
@@ -117,7 +117,7 @@ fn failure(error: &MontyException, module: Option<&str>) -> Answer {
     }
 }
 
-pub(super) fn survey(source: &Source, modules: &Modules) -> Answer {
+pub(super) fn survey(source: &Source, modules: &Modules) -> WorkerAnswer {
     let (code, alone) = match source {
         Source::Module(name) => (modules.get(name).map(|source| &**source).unwrap_or_default(), false),
         Source::Alone(code) => (code.as_str(), true),
@@ -125,7 +125,7 @@ pub(super) fn survey(source: &Source, modules: &Modules) -> Answer {
     let inputs = if alone { vec!["args".to_owned()] } else { Vec::new() };
     if let Err(error) = MontyRun::new(code.to_owned(), "module", inputs, CompileOptions::default()) {
         let place = error.traceback().last();
-        return Answer::Unsound(SyntaxProblem {
+        return WorkerAnswer::Unsound(SyntaxProblem {
             message: error.summary(),
             line: place.map(|frame| frame.start.line),
             column: place.map(|frame| frame.start.column),
@@ -136,11 +136,11 @@ pub(super) fn survey(source: &Source, modules: &Modules) -> Answer {
         let body = &parsed.syntax().body;
         if let Some((name, line)) = body.iter().find_map(|statement| inner(statement, code, modules)) {
             let message = format!("a Python module cannot import another one of the graph, '{name}.py'");
-            return Answer::Unsound(SyntaxProblem { message, line: Some(line), column: None });
+            return WorkerAnswer::Unsound(SyntaxProblem { message, line: Some(line), column: None });
         }
         bound(body, &mut names);
     }
-    Answer::Surveyed(Surveyed { names })
+    WorkerAnswer::Surveyed(Surveyed { names })
 }
 
 /// The graph module that a statement imports, with its line; Monty cannot import it.

@@ -161,6 +161,60 @@ async fn a_call_without_a_free_worker_reports_its_wait() {
 }
 
 #[tokio::test]
+async fn work_in_this_process_is_bounded_in_threads_and_time() {
+    let sandbox = Sandbox::new(Options::new(binary()));
+    let owner = |id| sandbox.for_workspace(Uuid::from_u128(id));
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let held = Arc::new(std::sync::Mutex::new(held));
+    let hold = |id| {
+        let (owner, held) = (owner(id), Arc::clone(&held));
+        tokio::spawn(async move { owner.compute(move || held.lock().unwrap().recv().is_err()).await })
+    };
+    let mut busy: Vec<_> = (0..4).map(|_| hold(1)).collect();
+    sleep(50).await;
+    let short = Duration::from_millis(100);
+    assert_eq!(
+        owner(1).compute_within(short, |_| 1).await,
+        Err(SandboxError::Busy { waited: short, held: 2 }),
+        "one owner uses half of the threads"
+    );
+    assert_eq!(owner(2).compute_within(short, |_| 2).await, Ok(2));
+    busy.extend([hold(2), hold(3)]);
+    sleep(50).await;
+    assert_eq!(
+        owner(4).compute_within(short, |_| 4).await,
+        Err(SandboxError::Busy { waited: short, held: 0 })
+    );
+    drop(release);
+    for ended in join_all(busy).await {
+        assert_eq!(ended.unwrap(), Some(true));
+    }
+
+    let late = owner(4).compute_within(short, |left| std::thread::sleep(left * 3)).await;
+    assert_eq!(late, Err(SandboxError::Timeout(short)));
+    // A panic with a backtrace takes long in a debug build.
+    let ample = Duration::from_secs(20);
+    let panicked = owner(4).compute_within(ample, |left| assert!(left.is_zero(), "expected")).await;
+    assert_eq!(panicked, Err(SandboxError::Crashed));
+}
+
+#[tokio::test]
+async fn a_survey_ends_within_its_limit() {
+    let sandbox = sandbox(1);
+    let limit = Duration::from_millis(400);
+    let endless = || {
+        let modules = modules(&[("a.js", "for (;;) {}")]);
+        sandbox.survey_within(limit, Javascript, modules, Source::Module("a.js".to_owned()))
+    };
+    let clock = SystemClock::new();
+    let (first, second) = tokio::join!(endless(), endless());
+    assert!(matches!(first, Err(SandboxError::Timeout(_))), "{first:?}");
+    // The second one waits for the only slot that its owner may have.
+    assert!(matches!(second, Err(SandboxError::Busy { .. } | SandboxError::Timeout(_))), "{second:?}");
+    assert!(clock.monotonic() < Duration::from_millis(1500), "{:?}", clock.monotonic());
+}
+
+#[tokio::test]
 async fn a_program_that_is_not_a_worker_is_named() {
     for program in ["/bin/true", "/nonexistent"] {
         let sandbox = Sandbox::new(Options::new(program.into()));

@@ -26,7 +26,7 @@ use wire::ErrorCode;
 
 use super::alias::{Aliases, Assets, FrozenBindings, OpenStates};
 use super::apps::BundleUploads;
-use super::chat::{Limit, Limits, StoreTurns, UploadPermits};
+use super::chat::{ChatRateLimits, RateLimit, StoreTurns, UploadPermits};
 use super::error::{ApiError, ApiResult};
 use super::guard::{self, Gate};
 use super::health::Readiness;
@@ -44,6 +44,18 @@ pub(crate) struct AppParts {
     pub(crate) address: SocketAddr,
     pub(crate) store: Store,
     pub(crate) system: Arc<System>,
+    pub(crate) services: AppServices,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) ids: Ids,
+    pub(crate) gate: Gate,
+    pub(crate) vault: Option<Arc<KeyRing>>,
+    pub(crate) widget_script: WidgetScript,
+    pub(crate) tls: Option<Tls>,
+}
+
+/// The keys and services of the handlers.
+pub(crate) struct AppServices {
     pub(crate) visitors: VisitorKey,
     pub(crate) app_handles: AppHandleKey,
     pub(crate) links: Arc<LinkKey>,
@@ -51,25 +63,18 @@ pub(crate) struct AppParts {
     pub(crate) bundles: BundleUploads,
     pub(crate) sign_in: SignInKeys,
     pub(crate) provider: Option<Provider>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) random: Arc<dyn Random>,
-    pub(crate) ids: Ids,
-    pub(crate) gate: Gate,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) answers_key: KeyRing,
     pub(crate) cursors_key: KeyRing,
-    pub(crate) vault: Option<Arc<KeyRing>>,
-    pub(crate) widget_script: WidgetScript,
-    pub(crate) tls: Option<Tls>,
 }
 
 /// Shared by all workers. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct App {
-    inner: Arc<Inner>,
+    inner: Arc<AppState>,
 }
 
-struct Inner {
+struct AppState {
     parts: AppParts,
     chat: Chat,
     runs: Runs,
@@ -80,8 +85,8 @@ struct Inner {
     diagnosis_places: Arc<Semaphore>,
     tls_answers: super::tls_ask::AnswerRate,
     readiness: Readiness,
-    chat_limits: Limits,
-    record_writes: Limit<(Uuid, IpAddr)>,
+    chat_limits: ChatRateLimits,
+    record_writes: RateLimit<(Uuid, IpAddr)>,
     aliases: Aliases,
     frozen_bindings: FrozenBindings,
     open_states: OpenStates,
@@ -96,12 +101,12 @@ impl App {
     pub(crate) fn new(parts: AppParts) -> Self {
         let (chat, runs, actions) = (parts.system.chat(), parts.system.runs(), parts.system.actions());
         let app_runs = parts.system.app_runs();
-        let chat_limits = Limits::new(&parts.config.chat, &parts.clock);
+        let chat_limits = ChatRateLimits::new(&parts.config.chat, &parts.clock);
         let writes = parts.config.apps.anonymous_writes_per_minute;
-        let record_writes = Limit::per_minute(writes, &parts.clock, ErrorCode::AppRateLimited);
+        let record_writes = RateLimit::per_minute(writes, &parts.clock, ErrorCode::AppRateLimited);
         let aliases = Aliases::new(parts.store.clone(), Arc::clone(&parts.clock));
         let assets = Assets::new(parts.store.clone(), Arc::clone(&parts.clock));
-        let inner = Inner {
+        let inner = AppState {
             parts,
             chat,
             runs,
@@ -163,7 +168,7 @@ impl App {
         &self.inner.readiness
     }
 
-    pub(super) fn chat_limits(&self) -> &Limits {
+    pub(super) fn chat_limits(&self) -> &ChatRateLimits {
         &self.inner.chat_limits
     }
 
@@ -189,12 +194,12 @@ impl App {
     }
 
     pub(super) fn visitors(&self) -> &VisitorKey {
-        &self.inner.parts.visitors
+        &self.inner.parts.services.visitors
     }
 
     /// The key for app run handles and app visitor cookies.
     pub(super) fn app_handles(&self) -> &AppHandleKey {
-        &self.inner.parts.app_handles
+        &self.inner.parts.services.app_handles
     }
 
     pub(super) fn app_runs(&self) -> &AppRuns {
@@ -212,7 +217,7 @@ impl App {
 
     /// The key that signs attachment URLs.
     pub(super) fn links(&self) -> &LinkKey {
-        &self.inner.parts.links
+        &self.inner.parts.services.links
     }
 
     /// Permits for transcriptions.
@@ -221,7 +226,7 @@ impl App {
     }
 
     /// The rate limit for record changes by anonymous visitors, keyed by app and network.
-    pub(super) fn record_writes(&self) -> &Limit<(Uuid, IpAddr)> {
+    pub(super) fn record_writes(&self) -> &RateLimit<(Uuid, IpAddr)> {
         &self.inner.record_writes
     }
 
@@ -232,7 +237,7 @@ impl App {
 
     /// The key that seals record list cursors.
     pub(super) fn cursors(&self) -> &KeyRing {
-        &self.inner.parts.cursors_key
+        &self.inner.parts.services.cursors_key
     }
 
     /// Apps by host name.
@@ -247,12 +252,12 @@ impl App {
 
     /// Accepts attachment uploads.
     pub(super) fn uploads(&self) -> &Uploads {
-        &self.inner.parts.uploads
+        &self.inner.parts.services.uploads
     }
 
     /// Accepts app bundle uploads.
     pub(super) fn bundle_uploads(&self) -> &BundleUploads {
-        &self.inner.parts.bundles
+        &self.inner.parts.services.bundles
     }
 
     /// The memory budget for request bodies.
@@ -284,12 +289,12 @@ impl App {
     }
 
     pub(super) fn sign_in(&self) -> &SignInKeys {
-        &self.inner.parts.sign_in
+        &self.inner.parts.services.sign_in
     }
 
     /// The identity provider for sign-in.
     pub(super) fn provider(&self) -> Option<&Provider> {
-        self.inner.parts.provider.as_ref()
+        self.inner.parts.services.provider.as_ref()
     }
 
     pub(super) fn system(&self) -> &System {
@@ -303,12 +308,12 @@ impl App {
 
     /// Issues and verifies tokens.
     pub(super) fn tokens(&self) -> &Tokens {
-        &self.inner.parts.tokens
+        &self.inner.parts.services.tokens
     }
 
     /// The key that seals stored responses with secrets.
     pub(super) fn answers_key(&self) -> &KeyRing {
-        &self.inner.parts.answers_key
+        &self.inner.parts.services.answers_key
     }
 
     /// The vault's keys; `None` if none are configured.

@@ -9,6 +9,7 @@ use actix_web::dev::Payload;
 use actix_web::error::InternalError;
 use actix_web::web::{self, Bytes};
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
+use control::Decision;
 use serde_json::{Map, Value};
 use store::Changes;
 use wire::FieldError;
@@ -17,7 +18,7 @@ use super::body::{self, BODY_LIMIT};
 use super::error::{ApiError, ApiResult};
 use super::fields;
 use super::guard::{Caller, RouteScope};
-use super::idempotency::{Once, Reply};
+use super::idempotency::{ChangeReply, Once};
 use super::query::Params;
 
 /// Maximum age of the caller's authentication after the body has arrived.
@@ -129,8 +130,20 @@ impl<S, const LIMIT: usize> Change<S, LIMIT> {
     /// Applies all changes or none, and stores the response in the same transaction.
     pub(super) async fn make(
         &self,
-        make: impl AsyncFnOnce(&mut Changes) -> ApiResult<Reply>,
+        make: impl AsyncFnOnce(&mut Changes) -> ApiResult<ChangeReply>,
     ) -> ApiResult<HttpResponse> {
         self.once.change(make).await
+    }
+
+    /// Applies a change that responds with 204.
+    pub(super) async fn delete(
+        &self,
+        delete: impl AsyncFnOnce(&mut Changes) -> Decision<()>,
+    ) -> ApiResult<HttpResponse> {
+        self.make(async |changes| {
+            delete(changes).await?;
+            Ok(ChangeReply::nothing())
+        })
+        .await
     }
 }

@@ -22,7 +22,7 @@ const EXPOSED: &str = "X-Chat-Stream-Id, X-Request-Id, X-Next-Cursor, Retry-Afte
 
 /// The rights of a page by its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Verdict {
+enum OriginRights {
     /// No `Origin` header: not a browser, or our own page.
     NotAsked,
     /// A listed origin, with cookies.
@@ -33,25 +33,29 @@ enum Verdict {
     Denied,
 }
 
-fn judge(allowed: &AllowOrigins, headers: &HeaderMap) -> Verdict {
+fn judge(allowed: &AllowOrigins, headers: &HeaderMap) -> OriginRights {
     let mut origins = headers.get_all(header::ORIGIN);
     let (Some(origin), None) = (origins.next(), origins.next()) else {
-        return if headers.contains_key(header::ORIGIN) { Verdict::Denied } else { Verdict::NotAsked };
+        return if headers.contains_key(header::ORIGIN) {
+            OriginRights::Denied
+        } else {
+            OriginRights::NotAsked
+        };
     };
     match allowed {
-        AllowOrigins::Any => Verdict::Anyone,
+        AllowOrigins::Any => OriginRights::Anyone,
         AllowOrigins::List(list) if list.iter().any(|listed| listed.as_bytes() == origin.as_bytes()) => {
-            Verdict::Listed(origin.clone())
+            OriginRights::Listed(origin.clone())
         }
-        AllowOrigins::List(_) => Verdict::Denied,
+        AllowOrigins::List(_) => OriginRights::Denied,
     }
 }
 
 /// Whether the request comes from a page that is neither ours nor listed.
 pub(super) fn is_foreign(app: &App, request: &HttpRequest) -> bool {
     match judge(&app.config().http.allow_origins, request.headers()) {
-        Verdict::NotAsked | Verdict::Listed(_) => false,
-        Verdict::Anyone | Verdict::Denied => !is_ours(app, request),
+        OriginRights::NotAsked | OriginRights::Listed(_) => false,
+        OriginRights::Anyone | OriginRights::Denied => !is_ours(app, request),
     }
 }
 
@@ -67,7 +71,7 @@ pub(super) fn is_not_ours(app: &App, request: &HttpRequest) -> bool {
 /// Whether an unauthenticated request comes from a page that is neither ours nor allowed by the CORS setting.
 pub(super) fn is_denied(app: &App, request: &HttpRequest) -> bool {
     let verdict = judge(&app.config().http.allow_origins, request.headers());
-    verdict == Verdict::Denied && !is_ours(app, request)
+    verdict == OriginRights::Denied && !is_ours(app, request)
 }
 
 fn is_ours(app: &App, request: &HttpRequest) -> bool {
@@ -82,7 +86,7 @@ pub(super) async fn middleware(
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
     let verdict = match guard::of_service(&request) {
         Some(app) => judge(&app.config().http.allow_origins, request.headers()),
-        None => Verdict::Denied,
+        None => OriginRights::Denied,
     };
     let preflight = request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
@@ -95,22 +99,22 @@ pub(super) async fn middleware(
     let headers = response.headers_mut();
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
     match verdict {
-        Verdict::Listed(origin) => {
+        OriginRights::Listed(origin) => {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
             headers.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
         }
-        Verdict::Anyone => {
+        OriginRights::Anyone => {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
         }
-        Verdict::NotAsked | Verdict::Denied => {}
+        OriginRights::NotAsked | OriginRights::Denied => {}
     }
     Ok(response)
 }
 
-fn answer_preflight(verdict: &Verdict, asked: Option<HeaderValue>) -> HttpResponse {
-    if !matches!(verdict, Verdict::Listed(_) | Verdict::Anyone) {
+fn answer_preflight(verdict: &OriginRights, asked: Option<HeaderValue>) -> HttpResponse {
+    if !matches!(verdict, OriginRights::Listed(_) | OriginRights::Anyone) {
         return ApiError::new(ErrorCode::OriginMismatch).error_response();
     }
     let mut response = HttpResponse::NoContent();
@@ -139,8 +143,8 @@ mod tests {
     #[test]
     fn only_the_exact_origin_is_listed() {
         let allowed = AllowOrigins::List(vec!["https://app.example.org".to_owned()]);
-        assert!(matches!(judge(&allowed, &headers(&["https://app.example.org"])), Verdict::Listed(_)));
-        assert_eq!(judge(&allowed, &headers(&[])), Verdict::NotAsked);
+        assert!(matches!(judge(&allowed, &headers(&["https://app.example.org"])), OriginRights::Listed(_)));
+        assert_eq!(judge(&allowed, &headers(&[])), OriginRights::NotAsked);
         for other in [
             "https://app.example.org.evil.com",
             "https://evil-app.example.org",
@@ -152,10 +156,10 @@ mod tests {
             "null",
             "",
         ] {
-            assert_eq!(judge(&allowed, &headers(&[other])), Verdict::Denied, "{other}");
+            assert_eq!(judge(&allowed, &headers(&[other])), OriginRights::Denied, "{other}");
         }
         let twice = ["https://app.example.org", "https://app.example.org"];
-        assert_eq!(judge(&allowed, &headers(&twice)), Verdict::Denied);
-        assert_eq!(judge(&AllowOrigins::Any, &headers(&["https://anything.example"])), Verdict::Anyone);
+        assert_eq!(judge(&allowed, &headers(&twice)), OriginRights::Denied);
+        assert_eq!(judge(&AllowOrigins::Any, &headers(&["https://anything.example"])), OriginRights::Anyone);
     }
 }

@@ -20,7 +20,7 @@ use wire::{BundleFinding, ErrorBody, ErrorCode, FieldError, MOST_PROBLEMS};
 const RETRY_AFTER: u32 = 1;
 
 /// A response header.
-type Header = (&'static str, Cow<'static, str>);
+type ResponseHeader = (&'static str, Cow<'static, str>);
 
 /// An error on its way to a client.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct ApiError {
     message: Option<String>,
     errors: Vec<FieldError>,
     findings: Box<[BundleFinding]>,
-    header: Option<Box<Header>>,
+    header: Option<Box<ResponseHeader>>,
     status: Option<NonZeroU16>,
     retry_after: Option<NonZeroU32>,
     stream: Option<Box<Uuid>>,
@@ -68,6 +68,11 @@ impl ApiError {
                 error.with_message(format!("{message} Only the first {MOST_PROBLEMS} problems are listed."));
         }
         Self { errors, ..error }
+    }
+
+    /// The same error with more problems.
+    pub(crate) fn with_more(self, problems: Vec<FieldError>) -> Self {
+        if problems.is_empty() { self } else { Self::problems(self.code, [self.errors, problems].concat()) }
     }
 
     /// Reports a bundle's findings, highest precedence first.

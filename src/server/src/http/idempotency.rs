@@ -177,7 +177,7 @@ impl Once {
     /// Applies all changes or none, and stores the response in the same transaction.
     pub(super) async fn change(
         &self,
-        make: impl AsyncFnOnce(&mut Changes) -> ApiResult<Reply>,
+        make: impl AsyncFnOnce(&mut Changes) -> ApiResult<ChangeReply>,
     ) -> ApiResult<HttpResponse> {
         let state = match &self.key {
             Some(key) => self.app.store().begin_request(key.clone()).await?,
@@ -212,13 +212,13 @@ impl Once {
 }
 
 /// The response to a change.
-pub(super) struct Reply {
+pub(super) struct ChangeReply {
     status: StatusCode,
     body: String,
     secret: bool,
 }
 
-impl Reply {
+impl ChangeReply {
     /// A 200 response.
     pub(super) fn ok(body: &impl Serialize) -> ApiResult<Self> {
         Self::new(StatusCode::OK, body)

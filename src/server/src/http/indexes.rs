@@ -9,9 +9,8 @@ use wire::{AuditAction, ErrorCode, IndexRecord, Listed};
 use super::change::Change;
 use super::error::{ApiError, ApiResult, MAX_CANDIDATES};
 use super::guard::{Caller, WorkflowsRead, WorkflowsWrite};
-use super::idempotency::Reply;
-use super::paging::Part;
-use super::query::Params;
+use super::idempotency::ChangeReply;
+use super::paging::PageQuery;
 use super::routes::Routes;
 
 /// The list's name in cursors.
@@ -24,9 +23,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
 /// Lists indexes by name.
 async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<Json<Listed<IndexRecord>>> {
     let workspace = caller.workspace().await?;
-    let mut query = Params::from_request(&request);
-    let part: Part<String> = Part::from_params(&mut query, LIST);
-    ApiError::refuse(query.finish())?;
+    let part: PageQuery<String> = PageQuery::from_request(&request, LIST)?;
     let mut found = caller.store().search_indexes(workspace, part.after.as_deref(), part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |index| index.name.clone());
     Ok(Json(Listed { data: found.into_iter().map(record).collect(), next_cursor }))
@@ -43,14 +40,14 @@ async fn delete(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult
             let deleted = deleted.ok_or_else(|| ApiError::new(ErrorCode::IndexNotFound))?;
             let target = AuditTarget { kind: "search_index", id: deleted.to_string() };
             changes
-                .audit(&caller.audit(
+                .audit(&caller.requester().audit(
                     AuditAction::SearchIndexDeleted,
                     target,
                     Some(workspace),
                     Some(name.clone()),
                 ))
                 .await?;
-            Ok(Reply::nothing())
+            Ok(ChangeReply::nothing())
         })
         .await;
     match deleted {

@@ -56,7 +56,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use kernel::timestamp as time;
 
 pub(crate) use answered::Answered;
-pub(crate) use app::{App, AppParts};
+pub(crate) use app::{App, AppParts, AppServices};
 pub(crate) use apps::BundleUploads;
 pub(crate) use auth::Keys as SignInKeys;
 pub(crate) use client_end::ClientEnd;

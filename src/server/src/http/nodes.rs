@@ -8,8 +8,8 @@ use wire::{ErrorCode, Listed, NodeTypeRecord};
 
 use super::error::{ApiError, ApiResult};
 use super::guard::{Caller, WorkflowsRead};
-use super::paging::Part;
-use super::query::{self, Params};
+use super::paging::PageQuery;
+use super::query;
 use super::routes::Routes;
 
 /// The list's name in cursors.
@@ -24,9 +24,7 @@ async fn list(
     _caller: Caller<WorkflowsRead>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<NodeTypeRecord>>> {
-    let mut query = Params::from_request(&request);
-    let part: Part<usize> = Part::from_params(&mut query, LIST);
-    ApiError::refuse(query.finish())?;
+    let part: PageQuery<usize> = PageQuery::from_request(&request, LIST)?;
     let wanted = usize::try_from(part.wanted()).unwrap_or(usize::MAX);
     // The cursor holds the number of node types already returned.
     let skipped = part.after.unwrap_or(0);

@@ -20,9 +20,9 @@ const FORWARDED: [&str; 6] =
 /// 400 `request.invalid_host`.
 pub(super) fn check_host(head: &RequestHead) -> ApiResult<()> {
     let host = match only(&head.headers, header::HOST.as_str()) {
-        Header::Missing if head.version <= Version::HTTP_10 => return Ok(()),
-        Header::One(text) => RequestHost::parse(text),
-        Header::Missing | Header::Unreadable => None,
+        SingleHeader::Missing if head.version <= Version::HTTP_10 => return Ok(()),
+        SingleHeader::One(text) => RequestHost::parse(text),
+        SingleHeader::Missing | SingleHeader::Unreadable => None,
     };
     let in_target = head.uri.authority().map(|authority| RequestHost::parse(authority.as_str()));
     match host {
@@ -31,26 +31,26 @@ pub(super) fn check_host(head: &RequestHead) -> ApiResult<()> {
     }
 }
 
-enum Header<'a> {
+enum SingleHeader<'a> {
     Missing,
     One(&'a str),
     Unreadable,
 }
 
-fn only<'a>(headers: &'a HeaderMap, name: &str) -> Header<'a> {
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> SingleHeader<'a> {
     let mut values = headers.get_all(name);
     match (values.next().map(|value| value.to_str()), values.next()) {
-        (None, _) => Header::Missing,
-        (Some(Ok(text)), None) => Header::One(text),
-        _ => Header::Unreadable,
+        (None, _) => SingleHeader::Missing,
+        (Some(Ok(text)), None) => SingleHeader::One(text),
+        _ => SingleHeader::Unreadable,
     }
 }
 
 /// The requested host; `None` for HTTP/1.0 without one.
 fn host_of(request: &HttpRequest) -> Option<RequestHost> {
     match only(request.headers(), header::HOST.as_str()) {
-        Header::One(text) => RequestHost::parse(text),
-        Header::Missing | Header::Unreadable => None,
+        SingleHeader::One(text) => RequestHost::parse(text),
+        SingleHeader::Missing | SingleHeader::Unreadable => None,
     }
 }
 
@@ -80,7 +80,7 @@ impl App {
 
     /// Whether the request came over TLS, to this port or to a trusted proxy.
     pub(super) fn is_asked_over_https(&self, request: &HttpRequest) -> bool {
-        let says = || matches!(only(request.headers(), "x-forwarded-proto"), Header::One("https"));
+        let says = || matches!(only(request.headers(), "x-forwarded-proto"), SingleHeader::One("https"));
         self.tls().is_some() || (self.is_behind_trusted_proxy(request) && says())
     }
 

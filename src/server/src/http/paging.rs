@@ -5,6 +5,9 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use actix_web::HttpRequest;
+
+use super::error::{ApiError, ApiResult};
 use super::query::Params;
 
 /// Default entries per page.
@@ -13,15 +16,23 @@ const DEFAULT: i64 = 50;
 const MOST: i64 = 200;
 
 /// The start and maximum length of a page.
-pub(super) struct Part<K> {
+pub(super) struct PageQuery<K> {
     pub(super) after: Option<K>,
     pub(super) limit: i64,
 }
 
-impl<K: FromStr> Part<K> {
+impl<K: FromStr> PageQuery<K> {
     /// Reads `limit` and `cursor` from a query.
     pub(super) fn from_params(params: &mut Params, list: &str) -> Self {
         Self::within(params, list, DEFAULT, MOST)
+    }
+
+    /// Reads the part from a request without other query parameters.
+    pub(super) fn from_request(request: &HttpRequest, list: &str) -> ApiResult<Self> {
+        let mut params = Params::from_request(request);
+        let part = Self::from_params(&mut params, list);
+        ApiError::refuse(params.finish())?;
+        Ok(part)
     }
 
     /// Like [`Self::from_params`], with other limits.
@@ -68,9 +79,9 @@ fn read<K: FromStr>(list: &str, cursor: &str) -> Option<K> {
 mod tests {
     use super::*;
 
-    fn part(query: &str) -> (Part<i32>, Vec<String>) {
+    fn part(query: &str) -> (PageQuery<i32>, Vec<String>) {
         let mut params = Params::parse(query);
-        let part = Part::from_params(&mut params, "numbers");
+        let part = PageQuery::from_params(&mut params, "numbers");
         (part, params.finish().into_iter().map(|problem| problem.pointer).collect())
     }
 

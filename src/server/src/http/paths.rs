@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use wire::nearest;
+use wire::{nearest, nearest_up_to};
 
 /// Every path, with `*` for each parameter.
 static PATHS: LazyLock<BTreeSet<String>> =
     LazyLock::new(|| wire::operations::all().map(|operation| operation.pattern()).collect());
+
+/// Maximum length of a path that gets a suggestion.
+const LONGEST: usize = 200;
 
 /// Incomplete paths and their completions.
 const UNFINISHED: [(&str, &str); 5] = [
@@ -23,7 +26,7 @@ const UNFINISHED: [(&str, &str); 5] = [
 pub(super) fn near(path: &str) -> Option<String> {
     let given: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     // Long paths are not typed by hand.
-    if given.is_empty() || path.len() > 200 {
+    if given.is_empty() || path.len() > LONGEST {
         return None;
     }
     let unfinished = UNFINISHED.iter().find_map(|(known, rest)| {
@@ -39,7 +42,7 @@ pub(super) fn near(path: &str) -> Option<String> {
     let all = PATHS.iter().filter(|known| *known != "/");
     let candidates: Vec<String> = all.filter_map(|known| meant(&given, known)).collect();
     let clean = format!("/{}", given.join("/")).to_lowercase();
-    let near = nearest(&clean, candidates.iter().map(String::as_str))?;
+    let near = nearest_up_to(LONGEST, &clean, candidates.iter().map(String::as_str))?;
     (near != path).then(|| near.to_owned())
 }
 
@@ -87,6 +90,10 @@ mod tests {
             ("/api/workflows/x/versions/1/diagram/", "/api/workflows/x/versions/1/diagram.svg"),
             ("/api/workflows/x/diagram.svg", "/api/workflows/x/versions/{n}/diagram.svg"),
             ("/api/run", "/api/runs"),
+            (
+                "/api/workflow/0190c0de-0000-7000-8000-000000000001/versions/1/diff/2",
+                "/api/workflows/0190c0de-0000-7000-8000-000000000001/versions/1/diff/2",
+            ),
         ] {
             assert_eq!(near(path).as_deref(), Some(meant), "{path}");
         }

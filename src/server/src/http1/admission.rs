@@ -11,9 +11,9 @@ use crate::open_files::OpenFiles;
 
 /// Counts connections across all workers. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Admissions(Arc<Shared>);
+pub(super) struct Admissions(Arc<ConnectionCounts>);
 
-struct Shared {
+struct ConnectionCounts {
     files: OpenFiles,
     open: AtomicU64,
     numbers: AtomicU64,
@@ -29,7 +29,7 @@ struct Surplus {
 impl Admissions {
     pub(super) fn new(files: OpenFiles) -> Self {
         let (open, numbers) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self(Arc::new(Shared { files, open, numbers, surplus: Mutex::default() }))
+        Self(Arc::new(ConnectionCounts { files, open, numbers, surplus: Mutex::default() }))
     }
 
     /// Admits a connection. Evicts the oldest surplus connection if there are too many.
@@ -54,7 +54,7 @@ impl Admissions {
 
 /// An open connection; counted until drop.
 pub(super) struct Admission {
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionCounts>,
     surplus: Option<Surplus>,
 }
 

@@ -15,7 +15,7 @@ const MAX_OVERHEAD: usize = 16 * 1024;
 /// Follows the bytes of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
-    state: State,
+    state: FramingState,
     line: Vec<u8>,
     /// Whether the last byte was CR.
     after_cr: bool,
@@ -24,7 +24,7 @@ pub(super) struct Framing {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum FramingState {
     #[default]
     Head,
     /// Remaining bytes of a body.
@@ -41,7 +41,7 @@ enum State {
 
 /// The kind and number of the next bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum FramedBytes {
     /// An incomplete head, or an incomplete line in a chunked body.
     Begun(usize),
     /// The end of a head.
@@ -65,30 +65,34 @@ impl Framing {
     ///
     /// # Errors
     /// The index of the first byte that must not reach the parser.
-    pub(super) fn next(&mut self, bytes: &[u8]) -> Result<Part, usize> {
+    pub(super) fn next(&mut self, bytes: &[u8]) -> Result<FramedBytes, usize> {
         Ok(match self.state {
-            State::Opaque => Part::Body(bytes.len()),
-            State::Length(left) => Part::Body(self.skip(bytes.len(), left, State::Length, State::Head)),
-            State::Chunk(left) => Part::Body(self.skip(bytes.len(), left, State::Chunk, State::ChunkEnd)),
-            State::Head => {
+            FramingState::Opaque => FramedBytes::Body(bytes.len()),
+            FramingState::Length(left) => {
+                FramedBytes::Body(self.skip(bytes.len(), left, FramingState::Length, FramingState::Head))
+            }
+            FramingState::Chunk(left) => {
+                FramedBytes::Body(self.skip(bytes.len(), left, FramingState::Chunk, FramingState::ChunkEnd))
+            }
+            FramingState::Head => {
                 let had_begun = self.head.begun;
                 let read = self.line_part(bytes)?;
-                if had_begun && !self.head.begun { Part::Head(read) } else { Part::Begun(read) }
+                if had_begun && !self.head.begun { FramedBytes::Head(read) } else { FramedBytes::Begun(read) }
             }
-            State::ChunkSize | State::ChunkEnd | State::Trailer => {
+            FramingState::ChunkSize | FramingState::ChunkEnd | FramingState::Trailer => {
                 let read = self.line_part(bytes)?;
                 let is_whole = read.checked_sub(1).and_then(|last| bytes.get(last)) == Some(&b'\n');
-                if is_whole { Part::Body(read) } else { Part::Begun(read) }
+                if is_whole { FramedBytes::Body(read) } else { FramedBytes::Begun(read) }
             }
         })
     }
 
     /// Whether the next byte, or the refused one, belongs to a head.
     pub(super) fn is_in_head(&self) -> bool {
-        self.state == State::Head
+        self.state == FramingState::Head
     }
 
-    fn skip(&mut self, here: usize, left: u64, more: fn(u64) -> State, then: State) -> usize {
+    fn skip(&mut self, here: usize, left: u64, more: fn(u64) -> FramingState, then: FramingState) -> usize {
         let skipped = usize::try_from(left).unwrap_or(usize::MAX).min(here);
         let left = left.saturating_sub(u64::try_from(skipped).unwrap_or(u64::MAX));
         self.state = if left == 0 { then } else { more(left) };
@@ -103,10 +107,10 @@ impl Framing {
         let room = MAX_LINE.max(MAX_CHUNK_LINE).saturating_sub(self.line.len());
         self.line.extend_from_slice(part.get(..room.min(part.len())).unwrap_or_default());
         self.overhead = self.overhead.saturating_add(part.len());
-        if self.state != State::Head && (self.overhead > MAX_OVERHEAD || part.len() > room) {
+        if self.state != FramingState::Head && (self.overhead > MAX_OVERHEAD || part.len() > room) {
             return Err(0);
         }
-        if self.state == State::ChunkEnd && !matches!(self.line.as_slice(), b"" | b"\r") {
+        if self.state == FramingState::ChunkEnd && !matches!(self.line.as_slice(), b"" | b"\r") {
             return Err(0);
         }
         let Some(end) = end else {
@@ -130,26 +134,26 @@ impl Framing {
     /// Processes a whole line without its end. Returns `false` if the line must be refused.
     fn line(&mut self, line: &[u8]) -> bool {
         match self.state {
-            State::Head => self.head_line(line),
-            State::ChunkSize => {
+            FramingState::Head => self.head_line(line),
+            FramingState::ChunkSize => {
                 let Some((digits, size)) = chunk_size(line) else { return false };
                 // Sizes do not count as overhead: many small chunks are allowed.
                 self.overhead = self.overhead.saturating_sub(digits + 1);
-                self.state = if size == 0 { State::Trailer } else { State::Chunk(size) };
+                self.state = if size == 0 { FramingState::Trailer } else { FramingState::Chunk(size) };
                 line.len() <= MAX_CHUNK_LINE
             }
-            State::ChunkEnd => {
+            FramingState::ChunkEnd => {
                 self.overhead = self.overhead.saturating_sub(1);
-                self.state = State::ChunkSize;
+                self.state = FramingState::ChunkSize;
                 line.is_empty()
             }
-            State::Trailer if line.is_empty() => {
-                self.state = State::Head;
+            FramingState::Trailer if line.is_empty() => {
+                self.state = FramingState::Head;
                 self.overhead = 0;
                 true
             }
-            State::Trailer => !line.contains(&b'\r'),
-            State::Length(_) | State::Chunk(_) | State::Opaque => true,
+            FramingState::Trailer => !line.contains(&b'\r'),
+            FramingState::Length(_) | FramingState::Chunk(_) | FramingState::Opaque => true,
         }
     }
 
@@ -160,11 +164,11 @@ impl Framing {
                 let head = std::mem::take(&mut self.head);
                 self.overhead = 0;
                 self.state = match (head.chunked, head.websocket, head.length) {
-                    (true, _, _) => State::ChunkSize,
-                    (false, true, _) => State::Opaque,
-                    (false, false, Some(length)) if length > 0 => State::Length(length),
-                    (false, false, _) if head.connect => State::Opaque,
-                    _ => State::Head,
+                    (true, _, _) => FramingState::ChunkSize,
+                    (false, true, _) => FramingState::Opaque,
+                    (false, false, Some(length)) if length > 0 => FramingState::Length(length),
+                    (false, false, _) if head.connect => FramingState::Opaque,
+                    _ => FramingState::Head,
                 };
             }
             return true;
@@ -225,7 +229,7 @@ mod tests {
         fn feed(&mut self, bytes: &[u8]) -> Result<(), usize> {
             let mut at = 0;
             while at < bytes.len() {
-                let (Part::Begun(read) | Part::Head(read) | Part::Body(read)) =
+                let (FramedBytes::Begun(read) | FramedBytes::Head(read) | FramedBytes::Body(read)) =
                     self.next(&bytes[at..]).map_err(|index| at + index)?;
                 at += read;
             }
@@ -309,21 +313,21 @@ mod tests {
     fn heads_and_chunk_lines_are_complete_parts() {
         let mut framing = Framing::default();
         let head: &[u8] = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert_eq!(framing.next(&head[..4]), Ok(Part::Begun(4)));
-        assert_eq!(framing.next(&head[4..]), Ok(Part::Begun(13)));
-        assert_eq!(framing.next(&head[17..]), Ok(Part::Begun(28)));
+        assert_eq!(framing.next(&head[..4]), Ok(FramedBytes::Begun(4)));
+        assert_eq!(framing.next(&head[4..]), Ok(FramedBytes::Begun(13)));
+        assert_eq!(framing.next(&head[17..]), Ok(FramedBytes::Begun(28)));
         assert!(framing.is_in_head());
-        assert_eq!(framing.next(&head[45..]), Ok(Part::Head(2)));
+        assert_eq!(framing.next(&head[45..]), Ok(FramedBytes::Head(2)));
         assert!(!framing.is_in_head());
         for (bytes, part) in [
-            (b"3\r\nabc".as_slice(), Part::Body(3)),
-            (b"ab", Part::Body(2)),
-            (b"c\r\n", Part::Body(1)),
-            (b"\r", Part::Begun(1)),
-            (b"\n0", Part::Body(1)),
-            (b"0", Part::Begun(1)),
-            (b"\r\n", Part::Body(2)),
-            (b"\r\n", Part::Body(2)),
+            (b"3\r\nabc".as_slice(), FramedBytes::Body(3)),
+            (b"ab", FramedBytes::Body(2)),
+            (b"c\r\n", FramedBytes::Body(1)),
+            (b"\r", FramedBytes::Begun(1)),
+            (b"\n0", FramedBytes::Body(1)),
+            (b"0", FramedBytes::Begun(1)),
+            (b"\r\n", FramedBytes::Body(2)),
+            (b"\r\n", FramedBytes::Body(2)),
         ] {
             assert_eq!(framing.next(bytes), Ok(part), "{}", bytes.escape_ascii());
         }

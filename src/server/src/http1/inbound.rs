@@ -35,7 +35,8 @@ const KEPT_BODY: u64 = 32 * 1024;
 /// Bytes per read of discarded input.
 const DISCARDED_AT_ONCE: usize = 8 * 1024;
 
-/// Maximum bytes read past a request before its response was flushed. Reading ahead detects when the client closes.
+/// Maximum bytes read past a request before its response was flushed. Reading ahead detects when the client closes. A
+/// client that has sent more is not read until then: its close is detected by the next write, such as a stream's ping.
 const READ_AHEAD: usize = 8 * 1024;
 
 /// The incoming bytes of a connection.

@@ -6,7 +6,7 @@ use actix_http::{ConnectionType, Request, ServiceConfig};
 use bytes::BytesMut;
 use tokio_util::codec::Decoder;
 
-use super::framing::{Framing, Part};
+use super::framing::{FramedBytes, Framing};
 use crate::http::{Interim, Unreadable};
 
 /// Maximum head bytes, limited by the library's buffer.
@@ -24,7 +24,7 @@ pub(super) enum Stop {
 }
 
 /// The readable part of received bytes.
-pub(super) struct Verdict {
+pub(super) struct ReadableBytes {
     /// Bytes that the library may read.
     pub(super) passed: usize,
     /// Bytes examined. Those after the passed ones are incomplete.
@@ -71,7 +71,7 @@ impl Requests {
     }
 
     /// Examines bytes. The first `judged` were already examined by the previous call and are incomplete.
-    pub(super) fn judge(&mut self, bytes: &mut [u8], judged: usize) -> Verdict {
+    pub(super) fn judge(&mut self, bytes: &mut [u8], judged: usize) -> ReadableBytes {
         let (mut passed, mut at) = (0, judged);
         let mut stop = None;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
@@ -88,13 +88,13 @@ impl Requests {
                 break;
             };
             match part {
-                Part::Begun(read) => at += read,
-                Part::Body(read) => {
+                FramedBytes::Begun(read) => at += read,
+                FramedBytes::Body(read) => {
                     at += read;
                     passed = at;
                     self.body = self.body.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
                 }
-                Part::Head(read) => {
+                FramedBytes::Head(read) => {
                     at += read;
                     if let Err(unreadable) = self.head(bytes.get_mut(passed..at).unwrap_or_default()) {
                         stop = Some(Stop::Unreadable(unreadable));
@@ -108,7 +108,7 @@ impl Requests {
                 break;
             }
         }
-        Verdict { passed, judged: at, stop }
+        ReadableBytes { passed, judged: at, stop }
     }
 
     /// Starts a request.

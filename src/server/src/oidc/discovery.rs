@@ -33,13 +33,13 @@ pub(super) struct Discovery {
     issuer: String,
     client: Client,
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<DiscoveryCache>,
     /// Held during a fetch; other callers wait or use older metadata.
     flight: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct DiscoveryCache {
     loaded: Option<(Arc<ReadyProvider>, Duration)>,
     failed_at: Option<Duration>,
 }

@@ -33,10 +33,10 @@ pub(crate) struct Tls {
 /// The certificate for new connections.
 struct Current {
     files: config::Tls,
-    state: RwLock<State>,
+    state: RwLock<LoadedCertificate>,
 }
 
-struct State {
+struct LoadedCertificate {
     pair: Arc<CertifiedKey>,
     /// The modification times of the last files read, usable or not.
     changed: Changed,
@@ -54,7 +54,7 @@ impl Tls {
     pub(crate) fn load(files: &config::Tls) -> Result<Self, PairError> {
         let changed = changed(files);
         let pair = Arc::new(pair::read(files)?);
-        let state = RwLock::new(State { pair, changed, problem: None });
+        let state = RwLock::new(LoadedCertificate { pair, changed, problem: None });
         let current = Arc::new(Current { files: files.clone(), state });
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();

@@ -18,20 +18,20 @@ use tokio::sync::mpsc;
 use tokio_util::sync::PollSemaphore;
 
 use super::intake::MessageIntake;
-use super::{Fault, Heard, LastReceived};
+use super::{Heard, LastReceived, ProtocolViolation};
 
 /// Maximum bytes of a control frame.
 const MOST_CONTROL: u64 = 125;
 
 /// The state shared between the frames and their session.
-pub(super) struct Shared {
+pub(super) struct FrameState {
     pub(super) heard: mpsc::UnboundedSender<Heard>,
     /// Whether only the client's close frame is awaited.
     deaf: Cell<bool>,
     intake: MessageIntake,
 }
 
-impl Shared {
+impl FrameState {
     pub(super) fn new(heard: mpsc::UnboundedSender<Heard>, intake: MessageIntake) -> Self {
         Self { heard, deaf: Cell::new(false), intake }
     }
@@ -51,7 +51,7 @@ impl Shared {
     }
 
     /// Reports a protocol violation and ignores all later frames.
-    pub(super) fn fault(&self, fault: Fault) {
+    pub(super) fn fault(&self, fault: ProtocolViolation) {
         if !self.is_deaf() {
             self.stop_listening();
             let _ = self.heard.send(Heard::Fault(fault));
@@ -62,11 +62,11 @@ impl Shared {
 /// Client bytes for the codec; a new message starts only when the previous one has been taken.
 pub(super) struct Frames<S> {
     stream: S,
-    shared: Rc<Shared>,
+    shared: Rc<FrameState>,
     last_received: Arc<LastReceived>,
     place: PollSemaphore,
     chunk: Bytes,
-    header: Header,
+    header: FrameHeader,
     /// Bytes of the frame's payload that have not arrived.
     left: u64,
     /// Whether these bytes go to the codec.
@@ -83,7 +83,7 @@ pub(super) struct Frames<S> {
 impl<S> Frames<S> {
     pub(super) fn new(
         stream: S,
-        shared: Rc<Shared>,
+        shared: Rc<FrameState>,
         last_received: Arc<LastReceived>,
         place: PollSemaphore,
     ) -> Self {
@@ -93,7 +93,7 @@ impl<S> Frames<S> {
             last_received,
             place,
             chunk: Bytes::new(),
-            header: Header::default(),
+            header: FrameHeader::default(),
             left: 0,
             passing: false,
             is_data: false,
@@ -104,18 +104,18 @@ impl<S> Frames<S> {
     }
 
     /// Checks whether the frame may proceed; it may have to wait.
-    fn judge(&mut self, frame: Frame, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+    fn judge(&mut self, frame: Frame, cx: &mut Context<'_>) -> Poll<Result<(), ProtocolViolation>> {
         let begins = matches!(frame.opcode, 1 | 2);
         self.is_data = frame.opcode <= 2;
         let before = match (frame.opcode, self.message) {
             (1 | 2, None) => 0,
             (0, Some(before)) => before,
             (8..=10, _) if frame.length <= MOST_CONTROL => return Poll::Ready(Ok(())),
-            _ => return Poll::Ready(Err(Fault::Protocol)),
+            _ => return Poll::Ready(Err(ProtocolViolation::Protocol)),
         };
         let length = before.saturating_add(frame.length);
         if length > u64::try_from(self.shared.intake.limit()).unwrap_or(u64::MAX) {
-            return Poll::Ready(Err(Fault::TooLarge));
+            return Poll::Ready(Err(ProtocolViolation::TooLarge));
         }
         if begins && let Some(place) = ready!(self.place.poll_acquire(cx)) {
             place.forget();
@@ -128,7 +128,7 @@ impl<S> Frames<S> {
     }
 
     /// Charges the frame's next bytes.
-    fn count(&mut self, bytes: usize) -> Result<(), Fault> {
+    fn count(&mut self, bytes: usize) -> Result<(), ProtocolViolation> {
         if !self.is_data {
             return Ok(());
         }
@@ -205,11 +205,11 @@ impl Frame {
 
 /// The bytes of a header, at most 14, in pieces of any size.
 #[derive(Default)]
-struct Header {
+struct FrameHeader {
     bytes: Vec<u8>,
 }
 
-impl Header {
+impl FrameHeader {
     /// Takes missing header bytes from the chunk; `None` until the header is complete.
     fn read(&mut self, chunk: &mut Bytes) -> Option<Frame> {
         loop {
@@ -296,7 +296,7 @@ mod tests {
         let last_received = Arc::new(LastReceived::new(Arc::new(SystemClock::new())));
         let pieces: Vec<_> = bytes.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
         let intake = MessageIntake::new(BodyBudget::default(), Sender::Known("a".to_owned()), limit);
-        let shared = Rc::new(Shared::new(heard, intake));
+        let shared = Rc::new(FrameState::new(heard, intake));
         let mut frames = Frames::new(stream::iter(pieces), shared, last_received, place);
         let mut passed = Vec::new();
         let ended = loop {
@@ -337,8 +337,8 @@ mod tests {
         let mut huge = vec![0x82, 0xff];
         huge.extend(u64::MAX.to_be_bytes());
         huge.extend([0; 64]);
-        assert_eq!(run(&huge, 3, 1, 100).faults, [Heard::Fault(Fault::TooLarge)]);
-        assert_eq!(run(&frame(0x81, 101), 9, 1, 100).faults, [Heard::Fault(Fault::TooLarge)]);
+        assert_eq!(run(&huge, 3, 1, 100).faults, [Heard::Fault(ProtocolViolation::TooLarge)]);
+        assert_eq!(run(&frame(0x81, 101), 9, 1, 100).faults, [Heard::Fault(ProtocolViolation::TooLarge)]);
         let mut many = frame(0x01, 50);
         for _ in 0..6 {
             many.extend(frame(0x00, 10));
@@ -349,7 +349,7 @@ mod tests {
         many.extend(frame(0x81, 1));
         let run = run(&many, 11, 1, 100);
         assert!(run.passed == buffered, "five of the six were within the limit");
-        assert_eq!(run.faults, [Heard::Fault(Fault::TooLarge)], "reported once");
+        assert_eq!(run.faults, [Heard::Fault(ProtocolViolation::TooLarge)], "reported once");
         assert!(run.ended, "with the client's closing frame");
     }
 
@@ -363,7 +363,11 @@ mod tests {
             frame(0x83, 1),
             frame(0x8f, 1),
         ] {
-            assert_eq!(run(&wrong, 5, 2, 1_000).faults, [Heard::Fault(Fault::Protocol)], "{wrong:?}");
+            assert_eq!(
+                run(&wrong, 5, 2, 1_000).faults,
+                [Heard::Fault(ProtocolViolation::Protocol)],
+                "{wrong:?}"
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 
-use super::Fault;
+use super::ProtocolViolation;
 use crate::body_budget::{BodyBudget, Reservation, Sender};
 
 /// Limits for one socket's messages.
@@ -31,9 +31,9 @@ impl MessageIntake {
     /// Charges a message that has grown to this size.
     ///
     /// # Errors
-    /// [`Fault::Overloaded`].
-    pub(super) fn grow(&self, size: usize) -> Result<(), Fault> {
-        self.reservation.borrow_mut().grow(size).map_err(|_| Fault::Overloaded)
+    /// [`ProtocolViolation::Overloaded`].
+    pub(super) fn grow(&self, size: usize) -> Result<(), ProtocolViolation> {
+        self.reservation.borrow_mut().grow(size).map_err(|_| ProtocolViolation::Overloaded)
     }
 
     /// Completes a message, whose bytes are charged until they are dropped.

@@ -30,12 +30,12 @@ pub(crate) enum Heard {
     /// A binary message.
     Binary,
     /// A protocol violation, after which nothing is read.
-    Fault(Fault),
+    Fault(ProtocolViolation),
 }
 
 /// A protocol violation by the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum ProtocolViolation {
     /// A message exceeds the limit.
     TooLarge,
     /// Unfinished messages exceed the memory budget.

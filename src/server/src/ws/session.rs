@@ -17,9 +17,9 @@ use kernel::Clock;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::PollSemaphore;
 
-use super::frames::{Frames, Shared};
+use super::frames::{FrameState, Frames};
 use super::intake::MessageIntake;
-use super::{Closing, Fault, Heard, LastReceived, OUTBOUND, ReadEnd, Say, Socket};
+use super::{Closing, Heard, LastReceived, OUTBOUND, ProtocolViolation, ReadEnd, Say, Socket};
 
 /// Maximum time for the client to confirm a close.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -42,18 +42,18 @@ pub(crate) fn open(
     let place = Arc::new(Semaphore::new(1));
     let last_received = Arc::new(LastReceived::new(Arc::clone(clock)));
     let limit = intake.limit();
-    let shared = Rc::new(Shared::new(heard, intake));
+    let shared = Rc::new(FrameState::new(heard, intake));
     let waiting = PollSemaphore::new(Arc::clone(&place));
     let frames = Frames::new(payload, Rc::clone(&shared), Arc::clone(&last_received), waiting);
     let end = request.conn_data::<ReadEnd>().cloned().unwrap_or_default();
     let clock = Arc::clone(clock);
-    let session = Session { shared, said: Some(said), closing, joined: None, clock, end };
+    let session = SocketActor { shared, said: Some(said), closing, joined: None, clock, end };
     let response = WsResponseBuilder::new(session, request, frames).frame_size(limit).start()?;
     Ok((response, Socket { heard: hearing, place, say, close, last_received }))
 }
 
-struct Session {
-    shared: Rc<Shared>,
+struct SocketActor {
+    shared: Rc<FrameState>,
     said: Option<mpsc::Receiver<Say>>,
     closing: oneshot::Receiver<Closing>,
     /// An incomplete message, and whether it is text.
@@ -63,13 +63,13 @@ struct Session {
     end: ReadEnd,
 }
 
-impl Drop for Session {
+impl Drop for SocketActor {
     fn drop(&mut self) {
         self.end.set();
     }
 }
 
-impl Actor for Session {
+impl Actor for SocketActor {
     type Context = WebsocketContext<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
@@ -79,7 +79,7 @@ impl Actor for Session {
     }
 }
 
-impl Session {
+impl SocketActor {
     fn heard(&self, is_text: bool, message: Bytes) {
         let heard = match (is_text, std::str::from_utf8(&message)) {
             (false, _) => {
@@ -87,7 +87,7 @@ impl Session {
                 Heard::Binary
             }
             (true, Ok(_)) => Heard::Text(self.shared.hold(message)),
-            (true, Err(_)) => return self.shared.fault(Fault::NotUtf8),
+            (true, Err(_)) => return self.shared.fault(ProtocolViolation::NotUtf8),
         };
         let _ = self.shared.heard.send(heard);
     }
@@ -115,7 +115,7 @@ impl Session {
     }
 }
 
-impl StreamHandler<Result<Message, ProtocolError>> for Session {
+impl StreamHandler<Result<Message, ProtocolError>> for SocketActor {
     fn handle(&mut self, message: Result<Message, ProtocolError>, context: &mut Self::Context) {
         if self.shared.is_deaf() {
             return;
@@ -130,17 +130,17 @@ impl StreamHandler<Result<Message, ProtocolError>> for Session {
                 context.close(reason);
                 context.stop();
             }
-            Err(ProtocolError::Overflow) => self.shared.fault(Fault::TooLarge),
+            Err(ProtocolError::Overflow) => self.shared.fault(ProtocolViolation::TooLarge),
             // The codec validates text frames and reports failures with this error.
             Err(ProtocolError::Io(error)) if error.kind() == std::io::ErrorKind::Other => {
-                self.shared.fault(Fault::NotUtf8);
+                self.shared.fault(ProtocolViolation::NotUtf8);
             }
-            Err(_) => self.shared.fault(Fault::Protocol),
+            Err(_) => self.shared.fault(ProtocolViolation::Protocol),
         }
     }
 }
 
-impl StreamHandler<Say> for Session {
+impl StreamHandler<Say> for SocketActor {
     fn handle(&mut self, say: Say, context: &mut Self::Context) {
         match say {
             Say::Text(text) => context.text(text),

@@ -89,7 +89,7 @@ pub enum Admitted<T> {
 }
 
 #[derive(QueryableByName)]
-struct Verdict {
+struct AdmissionRow {
     #[diesel(sql_type = Text)]
     verdict: String,
     #[diesel(sql_type = Nullable<Timestamptz>)]
@@ -115,7 +115,7 @@ impl Store {
             wanted.minutes.iter().map(|limit| i32::try_from(limit.most.max(1)).unwrap_or(i32::MAX)).collect();
         let limit = |of: fn(&AnonymousLimits) -> Option<u32>| wanted.anonymous.and_then(of).map(i64::from);
         let mut connection = self.connection().await?;
-        let Verdict { verdict, free_at, is_limited } = prepared(
+        let AdmissionRow { verdict, free_at, is_limited } = prepared(
             "SELECT * FROM admit_app_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
         )
         .bind::<SqlUuid, _>(wanted.run)

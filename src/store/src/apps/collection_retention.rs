@@ -8,6 +8,7 @@ use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
 use super::collections::enter;
+use crate::database::scalar::Scalar;
 use crate::system::retention::is_full;
 use crate::{Store, StoreError};
 
@@ -93,13 +94,13 @@ async fn forget_in(
 ) -> Result<bool, StoreError> {
     enter(connection, collection.app_id, ANY).await?;
     let sql = format!("SELECT id FROM app_records WHERE collection_id = $1 AND {records} LIMIT 1");
-    let found: Option<Id> =
+    let found: Option<Scalar<Uuid>> =
         diesel::sql_query(sql).bind::<SqlUuid, _>(collection.id).get_result(connection).await.optional()?;
     if found.is_none() {
         return Ok(false);
     }
     // Every change locks the collection before its records.
-    let locked: Option<Id> =
+    let locked: Option<Scalar<Uuid>> =
         diesel::sql_query("SELECT id FROM app_collections WHERE id = $1 FOR UPDATE SKIP LOCKED")
             .bind::<SqlUuid, _>(collection.id)
             .get_result(connection)
@@ -120,23 +121,10 @@ async fn forget_in(
              FROM sums s WHERE c.id = $1 AND s.rows > 0)
          SELECT rows AS count FROM sums"
     );
-    let deleted: Deleted = diesel::sql_query(sql)
+    let deleted: Scalar<i64> = diesel::sql_query(sql)
         .bind::<SqlUuid, _>(collection.id)
         .bind::<BigInt, _>(RECORDS_PART)
         .get_result(connection)
         .await?;
-    Ok(is_full(usize::try_from(deleted.count).unwrap_or_default(), RECORDS_PART))
-}
-
-#[derive(QueryableByName)]
-struct Id {
-    #[diesel(sql_type = SqlUuid)]
-    #[expect(dead_code, reason = "only whether there is one")]
-    id: Uuid,
-}
-
-#[derive(QueryableByName)]
-struct Deleted {
-    #[diesel(sql_type = BigInt)]
-    count: i64,
+    Ok(is_full(usize::try_from(deleted.0).unwrap_or_default(), RECORDS_PART))
 }

@@ -3,17 +3,18 @@
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Bool, Bytea, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Bytea, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
 use crate::database::prepared::prepared;
+use crate::database::scalar::Scalar;
 use crate::{Changes, Store, StoreError};
 
 /// Maximum records per collection.
 pub const MAX_COLLECTION_RECORDS: i64 = 10_000;
 /// Maximum data bytes per collection.
-pub const MAX_COLLECTION_BYTES: i64 = 64 << 20;
+const MAX_COLLECTION_BYTES: i64 = 64 << 20;
 /// The owner name for records that belong to no user.
 const SHARED: &str = "shared";
 
@@ -93,12 +94,6 @@ struct Counters {
     bytes: i64,
 }
 
-#[derive(QueryableByName)]
-struct Living {
-    #[diesel(sql_type = Bool)]
-    living: bool,
-}
-
 const COLUMNS: &str = "id, version, data, written_by, created_at, updated_at";
 
 /// Sets the app and the owner until the end of the transaction.
@@ -122,7 +117,7 @@ async fn enter_scope(connection: &mut AsyncPgConnection, scope: RecordScope) -> 
 
 /// Whether the collection exists, in a read transaction.
 async fn is_living(connection: &mut AsyncPgConnection, scope: RecordScope) -> Result<bool, StoreError> {
-    let found: Living = prepared(
+    let found: Scalar<bool> = prepared(
         "SELECT EXISTS (SELECT FROM app_collections c JOIN apps a ON a.id = c.app_id
              WHERE c.id = $1 AND c.app_id = $2 AND c.deleted_at IS NULL AND a.deleted_at IS NULL) AS living",
     )
@@ -130,7 +125,7 @@ async fn is_living(connection: &mut AsyncPgConnection, scope: RecordScope) -> Re
     .bind::<SqlUuid, _>(scope.app)
     .get_result(connection)
     .await?;
-    Ok(found.living)
+    Ok(found.0)
 }
 
 impl Store {

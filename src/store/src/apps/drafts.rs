@@ -7,6 +7,7 @@ use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 use wire::{MAX_BINDINGS, MAX_COLLECTIONS};
 
+use crate::database::scalar::Scalar;
 use crate::schema::app_collections;
 use crate::{Changes, Store, StoreError};
 
@@ -66,12 +67,6 @@ struct Inserted {
     is_new: bool,
 }
 
-#[derive(QueryableByName)]
-struct Count {
-    #[diesel(sql_type = BigInt)]
-    count: i64,
-}
-
 impl Changes {
     /// Sets a binding in a locked app.
     ///
@@ -84,13 +79,13 @@ impl Changes {
         name: &str,
         binding: &str,
     ) -> Result<SetBinding, StoreError> {
-        let others: Count =
+        let others: Scalar<i64> =
             diesel::sql_query("SELECT count(*) AS count FROM app_bindings WHERE app_id = $1 AND name <> $2")
                 .bind::<SqlUuid, _>(app)
                 .bind::<Text, _>(name)
                 .get_result(&mut *self.connection)
                 .await?;
-        if is_full(others.count, MAX_BINDINGS) {
+        if is_full(others.0, MAX_BINDINGS) {
             return Ok(SetBinding::TooMany);
         }
         let set: Inserted = diesel::sql_query(

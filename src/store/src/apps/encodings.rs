@@ -1,6 +1,6 @@
 //! Compressed forms of files. They are prepared for published deployments.
 
-use diesel::QueryableByName;
+use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bytea, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use uuid::Uuid;
@@ -8,6 +8,8 @@ use uuid::Uuid;
 use super::FILE_USE;
 use crate::blobs::records::put;
 use crate::blobs::uses::{BlobUse, insert};
+use crate::database::scalar::Scalar;
+use crate::schema::app_deployments;
 use crate::{Store, StoreError};
 
 /// SQL condition for files `f` to compress: texts of at least 1 KiB. The index `app_files_to_encode` has the
@@ -24,12 +26,6 @@ pub struct UnencodedFile {
     /// Its bytes.
     #[diesel(sql_type = BigInt)]
     pub size: i64,
-}
-
-#[derive(QueryableByName)]
-struct DeploymentId {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
 }
 
 /// The compressed forms of a content; `None`: the saving is too small.
@@ -54,9 +50,9 @@ impl Store {
                  WHERE f.deployment_id = r.deployment_id AND NOT f.is_encoded AND {ENCODABLE})
              ORDER BY row_number() OVER (PARTITION BY a.workspace_id ORDER BY r.id), r.id LIMIT $1"
         );
-        let rows: Vec<DeploymentId> =
+        let rows: Vec<Scalar<Uuid>> =
             diesel::sql_query(sql).bind::<BigInt, _>(limit).load(&mut *self.connection().await?).await?;
-        Ok(rows.into_iter().map(|row| row.id).collect())
+        Ok(rows.into_iter().map(|row| row.0).collect())
     }
 
     /// Returns a deployment's contents to compress, smallest first. Reuses the results from other deployments.
@@ -114,13 +110,15 @@ impl Store {
         connection
             .transaction(async |connection| {
                 // The files are deleted under a lock on this row.
-                let kept: Vec<DeploymentWorkspace> = diesel::sql_query(
-                    "SELECT workspace_id FROM app_deployments WHERE id = $1 AND available FOR SHARE",
-                )
-                .bind::<SqlUuid, _>(deployment)
-                .load(connection)
-                .await?;
-                let Some(DeploymentWorkspace { workspace_id: workspace }) = kept.into_iter().next() else { return Ok(()) };
+                let kept: Option<Uuid> = app_deployments::table
+                    .find(deployment)
+                    .filter(app_deployments::available)
+                    .select(app_deployments::workspace_id)
+                    .for_share()
+                    .first(connection)
+                    .await
+                    .optional()?;
+                let Some(workspace) = kept else { return Ok(()) };
                 let mut stored = [None, None];
                 for (stored, bytes) in stored.iter_mut().zip([&encodings.br, &encodings.gzip]) {
                     let Some(bytes) = bytes else { continue };
@@ -148,10 +146,4 @@ impl Store {
             })
             .await
     }
-}
-
-#[derive(QueryableByName)]
-struct DeploymentWorkspace {
-    #[diesel(sql_type = SqlUuid)]
-    workspace_id: Uuid,
 }

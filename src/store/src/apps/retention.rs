@@ -1,11 +1,12 @@
 //! Cleanup of deleted apps and old deployments. Each call handles a batch and returns whether more may be left.
 
 use chrono::TimeDelta;
+use diesel::OptionalExtension;
 use diesel::sql_types::{BigInt, Timestamptz, Uuid as SqlUuid};
-use diesel::{OptionalExtension, QueryableByName};
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use uuid::Uuid;
 
+use crate::database::scalar::Scalar;
 use crate::system::retention::is_full;
 use crate::{Changes, Store, StoreError};
 
@@ -43,12 +44,6 @@ const OLD_DEPLOYMENTS: &str = "
             FROM app_releases WHERE app_id = a.id) r WHERE r.deployment_id = o.id AND r.until > $4)
     LIMIT $1";
 
-#[derive(QueryableByName)]
-struct AppId {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
-}
-
 impl Changes {
     /// Deletes a locked app's deployment, unless a release uses it; returns whether it was deleted.
     ///
@@ -76,7 +71,7 @@ impl Store {
         let active_since = self.now() - EARLIER_SERVED;
         let mut connection = self.connection().await?;
         let sql = format!("SELECT a.id FROM apps a WHERE EXISTS ({OLD_DEPLOYMENTS}) LIMIT 1");
-        let found: Option<AppId> = diesel::sql_query(sql)
+        let found: Option<Scalar<Uuid>> = diesel::sql_query(sql)
             .bind::<BigInt, _>(DEPLOYMENTS_PART)
             .bind::<BigInt, _>(DEPLOYMENTS_KEPT)
             .bind::<BigInt, _>(RELEASES_KEPT)
@@ -85,8 +80,8 @@ impl Store {
             .await
             .optional()?;
         drop(connection);
-        let Some(app) = found else { return Ok(false) };
-        self.forget_old_deployments_of(app.id).await?;
+        let Some(Scalar(app)) = found else { return Ok(false) };
+        self.forget_old_deployments_of(app).await?;
         Ok(true)
     }
 

@@ -7,6 +7,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 use wire::AppRunState;
 
+use crate::database::scalar::Scalar;
 use crate::{Store, StoreError};
 
 /// Maximum app runs that one query reads. Selective filters yield short pages.
@@ -186,13 +187,8 @@ impl Window {
 
     /// Returns the last run read, if more may follow.
     async fn end(&self, connection: &mut AsyncPgConnection) -> Result<Option<Uuid>, StoreError> {
-        #[derive(QueryableByName)]
-        struct Last {
-            #[diesel(sql_type = SqlUuid)]
-            run_id: Uuid,
-        }
         let source = self.source;
-        let last: Option<Last> =
+        let last: Option<Scalar<Uuid>> =
             diesel::sql_query(format!("SELECT a.run_id {source} ORDER BY a.run_id DESC OFFSET $3 LIMIT 1"))
                 .bind::<SqlUuid, _>(self.app)
                 .bind::<SqlUuid, _>(self.before)
@@ -200,6 +196,6 @@ impl Window {
                 .get_result(connection)
                 .await
                 .optional()?;
-        Ok(last.map(|last| last.run_id))
+        Ok(last.map(|last| last.0))
     }
 }

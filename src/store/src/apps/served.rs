@@ -1,13 +1,13 @@
 //! Deployment files as served to visitors.
 
 use chrono::{DateTime, Utc};
-use diesel::QueryableByName;
-use diesel::sql_types::{BigInt, Bool, Bytea, Int4, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Bool, Bytea, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
 use super::encodings::ENCODABLE;
-use crate::database::prepared::prepared;
+use crate::schema::blob_chunks;
 use crate::{Store, StoreError};
 
 /// A file with all data that a response needs.
@@ -51,12 +51,6 @@ fn columns() -> String {
         "f.path, f.size, f.media_type, f.digest, f.policy, f.br, f.br_size, f.gzip, f.gzip_size,
          NOT f.is_encoded AND {ENCODABLE} AS awaits_encoding"
     )
-}
-
-#[derive(QueryableByName)]
-struct Part {
-    #[diesel(sql_type = Bytea)]
-    bytes: Vec<u8>,
 }
 
 impl Store {
@@ -135,16 +129,14 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn blob_part(&self, digest: &[u8; 32], first: i32, chunks: i32) -> Result<Vec<u8>, StoreError> {
-        let rows: Vec<Part> = prepared(
-            "SELECT bytes FROM blob_chunks WHERE digest = $1 AND number >= $2 AND number < $2 + $3 ORDER BY number",
-        )
-        .bind::<Bytea, _>(digest.as_slice())
-        .bind::<Int4, _>(first)
-        .bind::<Int4, _>(chunks)
-        .load(&mut *self.connection().await?)
-        .await?;
-        let mut bytes = Vec::with_capacity(rows.iter().map(|row| row.bytes.len()).sum());
-        rows.into_iter().for_each(|row| bytes.extend(row.bytes));
-        Ok(bytes)
+        let parts: Vec<Vec<u8>> = blob_chunks::table
+            .filter(blob_chunks::digest.eq(digest.as_slice()))
+            .filter(blob_chunks::number.ge(first))
+            .filter(blob_chunks::number.lt(first.saturating_add(chunks)))
+            .order(blob_chunks::number)
+            .select(blob_chunks::bytes)
+            .load(&mut *self.connection().await?)
+            .await?;
+        Ok(parts.concat())
     }
 }

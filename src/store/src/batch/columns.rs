@@ -16,7 +16,7 @@ use super::tables::{
 use crate::blobs::records::{address, chunks};
 
 #[derive(Default)]
-pub(super) struct Columns<'a> {
+pub(super) struct BatchColumns<'a> {
     pub(super) threads: Threads<'a>,
     pub(super) thread_changes: ThreadChanges<'a>,
     pub(super) items: Items<'a>,
@@ -52,7 +52,7 @@ pub(super) struct Columns<'a> {
     pub(super) kept_events: KeptEvents<'a>,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> BatchColumns<'a> {
     /// The rows from all batches, in order.
     pub(super) fn from_batches(batches: &[&'a Batch]) -> Self {
         let mut columns = Self::default();

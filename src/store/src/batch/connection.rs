@@ -7,10 +7,10 @@ use diesel::result::{DatabaseErrorKind, Error as DieselError, QueryResult};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 
 use super::Batch;
-use super::columns::Columns;
+use super::columns::BatchColumns;
 use super::statement::Commit;
 use crate::database::committed::committed;
-use crate::database::connect::Session;
+use crate::database::connect::SessionKind;
 use crate::database::deadline::STATEMENT_LIMIT;
 use crate::system::partitions::day_of;
 use crate::{Lease, Store, StoreError};
@@ -45,7 +45,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unavailable`] when the database cannot be reached.
     pub async fn lane(&self) -> Result<LaneConnection, StoreError> {
-        let connection = self.connector().open(Session::Lane(self.role())).await?;
+        let connection = self.connector().open(SessionKind::Lane(self.role())).await?;
         Ok(LaneConnection { connection })
     }
 }
@@ -68,11 +68,11 @@ impl LaneConnection {
             return Ok(());
         }
         let again = batches.iter().any(|batch| batch.steps.iter().any(|step| step.begun));
-        let mut told = self.try_commit(lease, Columns::from_batches(batches), again).await;
+        let mut told = self.try_commit(lease, BatchColumns::from_batches(batches), again).await;
         let taken = matches!(told, Err(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)));
         if taken && !again {
             // Some rows exist: the batch was committed before, and the answer was lost.
-            told = self.try_commit(lease, Columns::from_batches(batches), true).await;
+            told = self.try_commit(lease, BatchColumns::from_batches(batches), true).await;
         }
         match told {
             Ok(1) => Ok(()),
@@ -82,7 +82,7 @@ impl LaneConnection {
         }
     }
 
-    async fn try_commit(&mut self, lease: Lease, columns: Columns<'_>, again: bool) -> QueryResult<i64> {
+    async fn try_commit(&mut self, lease: Lease, columns: BatchColumns<'_>, again: bool) -> QueryResult<i64> {
         let commit = Commit { writer_id: lease.writer_id, epoch: lease.epoch, columns, again };
         let committing = commit.get_results::<i64>(&mut self.connection);
         match kernel::timeout(&kernel::SystemClock::new(), STATEMENT_LIMIT, committing).await {
@@ -142,7 +142,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::database::connect::Session;
+    use crate::database::connect::SessionKind;
     use crate::testing::TestDatabase;
 
     /// The error from a commit with this setting while another session holds the lease's row.
@@ -152,7 +152,7 @@ mod tests {
         let lease = store.take_lease(Uuid::from_u128(1), Uuid::nil()).await.unwrap().0;
         let mut holder = store.connection().await.unwrap();
         holder.batch_execute("BEGIN; UPDATE leases SET epoch = epoch").await.unwrap();
-        let mut connection = store.connector().open(Session::Lane(None)).await.unwrap();
+        let mut connection = store.connector().open(SessionKind::Lane(None)).await.unwrap();
         connection.batch_execute(setting).await.unwrap();
         let mut batch = Batch::default();
         batch.items.push(crate::batch::ItemRow {

@@ -7,7 +7,7 @@ use diesel::result::QueryResult;
 use diesel::sql_types::{Array, BigInt, Uuid as SqlUuid};
 use uuid::Uuid;
 
-use super::columns::Columns;
+use super::columns::BatchColumns;
 use super::tables::{
     ChatUsage, Chunks, ClosedQuestions, Copies, Items, Queued, RemovedItems, ReplacedItems, ThreadChanges,
     TrainingStates, Updates,
@@ -27,7 +27,7 @@ const BLOB_AGAIN: &str =
 pub(super) struct Commit<'a> {
     pub(super) writer_id: Uuid,
     pub(super) epoch: i64,
-    pub(super) columns: Columns<'a>,
+    pub(super) columns: BatchColumns<'a>,
     /// Whether rows may already exist. A conflict clause on every row would cost a tenth of the commit.
     pub(super) again: bool,
 }
@@ -43,8 +43,9 @@ impl Query for Commit<'_> {
 
 impl QueryFragment<Pg> for Commit<'_> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        let Columns { threads, cuts, runs, streams, steps, outbox, questions, events, .. } = &self.columns;
-        let Columns { updates, blobs, queued, left, contained, contained_in, .. } = &self.columns;
+        let BatchColumns { threads, cuts, runs, streams, steps, outbox, questions, events, .. } =
+            &self.columns;
+        let BatchColumns { blobs, queued, left, .. } = &self.columns;
         let out = &mut out;
         out.push_sql("WITH fence AS MATERIALIZED (SELECT writer_id FROM leases WHERE writer_id = ");
         out.push_bind_param::<SqlUuid, _>(&self.writer_id)?;
@@ -81,22 +82,8 @@ impl QueryFragment<Pg> for Commit<'_> {
         self.closed_questions(out)?;
         self.queued(out)?;
         self.chat_usage(out)?;
-        if !left.is_empty() && !updates.is_empty() {
-            out.push_sql(", put_left AS (DELETE FROM run_places WHERE run_id = ANY(");
-            out.push_bind_param::<Array<SqlUuid>, _>(left)?;
-            out.push_sql(") AND run_id IN (SELECT id FROM put_updates))");
-        }
-        if !contained.is_empty() {
-            // A released or invalid claim still counts, unless another thread has claimed the attachment.
-            out.push_sql(
-                ", put_contained AS (UPDATE attachments a SET contained = true, thread_id = coalesce(a.thread_id, c.thread)
-                     FROM fence, unnest(",
-            );
-            out.push_bind_param::<Array<SqlUuid>, _>(contained)?;
-            out.push_sql(", ");
-            out.push_bind_param::<Array<SqlUuid>, _>(contained_in)?;
-            out.push_sql(") c (attachment, thread) WHERE a.id = c.attachment)");
-        }
+        self.freed_slots(out)?;
+        self.contained_attachments(out)?;
         self.trainings(out, skip)?;
         // Inserts into the partition itself if all events are from one day: routing costs as much per row as
         // the row.
@@ -112,7 +99,7 @@ impl Commit<'_> {
     /// Whether other turns may have changed rows that an earlier submission stored: more turns can follow a
     /// turn that has ended or waits.
     fn may_be_followed(&self) -> bool {
-        let Columns { thread_changes, items, replaced_items, removed_items, .. } = &self.columns;
+        let BatchColumns { thread_changes, items, replaced_items, removed_items, .. } = &self.columns;
         let changes = [
             thread_changes.is_empty(),
             items.is_empty(),
@@ -178,7 +165,7 @@ impl Commit<'_> {
     }
 
     fn changed_items<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        let Columns { replaced_items, removed_items, .. } = &self.columns;
+        let BatchColumns { replaced_items, removed_items, .. } = &self.columns;
         if !replaced_items.is_empty() {
             // Keeps the content that a run found until the run ends, except for the run's own items.
             out.push_sql(
@@ -262,7 +249,7 @@ impl Commit<'_> {
 
     /// Counts usage with the first row for its step, or with the end of its run: a resend does not count again.
     fn chat_usage<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        let Columns { chat_usage, steps, runs, updates, .. } = &self.columns;
+        let BatchColumns { chat_usage, steps, runs, updates, .. } = &self.columns;
         if chat_usage.is_empty() {
             return Ok(());
         }
@@ -311,11 +298,38 @@ impl Commit<'_> {
         Ok(())
     }
 
+    fn freed_slots<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        let BatchColumns { left, updates, .. } = &self.columns;
+        if !left.is_empty() && !updates.is_empty() {
+            out.push_sql(", put_left AS (DELETE FROM run_places WHERE run_id = ANY(");
+            out.push_bind_param::<Array<SqlUuid>, _>(left)?;
+            out.push_sql(") AND run_id IN (SELECT id FROM put_updates))");
+        }
+        Ok(())
+    }
+
+    /// A released or invalid claim still counts, unless another thread has claimed the attachment.
+    fn contained_attachments<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        let BatchColumns { contained, contained_in, .. } = &self.columns;
+        if !contained.is_empty() {
+            out.push_sql(
+                ", put_contained AS (UPDATE attachments a SET contained = true, thread_id = coalesce(a.thread_id, c.thread)
+                     FROM fence, unnest(",
+            );
+            out.push_bind_param::<Array<SqlUuid>, _>(contained)?;
+            out.push_sql(", ");
+            out.push_bind_param::<Array<SqlUuid>, _>(contained_in)?;
+            out.push_sql(") c (attachment, thread) WHERE a.id = c.attachment)");
+        }
+        Ok(())
+    }
+
     /// Skips the rows that a resumed run stored before.
     fn trainings<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>, skip: Option<&'static str>) -> QueryResult<()> {
         let again = Some("DO NOTHING");
-        let Columns { trainings, training_calls, training_cases, training_candidates, .. } = &self.columns;
-        let Columns { training_marks, training_states, kept_events, .. } = &self.columns;
+        let BatchColumns { trainings, training_calls, training_cases, training_candidates, .. } =
+            &self.columns;
+        let BatchColumns { training_marks, training_states, kept_events, .. } = &self.columns;
         trainings.insert(out, None, again, "")?;
         training_calls.insert(out, None, skip, "")?;
         training_cases.insert(out, None, again, "")?;
@@ -335,7 +349,7 @@ impl Commit<'_> {
     }
 
     fn queued<'b>(&'b self, out: &mut AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-        let Columns { queued, runs, updates, .. } = &self.columns;
+        let BatchColumns { queued, runs, updates, .. } = &self.columns;
         if queued.is_empty() {
             return Ok(());
         }

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use diesel::QueryableByName;
 use diesel::sql_types::{Array, BigInt, Bytea, Int4, Timestamptz};
 use diesel_async::{AsyncConnection as _, RunQueryDsl};
 
 use super::records::CHUNK;
+use crate::database::scalar::Scalar;
 use crate::{Store, StoreError};
 
 /// Bytes per blob chunk.
@@ -25,12 +25,6 @@ pub struct BlobPart {
     pub bytes: Vec<u8>,
 }
 
-#[derive(QueryableByName)]
-struct BlobDigest {
-    #[diesel(sql_type = Bytea)]
-    digest: Vec<u8>,
-}
-
 impl Store {
     /// Returns those blobs that are stored and in use; they are kept for at least a day from now.
     ///
@@ -39,7 +33,7 @@ impl Store {
     pub async fn used_blobs(&self, digests: &[[u8; 32]]) -> Result<HashSet<[u8; 32]>, StoreError> {
         let digests: Vec<&[u8]> = digests.iter().map(<[u8; 32]>::as_slice).collect();
         // Sorted, so that two uploads do not deadlock.
-        let rows: Vec<BlobDigest> = diesel::sql_query(
+        let rows: Vec<Scalar<Vec<u8>>> = diesel::sql_query(
             "WITH found AS MATERIALIZED (SELECT digest FROM blobs b WHERE digest = ANY($1)
                  AND EXISTS (SELECT FROM blob_uses u WHERE u.digest = b.digest) ORDER BY digest FOR UPDATE)
              UPDATE blobs b SET created_at = $2 FROM found WHERE b.digest = found.digest RETURNING b.digest",
@@ -48,7 +42,7 @@ impl Store {
         .bind::<Timestamptz, _>(self.now())
         .load(&mut *self.connection().await?)
         .await?;
-        Ok(rows.into_iter().filter_map(|row| row.digest.try_into().ok()).collect())
+        Ok(rows.into_iter().filter_map(|row| row.0.try_into().ok()).collect())
     }
 
     /// Stores blob chunks, ordered by digest. A blob is usable when all its chunks are stored.

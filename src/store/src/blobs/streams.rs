@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::blobs::records::CHUNK;
 use crate::blobs::uses::{BlobUse, insert};
+use crate::database::scalar::Scalar;
 use crate::schema::{blob_chunks, blobs};
 use crate::{Store, StoreError};
 
@@ -146,13 +147,13 @@ impl WrittenBlob {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn read(&self) -> Result<Vec<u8>, StoreError> {
-        let rows: Vec<Chunk> =
+        let rows: Vec<Scalar<Vec<u8>>> =
             diesel::sql_query("SELECT bytes FROM upload_chunks WHERE upload_id = $1 ORDER BY number")
                 .bind::<SqlUuid, _>(self.left.upload)
                 .load(&mut *self.left.store.connection().await?)
                 .await?;
         let mut bytes = Vec::with_capacity(usize::try_from(self.size).unwrap_or_default());
-        rows.into_iter().for_each(|row| bytes.extend(row.bytes));
+        rows.into_iter().for_each(|row| bytes.extend(row.0));
         Ok(bytes)
     }
 
@@ -194,12 +195,6 @@ impl WrittenBlob {
             Err(StoreError::Corrupt("chunks of an upload are missing".to_owned()))
         }
     }
-}
-
-#[derive(QueryableByName)]
-struct Chunk {
-    #[diesel(sql_type = Bytea)]
-    bytes: Vec<u8>,
 }
 
 /// A blob that is being read.

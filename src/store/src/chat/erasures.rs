@@ -10,6 +10,8 @@ use uuid::Uuid;
 
 use super::owner::OwnerKind;
 use super::visitors::ChatVisitor;
+use crate::database::scalar::Scalar;
+use crate::schema::threads;
 use crate::system::retention::{CLEAR_RUN_CONTENT, EMPTY_COPIES, RUN_ROWS, THREAD_AND_FEEDBACK_ROWS};
 use crate::{Changes, Store, StoreError};
 
@@ -49,18 +51,6 @@ impl ErasureRow {
     }
 }
 
-#[derive(QueryableByName)]
-struct Count {
-    #[diesel(sql_type = BigInt)]
-    threads: i64,
-}
-
-#[derive(QueryableByName)]
-struct ThreadRow {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
-}
-
 impl Changes {
     /// Stores a request to erase a visitor's data. Returns the request and the visitor's number of threads.
     ///
@@ -79,17 +69,16 @@ impl Changes {
         .bind::<Timestamptz, _>(requested_at)
         .execute(connection)
         .await?;
-        let count: Count = diesel::sql_query(
-            "SELECT count(*) AS threads FROM threads
-             WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3 AND deleted_at IS NULL",
-        )
-        .bind::<SqlUuid, _>(visitor.workflow)
-        .bind::<Text, _>(visitor.kind.as_str())
-        .bind::<Text, _>(&visitor.id)
-        .get_result(connection)
-        .await?;
+        let threads: i64 = threads::table
+            .filter(threads::workflow_id.eq(visitor.workflow))
+            .filter(threads::owner_kind.eq(visitor.kind.as_str()))
+            .filter(threads::owner_id.eq(&visitor.id))
+            .filter(threads::deleted_at.is_null())
+            .count()
+            .get_result(connection)
+            .await?;
         let erasure = Erasure { visitor: visitor.clone(), requested_at };
-        Ok((erasure, u64::try_from(count.threads).unwrap_or_default()))
+        Ok((erasure, u64::try_from(threads).unwrap_or_default()))
     }
 }
 
@@ -139,7 +128,7 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn unended_threads_of(&self, erasure: &Erasure) -> Result<Vec<ThreadId>, StoreError> {
         let Erasure { visitor, requested_at } = erasure;
-        let rows: Vec<ThreadRow> = diesel::sql_query(
+        let rows: Vec<Scalar<Uuid>> = diesel::sql_query(
             "SELECT id FROM threads t WHERE workflow_id = $1 AND owner_kind = $2 AND owner_id = $3 AND created_at <= $4
                  AND (deleted_at IS NULL OR EXISTS (SELECT FROM runs r WHERE r.thread_id = t.id AND r.finished_at IS NULL))
              ORDER BY deleted_at NULLS FIRST, id LIMIT 100",
@@ -150,7 +139,7 @@ impl Store {
         .bind::<Timestamptz, _>(*requested_at)
         .load(&mut *self.connection().await?)
         .await?;
-        Ok(rows.into_iter().map(|row| ThreadId(row.id)).collect())
+        Ok(rows.into_iter().map(|row| ThreadId(row.0)).collect())
     }
 
     /// Erases some of a visitor's deleted threads whose turns have ended; returns their number. The rows of the

@@ -10,6 +10,7 @@ use diesel_async::RunQueryDsl;
 use kernel::{ItemKey, first_id_at};
 use uuid::Uuid;
 
+use crate::database::scalar::Scalar;
 use crate::system::retention::{
     CLEAR_RUN_CONTENT, CONTENT_ROWS, DELETE_RUNS, RUN_ROWS, WAITS_FOR_NOTHING, is_full,
 };
@@ -33,12 +34,6 @@ pub struct ChatRetention {
     /// Days after its last item until a thread is deleted; 0: content is not stored.
     #[diesel(sql_type = Integer)]
     pub days: i32,
-}
-
-#[derive(QueryableByName)]
-struct ThreadRow {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
 }
 
 impl Store {
@@ -140,7 +135,7 @@ impl Store {
                      OR EXISTS (SELECT FROM outbox o WHERE o.run_id = r.id AND o.next_attempt_at IS NOT NULL)))"
         );
         let now = self.now();
-        let threads: Vec<ThreadRow> =
+        let threads: Vec<Scalar<Uuid>> =
             diesel::sql_query(format!("SELECT id FROM threads t WHERE {idle} ORDER BY created_at LIMIT $4"))
                 .bind::<SqlUuid, _>(workflow)
                 .bind::<Timestamptz, _>(at)
@@ -148,7 +143,7 @@ impl Store {
                 .bind::<BigInt, _>(THREADS_PART)
                 .load(&mut *self.connection().await?)
                 .await?;
-        let threads: Vec<Uuid> = threads.into_iter().map(|thread| thread.id).collect();
+        let threads: Vec<Uuid> = threads.into_iter().map(|thread| thread.0).collect();
         self.keep_usage(&threads).await?;
         let sql = format!(
             "WITH gone AS MATERIALIZED (SELECT id FROM threads t WHERE id = ANY($5) AND {idle}

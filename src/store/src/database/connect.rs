@@ -38,12 +38,12 @@ pub(crate) struct Connector {
 
 /// The role and the settings of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Session<'a> {
+pub(crate) enum SessionKind<'a> {
     /// The DSN's user: migrations and partitions.
     Owner,
     /// The role without rights over tables; `None` if it could not be created.
     Service(Option<&'a str>),
-    /// As [`Session::Service`], with generic plans for the lanes' statements.
+    /// As [`SessionKind::Service`], with generic plans for the lanes' statements.
     Lane(Option<&'a str>),
 }
 
@@ -106,7 +106,7 @@ impl Connector {
     }
 
     /// Opens a connection without client-side statement deadlines.
-    pub(crate) async fn open(&self, session: Session<'_>) -> Result<AsyncPgConnection, StoreError> {
+    pub(crate) async fn open(&self, session: SessionKind<'_>) -> Result<AsyncPgConnection, StoreError> {
         let (connection, deadline) = self.open_with_deadline(session).await?;
         deadline.disable();
         Ok(connection)
@@ -116,7 +116,7 @@ impl Connector {
     /// drives it, whichever task awaits this.
     pub(crate) async fn open_with_deadline(
         &self,
-        session: Session<'_>,
+        session: SessionKind<'_>,
     ) -> Result<(AsyncPgConnection, Deadline), StoreError> {
         let (config, tls) = (self.config.clone(), self.tls.clone());
         let settings = settings(session);
@@ -172,11 +172,11 @@ fn notice_a_lost_server(config: &mut tokio_postgres::Config) {
     }
 }
 
-fn settings(session: Session<'_>) -> String {
+fn settings(session: SessionKind<'_>) -> String {
     let role = |role: Option<&str>| role.map_or(String::new(), |role| format!("SET ROLE \"{role}\";"));
     match session {
-        Session::Owner => "SET lock_timeout = '30s';".to_owned(),
-        Session::Service(name) => {
+        SessionKind::Owner => "SET lock_timeout = '30s';".to_owned(),
+        SessionKind::Service(name) => {
             format!(
                 "{}SET statement_timeout = '30s';SET idle_in_transaction_session_timeout = '30s'",
                 role(name)
@@ -185,7 +185,7 @@ fn settings(session: Session<'_>) -> String {
         // The lanes' statements take arrays of any length: a plan for one length suits another, and planning
         // again costs more than the execution. Such a plan may be made while a table is empty, and would then
         // always scan it; but these statements find every row by its key.
-        Session::Lane(name) => {
+        SessionKind::Lane(name) => {
             format!(
                 "{}SET plan_cache_mode = force_generic_plan;SET enable_seqscan = off;SET statement_timeout = '30s'",
                 role(name)

@@ -32,19 +32,19 @@ pub async fn with_statement_limit<F: Future>(limit: Duration, work: F) -> F::Out
 /// The deadline for a connection's current statement. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Deadline {
-    inner: Arc<Inner>,
+    inner: Arc<DeadlineInner>,
 }
 
-struct Inner {
+struct DeadlineInner {
     clock: SystemClock,
-    state: Mutex<State>,
+    state: Mutex<DeadlineState>,
     /// Wakes the task that waits for a later deadline.
     earlier: Notify,
     /// Cancelled when the connection is dropped.
     dropped: CancellationToken,
 }
 
-struct State {
+struct DeadlineState {
     /// `None`: the connection is idle.
     ends: Option<Duration>,
     /// The time at which the waiting task wakes by itself.
@@ -61,14 +61,14 @@ impl Deadline {
     where
         S: TlsStream + Unpin + Send + 'static,
     {
-        let state = State {
+        let state = DeadlineState {
             ends: None,
             wakes: Duration::MAX,
             is_executing: false,
             is_disabled: false,
             has_passed: false,
         };
-        let inner = Inner {
+        let inner = DeadlineInner {
             clock: SystemClock::new(),
             state: Mutex::new(state),
             earlier: Notify::new(),

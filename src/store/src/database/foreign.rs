@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::{FromSql, Kind, Type};
+use tokio_postgres::types::{Kind, Type};
 use tokio_postgres::{Client, Config, Error, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -35,6 +35,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const TALK: usize = 64 << 10;
 /// Maximum characters quoted from a server message.
 const MOST_SAID: usize = 500;
+/// The database's name in errors after the login.
+const DATABASE: &str = "the database";
 
 /// A database that the caller names and the service does not own.
 #[derive(Clone)]
@@ -61,9 +63,6 @@ pub struct ForeignQuery {
     /// Maximum bytes in all rows, as JSON.
     pub bytes: usize,
 }
-
-/// The alias for a statement's rows in the enclosing statement.
-const ROW: &str = "callboard_row_7f3a";
 
 /// The result of a statement.
 #[derive(Debug, Clone, PartialEq)]
@@ -293,13 +292,14 @@ impl AsyncWrite for Metered {
     }
 }
 
+/// Runs a statement in a transaction. Sets `committing` before it sends the commit.
 async fn work(
     client: &Client,
     query: &ForeignQuery,
     allowance: &AtomicUsize,
     committing: &AtomicBool,
 ) -> Result<ForeignRows, ForeignError> {
-    let failed = |error: Error| explain(&error, query.time, "the database");
+    let failed = |error: Error| explain(&error, query.time, DATABASE);
     let mode = if query.writes { "READ WRITE" } else { "READ ONLY" };
     let millis = query.time.as_millis().clamp(1, 3_600_000);
     let begin = format!(
@@ -313,78 +313,55 @@ async fn work(
         let message = format!("the statement has {known} parameters, {} were given", query.parameters.len());
         return Err(ForeignError::Failed { message, again: false });
     }
-    let types = plain.params().to_vec();
-    let mut answer = ForeignRows { rows: Vec::new(), count: 0 };
-    if plain.columns().is_empty() {
-        let parameters = bound(&query.parameters, &types)?;
-        answer.count = client.execute_raw(&plain, &parameters).await.map_err(failed)?;
+    let answer = if plain.columns().is_empty() {
+        let parameters = bound(&query.parameters, plain.params())?;
+        let count = client.execute_raw(&plain, &parameters).await.map_err(failed)?;
+        ForeignRows { rows: Vec::new(), count }
     } else {
-        let most = query.rows.saturating_add(1);
-        let inner = as_json(client, &query.sql, &types, most).await.map_err(failed)?;
-        let statement = inner.as_ref().unwrap_or(&plain);
-        if let (None, Some((column, kind))) = (&inner, foreign_rows::unread(statement)) {
-            let message =
-                format!("the column '{column}' has the type {kind}; write {column}::text in this statement");
-            return Err(ForeignError::Failed { message, again: false });
-        }
-        let parameters = bound(&query.parameters, statement.params())?;
-        // Each row has its own header, and the rows over the limit must arrive to be detected.
-        allowance.fetch_add(
-            query.bytes.saturating_mul(2).saturating_add(most.saturating_mul(64)),
-            Ordering::Relaxed,
-        );
-        let mut rows = pin!(client.query_raw(statement, &parameters).await.map_err(failed)?);
-        let mut bytes = 0_usize;
-        while let Some(row) = rows.try_next().await.map_err(failed)? {
-            let (value, length) = if inner.is_some() {
-                row.try_get(0).map(|Json(value, length)| (value, length))
-            } else {
-                foreign_rows::object(&row)
-            }
-            .map_err(failed)?;
-            bytes = bytes.saturating_add(length);
-            if answer.rows.len() >= query.rows {
-                return Err(ForeignError::TooLarge(format!("there are more than {} rows", query.rows)));
-            }
-            if bytes > query.bytes {
-                return Err(ForeignError::TooLarge(format!("the rows have more than {} bytes", query.bytes)));
-            }
-            answer.rows.push(value);
-        }
-        answer.count = u64::try_from(answer.rows.len()).unwrap_or(u64::MAX);
-    }
+        let rows = rows(client, query, &plain, allowance).await?;
+        let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        ForeignRows { rows, count }
+    };
     committing.store(true, Ordering::Relaxed);
     client.batch_execute("COMMIT").await.map_err(failed)?;
     Ok(answer)
 }
 
-/// Prepares an enclosing statement that returns each row as JSON, since the server knows its types best.
-/// Returns `None` if this statement cannot be part of another one: `EXPLAIN`, `SHOW`, `CALL`, or a `WITH` that
-/// changes data.
-async fn as_json(
+/// Reads the rows of a statement that returns some, within the query's limits.
+async fn rows(
     client: &Client,
-    sql: &str,
-    types: &[Type],
-    most: usize,
-) -> Result<Option<Statement>, Error> {
-    const NOT_A_PART: [SqlState; 2] = [SqlState::SYNTAX_ERROR, SqlState::FEATURE_NOT_SUPPORTED];
-    let sql = trimmed(sql);
-    // The alias must differ from every column: a column would take precedence over the row.
-    let around = format!("WITH {ROW} AS ({sql}\n) SELECT to_json({ROW}) FROM {ROW} LIMIT {most}");
-    match client.prepare_typed(&around, types).await {
-        Ok(around) => Ok(Some(around)),
-        // The statement itself has been prepared, so the error is about the enclosing one.
-        Err(error) if error.code().is_some_and(|code| NOT_A_PART.contains(code)) => {
-            client.batch_execute("ROLLBACK TO SAVEPOINT begun").await?;
-            Ok(None)
-        }
-        Err(error) => Err(error),
+    query: &ForeignQuery,
+    plain: &Statement,
+    allowance: &AtomicUsize,
+) -> Result<Vec<Value>, ForeignError> {
+    let failed = |error: Error| explain(&error, query.time, DATABASE);
+    let most = query.rows.saturating_add(1);
+    let inner = foreign_rows::as_json(client, &query.sql, plain.params(), most).await.map_err(failed)?;
+    let statement = inner.as_ref().unwrap_or(plain);
+    if let (None, Some((column, kind))) = (&inner, foreign_rows::unread(statement)) {
+        let message =
+            format!("the column '{column}' has the type {kind}; write {column}::text in this statement");
+        return Err(ForeignError::Failed { message, again: false });
     }
-}
-
-/// Removes trailing semicolons, which a nested statement must not have.
-fn trimmed(sql: &str) -> &str {
-    sql.trim_end().trim_end_matches(|letter: char| letter == ';' || letter.is_whitespace())
+    let parameters = bound(&query.parameters, statement.params())?;
+    // Each row has its own header, and the rows over the limit must arrive to be detected.
+    allowance
+        .fetch_add(query.bytes.saturating_mul(2).saturating_add(most.saturating_mul(64)), Ordering::Relaxed);
+    let read = if inner.is_some() { foreign_rows::nested } else { foreign_rows::object };
+    let mut found = pin!(client.query_raw(statement, &parameters).await.map_err(failed)?);
+    let (mut rows, mut bytes) = (Vec::new(), 0_usize);
+    while let Some(row) = found.try_next().await.map_err(failed)? {
+        let (value, length) = read(&row).map_err(failed)?;
+        bytes = bytes.saturating_add(length);
+        if rows.len() >= query.rows {
+            return Err(ForeignError::TooLarge(format!("there are more than {} rows", query.rows)));
+        }
+        if bytes > query.bytes {
+            return Err(ForeignError::TooLarge(format!("the rows have more than {} bytes", query.bytes)));
+        }
+        rows.push(value);
+    }
+    Ok(rows)
 }
 
 fn bound(values: &[Value], types: &[Type]) -> Result<Vec<Parameter>, ForeignError> {
@@ -397,19 +374,6 @@ fn bound(values: &[Value], types: &[Type]) -> Result<Vec<Parameter>, ForeignErro
         })
     };
     values.iter().zip(types).enumerate().map(bind).collect()
-}
-
-/// A `json` value, whose members keep their order, and its bytes.
-struct Json(Value, usize);
-
-impl<'a> FromSql<'a> for Json {
-    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
-        Ok(Self(foreign_rows::json(raw)?, raw.len()))
-    }
-
-    fn accepts(kind: &Type) -> bool {
-        *kind == Type::JSON
-    }
 }
 
 /// Translates a database error.

@@ -11,6 +11,7 @@ pub(crate) mod parameter;
 pub(crate) mod pool;
 pub(crate) mod prepared;
 mod runtime;
+pub(crate) mod scalar;
 pub(crate) mod unreachable;
 
 pub use changes::*;

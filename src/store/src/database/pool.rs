@@ -7,21 +7,20 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use deadpool::Runtime;
 use deadpool::managed::{Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult, Timeouts};
-use diesel::QueryableByName;
-use diesel::sql_types::Bool;
 use diesel_async::pooled_connection::PoolableConnection;
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use kernel::{Clock, Ids, Random};
 
-use crate::database::connect::{Connector, Session};
+use crate::database::connect::{Connector, SessionKind};
 use crate::database::deadline::Deadline;
+use crate::database::scalar::Scalar;
 use crate::{DatabaseRuntime, StoreError};
 
 /// Maximum time that a query waits for a connection before the caller gets a "database busy" error.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Settings for a [`Store`].
-pub struct Options {
+pub struct StoreOptions {
     /// The database's DSN.
     pub dsn: kernel::Secret,
     /// Connections in the pool; the lanes' connections are extra.
@@ -37,10 +36,10 @@ pub struct Options {
 /// The database. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
 }
 
-struct Inner {
+struct StoreInner {
     pool: Pool<Sessions>,
     connector: Connector,
     role: Option<&'static str>,
@@ -62,12 +61,12 @@ impl Store {
     pub(crate) fn over(
         connector: Connector,
         role: Option<&'static str>,
-        options: Options,
+        options: StoreOptions,
         runtime: DatabaseRuntime,
     ) -> Result<Self, StoreError> {
         let pool = pool(&connector, role, options.connections)?;
-        let Options { clock, random, ids, .. } = options;
-        Ok(Self { inner: Arc::new(Inner { pool, connector, role, clock, random, ids, runtime }) })
+        let StoreOptions { clock, random, ids, .. } = options;
+        Ok(Self { inner: Arc::new(StoreInner { pool, connector, role, clock, random, ids, runtime }) })
     }
 
     /// A connection for one short unit of work. Hold it across queries only.
@@ -85,14 +84,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unavailable`] when it does not answer or accepts no writes.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        #[derive(QueryableByName)]
-        struct AccessMode {
-            #[diesel(sql_type = Bool)]
-            read_only: bool,
-        }
         let asked = "SELECT current_setting('transaction_read_only') = 'on' AS read_only";
-        let found: AccessMode = diesel::sql_query(asked).get_result(&mut *self.connection().await?).await?;
-        if found.read_only {
+        let read_only: Scalar<bool> =
+            diesel::sql_query(asked).get_result(&mut *self.connection().await?).await?;
+        if read_only.0 {
             self.close_idle_connections();
             return Err(StoreError::Unavailable("the database is read-only".to_owned()));
         }
@@ -202,7 +197,7 @@ impl Manager for Sessions {
     type Error = StoreError;
 
     async fn create(&self) -> Result<LimitedConnection, StoreError> {
-        let opened = self.connector.open_with_deadline(Session::Service(self.role)).await;
+        let opened = self.connector.open_with_deadline(SessionKind::Service(self.role)).await;
         opened.map(|(connection, deadline)| LimitedConnection { connection, deadline })
     }
 
@@ -218,22 +213,15 @@ impl Manager for Sessions {
 
 #[cfg(test)]
 mod tests {
-    use diesel::sql_types::Integer;
     use kernel::SystemClock;
 
     use super::*;
     use crate::testing::TestDatabase;
     use crate::with_statement_limit;
 
-    #[derive(QueryableByName)]
-    struct Backend {
-        #[diesel(sql_type = Integer)]
-        pid: i32,
-    }
-
     async fn backend(store: &Store) -> i32 {
         let query = diesel::sql_query("SELECT pg_backend_pid() AS pid");
-        query.get_result::<Backend>(&mut *store.connection().await.unwrap()).await.unwrap().pid
+        query.get_result::<Scalar<i32>>(&mut *store.connection().await.unwrap()).await.unwrap().0
     }
 
     async fn sleep(store: &Store) -> Result<usize, StoreError> {

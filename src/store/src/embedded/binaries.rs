@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::fetch::{self, Npm};
 use super::process::{command, first_line};
 use super::user::RunAs;
-use super::{EmbeddedError, Options, look};
+use super::{EmbeddedError, EmbeddedOptions, look};
 
 /// The oldest supported major version.
 pub(crate) const OLDEST: u32 = 14;
@@ -75,7 +75,7 @@ pub(super) struct SearchPath {
 
 impl SearchPath {
     /// The locations on this machine.
-    pub(super) fn of_machine(options: &Options, data_dir: &Path) -> Self {
+    pub(super) fn of_machine(options: &EmbeddedOptions, data_dir: &Path) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Self {
             explicit: options.binaries.clone(),

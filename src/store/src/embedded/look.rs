@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::binaries::SearchPath;
 use super::user::RunAs;
-use super::{EmbeddedError, Options, cluster, dsn, orphan};
+use super::{EmbeddedError, EmbeddedOptions, cluster, dsn, orphan};
 
 /// The state of an embedded PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Looked {
 ///
 /// # Errors
 /// [`EmbeddedError`], as at a start.
-pub fn look(options: &Options) -> Result<Looked, EmbeddedError> {
+pub fn look(options: &EmbeddedOptions) -> Result<Looked, EmbeddedError> {
     let data_dir = std::path::absolute(&options.data_dir).unwrap_or_else(|_| options.data_dir.clone());
     let data_dir = data_dir.canonicalize().unwrap_or(data_dir);
     look_in(&data_dir, &SearchPath::of_machine(options, &data_dir))

@@ -40,7 +40,7 @@ const IMMEDIATE: Duration = Duration::from_secs(5);
 
 /// Settings for the embedded PostgreSQL.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct EmbeddedOptions {
     /// The service's data folder, which exists and is locked by this process.
     pub data_dir: PathBuf,
     /// `SERVICE_PG_BIN`: the folder with `postgres` and `initdb`, instead of a search.
@@ -69,7 +69,7 @@ impl Embedded {
     ///
     /// # Errors
     /// [`EmbeddedError`], whose text tells the operator how to fix it.
-    pub fn start(options: &Options) -> Result<Self, EmbeddedError> {
+    pub fn start(options: &EmbeddedOptions) -> Result<Self, EmbeddedError> {
         let data_dir =
             options.data_dir.canonicalize().map_err(EmbeddedError::io("read", &options.data_dir))?;
         Self::start_in(&data_dir, &SearchPath::of_machine(options, &data_dir))

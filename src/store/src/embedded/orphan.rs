@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal};
 use super::EmbeddedError;
 use super::pid_file::{Holder, PidFile};
 use super::process::{signal, wait_until};
-use super::socket::{Answer, knock};
+use super::socket::{ProbeResult, knock};
 
 /// Maximum time for it to become ready or to exit.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -30,13 +30,13 @@ pub(super) fn settle(cluster: &Path) -> Result<Option<Orphan>, EmbeddedError> {
         let Some(file) = PidFile::read(cluster)? else { return Ok(Some(None)) };
         let step = step(&file, cluster, sent_away);
         match step {
-            Step::Free => return Ok(Some(None)),
-            Step::TakeOver(orphan) => return Ok(Some(Some(orphan))),
-            Step::Disown => {
+            OrphanAction::Free => return Ok(Some(None)),
+            OrphanAction::TakeOver(orphan) => return Ok(Some(Some(orphan))),
+            OrphanAction::Disown => {
                 file.disown(cluster)?;
                 return Ok(Some(None));
             }
-            Step::SendAway => {
+            OrphanAction::SendAway => {
                 tracing::warn!(
                     pid = file.pid.as_raw_pid(),
                     "an earlier PostgreSQL has lost its socket; stopping it"
@@ -44,7 +44,7 @@ pub(super) fn settle(cluster: &Path) -> Result<Option<Orphan>, EmbeddedError> {
                 signal(file.pid, Signal::INT)?;
                 sent_away = true;
             }
-            Step::Wait => {}
+            OrphanAction::Wait => {}
         }
         seen = Some((file.pid.as_raw_pid(), file.status));
         io::Result::Ok(None)
@@ -63,12 +63,12 @@ pub(super) fn settle(cluster: &Path) -> Result<Option<Orphan>, EmbeddedError> {
 pub(super) fn running(cluster: &Path) -> io::Result<Option<Orphan>> {
     let step = PidFile::read(cluster)?.map(|file| step(&file, cluster, true));
     Ok(match step {
-        Some(Step::TakeOver(orphan)) => Some(orphan),
+        Some(OrphanAction::TakeOver(orphan)) => Some(orphan),
         _ => None,
     })
 }
 
-enum Step {
+enum OrphanAction {
     Free,
     TakeOver(Orphan),
     Disown,
@@ -76,28 +76,29 @@ enum Step {
     Wait,
 }
 
-fn step(file: &PidFile, cluster: &Path, sent_away: bool) -> Step {
+fn step(file: &PidFile, cluster: &Path, sent_away: bool) -> OrphanAction {
     let answer = || match &file.socket_dir {
         Some(folder) => (knock(folder, file.port), folder.clone()),
-        None => (Answer::Nobody, PathBuf::new()),
+        None => (ProbeResult::Nobody, PathBuf::new()),
     };
-    let take_over = |socket_dir| Step::TakeOver(Orphan { pid: file.pid, socket_dir, port: file.port });
+    let take_over =
+        |socket_dir| OrphanAction::TakeOver(Orphan { pid: file.pid, socket_dir, port: file.port });
     match file.holder(cluster) {
-        Holder::Gone => Step::Free,
-        Holder::Other => Step::Disown,
-        Holder::Ours if !file.is_ready() => Step::Wait,
+        Holder::Gone => OrphanAction::Free,
+        Holder::Other => OrphanAction::Disown,
+        Holder::Ours if !file.is_ready() => OrphanAction::Wait,
         Holder::Ours => match answer() {
-            (Answer::Welcome, folder) => take_over(folder),
-            (Answer::Nobody, _) if !sent_away => Step::SendAway,
-            _ => Step::Wait,
+            (ProbeResult::Welcome, folder) => take_over(folder),
+            (ProbeResult::Nobody, _) if !sent_away => OrphanAction::SendAway,
+            _ => OrphanAction::Wait,
         },
         // Without /proc the only proof is an answer on the socket from the file. Otherwise PostgreSQL decides
         // itself.
         Holder::Unknown if file.data_dir == cluster => match answer() {
-            (Answer::Welcome, folder) => take_over(folder),
-            _ => Step::Free,
+            (ProbeResult::Welcome, folder) => take_over(folder),
+            _ => OrphanAction::Free,
         },
-        Holder::Unknown => Step::Free,
+        Holder::Unknown => OrphanAction::Free,
     }
 }
 

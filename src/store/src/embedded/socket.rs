@@ -81,7 +81,7 @@ fn socket(folder: &Path, port: u16) -> PathBuf {
 
 /// The result of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ProbeResult {
     /// It accepts connections.
     Welcome,
     /// It exists and refuses or stays silent: starting, stopping, busy.
@@ -91,8 +91,8 @@ pub(super) enum Answer {
 }
 
 /// Connects, sends the startup message, and disconnects.
-pub(super) fn knock(folder: &Path, port: u16) -> Answer {
-    let talk = || -> io::Result<Answer> {
+pub(super) fn knock(folder: &Path, port: u16) -> ProbeResult {
+    let talk = || -> io::Result<ProbeResult> {
         let mut stream = UnixStream::connect(socket(folder, port))?;
         stream.set_read_timeout(Some(Duration::from_secs(2)))?;
         stream.set_write_timeout(Some(Duration::from_secs(2)))?;
@@ -101,17 +101,17 @@ pub(super) fn knock(folder: &Path, port: u16) -> Answer {
         stream.read_exact(&mut kind)?;
         // `R` is the authentication response; the alternative is `E`, an error.
         if kind != *b"R" {
-            return Ok(Answer::NotNow);
+            return Ok(ProbeResult::NotNow);
         }
         // Terminate, without a body.
         stream.write_all(b"X\0\0\0\x04")?;
-        Ok(Answer::Welcome)
+        Ok(ProbeResult::Welcome)
     };
     match talk() {
         Ok(answer) => answer,
         Err(error) => match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Answer::Nobody,
-            _ => Answer::NotNow,
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ProbeResult::Nobody,
+            _ => ProbeResult::NotNow,
         },
     }
 }
@@ -174,6 +174,6 @@ mod tests {
     #[test]
     fn a_knock_without_a_server_has_no_answer() {
         let temp = tempfile::tempdir().unwrap();
-        assert_eq!(knock(temp.path(), PORT), Answer::Nobody);
+        assert_eq!(knock(temp.path(), PORT), ProbeResult::Nobody);
     }
 }

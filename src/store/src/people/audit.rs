@@ -12,14 +12,14 @@ use crate::{Changes, Store, StoreError};
 
 /// The outcome of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AuditOutcome {
     /// The action was done.
     Success,
     /// The action was denied.
     Denied,
 }
 
-impl Outcome {
+impl AuditOutcome {
     /// The stored and sent name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -57,7 +57,7 @@ pub struct AuditEntry {
     /// The workspace.
     pub workspace: Option<Uuid>,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: AuditOutcome,
     /// The reason, in the caller's words or as an error code.
     pub reason: Option<String>,
     /// The client's address.
@@ -106,7 +106,7 @@ pub struct AuditFilter {
     /// Only this actor id.
     pub actor: Option<String>,
     /// Only this outcome.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<AuditOutcome>,
     /// Only these workspaces.
     pub workspaces: Option<Vec<Uuid>>,
 }
@@ -196,7 +196,7 @@ mod tests {
             action,
             target: Some(AuditTarget { kind: "workflow", id: "w".to_owned() }),
             workspace: None,
-            outcome: Outcome::Success,
+            outcome: AuditOutcome::Success,
             reason: None,
             address: None,
             request_id: None,
@@ -216,7 +216,7 @@ mod tests {
             .await
             .unwrap();
         store
-            .audit(&AuditEntry { outcome: Outcome::Denied, ..entry(AuditAction::AuthDenied) })
+            .audit(&AuditEntry { outcome: AuditOutcome::Denied, ..entry(AuditAction::AuthDenied) })
             .await
             .unwrap();
         // The table owner cannot change rows either.
@@ -228,7 +228,7 @@ mod tests {
             store.audit_trail(filter, 10).await.unwrap().into_iter().map(|row| row.action).collect()
         };
         assert_eq!(seen(AuditFilter::default()).await, ["auth.denied", "workflow.published"]);
-        let denied = AuditFilter { outcome: Some(Outcome::Denied), ..AuditFilter::default() };
+        let denied = AuditFilter { outcome: Some(AuditOutcome::Denied), ..AuditFilter::default() };
         assert_eq!(seen(denied).await, ["auth.denied"]);
         let nowhere = AuditFilter { workspaces: Some(vec![Uuid::nil()]), ..AuditFilter::default() };
         assert_eq!(seen(nowhere).await, [""; 0]);

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use wire::{AuditAction, CanaryCounts, CanaryOutcome, EndedCanary, GateStatus, VersionCounts};
 
 use super::records::{StoredCanary, StoredRollout};
-use crate::{AuditEntry, AuditTarget, Changes, Outcome, Store, StoreError};
+use crate::{AuditEntry, AuditOutcome, AuditTarget, Changes, Store, StoreError};
 
 /// A workflow's canary and live version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct CanaryEnd {
 }
 
 #[derive(QueryableByName)]
-struct Count {
+struct CanaryCountRow {
     #[diesel(sql_type = Integer)]
     version: i32,
     #[diesel(sql_type = BigInt)]
@@ -72,7 +72,7 @@ impl Store {
         let mut connection = self.connection().await?;
         let mut counts = CanaryCounts::default();
         for (sql, is_turns) in [(TURNS, true), (RATINGS, false)] {
-            let rows: Vec<Count> = diesel::sql_query(sql)
+            let rows: Vec<CanaryCountRow> = diesel::sql_query(sql)
                 .bind::<SqlUuid, _>(of.workflow)
                 .bind::<SqlUuid, _>(first_id_at(of.canary.since))
                 .bind::<Integer, _>(of.canary.version)
@@ -192,7 +192,7 @@ pub(super) fn entry_of_service(
         action,
         target: Some(AuditTarget { kind: "workflow", id: workflow.to_string() }),
         workspace: Some(workspace),
-        outcome: Outcome::Success,
+        outcome: AuditOutcome::Success,
         reason: Some(reason.to_owned()),
         address: None,
         request_id: None,

@@ -1,9 +1,10 @@
 //! Version gates: started with the version, in its transaction.
 
 use chrono::{DateTime, Utc};
+use diesel::dsl::exists;
 use diesel::prelude::*;
 use diesel::sql_types::{
-    Array, BigInt, Bool, Bytea, Double, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid,
+    Array, BigInt, Bytea, Double, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid,
 };
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use ring::digest::{SHA256, digest};
@@ -13,6 +14,7 @@ use wire::{GateStatus, RolloutGate, VersionGate};
 
 use super::records::StoredRollout;
 use crate::error::corrupt;
+use crate::schema::dataset_versions;
 use crate::training::find_dataset;
 use crate::{Changes, Store, StoreError};
 
@@ -64,12 +66,6 @@ struct GateRow {
     live_score: Option<f64>,
     #[diesel(sql_type = Nullable<Text>)]
     error: Option<String>,
-}
-
-#[derive(QueryableByName)]
-struct Existence {
-    #[diesel(sql_type = Bool)]
-    exists: bool,
 }
 
 /// An evaluation to start.
@@ -240,14 +236,9 @@ async fn dataset_version(
         return Ok(Err(format!("the dataset '{named}' of the gate was not found")));
     };
     let Some(number) = gate.dataset_version else { return Ok(Ok((dataset.id, dataset.version))) };
-    let found: Existence = diesel::sql_query(
-        "SELECT EXISTS (SELECT FROM dataset_versions WHERE dataset_id = $1 AND number = $2) AS exists",
-    )
-    .bind::<SqlUuid, _>(dataset.id)
-    .bind::<Integer, _>(number)
-    .get_result(connection)
-    .await?;
-    Ok(match found.exists {
+    let version = dataset_versions::table.find((dataset.id, number));
+    let is_found: bool = diesel::select(exists(version)).get_result(connection).await?;
+    Ok(match is_found {
         true => Ok((dataset.id, number)),
         false => Err(format!("the dataset '{}' of the gate does not have the version", gate.dataset)),
     })

@@ -10,6 +10,8 @@ use wire::{AuditAction, GateStatus};
 use super::canary::entry_of_service;
 use super::gates::NewEvaluation;
 use super::live::LockedWorkflow;
+use crate::database::scalar::Scalar;
+use crate::runs::records::holds_run;
 use crate::{Changes, Store, StoreError};
 
 /// Float sums differ by less.
@@ -22,12 +24,6 @@ pub struct GateResult {
     pub score: Result<f64, String>,
     /// SHA-256 of the case digests in order.
     pub fingerprint: Vec<u8>,
-}
-
-#[derive(QueryableByName)]
-struct EvaluationWorkflow {
-    #[diesel(sql_type = SqlUuid)]
-    workflow_id: Uuid,
 }
 
 #[derive(QueryableByName)]
@@ -110,23 +106,18 @@ impl Changes {
         run: Uuid,
         result: &GateResult,
     ) -> Result<Option<Uuid>, StoreError> {
-        if let Some(writer) = writer {
-            let owned = diesel::sql_query("SELECT FROM runs WHERE id = $1 AND writer_id = $2 FOR SHARE")
-                .bind::<SqlUuid, _>(run)
-                .bind::<SqlUuid, _>(writer)
-                .execute(&mut *self.connection)
-                .await?;
-            if owned == 0 {
-                return Ok(None);
-            }
+        if let Some(writer) = writer
+            && !holds_run(&mut self.connection, writer, run).await?
+        {
+            return Ok(None);
         }
-        let of: Option<EvaluationWorkflow> =
+        let of: Option<Scalar<Uuid>> =
             diesel::sql_query("SELECT workflow_id FROM gate_evaluations WHERE run_id = $1")
                 .bind::<SqlUuid, _>(run)
                 .get_result(&mut *self.connection)
                 .await
                 .optional()?;
-        let Some(EvaluationWorkflow { workflow_id: workflow }) = of else { return Ok(None) };
+        let Some(Scalar(workflow)) = of else { return Ok(None) };
         let locked = self.lock_live(workflow).await?;
         let now = self.store.now();
         diesel::sql_query(
@@ -239,19 +230,28 @@ impl Changes {
             }
             (Some(_), LiveScore::Pending) => None,
             (Some(other), LiveScore::Unknown) => {
-                let run_id = self.store.ids().uuid()?;
-                let new = NewEvaluation {
-                    run_id,
-                    workflow_id: workflow,
-                    workspace_id: gate.workspace_id,
-                    version: other,
-                    key: &gate.key,
-                    request: &gate.request,
-                };
-                new.insert(&mut self.connection, self.store.now()).await?;
+                self.evaluate_live(workflow, other, gate).await?;
                 None
             }
         })
+    }
+
+    /// Adds an evaluation of the live version on the gate's cases.
+    async fn evaluate_live(
+        &mut self,
+        workflow: Uuid,
+        version: i32,
+        gate: &RunningGate,
+    ) -> Result<(), StoreError> {
+        let new = NewEvaluation {
+            run_id: self.store.ids().uuid()?,
+            workflow_id: workflow,
+            workspace_id: gate.workspace_id,
+            version,
+            key: &gate.key,
+            request: &gate.request,
+        };
+        new.insert(&mut self.connection, self.store.now()).await
     }
 
     /// Returns the live version's newest result on the same cases.

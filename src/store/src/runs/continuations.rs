@@ -12,6 +12,7 @@ use uuid::Uuid;
 use wire::chat::Dialect;
 
 use super::questions::QuestionKey;
+use crate::database::scalar::Scalar;
 use crate::schema::{question_items, thread_items, turns_sent};
 use crate::system::partitions::day_of;
 use crate::{Store, StoreError};
@@ -48,12 +49,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn latest_continuation(&self, run: Uuid) -> Result<Uuid, StoreError> {
-        #[derive(QueryableByName)]
-        struct Last {
-            #[diesel(sql_type = SqlUuid)]
-            id: Uuid,
-        }
-        let last: Last = diesel::sql_query(
+        let last: Scalar<Uuid> = diesel::sql_query(
             "WITH RECURSIVE chain (id, length) AS (SELECT $1::uuid, 0 UNION ALL
                  SELECT s.continued_by, length + 1 FROM chain JOIN turns_sent s ON s.run_id = chain.id
                  WHERE s.continued_by IS NOT NULL)
@@ -62,7 +58,7 @@ impl Store {
         .bind::<SqlUuid, _>(run)
         .get_result(&mut *self.connection().await?)
         .await?;
-        Ok(last.id)
+        Ok(last.0)
     }
 
     /// Returns the run that has continued this run's turn.
@@ -117,8 +113,7 @@ pub(super) async fn lock_item(
     connection: &mut AsyncPgConnection,
     item: ItemKey,
 ) -> Result<Option<QuestionKey>, StoreError> {
-    type Columns = (Uuid, String, i32, i32);
-    let row: Option<Columns> = question_items::table
+    let row: Option<(Uuid, String, i32, i32)> = question_items::table
         .find(&item.0[..])
         .select((
             question_items::run_id,

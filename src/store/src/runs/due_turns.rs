@@ -8,6 +8,7 @@ use kernel::{ItemKey, ThreadId};
 use uuid::Uuid;
 
 use super::continuations::{Continuation, change_item, insert, is_open, key, lock_item};
+use crate::database::scalar::Scalar;
 use crate::{Store, StoreError};
 
 /// Maximum questions or turns per batch.
@@ -121,19 +122,14 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn due_turns(&self) -> Result<Vec<Uuid>, StoreError> {
-        #[derive(QueryableByName)]
-        struct DueTurnRow {
-            #[diesel(sql_type = SqlUuid)]
-            run_id: Uuid,
-        }
-        let rows: Vec<DueTurnRow> = diesel::sql_query(format!(
+        let rows: Vec<Scalar<Uuid>> = diesel::sql_query(format!(
             "SELECT run_id FROM turns_sent t WHERE due_at <= $1 AND {NOT_CONTINUED} ORDER BY due_at LIMIT $2"
         ))
         .bind::<Timestamptz, _>(self.now())
         .bind::<BigInt, _>(PART)
         .load(&mut *self.connection().await?)
         .await?;
-        Ok(rows.into_iter().map(|row| row.run_id).collect())
+        Ok(rows.into_iter().map(|row| row.0).collect())
     }
 
     /// Makes turns due that ended with a question while another question was being answered, and that no run

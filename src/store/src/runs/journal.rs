@@ -3,10 +3,11 @@
 use chrono::{DateTime, Utc};
 use diesel::dsl::max;
 use diesel::prelude::*;
-use diesel::sql_types::{Int4, Nullable, Uuid as SqlUuid};
+use diesel::sql_types::Uuid as SqlUuid;
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
+use crate::database::scalar::Scalar;
 use crate::error::corrupt;
 use crate::schema::run_steps;
 use crate::{Store, StoreError};
@@ -56,12 +57,6 @@ pub(crate) struct JournalRow {
     finished_at: Option<DateTime<Utc>>,
 }
 
-#[derive(QueryableByName)]
-struct FirstStep {
-    #[diesel(sql_type = Nullable<Int4>)]
-    step: Option<i32>,
-}
-
 impl Store {
     /// Returns the last super-step in a run's journal.
     ///
@@ -81,11 +76,11 @@ impl Store {
                 SELECT DISTINCT ON (node, visit) step, status FROM run_steps WHERE run_id = $1
                 ORDER BY node, visit, attempt DESC) ended
             WHERE status = 'failed'";
-        let found: FirstStep = diesel::sql_query(FIRST)
+        let found: Scalar<Option<i32>> = diesel::sql_query(FIRST)
             .bind::<SqlUuid, _>(run)
             .get_result(&mut *self.connection().await?)
             .await?;
-        Ok(found.step)
+        Ok(found.0)
     }
 
     /// Returns a run's journal in key order.

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Bool, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Bool, Uuid as SqlUuid};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
+use crate::database::scalar::Scalar;
 use crate::runs::crashes::record_end;
 use crate::runs::queue::taken;
 use crate::runs::records::reassign;
@@ -32,19 +33,6 @@ struct Epoch {
     epoch: i64,
     #[diesel(sql_type = SqlUuid)]
     oldest_run: Uuid,
-}
-
-#[derive(QueryableByName)]
-struct Renewed {
-    #[diesel(sql_type = Timestamptz)]
-    at: DateTime<Utc>,
-}
-
-#[derive(QueryableByName)]
-struct Other {
-    #[diesel(sql_type = SqlUuid)]
-    #[expect(dead_code, reason = "whether there is a row is all that counts")]
-    writer_id: Uuid,
 }
 
 #[derive(QueryableByName)]
@@ -87,7 +75,7 @@ impl Store {
         lease: Lease,
         oldest_run: Uuid,
     ) -> Result<Option<DateTime<Utc>>, StoreError> {
-        let renewed: Vec<Renewed> = diesel::sql_query(format!(
+        let renewed: Vec<Scalar<DateTime<Utc>>> = diesel::sql_query(format!(
             "WITH late AS (UPDATE leases SET expires_at = now() + interval '{LEASE_SECONDS} seconds'
                            WHERE writer_id <> $1 AND expires_at <> 'infinity'
                                AND expires_at > now() + interval '{LEASE_SECONDS} seconds' * 3)
@@ -100,7 +88,7 @@ impl Store {
         .bind::<SqlUuid, _>(oldest_run)
         .get_results(&mut *self.connection().await?)
         .await?;
-        Ok(renewed.into_iter().next().map(|row| row.at))
+        Ok(renewed.into_iter().next().map(|row| row.0))
     }
 
     /// Whether other instances may be running: they hold a lease, or held one recently. After a database
@@ -109,7 +97,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn has_others(&self, lease: Lease) -> Result<bool, StoreError> {
-        let others: Vec<Other> = diesel::sql_query(format!(
+        let others: Vec<Scalar<Uuid>> = diesel::sql_query(format!(
             "SELECT writer_id FROM leases
              WHERE writer_id <> $1 AND expires_at > now() - interval '{LEASE_SECONDS} seconds' * 3
                  AND expires_at <> 'infinity' LIMIT 1",

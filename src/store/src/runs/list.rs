@@ -7,6 +7,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use kernel::{ThreadId, first_id_at};
 use uuid::Uuid;
 
+use crate::database::scalar::Scalar;
 use crate::{RunState, Store, StoreError};
 
 /// Maximum runs that one query reads. Selective filters yield short pages.
@@ -133,18 +134,13 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn resumes_at(&self, run: Uuid) -> Result<Option<DateTime<Utc>>, StoreError> {
-        #[derive(QueryableByName)]
-        struct Due {
-            #[diesel(sql_type = Nullable<Timestamptz>)]
-            due_at: Option<DateTime<Utc>>,
-        }
-        let due: Option<Due> =
+        let due: Option<Scalar<Option<DateTime<Utc>>>> =
             diesel::sql_query("SELECT due_at FROM run_queue WHERE run_id = $1 AND NOT turn")
                 .bind::<SqlUuid, _>(run)
                 .get_result(&mut *self.connection().await?)
                 .await
                 .optional()?;
-        Ok(due.and_then(|due| due.due_at))
+        Ok(due.and_then(|due| due.0))
     }
 }
 
@@ -214,13 +210,8 @@ impl Page<'_> {
 
     /// Returns the last run read, if more follow.
     async fn end_of_window(&self, connection: &mut AsyncPgConnection) -> Result<Option<Uuid>, StoreError> {
-        #[derive(QueryableByName)]
-        struct Last {
-            #[diesel(sql_type = SqlUuid)]
-            id: Uuid,
-        }
         let window = &self.window;
-        let last: Option<Last> = diesel::sql_query(format!(
+        let last: Option<Scalar<Uuid>> = diesel::sql_query(format!(
             "SELECT r.id FROM runs r WHERE {window} ORDER BY r.id DESC OFFSET $5 LIMIT 1"
         ))
         .bind::<SqlUuid, _>(self.workspace)
@@ -231,6 +222,6 @@ impl Page<'_> {
         .get_result(connection)
         .await
         .optional()?;
-        Ok(last.map(|last| last.id))
+        Ok(last.map(|last| last.0))
     }
 }

@@ -1,12 +1,12 @@
 //! Readers of streams that another instance writes. As for leases, SQL `now()` decides about expiry: several
 //! machines need one clock.
 
-use diesel::prelude::*;
-use diesel::sql_types::{Array, Bool, Uuid as SqlUuid};
+use diesel::sql_types::{Array, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
 use crate::database::prepared::prepared;
+use crate::database::scalar::Scalar;
 use crate::{Store, StoreError};
 
 /// Duration of a presence without renewal, seconds.
@@ -49,12 +49,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn is_read_elsewhere(&self, stream: Uuid, instance: Uuid) -> Result<bool, StoreError> {
-        #[derive(QueryableByName)]
-        struct ReaderPresence {
-            #[diesel(sql_type = Bool)]
-            found: bool,
-        }
-        let found: ReaderPresence = prepared(
+        let found: Scalar<bool> = prepared(
             "SELECT EXISTS (SELECT FROM stream_readers
                             WHERE stream_id = $1 AND instance_id <> $2
                                 AND until BETWEEN now() AND now() + interval '1 minute') AS found",
@@ -63,7 +58,7 @@ impl Store {
         .bind::<SqlUuid, _>(instance)
         .get_result(&mut *self.connection().await?)
         .await?;
-        Ok(found.found)
+        Ok(found.0)
     }
 
     /// Deletes expired presences, and those that a clock change on the database server has left in the future.

@@ -197,8 +197,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn answer_to(&self, step: &QuestionKey) -> Result<Option<StoredAnswerOf>, StoreError> {
-        type Columns = (Option<String>, Option<String>, Option<DateTime<Utc>>);
-        let row: Option<Columns> = run_questions::table
+        type AnswerColumns = (Option<String>, Option<String>, Option<DateTime<Utc>>);
+        let row: Option<AnswerColumns> = run_questions::table
             .find((step.run, &step.node, step.visit, step.attempt))
             .select((run_questions::answer, run_questions::answered_by, run_questions::answered_at))
             .first(&mut *self.connection().await?)

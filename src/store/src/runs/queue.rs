@@ -13,6 +13,8 @@ use uuid::Uuid;
 
 use crate::database::changes::lock_of;
 use crate::database::prepared::prepared;
+use crate::database::scalar::Scalar;
+use crate::schema::workflows;
 use crate::{Lease, Store, StoreError};
 
 /// Maximum runs claimed per call.
@@ -28,18 +30,6 @@ struct Queued {
     run_id: Uuid,
     #[diesel(sql_type = Nullable<Integer>)]
     most: Option<i32>,
-}
-
-#[derive(QueryableByName)]
-struct IdRow {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
-}
-
-#[derive(QueryableByName)]
-struct Count {
-    #[diesel(sql_type = BigInt)]
-    count: i64,
 }
 
 /// Runs could not be claimed, or the outcome of the claim is unknown.
@@ -115,12 +105,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn workflows_with_turns(&self) -> Result<Vec<Uuid>, StoreError> {
-        let found: Vec<IdRow> =
+        let found: Vec<Scalar<Uuid>> =
             prepared("SELECT DISTINCT workflow_id AS id FROM run_queue WHERE turn LIMIT $1")
                 .bind::<BigInt, _>(MOST_WORKFLOWS)
                 .load(&mut *self.connection().await?)
                 .await?;
-        Ok(found.into_iter().map(|found| found.id).collect())
+        Ok(found.into_iter().map(|found| found.0).collect())
     }
 
     /// Claims a workflow's waiting runs up to its concurrency limit, oldest first. `None` while another
@@ -144,12 +134,12 @@ impl Store {
     pub async fn take_queued(&self, by: Lease, run: Uuid) -> Result<Vec<Uuid>, ClaimFailed> {
         let now = self.now();
         taken!(self, |connection| {
-            let found: Vec<IdRow> =
+            let found: Vec<Scalar<Uuid>> =
                 prepared("SELECT run_id AS id FROM run_queue WHERE run_id = $1 FOR UPDATE SKIP LOCKED")
                     .bind::<SqlUuid, _>(run)
                     .load(connection)
                     .await?;
-            let found: Vec<Uuid> = found.into_iter().map(|found| found.id).collect();
+            let found: Vec<Uuid> = found.into_iter().map(|found| found.0).collect();
             take(connection, by, &found, now).await?
         })
     }
@@ -209,12 +199,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn take_signals(&self, writer: Uuid) -> Result<Vec<Uuid>, StoreError> {
-        let found: Vec<IdRow> =
+        let found: Vec<Scalar<Uuid>> =
             prepared("DELETE FROM run_signals WHERE writer_id = $1 RETURNING run_id AS id")
                 .bind::<SqlUuid, _>(writer)
                 .load(&mut *self.connection().await?)
                 .await?;
-        Ok(found.into_iter().map(|found| found.id).collect())
+        Ok(found.into_iter().map(|found| found.0).collect())
     }
 
     /// Scans `limit` runs after `after` for those that `by` owns and those that are orphaned: neither queued
@@ -279,7 +269,7 @@ impl Store {
         let writers: Vec<Uuid> = seen.iter().map(|seen| seen.writer).collect();
         taken!(self, |connection| {
             if reach(connection, by, oldest).await? {
-                let owned: Vec<IdRow> = prepared(
+                let owned: Vec<Scalar<Uuid>> = prepared(
                     "UPDATE runs SET writer_id = $1 FROM unnest($2, $3) AS t (id, writer)
                      WHERE runs.id = t.id AND runs.writer_id = t.writer AND runs.finished_at IS NULL
                          AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = runs.id)
@@ -292,7 +282,7 @@ impl Store {
                 .bind::<Array<SqlUuid>, _>(&writers)
                 .load(connection)
                 .await?;
-                owned.into_iter().map(|found| found.id).collect()
+                owned.into_iter().map(|found| found.0).collect()
             } else {
                 Vec::new()
             }
@@ -325,16 +315,11 @@ pub struct OwnershipScan {
 /// Whether this transaction may claim a workflow's waiting runs: only one at a time counts the slots and
 /// claims.
 async fn may_count(connection: &mut AsyncPgConnection, workflow: Uuid) -> Result<bool, StoreError> {
-    #[derive(QueryableByName)]
-    struct Locked {
-        #[diesel(sql_type = Bool)]
-        locked: bool,
-    }
-    let locked: Locked = prepared("SELECT pg_try_advisory_xact_lock($1) AS locked")
+    let locked: Scalar<bool> = prepared("SELECT pg_try_advisory_xact_lock($1) AS locked")
         .bind::<BigInt, _>(lock_of(&format!("turns\n{workflow}")))
         .get_result(connection)
         .await?;
-    Ok(locked.locked)
+    Ok(locked.0)
 }
 
 /// Claims as many of a workflow's runs as it has free slots.
@@ -344,28 +329,25 @@ async fn turns(
     workflow: Uuid,
     now: DateTime<Utc>,
 ) -> Result<Vec<Uuid>, StoreError> {
-    #[derive(QueryableByName)]
-    struct Most {
-        #[diesel(sql_type = Nullable<Integer>)]
-        most: Option<i32>,
-    }
-    let most: Option<Most> = prepared("SELECT max_concurrent_runs AS most FROM workflows WHERE id = $1")
-        .bind::<SqlUuid, _>(workflow)
-        .get_result(connection)
+    let most: Option<Option<i32>> = workflows::table
+        .find(workflow)
+        .select(workflows::max_concurrent_runs)
+        .first(connection)
         .await
         .optional()?;
-    let most = most.and_then(|most| most.most);
+    let most = most.flatten();
     let room = match most {
         Some(most) => {
-            let held: Count = prepared("SELECT count(*) AS count FROM run_places WHERE workflow_id = $1")
-                .bind::<SqlUuid, _>(workflow)
-                .get_result(connection)
-                .await?;
-            (i64::from(most) - held.count).clamp(0, MOST)
+            let held: Scalar<i64> =
+                prepared("SELECT count(*) AS count FROM run_places WHERE workflow_id = $1")
+                    .bind::<SqlUuid, _>(workflow)
+                    .get_result(connection)
+                    .await?;
+            (i64::from(most) - held.0).clamp(0, MOST)
         }
         None => MOST,
     };
-    let found: Vec<IdRow> = prepared(
+    let found: Vec<Scalar<Uuid>> = prepared(
         "SELECT run_id AS id FROM run_queue WHERE turn AND workflow_id = $1 ORDER BY run_id LIMIT $2
          FOR UPDATE SKIP LOCKED",
     )
@@ -373,7 +355,7 @@ async fn turns(
     .bind::<BigInt, _>(room)
     .load(connection)
     .await?;
-    let found: Vec<Uuid> = found.into_iter().map(|found| found.id).collect();
+    let found: Vec<Uuid> = found.into_iter().map(|found| found.0).collect();
     let taken = take(connection, by, &found, now).await?;
     if most.is_some() {
         prepared("INSERT INTO run_places (run_id, workflow_id) SELECT unnest($1), $2 ON CONFLICT DO NOTHING")
@@ -424,7 +406,7 @@ async fn own(
     runs: &[Uuid],
     now: DateTime<Utc>,
 ) -> Result<Vec<Uuid>, StoreError> {
-    let owned: Vec<IdRow> = prepared(
+    let owned: Vec<Scalar<Uuid>> = prepared(
         "UPDATE runs SET writer_id = $1, turn_order = CASE WHEN thread_id IS NOT NULL THEN $3 END,
              -- What has just left the queue executes nowhere.
              status = CASE WHEN thread_id IS NOT NULL AND status = 'running' THEN 'waiting' ELSE status END
@@ -436,5 +418,5 @@ async fn own(
     .bind::<SqlUuid, _>(first_id_at(now))
     .load(connection)
     .await?;
-    Ok(owned.into_iter().map(|found| found.id).collect())
+    Ok(owned.into_iter().map(|found| found.0).collect())
 }

@@ -325,6 +325,23 @@ pub(crate) fn not_queued() -> diesel::expression::SqlLiteral<diesel::sql_types::
     diesel::dsl::sql("NOT EXISTS (SELECT FROM run_queue WHERE run_queue.run_id = runs.id)")
 }
 
+/// Whether a writer owns a run. If so, it stays the owner until this transaction ends.
+pub(crate) async fn holds_run(
+    connection: &mut AsyncPgConnection,
+    writer: Uuid,
+    run: Uuid,
+) -> Result<bool, StoreError> {
+    let owned: Option<Uuid> = runs::table
+        .filter(runs::id.eq(run))
+        .filter(runs::writer_id.eq(writer))
+        .select(runs::id)
+        .for_share()
+        .first(connection)
+        .await
+        .optional()?;
+    Ok(owned.is_some())
+}
+
 /// Reassigns a dead writer's unfinished runs.
 pub(crate) async fn reassign(
     connection: &mut AsyncPgConnection,

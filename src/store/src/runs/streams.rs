@@ -9,6 +9,7 @@ use uuid::Uuid;
 use wire::chat::Dialect;
 
 use crate::database::prepared::prepared;
+use crate::database::scalar::Scalar;
 use crate::error::corrupt;
 use crate::schema::{runs, streams};
 use crate::system::partitions::day_of;
@@ -73,12 +74,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn last_seq(&self, stream: Uuid) -> Result<u64, StoreError> {
-        #[derive(QueryableByName)]
-        struct Last {
-            #[diesel(sql_type = Nullable<BigInt>)]
-            last: Option<i64>,
-        }
-        let found: Last = prepared(
+        let found: Scalar<Option<i64>> = prepared(
             "SELECT greatest(
                  (SELECT max(last_seq) FROM stream_events WHERE day = $1 AND stream_id = $2),
                  (SELECT last_seq FROM stream_events_kept WHERE stream_id = $2
@@ -88,7 +84,7 @@ impl Store {
         .bind::<SqlUuid, _>(stream)
         .get_result(&mut *self.connection().await?)
         .await?;
-        u64::try_from(found.last.unwrap_or(0)).map_err(|e| corrupt("last_seq", e))
+        u64::try_from(found.0.unwrap_or(0)).map_err(|e| corrupt("last_seq", e))
     }
 
     /// Returns a stream's stored events after event `after`, at most `rows` commits.

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{Array, Text, Uuid as SqlUuid};
+use diesel::sql_types::{Array, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use futures_util::TryStreamExt;
 use serde_json::Value;
 use uuid::Uuid;
 use wire::RunUsage;
 
-use crate::schema::run_steps;
+use crate::database::scalar::Scalar;
+use crate::schema::{run_steps, runs};
 use crate::{Store, StoreError};
 
 /// Maximum large results held at once.
@@ -25,18 +26,6 @@ const MAY_USE_MODELS: &str = "
 /// Run `$1`, if it repeats another one from a step on or continues its turn.
 const HAS_COPIES: &str =
     "SELECT id FROM runs WHERE id = $1 AND (continues IS NOT NULL OR options LIKE '%\"origin\"%')";
-
-#[derive(QueryableByName)]
-struct RunId {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
-}
-
-#[derive(QueryableByName)]
-struct KeptUsage {
-    #[diesel(sql_type = diesel::sql_types::Nullable<Text>)]
-    usage: Option<String>,
-}
 
 /// Model usage in a node attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,12 +44,13 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn run_usage(&self, run: Uuid) -> Result<RunUsage, StoreError> {
-        let kept: Option<KeptUsage> = diesel::sql_query("SELECT usage FROM runs WHERE id = $1")
-            .bind::<SqlUuid, _>(run)
-            .get_result(&mut *self.connection().await?)
+        let kept: Option<Option<String>> = runs::table
+            .find(run)
+            .select(runs::usage)
+            .first(&mut *self.connection().await?)
             .await
             .optional()?;
-        match kept.and_then(|kept| serde_json::from_str(&kept.usage?).ok()) {
+        match kept.flatten().and_then(|kept| serde_json::from_str(&kept).ok()) {
             Some(usage) => Ok(usage),
             None => Ok(total_usage(&self.models_usage(run).await?)),
         }
@@ -68,19 +58,18 @@ impl Store {
 
     /// Saves the model usage in the runs' rows before the threads' journals are deleted.
     pub(crate) async fn keep_usage(&self, threads: &[Uuid]) -> Result<(), StoreError> {
-        let runs: Vec<RunId> = diesel::sql_query(MAY_USE_MODELS)
+        let runs: Vec<Scalar<Uuid>> = diesel::sql_query(MAY_USE_MODELS)
             .bind::<Array<SqlUuid>, _>(threads)
             .load(&mut *self.connection().await?)
             .await?;
-        for RunId { id } in runs {
+        for Scalar(id) in runs {
             let used = self.models_usage(id).await?;
             if used.is_empty() {
                 continue;
             }
             let usage = serde_json::to_string(&total_usage(&used)).unwrap_or_default();
-            diesel::sql_query("UPDATE runs SET usage = $2 WHERE id = $1")
-                .bind::<SqlUuid, _>(id)
-                .bind::<Text, _>(usage)
+            diesel::update(runs::table.find(id))
+                .set(runs::usage.eq(usage))
                 .execute(&mut *self.connection().await?)
                 .await?;
         }
@@ -96,7 +85,7 @@ impl Store {
         type StepColumns = (String, DateTime<Utc>, Option<String>, Option<Vec<u8>>, Option<String>);
         const MARK: &str = "%\"cost_usd\"%";
         let mut connection = self.connection().await?;
-        let copies: Option<RunId> = diesel::sql_query(HAS_COPIES)
+        let copies: Option<Scalar<Uuid>> = diesel::sql_query(HAS_COPIES)
             .bind::<SqlUuid, _>(run)
             .get_result(&mut *connection)
             .await

@@ -6,6 +6,7 @@ use diesel::{OptionalExtension, QueryableByName};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
+use crate::database::scalar::Scalar;
 use crate::{Changes, Store, StoreError};
 
 /// Documents erased per batch, until they have that many chunks.
@@ -40,12 +41,6 @@ struct OrphanedDocument {
     id: i64,
     #[diesel(sql_type = BigInt)]
     chunks: i64,
-}
-
-#[derive(QueryableByName)]
-struct Deleted {
-    #[diesel(sql_type = Integer)]
-    id: i32,
 }
 
 impl Store {
@@ -134,7 +129,7 @@ impl Changes {
         workspace: Uuid,
         name: &str,
     ) -> Result<Option<i32>, StoreError> {
-        let deleted: Option<Deleted> = diesel::sql_query(
+        let deleted: Option<Scalar<i32>> = diesel::sql_query(
             "UPDATE search_indexes SET deleted_at = $3, name = chr(1) || id
              WHERE workspace_id = $1 AND name = $2 AND deleted_at IS NULL RETURNING id",
         )
@@ -144,6 +139,6 @@ impl Changes {
         .get_result(&mut *self.connection)
         .await
         .optional()?;
-        Ok(deleted.map(|deleted| deleted.id))
+        Ok(deleted.map(|deleted| deleted.0))
     }
 }

@@ -1,13 +1,14 @@
 //! Inspects a database without changing it, as a start would see it.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use diesel::sql_types::{BigInt, Integer, Nullable, Text, Timestamptz};
+use diesel::sql_types::{BigInt, Integer, Nullable, Text};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use kernel::{Clock, Secret};
 use secrecy::ExposeSecret;
 use tokio::runtime::Handle;
 
-use crate::database::connect::{Connector, Session};
+use crate::database::connect::{Connector, SessionKind};
+use crate::database::scalar::Scalar;
 use crate::system::{migrate, requirements, roles};
 use crate::{StoreError, embedded};
 
@@ -90,22 +91,16 @@ const FACTS: &str = "SELECT split_part(current_setting('server_version'), ' ', 1
      AND application_name = current_setting('application_name')) AS ours
     FROM pg_roles, pg_database WHERE rolname = current_user AND datname = current_database()";
 
-#[derive(diesel::QueryableByName)]
-struct Now {
-    #[diesel(sql_type = Timestamptz)]
-    now: DateTime<Utc>,
-}
-
 /// Connects as a start would, and inspects the database.
 ///
 /// # Errors
 /// [`StoreError::Unavailable`] with instructions, as at a start; [`StoreError`] when a query fails.
 pub async fn inspect(dsn: &Secret, clock: &dyn Clock) -> Result<Inspection, StoreError> {
     let connector = Connector::new(dsn.expose_secret(), Handle::current())?;
-    let mut connection = connector.open(Session::Owner).await?;
+    let mut connection = connector.open(SessionKind::Owner).await?;
     let facts: Facts = diesel::sql_query(FACTS).get_result(&mut connection).await?;
     let (asked, asked_at) = (clock.monotonic(), clock.now());
-    let Now { now } =
+    let now: Scalar<DateTime<Utc>> =
         diesel::sql_query("SELECT clock_timestamp() AS now").get_result(&mut connection).await?;
     let round_trip = TimeDelta::from_std(clock.monotonic().saturating_sub(asked)).unwrap_or_default();
     let major = u32::try_from(facts.number).unwrap_or(0) / 10_000;
@@ -117,7 +112,7 @@ pub async fn inspect(dsn: &Secret, clock: &dyn Clock) -> Result<Inspection, Stor
         certificate_checked: connector.verifies(),
         local: connector.is_local(),
         // The database read its clock about half way through the round trip.
-        clock_ahead: now - asked_at - round_trip / 2,
+        clock_ahead: now.0 - asked_at - round_trip / 2,
         round_trip,
         connections: Connections { most: facts.most, others: facts.used.saturating_sub(facts.ours) },
         fitness: fitness(&mut connection).await,

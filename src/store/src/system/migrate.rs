@@ -6,6 +6,7 @@ use diesel_async::{AsyncMigrationHarness, AsyncPgConnection, SimpleAsyncConnecti
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
 use crate::StoreError;
+use crate::database::scalar::Scalar;
 
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("../../migrations");
 
@@ -27,19 +28,9 @@ pub(crate) async fn up(mut connection: AsyncPgConnection) -> Result<(AsyncPgConn
 /// Counts a database's pending migrations, and those unknown to this version. Changes nothing.
 pub(crate) async fn compare(connection: &mut AsyncPgConnection) -> Result<Compared, StoreError> {
     use diesel_async::RunQueryDsl;
-    #[derive(diesel::QueryableByName)]
-    struct MigrationRow {
-        #[diesel(sql_type = diesel::sql_types::Text)]
-        version: String,
-    }
-    #[derive(diesel::QueryableByName)]
-    struct There {
-        #[diesel(sql_type = diesel::sql_types::Bool)]
-        there: bool,
-    }
     let there = "SELECT to_regclass('public.__diesel_schema_migrations') IS NOT NULL AS there";
-    let There { there } = diesel::sql_query(there).get_result(connection).await?;
-    let applied: Vec<MigrationRow> = if there {
+    let there: Scalar<bool> = diesel::sql_query(there).get_result(connection).await?;
+    let applied: Vec<Scalar<String>> = if there.0 {
         let sql = "SELECT version FROM public.__diesel_schema_migrations ORDER BY version";
         diesel::sql_query(sql).load(connection).await?
     } else {
@@ -48,10 +39,10 @@ pub(crate) async fn compare(connection: &mut AsyncPgConnection) -> Result<Compar
     let known = MigrationSource::<Pg>::migrations(&MIGRATIONS)
         .map_err(|error| StoreError::Migration(error.to_string()))?;
     let known: Vec<String> = known.iter().map(|migration| migration.name().version().to_string()).collect();
-    let has = |version: &str| applied.iter().any(|row| row.version == version);
+    let has = |version: &str| applied.iter().any(|row| row.0 == version);
     Ok(Compared {
         pending: known.iter().filter(|version| !has(version)).count(),
-        unknown: applied.iter().filter(|row| !known.contains(&row.version)).count(),
+        unknown: applied.iter().filter(|row| !known.contains(&row.0)).count(),
     })
 }
 
@@ -99,14 +90,8 @@ mod tests {
     use tokio::runtime::Handle;
 
     use super::*;
-    use crate::database::connect::{Connector, Session};
+    use crate::database::connect::{Connector, SessionKind};
     use crate::testing::TestDatabase;
-
-    #[derive(diesel::QueryableByName)]
-    struct Name {
-        #[diesel(sql_type = diesel::sql_types::Text)]
-        name: String,
-    }
 
     /// Everything that migrations can leave, except diesel's own table.
     async fn objects(connection: &mut AsyncPgConnection) -> BTreeSet<String> {
@@ -116,8 +101,8 @@ mod tests {
                    UNION ALL SELECT 'function ' || proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
                    UNION ALL SELECT 'type ' || typname FROM pg_type
                    WHERE typnamespace = 'public'::regnamespace AND typname !~ '__diesel'";
-        let names: Vec<Name> = diesel::sql_query(sql).load(connection).await.unwrap();
-        names.into_iter().map(|row| row.name).collect()
+        let names: Vec<Scalar<String>> = diesel::sql_query(sql).load(connection).await.unwrap();
+        names.into_iter().map(|row| row.0).collect()
     }
 
     #[tokio::test]
@@ -125,7 +110,7 @@ mod tests {
         let database = TestDatabase::create().await;
         database.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public").await.unwrap();
         let connector = Connector::new(database.dsn(), Handle::current()).unwrap();
-        let mut connection = connector.open(Session::Owner).await.unwrap();
+        let mut connection = connector.open(SessionKind::Owner).await.unwrap();
         let before = compare(&mut connection).await.unwrap();
         assert_eq!(objects(&mut connection).await, BTreeSet::new(), "an inspection changes nothing");
         let (connection, applied) = up(connection).await.unwrap();

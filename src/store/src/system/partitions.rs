@@ -10,7 +10,8 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use kernel::first_id_at;
 use uuid::Uuid;
 
-use crate::database::connect::Session;
+use crate::database::connect::SessionKind;
+use crate::database::scalar::Scalar;
 use crate::system::roles::{LOCK, ROLE};
 use crate::{Store, StoreError};
 
@@ -36,12 +37,6 @@ struct Partition {
     detaching: bool,
 }
 
-#[derive(QueryableByName)]
-struct Holds {
-    #[diesel(sql_type = Bool)]
-    holds: bool,
-}
-
 impl Store {
     /// Drops the partitions of days whose last stream ended [`EVENTS_KEPT`] ago, deletes those streams and
     /// returns the days. Streams of parked runs do not count: their events are first moved to
@@ -50,12 +45,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer or rejects a statement.
     pub async fn drop_old_events(&self, now: DateTime<Utc>) -> Result<Vec<NaiveDate>, StoreError> {
-        let mut connection = self.connector().open(Session::Owner).await?;
+        let mut connection = self.connector().open(SessionKind::Owner).await?;
         // If this fails, the end of the connection releases the lock.
         let lock = "SELECT pg_try_advisory_lock(hashtext('callboard old events')) AS holds";
-        let Holds { holds } = diesel::sql_query(lock).get_result(&mut connection).await?;
+        let holds: Scalar<bool> = diesel::sql_query(lock).get_result(&mut connection).await?;
         let mut dropped = Vec::new();
-        if !holds {
+        if !holds.0 {
             return Ok(dropped);
         }
         let last = now.date_naive().checked_sub_days(Days::new(LATE + 1)).unwrap_or_default();
@@ -95,7 +90,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer or rejects a statement.
     pub async fn ensure_partitions(&self, today: NaiveDate) -> Result<(), StoreError> {
-        let mut connection = self.connector().open(Session::Owner).await?;
+        let mut connection = self.connector().open(SessionKind::Owner).await?;
         ensure(&mut connection, today).await
     }
 
@@ -104,7 +99,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer or rejects a statement.
     pub async fn make_partitions(&self, days: &BTreeSet<NaiveDate>) -> Result<(), StoreError> {
-        let mut connection = self.connector().open(Session::Owner).await?;
+        let mut connection = self.connector().open(SessionKind::Owner).await?;
         make(&mut connection, days.iter().copied()).await
     }
 }
@@ -155,7 +150,7 @@ async fn is_read(
     ended: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
     let (from, to) = ids_of(day);
-    let read: Option<Holds> = diesel::sql_query(
+    let read: Option<Scalar<bool>> = diesel::sql_query(
         "SELECT true AS holds FROM streams s JOIN runs r ON r.id = s.run_id
          WHERE s.id >= $1 AND s.id < $2 AND (r.finished_at > $3 OR r.finished_at IS NULL
              AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = r.id)) LIMIT 1",

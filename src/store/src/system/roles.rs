@@ -5,6 +5,7 @@ use diesel::sql_types::{Bool, Text};
 use diesel_async::{AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 
 use crate::StoreError;
+use crate::database::scalar::Scalar;
 
 /// The role's name. Roles belong to the whole cluster, so several databases share it.
 pub(crate) const ROLE: &str = "callboard_app";
@@ -41,7 +42,7 @@ pub(crate) async fn bypasses_row_security(
     connection: &mut AsyncPgConnection,
     role: bool,
 ) -> Result<bool, StoreError> {
-    let found: Option<Bypasses> = diesel::sql_query(
+    let found: Option<Scalar<bool>> = diesel::sql_query(
         "SELECT rolsuper OR rolbypassrls AS bypasses FROM pg_roles
          WHERE rolname = CASE WHEN $1 THEN $2 ELSE current_user END",
     )
@@ -50,13 +51,7 @@ pub(crate) async fn bypasses_row_security(
     .get_result(connection)
     .await
     .optional()?;
-    Ok(found.is_some_and(|found| found.bypasses))
-}
-
-#[derive(diesel::QueryableByName)]
-struct Bypasses {
-    #[diesel(sql_type = Bool)]
-    bypasses: bool,
+    Ok(found.is_some_and(|found| found.0))
 }
 
 /// Several services may start concurrently on one cluster: the lock serializes them, the exceptions cover other
@@ -102,20 +97,14 @@ mod tests {
     use kernel::{Ids, SystemClock, SystemRandom};
 
     use super::*;
-    use crate::database::connect::Session;
+    use crate::database::connect::SessionKind;
     use crate::testing::TestDatabase;
-    use crate::{Options, Store};
-
-    #[derive(diesel::QueryableByName)]
-    struct Setting {
-        #[diesel(sql_type = Text)]
-        value: String,
-    }
+    use crate::{Store, StoreOptions};
 
     async fn ask(connection: &mut AsyncPgConnection, sql: &str) -> String {
-        let row: Setting =
+        let row: Scalar<String> =
             diesel::sql_query(format!("SELECT ({sql})::text AS value")).get_result(connection).await.unwrap();
-        row.value
+        row.0
     }
 
     async fn refusal(connection: &mut AsyncPgConnection, sql: &str) -> String {
@@ -128,7 +117,7 @@ mod tests {
         let database = TestDatabase::create().await;
         let store = database.store().await;
         let mut pooled = store.connection().await.unwrap();
-        let mut lane = store.connector().open(Session::Lane(Some(ROLE))).await.unwrap();
+        let mut lane = store.connector().open(SessionKind::Lane(Some(ROLE))).await.unwrap();
         for connection in [&mut *pooled, &mut lane] {
             assert_eq!(ask(connection, "current_user").await, ROLE);
             assert_eq!(
@@ -193,7 +182,7 @@ mod tests {
         for _ in 0..2 {
             let (clock, random) = (Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()));
             let ids = Ids::new(clock.clone(), random.clone());
-            let options = Options { dsn: dsn.clone().into(), connections: 2, clock, random, ids };
+            let options = StoreOptions { dsn: dsn.clone().into(), connections: 2, clock, random, ids };
             let store = Store::open(options).await.unwrap();
             assert!(store.workspace_id("default").await.unwrap().is_some());
             names.push(ask(&mut store.connection().await.unwrap(), "current_user").await);

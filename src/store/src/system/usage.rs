@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use diesel::sql_types::{Array, BigInt, Bool, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Array, BigInt, Timestamptz, Uuid as SqlUuid};
 use diesel::{OptionalExtension, QueryableByName};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use uuid::Uuid;
 
-use crate::database::connect::Session;
+use crate::database::connect::SessionKind;
+use crate::database::scalar::Scalar;
 use crate::{Store, StoreError};
 
 /// Maximum pages read per table: all pages, or a random sample.
@@ -246,18 +247,6 @@ struct Share {
     bytes: i64,
 }
 
-#[derive(QueryableByName)]
-struct Size {
-    #[diesel(sql_type = BigInt)]
-    pages: i64,
-}
-
-#[derive(QueryableByName)]
-struct MeasurementDue {
-    #[diesel(sql_type = Bool)]
-    wanted: bool,
-}
-
 impl Store {
     /// Returns a workspace's storage usage; `None` before it was measured.
     ///
@@ -300,15 +289,15 @@ impl Store {
         }
         let now = self.now();
         // It takes longer than any other work, so it does not use a pooled connection.
-        let mut connection = self.connector().open(Session::Service(self.role())).await?;
+        let mut connection = self.connector().open(SessionKind::Service(self.role())).await?;
         // Not in one transaction: the locks on the tables would block a new partition until the end.
-        let wanted: MeasurementDue =
+        let wanted: Scalar<bool> =
             diesel::sql_query(format!("SELECT {OLD} AND pg_try_advisory_lock($2) AS wanted"))
                 .bind::<Timestamptz, _>(since)
                 .bind::<BigInt, _>(LOCK)
                 .get_result(&mut connection)
                 .await?;
-        if !wanted.wanted {
+        if !wanted.0 {
             return Ok(false);
         }
         let measured = measured(&mut connection, now).await;
@@ -320,11 +309,11 @@ impl Store {
     }
 
     async fn usage_is_old(&self, since: DateTime<Utc>) -> Result<bool, StoreError> {
-        let found: MeasurementDue = diesel::sql_query(format!("SELECT {OLD} AS wanted"))
+        let found: Scalar<bool> = diesel::sql_query(format!("SELECT {OLD} AS wanted"))
             .bind::<Timestamptz, _>(since)
             .get_result(&mut *self.connection().await?)
             .await?;
-        Ok(found.wanted)
+        Ok(found.0)
     }
 }
 
@@ -373,7 +362,7 @@ async fn shares(connection: &mut AsyncPgConnection, table: &Table) -> Result<Vec
              SET LOCAL enable_seqscan = off",
         )
         .await?;
-    let size: Size = diesel::sql_query(table.pages()).get_result(connection).await?;
-    let one_of = size.pages.checked_div(PAGES).unwrap_or_default().max(1);
+    let size: Scalar<i64> = diesel::sql_query(table.pages()).get_result(connection).await?;
+    let one_of = size.0.checked_div(PAGES).unwrap_or_default().max(1);
     Ok(diesel::sql_query(table.query(one_of)).load(connection).await?)
 }

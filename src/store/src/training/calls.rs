@@ -1,10 +1,11 @@
 //! Model calls in trainings.
 
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Integer, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
+use crate::database::scalar::Scalar;
 use crate::schema::{training_calls, training_runs};
 use crate::system::retention::is_full;
 use crate::{Changes, Store, StoreError};
@@ -96,12 +97,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn count_lost_calls(&self, run: Uuid, writer: Uuid) -> Result<u64, StoreError> {
-        #[derive(QueryableByName)]
-        struct Lost {
-            #[diesel(sql_type = Integer)]
-            lost_calls: i32,
-        }
-        let lost: Option<Lost> = diesel::sql_query(
+        let lost: Option<Scalar<i32>> = diesel::sql_query(
             "UPDATE training_runs t SET lost_calls = t.lost_calls + t.in_flight, in_flight = 0 FROM runs r
              WHERE t.run_id = $1 AND r.id = t.run_id AND r.writer_id = $2 RETURNING t.lost_calls",
         )
@@ -110,7 +106,7 @@ impl Store {
         .get_result(&mut *self.connection().await?)
         .await
         .optional()?;
-        Ok(lost.and_then(|lost| u64::try_from(lost.lost_calls).ok()).unwrap_or_default())
+        Ok(lost.and_then(|lost| u64::try_from(lost.0).ok()).unwrap_or_default())
     }
 
     /// Erases a batch of replies and case details from an ended training, in a workspace that does not keep
@@ -126,7 +122,7 @@ impl Store {
 impl Changes {
     async fn erase_replies(&mut self) -> Result<bool, StoreError> {
         // A run that has not ended reuses its answers in a later life.
-        let found: Option<EndedTraining> = diesel::sql_query(
+        let found: Option<Scalar<Uuid>> = diesel::sql_query(
             "SELECT t.run_id FROM workspaces w JOIN workflows f ON f.workspace_id = w.id
                  JOIN training_runs t ON t.workflow_id = f.id AND t.replies_erased_at IS NULL
                  JOIN runs r ON r.id = t.run_id AND r.finished_at IS NOT NULL
@@ -135,7 +131,7 @@ impl Changes {
         .get_result(&mut *self.connection)
         .await
         .optional()?;
-        let Some(EndedTraining { run_id }) = found else { return Ok(false) };
+        let Some(Scalar(run_id)) = found else { return Ok(false) };
         let erased = diesel::sql_query(
             "UPDATE training_calls SET reply = NULL WHERE ctid = ANY (ARRAY(
                  SELECT ctid FROM training_calls WHERE run_id = $1 AND reply IS NOT NULL LIMIT $2 FOR UPDATE))",
@@ -160,10 +156,4 @@ impl Changes {
         }
         Ok(true)
     }
-}
-
-#[derive(QueryableByName)]
-struct EndedTraining {
-    #[diesel(sql_type = SqlUuid)]
-    run_id: Uuid,
 }

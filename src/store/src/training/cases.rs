@@ -52,7 +52,7 @@ pub struct CaseFilter {
     pub with_details: bool,
 }
 
-type Columns = (
+type CaseColumns = (
     training_cases::candidate,
     training_cases::case_index,
     training_cases::sample,
@@ -66,7 +66,7 @@ type Columns = (
 );
 
 /// The columns for [`StoredCase`].
-fn columns(with_details: bool) -> Columns {
+fn columns(with_details: bool) -> CaseColumns {
     let details = diesel::dsl::sql::<Nullable<Text>>(if with_details { "details" } else { "NULL" });
     (
         training_cases::candidate,
@@ -100,18 +100,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn answered_calls(&self, run: Uuid) -> Result<u64, StoreError> {
-        #[derive(QueryableByName)]
-        struct Sum {
-            #[diesel(sql_type = diesel::sql_types::BigInt)]
-            answered: i64,
-        }
-        let sum: Sum = diesel::sql_query(
-            "SELECT coalesce(sum(answered), 0)::bigint AS answered FROM training_cases WHERE run_id = $1",
-        )
-        .bind::<diesel::sql_types::Uuid, _>(run)
-        .get_result(&mut *self.connection().await?)
-        .await?;
-        Ok(u64::try_from(sum.answered).unwrap_or_default())
+        let answered: Option<i64> = training_cases::table
+            .filter(training_cases::run_id.eq(run))
+            .select(diesel::dsl::sum(training_cases::answered))
+            .first(&mut *self.connection().await?)
+            .await?;
+        Ok(answered.and_then(|answered| u64::try_from(answered).ok()).unwrap_or_default())
     }
 
     /// Returns a candidate's results for these cases. `with_details`: with [`StoredCase::details`].

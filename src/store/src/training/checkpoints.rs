@@ -1,12 +1,15 @@
 //! Training checkpoints: append-only.
 
 use chrono::{DateTime, Utc};
+use diesel::dsl::exists;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Nullable, Uuid as SqlUuid};
+use diesel::sql_types::Uuid as SqlUuid;
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
-use crate::schema::{runs, training_checkpoints};
+use crate::database::scalar::Scalar;
+use crate::runs::records::holds_run;
+use crate::schema::training_checkpoints;
 use crate::{Store, StoreError};
 
 /// Stored scores are truncated to this precision: float sums differ by less.
@@ -70,18 +73,6 @@ pub struct NewCheckpoint {
     pub fingerprint: Vec<u8>,
     /// SHA-256 of the evaluators.
     pub judges: Vec<u8>,
-}
-
-#[derive(QueryableByName)]
-struct Number {
-    #[diesel(sql_type = BigInt)]
-    config_version: i64,
-}
-
-#[derive(QueryableByName)]
-struct Best {
-    #[diesel(sql_type = Nullable<SqlUuid>)]
-    id: Option<Uuid>,
 }
 
 impl Store {
@@ -201,28 +192,10 @@ async fn write(
     new: &NewCheckpoint,
     now: DateTime<Utc>,
 ) -> Result<Option<StoredCheckpoint>, StoreError> {
-    let owned: Option<Uuid> = runs::table
-        .filter(runs::id.eq(new.run_id))
-        .filter(runs::writer_id.eq(writer))
-        .select(runs::id)
-        .for_share()
-        .first(connection)
-        .await
-        .optional()?;
-    if owned.is_none() {
+    if !holds_run(connection, writer, new.run_id).await? {
         return Ok(None);
     }
-    // The counter's row serializes concurrent writers, so that numbers have no gaps.
-    diesel::sql_query(
-        "INSERT INTO training_counters (workflow_id, config_version) VALUES ($1, 0) ON CONFLICT DO NOTHING",
-    )
-    .bind::<SqlUuid, _>(new.workflow_id)
-    .execute(connection)
-    .await?;
-    diesel::sql_query("SELECT FROM training_counters WHERE workflow_id = $1 FOR UPDATE")
-        .bind::<SqlUuid, _>(new.workflow_id)
-        .execute(connection)
-        .await?;
+    lock_counter(connection, new.workflow_id).await?;
     let known: Option<StoredCheckpoint> = training_checkpoints::table
         .filter(training_checkpoints::run_id.eq(new.run_id))
         .filter(training_checkpoints::candidate.eq(new.candidate))
@@ -234,24 +207,9 @@ async fn write(
     if known.is_some() {
         return Ok(known);
     }
-    let Number { config_version } = diesel::sql_query(
-        "UPDATE training_counters SET config_version = config_version + 1 WHERE workflow_id = $1
-         RETURNING config_version",
-    )
-    .bind::<SqlUuid, _>(new.workflow_id)
-    .get_result(connection)
-    .await?;
+    let config_version = next_number(connection, new.workflow_id).await?;
     let score = (new.score * PRECISION).round() / PRECISION;
-    let better: Best = diesel::sql_query(
-        "SELECT (SELECT id FROM training_checkpoints WHERE workflow_id = $1 AND fingerprint = $2 AND judges = $3
-                 AND score >= $4 LIMIT 1) AS id",
-    )
-    .bind::<SqlUuid, _>(new.workflow_id)
-    .bind::<diesel::sql_types::Bytea, _>(&new.fingerprint)
-    .bind::<diesel::sql_types::Bytea, _>(&new.judges)
-    .bind::<diesel::sql_types::Double, _>(score)
-    .get_result(connection)
-    .await?;
+    let is_best = is_best(connection, new, score).await?;
     let row = (
         training_checkpoints::id.eq(new.id),
         training_checkpoints::workspace_id.eq(new.workspace_id),
@@ -266,14 +224,51 @@ async fn write(
         training_checkpoints::score.eq(score),
         training_checkpoints::fingerprint.eq(&new.fingerprint),
         training_checkpoints::judges.eq(&new.judges),
-        training_checkpoints::is_best.eq(better.id.is_none() && !new.judges.is_empty()),
+        training_checkpoints::is_best.eq(is_best),
         training_checkpoints::created_at.eq(now),
     );
-    Ok(Some(
-        diesel::insert_into(training_checkpoints::table)
-            .values(row)
-            .returning(StoredCheckpoint::as_returning())
-            .get_result(connection)
-            .await?,
-    ))
+    let insert = diesel::insert_into(training_checkpoints::table).values(row);
+    Ok(Some(insert.returning(StoredCheckpoint::as_returning()).get_result(connection).await?))
+}
+
+/// Locks a workflow's checkpoint counter, which serializes concurrent writers, so that numbers have no gaps.
+async fn lock_counter(connection: &mut AsyncPgConnection, workflow: Uuid) -> Result<(), StoreError> {
+    diesel::sql_query(
+        "INSERT INTO training_counters (workflow_id, config_version) VALUES ($1, 0) ON CONFLICT DO NOTHING",
+    )
+    .bind::<SqlUuid, _>(workflow)
+    .execute(connection)
+    .await?;
+    diesel::sql_query("SELECT FROM training_counters WHERE workflow_id = $1 FOR UPDATE")
+        .bind::<SqlUuid, _>(workflow)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Increases a workflow's checkpoint counter and returns it.
+async fn next_number(connection: &mut AsyncPgConnection, workflow: Uuid) -> Result<i64, StoreError> {
+    let number: Scalar<i64> = diesel::sql_query(
+        "UPDATE training_counters SET config_version = config_version + 1 WHERE workflow_id = $1
+         RETURNING config_version",
+    )
+    .bind::<SqlUuid, _>(workflow)
+    .get_result(connection)
+    .await?;
+    Ok(number.0)
+}
+
+/// Whether no earlier checkpoint for the same cases and evaluators has at least this score.
+async fn is_best(
+    connection: &mut AsyncPgConnection,
+    new: &NewCheckpoint,
+    score: f64,
+) -> Result<bool, StoreError> {
+    let better = training_checkpoints::table
+        .filter(training_checkpoints::workflow_id.eq(new.workflow_id))
+        .filter(training_checkpoints::fingerprint.eq(&new.fingerprint))
+        .filter(training_checkpoints::judges.eq(&new.judges))
+        .filter(training_checkpoints::score.ge(score));
+    let is_beaten: bool = diesel::select(exists(better)).get_result(connection).await?;
+    Ok(!is_beaten && !new.judges.is_empty())
 }

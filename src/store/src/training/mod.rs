@@ -14,6 +14,6 @@ pub use cases::{CaseFilter, CaseKey, StoredCase};
 pub use checkpoints::{NewCheckpoint, StoredCheckpoint};
 pub(crate) use datasets::find_dataset;
 pub use datasets::{AddedVersion, DatasetOfRun, KeptCase, MadeDataset, NewCase, NewDataset, StoredDataset};
-pub use list::{TrainingFilter, TrainingStatus};
+pub use list::TrainingFilter;
 pub use report::NamesOfTraining;
 pub use runs::StoredTraining;

@@ -6,6 +6,7 @@ use diesel::sql_types::{Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
+use crate::database::scalar::Scalar;
 use crate::schema::training_runs;
 use crate::{Store, StoreError};
 
@@ -40,12 +41,6 @@ pub struct StoredTraining {
     pub pause_requested_at: Option<DateTime<Utc>>,
     /// JSON: its progress.
     pub state: Option<String>,
-}
-
-#[derive(QueryableByName)]
-struct TrainingId {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
 }
 
 impl Store {
@@ -146,7 +141,7 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn is_parked(&self, run: Uuid) -> Result<bool, StoreError> {
         let query = diesel::sql_query("SELECT run_id AS id FROM run_queue WHERE run_id = $1");
-        let found: Vec<TrainingId> =
+        let found: Vec<Scalar<Uuid>> =
             query.bind::<SqlUuid, _>(run).load(&mut *self.connection().await?).await?;
         Ok(!found.is_empty())
     }
@@ -170,7 +165,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn pauses_of_writer(&self, writer: Uuid) -> Result<Vec<Uuid>, StoreError> {
-        let found: Vec<TrainingId> = diesel::sql_query(
+        let found: Vec<Scalar<Uuid>> = diesel::sql_query(
             "SELECT t.run_id AS id FROM training_runs t JOIN runs r ON r.id = t.run_id
              WHERE t.pause_requested_at IS NOT NULL AND r.finished_at IS NULL AND r.writer_id = $1
                  AND NOT EXISTS (SELECT FROM run_queue q WHERE q.run_id = t.run_id)",
@@ -178,6 +173,6 @@ impl Store {
         .bind::<SqlUuid, _>(writer)
         .load(&mut *self.connection().await?)
         .await?;
-        Ok(found.into_iter().map(|found| found.id).collect())
+        Ok(found.into_iter().map(|found| found.0).collect())
     }
 }

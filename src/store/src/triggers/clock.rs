@@ -4,13 +4,14 @@
 //! longer count toward limits.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use diesel::dsl::exists;
 use diesel::prelude::*;
-use diesel::sql_types::{Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::Timestamptz;
 use diesel_async::{AsyncConnection, RunQueryDsl};
 use kernel::first_id_at;
 use uuid::Uuid;
 
-use crate::schema::cron_triggers;
+use crate::schema::{cron_triggers, runs};
 use crate::{Store, StoreError};
 
 /// Maximum difference between the clocks of several machines.
@@ -24,17 +25,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the database does not answer.
     pub async fn has_runs_of_the_future(&self, now: DateTime<Utc>) -> Result<bool, StoreError> {
-        #[derive(QueryableByName)]
-        struct FutureRun {
-            #[diesel(sql_type = SqlUuid)]
-            #[expect(dead_code, reason = "whether there is a row is all that counts")]
-            id: Uuid,
-        }
-        let found: Vec<FutureRun> = diesel::sql_query("SELECT id FROM runs WHERE id > $1 LIMIT 1")
-            .bind::<SqlUuid, _>(first_id_at(now + TOLERANCE))
-            .load(&mut *self.connection().await?)
-            .await?;
-        Ok(!found.is_empty())
+        let later = runs::table.filter(runs::id.gt(first_id_at(now + TOLERANCE)));
+        Ok(diesel::select(exists(later)).get_result(&mut *self.connection().await?).await?)
     }
 
     /// Repairs times after the clock was set back: runs that wait for a time become due and recompute it;

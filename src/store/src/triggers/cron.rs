@@ -3,12 +3,13 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Timestamptz};
 use diesel_async::RunQueryDsl;
 use serde_json::Value;
 use uuid::Uuid;
 use wire::{MissedFires, TriggerError, TriggerSkip};
 
+use crate::database::scalar::Scalar;
 use crate::error::corrupt;
 use crate::schema::cron_triggers;
 use crate::{Changes, Store, StoreError};
@@ -108,12 +109,6 @@ impl TryFrom<CronRow> for StoredCron {
     }
 }
 
-#[derive(QueryableByName)]
-struct Claimed {
-    #[diesel(sql_type = SqlUuid)]
-    workflow_id: Uuid,
-}
-
 impl Store {
     /// Returns a workflow's cron trigger.
     ///
@@ -136,7 +131,7 @@ impl Store {
     pub async fn claim_cron_fires(&self, busy: TimeDelta, most: i64) -> Result<Vec<StoredCron>, StoreError> {
         let now = self.now();
         let mut connection = self.connection().await?;
-        let claimed: Vec<Claimed> = diesel::sql_query(
+        let claimed: Vec<Scalar<Uuid>> = diesel::sql_query(
             "UPDATE cron_triggers SET claimed_at = coalesce(claimed_at, $1), claimed_until = $2
              WHERE workflow_id IN (SELECT workflow_id FROM cron_triggers
                                    WHERE next_fire_at <= $1 AND (claimed_until IS NULL OR claimed_until <= $1)
@@ -151,7 +146,7 @@ impl Store {
         if claimed.is_empty() {
             return Ok(Vec::new());
         }
-        let ids: Vec<Uuid> = claimed.into_iter().map(|row| row.workflow_id).collect();
+        let ids: Vec<Uuid> = claimed.into_iter().map(|row| row.0).collect();
         let rows: Vec<CronRow> = cron_triggers::table
             .filter(cron_triggers::workflow_id.eq_any(ids))
             .filter(cron_triggers::claimed_at.is_not_null())

@@ -8,6 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::database::prepared::prepared;
+use crate::database::scalar::Scalar;
 use crate::schema::{webhook_replays, webhook_triggers};
 use crate::{Changes, Store, StoreError};
 
@@ -26,12 +27,6 @@ pub struct StoredWebhook {
     pub created_at: DateTime<Utc>,
     /// When its configuration last changed.
     pub updated_at: DateTime<Utc>,
-}
-
-#[derive(QueryableByName)]
-struct Used {
-    #[diesel(sql_type = Timestamptz)]
-    used_until: DateTime<Utc>,
 }
 
 impl Store {
@@ -62,7 +57,7 @@ impl Store {
     ) -> Result<Option<TimeDelta>, StoreError> {
         let now = self.now();
         let mut connection = self.connection().await?;
-        let counted: Vec<Used> = prepared(
+        let counted: Vec<Scalar<DateTime<Utc>>> = prepared(
             "UPDATE webhook_triggers SET used_until = greatest(coalesce(used_until, $2), $2) + $3
              WHERE workflow_id = $1 AND greatest(coalesce(used_until, $2), $2) + $3 <= $2 + $4 RETURNING used_until",
         )
@@ -72,7 +67,7 @@ impl Store {
         .bind::<Interval, _>(interval)
         .load(&mut *connection)
         .await?;
-        if counted.iter().any(|counted| counted.used_until > now) {
+        if counted.iter().any(|counted| counted.0 > now) {
             return Ok(None);
         }
         let used: Option<DateTime<Utc>> = webhook_triggers::table

@@ -52,7 +52,7 @@ pub struct StoredWorkflow {
     pub published_by: Option<String>,
     /// Its chat settings.
     pub chat: ChatSettings,
-    /// The newest version number.
+    /// The latest version number.
     pub latest_version: Option<i32>,
     /// The version that requests without a version run; `None` also if no version has passed the gate.
     pub live_version: Option<i32>,

@@ -8,7 +8,7 @@ use diesel_async::RunQueryDsl;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::database::connect::Session;
+use crate::database::connect::SessionKind;
 use crate::error::corrupt;
 use crate::schema::{workflow_versions, workflows};
 use crate::{Changes, Store, StoreError};
@@ -284,7 +284,7 @@ impl Store {
     /// [`StoreError`] when the database does not answer.
     pub async fn forget_old_drafts(&self, now: DateTime<Utc>) -> Result<bool, StoreError> {
         // The service's role has no right to delete versions.
-        let mut connection = self.connector().open(Session::Owner).await?;
+        let mut connection = self.connector().open(SessionKind::Owner).await?;
         let deleted = diesel::sql_query(
             "DELETE FROM workflow_versions WHERE id IN (
                  SELECT v.id FROM workflow_versions v

@@ -54,6 +54,12 @@ async fn uploaded(world: &World) -> AttachmentId {
     id
 }
 
+/// Stores that a thread's item contains an attachment.
+async fn contain(world: &World, id: AttachmentId, thread_id: ThreadId) {
+    let contained = vec![ContainedRow { attachment: id.0, thread_id }];
+    world.commit(world.writer().await, &Batch { contained, ..Batch::default() }).await.unwrap();
+}
+
 async fn stored(world: &World, id: AttachmentId) -> Option<StoredAttachment> {
     world.store.attachments_named(&[id]).await.unwrap().pop()
 }
@@ -110,17 +116,7 @@ async fn a_claim_without_a_message_is_void_after_five_minutes_or_released() {
     release(&world, id, other).await;
     assert_eq!(claim(&world, &[id], thread, "ada").await, AttachmentClaim::Claimed);
     // Kept with its message.
-    let lease = world.writer().await;
-    world
-        .commit(
-            lease,
-            &Batch {
-                contained: vec![ContainedRow { attachment: id.0, thread_id: thread }],
-                ..Batch::default()
-            },
-        )
-        .await
-        .unwrap();
+    contain(&world, id, thread).await;
     clock.advance(10 * MINUTE);
     release(&world, id, thread).await;
     assert_eq!(claim(&world, &[id], other, "ada").await, AttachmentClaim::InUse);
@@ -135,17 +131,7 @@ async fn unused_attachments_are_deleted_unless_recently_claimed() {
     let kept = uploaded(&world).await;
     let thread = world.ids.thread().unwrap();
     claim(&world, &[kept], thread, "ada").await;
-    let lease = world.writer().await;
-    world
-        .commit(
-            lease,
-            &Batch {
-                contained: vec![ContainedRow { attachment: kept.0, thread_id: thread }],
-                ..Batch::default()
-            },
-        )
-        .await
-        .unwrap();
+    contain(&world, kept, thread).await;
     clock.advance(25 * 60 * MINUTE);
     let young = uploaded_later(&world).await;
     claim(&world, &[claimed], thread, "ada").await;

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use kernel::{Clock, SystemClock};
 use serde_json::json;
 use store::{
-    AuditEntry, AuditTarget, CanaryEnd, GateResult, Outcome, StoredCanary, StoredRollout, StoredWorkflow,
+    AuditEntry, AuditOutcome, AuditTarget, CanaryEnd, GateResult, StoredCanary, StoredRollout, StoredWorkflow,
 };
 use uuid::Uuid;
 use wire::{AuditAction, CanaryOutcome, GateStatus, RolloutGate};
@@ -47,7 +47,7 @@ fn entry(workflow: &StoredWorkflow) -> AuditEntry {
         action: AuditAction::WorkflowLiveVersionSet,
         target: Some(AuditTarget { kind: "workflow", id: workflow.id.to_string() }),
         workspace: Some(workflow.workspace_id),
-        outcome: Outcome::Success,
+        outcome: AuditOutcome::Success,
         reason: None,
         address: None,
         request_id: None,

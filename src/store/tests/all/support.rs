@@ -11,7 +11,9 @@ use store::batch::{
     Batch, ChatUsageRow, EventsRow, ItemRow, RunRow, RunUpdate, StepRow, StreamRow, ThreadRow,
 };
 use store::testing::TestDatabase;
-use store::{DEFAULT_WORKSPACE, Lease, NewWorkflow, Options, RunState, Store, StoreError, StoredWorkflow};
+use store::{
+    DEFAULT_WORKSPACE, Lease, NewWorkflow, RunState, Store, StoreError, StoreOptions, StoredWorkflow,
+};
 use uuid::Uuid;
 use wire::chat::Dialect;
 
@@ -105,7 +107,7 @@ impl World {
 pub(crate) async fn open(dsn: &str, connections: usize) -> Result<Store, StoreError> {
     let (clock, random) = (Arc::new(SystemClock::new()), Arc::new(SystemRandom::new()));
     let ids = Ids::new(clock.clone(), random.clone());
-    Store::open(Options { dsn: dsn.to_owned().into(), connections, clock, random, ids }).await
+    Store::open(StoreOptions { dsn: dsn.to_owned().into(), connections, clock, random, ids }).await
 }
 
 /// Removes an option from a key-value DSN.

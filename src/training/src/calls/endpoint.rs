@@ -19,12 +19,12 @@ const MOST_KNOWN: usize = 1_000;
 /// All endpoints of an instance. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Endpoints {
-    known: Arc<Mutex<HashMap<String, Arc<Endpoint>>>>,
+    known: Arc<Mutex<HashMap<String, Arc<PacedEndpoint>>>>,
 }
 
 impl Endpoints {
     /// The endpoint of a call; `None` for the built-in model, which has no limit.
-    pub(super) fn for_call(&self, call: &ModelCall<'_>) -> Option<Arc<Endpoint>> {
+    pub(super) fn for_call(&self, call: &ModelCall<'_>) -> Option<Arc<PacedEndpoint>> {
         let provider = call.model.split_once('/').map_or(call.model, |(provider, _)| provider);
         if provider == PRACTICE {
             return None;
@@ -40,13 +40,13 @@ impl Endpoints {
 
 /// One endpoint.
 #[derive(Debug, Default)]
-pub(super) struct Endpoint {
+pub(super) struct PacedEndpoint {
     pace: Mutex<Pace>,
     answers: AtomicU64,
     changed: Notify,
 }
 
-impl Endpoint {
+impl PacedEndpoint {
     /// Waits until a request may be sent.
     pub(super) async fn enter(self: Arc<Self>, clock: &dyn Clock) -> InFlight {
         loop {
@@ -66,7 +66,7 @@ impl Endpoint {
 
 /// A request in flight.
 #[derive(Debug)]
-pub(super) struct InFlight(Arc<Endpoint>);
+pub(super) struct InFlight(Arc<PacedEndpoint>);
 
 impl InFlight {
     /// The endpoint has answered.

@@ -1,5 +1,6 @@
 //! All model calls of a training: seed, key, budget, permit, record.
 
+mod attempts;
 mod budget;
 mod endpoint;
 mod journal;

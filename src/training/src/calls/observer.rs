@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use engine::NodeError;
 use engine::ports::{ModelCall, ModelObserver, Spending};
-use kernel::{Clock, Random, backoff, jittered};
+use kernel::{Clock, Random, jittered};
 use models::{EmbedRequest, Embeddings, ModelAnswer, ModelError, ModelRequest, Pieces};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -15,25 +15,19 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wire::ErrorCode;
 
+use super::attempts::Attempts;
 use super::budget::{BudgetLimits, Exhausted};
 use super::endpoint::Endpoints;
 use super::journal::{CallJournal, RecordedCall, Reply};
 use super::key::{CallKey, seed_of};
 use super::ledger::Ledger;
-use super::outgoing::{Request, is_refusal, of_another_kind, spending};
+use super::outgoing::{OutgoingCall, is_refusal, of_another_kind, spending};
 use super::prices::RunPrices;
 use super::usage::{Amount, CallUsage, Role, Spent};
 use super::waiting::WaitTime;
 
-/// Maximum requests per call while the endpoint is unreachable or breaks off.
-const ATTEMPTS: u32 = 3;
-/// The first and the longest backoff between requests.
-const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// A request in flight for longer is stored as such, so that it is known after a crash.
 const LONG: Duration = Duration::from_millis(100);
-/// A call is given up after refusals alone for this long.
-const REFUSED_FOR: Duration = Duration::from_secs(600);
 
 /// The calls of one run.
 pub struct Calls {
@@ -210,7 +204,7 @@ impl CallScope<'_> {
     }
 
     /// Returns the recorded answer to an equal request, or sends a new one.
-    async fn reply(&self, request: Request<'_>) -> Result<Arc<RecordedCall>, NodeError> {
+    async fn reply(&self, request: OutgoingCall<'_>) -> Result<Arc<RecordedCall>, NodeError> {
         let lock = self.calls.journal.lock_of(request.key);
         let waits = self.waiting.begin(&*self.calls.clock);
         let _locked = lock.lock().await;
@@ -228,27 +222,16 @@ impl CallScope<'_> {
         if let Some(recorded) = earlier {
             return Ok(self.replay(&request, recorded));
         }
-        let begun = self.calls.clock.monotonic();
-        let mut attempts = Attempts {
-            calls: self.calls,
-            request: &request,
-            begun,
-            sent: 0,
-            used: Amount::default(),
-            in_flight: Amount::default(),
-            is_answered: false,
-            is_long: false,
-        };
+        let mut attempts = Attempts::new(&self.calls.journal, &*self.calls.clock, &request);
         let answered = self.answered(&request, &mut attempts).await;
-        request.call.spend(&spending(&attempts.used));
-        let answered = answered.inspect_err(|_| self.spent.lock().add(&attempts.used, 0))?;
-        self.count(&request, &attempts.used, true);
-        let was_long = std::mem::take(&mut attempts.is_long);
-        Ok(self.calls.journal.record(answered, was_long))
+        request.call.spend(&spending(attempts.used()));
+        let answered = answered.inspect_err(|_| self.spent.lock().add(attempts.used(), 0))?;
+        self.count(&request, attempts.used(), true);
+        Ok(self.calls.journal.record(answered, attempts.is_long()))
     }
 
     /// Counts an answer without a request.
-    fn replay(&self, request: &Request<'_>, recorded: Arc<RecordedCall>) -> Arc<RecordedCall> {
+    fn replay(&self, request: &OutgoingCall<'_>, recorded: Arc<RecordedCall>) -> Arc<RecordedCall> {
         self.count(request, &recorded.used, false);
         let mut replayed = self.replayed.lock();
         *replayed = replayed.saturating_add(recorded.duration);
@@ -257,7 +240,7 @@ impl CallScope<'_> {
 
     /// Counts an answered call. A replayed call costs the case as much as a new one, so that a score does not depend
     /// on the order of cases.
-    fn count(&self, request: &Request<'_>, used: &Amount, is_new: bool) {
+    fn count(&self, request: &OutgoingCall<'_>, used: &Amount, is_new: bool) {
         self.calls.ledger.answered(is_new);
         let mut spent = self.spent.lock();
         spent.add(used, 1);
@@ -267,7 +250,7 @@ impl CallScope<'_> {
     /// Sends a request once.
     async fn send(
         &self,
-        request: &Request<'_>,
+        request: &OutgoingCall<'_>,
         attempts: &mut Attempts<'_>,
         key: String,
     ) -> Result<Reply, ModelError> {
@@ -278,23 +261,19 @@ impl CallScope<'_> {
             sent = &mut sent => return sent,
             () = calls.clock.sleep(LONG) => {}
         }
-        attempts.is_long = true;
-        calls.journal.long_in_flight();
+        attempts.set_long();
         sent.await
     }
 
     /// Sends the request until it is answered or given up.
     async fn answered(
         &self,
-        request: &Request<'_>,
+        request: &OutgoingCall<'_>,
         attempts: &mut Attempts<'_>,
     ) -> Result<RecordedCall, NodeError> {
         let calls = self.calls;
         let idempotency_key =
             format!("{}-{}-{}-{}", calls.run, self.name, self.sample, hex::encode(request.key.0));
-        // The start of the current refusals, and the endpoint's answer count at that time.
-        let mut refused: Option<(Duration, u64)> = None;
-        let mut failures = 0_u32;
         loop {
             let waits = self.waiting.begin(&*calls.clock);
             // The run's own permit comes first: a call that waits for it takes no endpoint slot from other runs.
@@ -306,12 +285,8 @@ impl CallScope<'_> {
             drop(waits);
             // After both, so that a waiting call reserves nothing.
             let reserved = calls.ledger.reserve(request.expected).map_err(|error| self.refused(error))?;
-            let reserved = reserved.sent(request.role, attempts.sent > 0, request.input);
-            if attempts.sent == 0 {
-                attempts.begun = calls.clock.monotonic();
-            }
-            attempts.sent = attempts.sent.saturating_add(1);
-            attempts.in_flight = request.input;
+            let reserved = reserved.sent(request.role, attempts.is_repeated(), request.input);
+            attempts.begin();
             let error = match self.send(request, attempts, idempotency_key.clone()).await {
                 Ok(reply) => {
                     if let Some(in_flight) = &in_flight {
@@ -319,39 +294,22 @@ impl CallScope<'_> {
                     }
                     let (used, estimated) = request.used(&reply);
                     reserved.answered(used, estimated);
-                    attempts.used = attempts.used.plus(&used);
-                    attempts.is_answered = true;
-                    let duration = calls.clock.monotonic().saturating_sub(attempts.begun);
-                    return Ok(request.recorded(reply, attempts.used, estimated, attempts.sent, duration));
+                    return Ok(attempts.answered(reply, &used, estimated));
                 }
                 Err(error) => error,
             };
-            // A refused or aborted request still counts as a request.
-            attempts.used = attempts.used.plus(&Amount { calls: 1, ..Amount::default() });
-            attempts.in_flight = Amount::default();
-            if std::mem::take(&mut attempts.is_long) {
-                calls.journal.landed();
-            }
+            attempts.failed();
             reserved.failed();
-            let now = calls.clock.monotonic();
             let is_refused = in_flight.is_some() && is_refusal(&error);
             let is_over = match in_flight.filter(|_| is_refused) {
                 Some(in_flight) => {
-                    in_flight.refused(now, error.retry_after, &*calls.random);
-                    let answers = in_flight.answers();
-                    // Restarts if the endpoint answered other calls meanwhile.
-                    refused = refused.filter(|(_, before)| *before == answers);
-                    let (since, _) = *refused.get_or_insert((now, answers));
-                    let is_over = now.saturating_sub(since) >= REFUSED_FOR;
+                    let is_over = attempts.is_refused_too_long(&in_flight, &error, &*calls.random);
                     if is_over {
                         calls.is_refused.store(true, Ordering::Relaxed);
                     }
                     is_over
                 }
-                None => {
-                    failures = failures.saturating_add(1);
-                    !error.kind.is_retryable() || failures >= ATTEMPTS
-                }
+                None => attempts.has_failed_too_often(&error),
             };
             if is_over {
                 // Retries of the node would only repeat those of the call.
@@ -359,8 +317,7 @@ impl CallScope<'_> {
             }
             drop(permit);
             if !is_refused {
-                let pause = backoff(PAUSE, failures, LONGEST_PAUSE);
-                calls.clock.sleep(jittered(pause, &*calls.random)).await;
+                calls.clock.sleep(jittered(attempts.pause(), &*calls.random)).await;
             }
         }
     }
@@ -402,7 +359,7 @@ impl ModelObserver for CallScope<'_> {
         let key = self.key(&call, &request);
         let expected = Spending::expected(call.model, &request);
         let price = self.calls.prices.of_call(call.model, call.endpoint);
-        let asked = Request::new(call, key, self.role, price, expected, &request);
+        let asked = OutgoingCall::new(call, key, self.role, price, expected, &request);
         let recorded = self.reply(asked).await?;
         let Reply::Answer(answer) = &recorded.reply else { return Err(of_another_kind()) };
         pieces.piece(&answer.text).await;
@@ -413,36 +370,9 @@ impl ModelObserver for CallScope<'_> {
         let key = self.key(&call, request);
         let expected = Spending::expected_of_texts(call.model, &request.texts);
         let price = self.calls.prices.of_call(call.model, call.endpoint);
-        let asked = Request::new(call, key, Role::Embedding, price, expected, request);
+        let asked = OutgoingCall::new(call, key, Role::Embedding, price, expected, request);
         let recorded = self.reply(asked).await?;
         let Reply::Embeddings(made) = &recorded.reply else { return Err(of_another_kind()) };
         Ok(made.clone())
-    }
-}
-
-/// The requests of one call. If it stays unanswered, even because its case has ended, they are recorded on drop.
-struct Attempts<'a> {
-    calls: &'a Calls,
-    request: &'a Request<'a>,
-    begun: Duration,
-    sent: u32,
-    used: Amount,
-    /// Usage of the request in flight if it is given up.
-    in_flight: Amount,
-    is_answered: bool,
-    /// Whether the request in flight is stored as long-running.
-    is_long: bool,
-}
-
-impl Drop for Attempts<'_> {
-    fn drop(&mut self) {
-        if self.is_answered || self.sent == 0 {
-            return;
-        }
-        let duration = self.calls.clock.monotonic().saturating_sub(self.begun);
-        let used = self.used.plus(&self.in_flight);
-        let estimated = self.in_flight != Amount::default();
-        let call = self.request.unanswered(used, estimated, self.sent, duration);
-        self.calls.journal.record_unanswered(&call, self.is_long);
     }
 }

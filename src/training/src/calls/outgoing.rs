@@ -36,7 +36,7 @@ impl Sending for EmbedRequest {
 }
 
 /// An outgoing call.
-pub(super) struct Request<'a> {
+pub(super) struct OutgoingCall<'a> {
     pub(super) call: ModelCall<'a>,
     pub(super) key: CallKey,
     pub(super) role: Role,
@@ -48,7 +48,7 @@ pub(super) struct Request<'a> {
     pub(super) sending: &'a dyn Sending,
 }
 
-impl<'a> Request<'a> {
+impl<'a> OutgoingCall<'a> {
     pub(super) fn new(
         call: ModelCall<'a>,
         key: CallKey,

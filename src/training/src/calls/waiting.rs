@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 
 /// Measures the time in which at least one call waits.
 #[derive(Debug, Default)]
-pub(super) struct WaitTime(Mutex<State>);
+pub(super) struct WaitTime(Mutex<WaitState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct WaitState {
     total: Duration,
     /// The number of waiting calls; `since` is the start of the first one's wait.
     calls: u32,

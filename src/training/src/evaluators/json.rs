@@ -23,9 +23,9 @@ impl Valid {
 
 impl Judge for Valid {
     fn judge(&self, subject: &Subject<'_>, _threshold: Option<f64>) -> Result<Verdict, String> {
-        Ok(match subject.json() {
+        Ok(match subject.json_or_reason() {
             Ok(_) => Verdict::passed(true),
-            Err(why) => Verdict::passed(false).because(format!("{why}. Got “{}”.", shown(subject.text))),
+            Err(reason) => Verdict::passed(false).because(reason),
         })
     }
 }
@@ -48,11 +48,9 @@ impl Fits {
 
 impl Judge for Fits {
     fn judge(&self, subject: &Subject<'_>, _threshold: Option<f64>) -> Result<Verdict, String> {
-        let output = match subject.json() {
+        let output = match subject.json_or_reason() {
             Ok(output) => output,
-            Err(why) => {
-                return Ok(Verdict::passed(false).because(format!("{why}. Got “{}”.", shown(subject.text))));
-            }
+            Err(reason) => return Ok(Verdict::passed(false).because(reason)),
         };
         let problems = self.0.problems(&output, "");
         if problems.is_empty() {
@@ -140,11 +138,9 @@ impl Judge for Equal {
             Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| expected.clone()),
             expected => expected.clone(),
         };
-        let output = match subject.json() {
+        let output = match subject.json_or_reason() {
             Ok(output) => output,
-            Err(why) => {
-                return Ok(Verdict::passed(false).because(format!("{why}. Got “{}”.", shown(subject.text))));
-            }
+            Err(reason) => return Ok(Verdict::passed(false).because(reason)),
         };
         let mut compared = Compared { equal: 0, all: 0, told: Vec::new(), more: 0, extra: self.extra };
         compared.values("", &expected, &output);

@@ -69,6 +69,11 @@ impl Subject<'_> {
         }
     }
 
+    /// The output as JSON, or the reason of a failed verdict.
+    pub(super) fn json_or_reason(&self) -> Result<Value, String> {
+        self.json().map_err(|why| format!("{why}. Got “{}”.", shown(self.text)))
+    }
+
     /// The expected output as text.
     pub(super) fn expected_text(&self) -> Option<String> {
         match &self.case.expected_output {

@@ -57,13 +57,9 @@ impl Judge for Exact {
             if expected.is_null() {
                 return Err("the case has no expected_output".to_owned());
             }
-            let output = match subject.json() {
+            let output = match subject.json_or_reason() {
                 Ok(output) => output,
-                Err(why) => {
-                    return Ok(
-                        Verdict::passed(false).because(format!("{why}. Got “{}”.", shown(subject.text)))
-                    );
-                }
+                Err(reason) => return Ok(Verdict::passed(false).because(reason)),
             };
             return Ok(match is_equal(expected, &output) {
                 true => Verdict::passed(true),

@@ -123,13 +123,7 @@ pub(super) async fn end(mut search: Search<'_>, mut stop_reason: StopReason) -> 
     let fresh = if finalists.is_empty() || stop_reason == StopReason::Cancelled {
         None
     } else {
-        match fresh(&search, &mut finalists, &val).await {
-            Err(Stop::Cancelled) => {
-                stop_reason = StopReason::Cancelled;
-                None
-            }
-            fresh => fresh?,
-        }
+        unless_cancelled(fresh(&search, &mut finalists, &val).await, &mut stop_reason)?
     };
     let board = fresh.as_ref().map_or(&search.board, |fresh| &fresh.board);
     let (winner, both) = match &fresh {
@@ -154,13 +148,7 @@ pub(super) async fn end(mut search: Search<'_>, mut stop_reason: StopReason) -> 
         (false, StopReason::NoHeadroom) => Outcome::NoHeadroom,
         (false, _) => Outcome::NoSignificantGain,
     };
-    let test = match test(&mut search, stop_reason).await {
-        Err(Stop::Cancelled) => {
-            stop_reason = StopReason::Cancelled;
-            None
-        }
-        test => test?,
-    };
+    let test = unless_cancelled(test(&mut search, stop_reason).await, &mut stop_reason)?;
     // Prompts from an earlier epoch may already have a checkpoint.
     if !search.has_kept_best() {
         if search.board.has_all(search.best.number, &val) {
@@ -181,6 +169,18 @@ pub(super) async fn end(mut search: Search<'_>, mut stop_reason: StopReason) -> 
         // If the winner is the seed, the interval is empty.
         ci95: if winner_is_seed { (0.0, 0.0) } else { interval(&one, &other, &problem.counter) },
     })
+}
+
+/// The result of a step; after a cancel, none, and the search ends as cancelled.
+fn unless_cancelled<T>(
+    result: Result<Option<T>, Stop>,
+    stop_reason: &mut StopReason,
+) -> Result<Option<T>, Stop> {
+    if matches!(result, Err(Stop::Cancelled)) {
+        *stop_reason = StopReason::Cancelled;
+        return Ok(None);
+    }
+    result
 }
 
 /// The best candidates besides the seed, best first: accepted or executed on all scoring cases, and better than the

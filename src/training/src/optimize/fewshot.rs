@@ -138,11 +138,7 @@ fn candidate(search: &mut Search<'_>, base: &Candidate, demos: BTreeMap<String, 
 }
 
 /// Like [`gather`], but also executes further minibatches while there are too few passing cases.
-pub(super) async fn gather_enough(
-    search: &mut Search<'_>,
-    base: &Candidate,
-    minibatch: &[usize],
-) -> Result<(), Stop> {
+async fn gather_enough(search: &mut Search<'_>, base: &Candidate, minibatch: &[usize]) -> Result<(), Stop> {
     gather(search, base, minibatch).await?;
     for more in search.minibatches().iter().take(AT_ONCE) {
         if search.examples.of_cases.len() >= ENOUGH {
@@ -216,21 +212,6 @@ fn drawn(search: &Search<'_>, base: &Candidate, size: Option<usize>) -> Option<B
     };
     let first = u64::from(search.examples.sets) * DRAWS;
     (first..first + DRAWS).map(|number| set(search, base, number, size)).find(is_new)
-}
-
-/// Distinct demo sets, at most as many as `fewshot` compares.
-pub(super) fn sets(search: &Search<'_>, base: &Candidate) -> Vec<BTreeMap<String, Vec<Demo>>> {
-    let mut sets = Vec::new();
-    for number in 0..u64::from(SETS) * DRAWS {
-        let drawn = set(search, base, number, None);
-        if sets.len() < usize::try_from(SETS).unwrap_or_default()
-            && drawn != *base.demos
-            && !sets.contains(&drawn)
-        {
-            sets.push(drawn);
-        }
-    }
-    sets
 }
 
 /// Draws the set with this number.

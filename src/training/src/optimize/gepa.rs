@@ -184,8 +184,7 @@ async fn rewrites(
     let mut changes = Changes::new();
     for prompt in problem.prompts {
         let Some(records) = lessons.get(&prompt.name) else { continue };
-        let guidance = problem.optimizer.guidance.as_deref();
-        let text = rewrite(search, parent, prompt, records, guidance, &mut Ordinals::default()).await?;
+        let text = rewrite(search, parent, prompt, records, &mut Ordinals::default()).await?;
         changes.extend(text.map(|text| (prompt.name.clone(), text)));
     }
     Ok((!changes.is_empty()).then_some(changes))

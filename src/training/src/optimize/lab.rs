@@ -94,6 +94,9 @@ pub struct JudgedRun {
     pub verdicts: Vec<Verdict>,
 }
 
+/// The samples of cases, in the order of the requested places.
+pub type CaseSamples = Result<Vec<Vec<JudgedRun>>, Stop>;
+
 /// A request to the optimizer's model.
 #[derive(Debug, Clone)]
 pub struct Question {
@@ -196,24 +199,14 @@ pub trait Lab: Send + Sync {
     ///
     /// # Errors
     /// [`Stop`]; no result is returned then, but finished executions are kept.
-    async fn evaluate(
-        &self,
-        candidate: &Candidate,
-        places: &[usize],
-        round: Round,
-    ) -> Result<Vec<Vec<JudgedRun>>, Stop>;
+    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples;
 
     /// Returns earlier results with a candidate's prompts in the shape of [`Self::evaluate`]; empty for a case that
     /// was not executed.
     ///
     /// # Errors
     /// [`Stop::Lost`] if they cannot be read.
-    async fn recall(
-        &self,
-        candidate: &Candidate,
-        places: &[usize],
-        round: Round,
-    ) -> Result<Vec<Vec<JudgedRun>>, Stop>;
+    async fn recall(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples;
 
     /// Announces to readers that these cases' earlier results are reused.
     ///

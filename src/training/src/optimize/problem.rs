@@ -53,8 +53,7 @@ impl<'a> Problem<'a> {
         held_out.retain(|place| splits.train.binary_search(place).is_err());
         let (train, val, test) = (of(&splits.train), of(&held_out), of(&splits.test));
         // The author's own texts never count as leaks.
-        let seeds = prompts.iter().flat_map(|prompt| std::iter::once(&prompt.seed).chain(&prompt.choices));
-        let seeds = seeds.map(String::as_str);
+        let seeds = prompts.iter().map(|prompt| prompt.seed.as_str());
         let leaks = LeakGuard::new(val.into_iter().chain(test), train.into_iter(), seeds);
         Self { cases, prompts, evaluators, optimizer, splits, counter, leaks }
     }

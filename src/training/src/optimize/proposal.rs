@@ -11,9 +11,7 @@ use crate::case::Case;
 use crate::evaluators::{Evaluator, EvaluatorRole, Verdict};
 use crate::numbers::PERFECT;
 use crate::prompts::TrainablePrompt;
-use crate::rewrite::{
-    Example, PromptText, Record, RewriteFault, new_prompt, rationale, request, request_again,
-};
+use crate::rewrite::{PromptText, Record, RewriteFault, new_prompt, rationale, request, request_again};
 use crate::runner::CaseRun;
 use crate::warning::Warning;
 
@@ -113,7 +111,12 @@ fn record(search: &Search<'_>, case: &Case, run: &CaseRun, verdicts: &[Verdict],
         let given = verdict.targets.get(prompt).or(verdict.feedback.as_ref());
         given.cloned().unwrap_or_else(|| format!("{} gives {:.2}.", evaluator.id, verdict.score))
     });
-    let Example { input, output: expected } = example(case);
+    let message = case.inputs.get("message").and_then(Value::as_str);
+    let input = message.map_or_else(|| Value::Object(case.inputs.clone()).to_string(), str::to_owned);
+    let expected = match &case.expected_output {
+        Value::Null => String::new(),
+        expected => text_of(expected),
+    };
     Record {
         input,
         expected,
@@ -121,17 +124,6 @@ fn record(search: &Search<'_>, case: &Case, run: &CaseRun, verdicts: &[Verdict],
         passed: failed.is_empty(),
         feedback: feedback.collect::<Vec<_>>().join(" "),
     }
-}
-
-/// A case as requests show it.
-pub(super) fn example(case: &Case) -> Example {
-    let message = case.inputs.get("message").and_then(Value::as_str);
-    let output = match &case.expected_output {
-        Value::Null => String::new(),
-        expected => text_of(expected),
-    };
-    let input = message.map_or_else(|| Value::Object(case.inputs.clone()).to_string(), str::to_owned);
-    Example { input, output }
 }
 
 /// Records from a candidate's results on these cases, by prompt name; `None` if no case could be better.
@@ -189,17 +181,17 @@ pub(super) async fn rewrite(
     base: &Candidate,
     prompt: &TrainablePrompt,
     records: &[Record],
-    guidance: Option<&str>,
     ordinals: &mut Ordinals,
 ) -> Result<Option<NewText>, Stop> {
     let Some(current) = base.prompts.get(&prompt.name) else { return Ok(None) };
     let rejected = search.rejected.get(&prompt.name).map(Vec::as_slice).unwrap_or_default();
+    let guidance = search.problem.optimizer.guidance.as_deref();
     let messages = request(described(prompt, current), records, rejected, guidance);
     answer(search, prompt, current, messages, ordinals).await
 }
 
 /// Requests a text from the model; `None` without a usable one in two attempts.
-pub(super) async fn answer(
+async fn answer(
     search: &Search<'_>,
     prompt: &TrainablePrompt,
     current: &str,

@@ -3,7 +3,6 @@
 use super::lab::{Candidate, Decision, Phase, SearchEvent, Stop};
 use super::search::Search;
 use crate::compare::{Comparison, Race, race};
-use crate::numbers::NOISE;
 use crate::rewrite::RejectedEdit;
 
 impl Search<'_> {
@@ -15,34 +14,6 @@ impl Search<'_> {
         places: &[usize],
     ) -> Result<Decision, Stop> {
         let (decision, reason, comparison) = self.race(parent, candidate, places).await?;
-        self.decide(parent, candidate, decision, reason, comparison).await
-    }
-
-    /// Compares two candidates that were executed on all these cases: the overall mean decides.
-    pub(super) async fn compare_in_full(
-        &mut self,
-        parent: &Candidate,
-        candidate: &Candidate,
-        places: &[usize],
-    ) -> Result<Decision, Stop> {
-        let comparison = self.board.compared(parent, candidate, places);
-        let (n, gain) = (comparison.n, comparison.mean_diff);
-        let (decision, reason) = match self.regressed(parent, candidate, places) {
-            Some(reason) => (Decision::Rejected, reason),
-            None if gain > NOISE => (Decision::Accepted, format!("better by {gain:.3} on {n} cases")),
-            None => (Decision::Rejected, format!("no better on {n} cases ({gain:+.3})")),
-        };
-        self.decide(parent, candidate, decision, reason, comparison).await
-    }
-
-    async fn decide(
-        &mut self,
-        parent: &Candidate,
-        candidate: &Candidate,
-        decision: Decision,
-        reason: String,
-        comparison: Comparison,
-    ) -> Result<Decision, Stop> {
         self.announce(candidate, decision, &reason, comparison).await?;
         if decision == Decision::Accepted {
             self.accepted.insert(candidate.number);
@@ -65,7 +36,7 @@ impl Search<'_> {
     }
 
     /// Publishes the decision about a candidate.
-    pub(super) async fn announce(
+    async fn announce(
         &self,
         candidate: &Candidate,
         decision: Decision,

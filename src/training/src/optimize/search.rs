@@ -9,12 +9,10 @@ use super::board::Board;
 use super::ending::{Finding, StopReason, end};
 use super::fewshot::Examples;
 use super::gepa::{self, Pool};
-use super::lab::{Candidate, Decision, Lab, Phase, Round, SearchEvent, Stop};
-use super::mipro::{self, Trials};
-use super::opro::{self, Scored};
+use super::lab::{Candidate, Lab, Phase, Round, SearchEvent, Stop};
 use super::problem::Problem;
 use super::proposal::{Changes, rationale_of};
-use super::{fewshot, random, textgrad};
+use super::{fewshot, textgrad};
 use crate::calibration::calibrate;
 use crate::evaluators::Evaluator;
 use crate::numbers::{float, mean, squared};
@@ -45,9 +43,6 @@ pub async fn search(problem: &Problem<'_>, lab: &dyn Lab) -> Result<Finding, Sto
     if search.tries_demos_last(reason) {
         lab.release_demos();
         reason = ended(fewshot::at_the_end(&mut search).await.map(|()| reason))?;
-    }
-    if problem.optimizer.name == OptimizerName::Mipro {
-        mipro::close(&mut search).await?;
     }
     end(search, reason).await
 }
@@ -80,10 +75,6 @@ pub(super) struct Search<'a> {
     pub(super) pool: Pool,
     /// The `fewshot` state.
     pub(super) examples: Examples,
-    /// The `opro` state.
-    pub(super) scored: Scored,
-    /// The `mipro` state.
-    pub(super) trials: Trials,
 }
 
 impl<'a> Search<'a> {
@@ -105,31 +96,19 @@ impl<'a> Search<'a> {
             kept: BTreeSet::new(),
             pool: Pool::new(problem.seed(), problem.splits.val.len()),
             examples: Examples::default(),
-            scored: Scored::default(),
-            trials: Trials::default(),
         }
     }
 
     async fn run(&mut self) -> Result<StopReason, Stop> {
         let problem = self.problem;
-        let val = &problem.splits.val;
         if problem.splits.overfit_risk && problem.optimizer.name != OptimizerName::None {
             let message =
                 "the same cases are used for training and for scoring, so the scores may be too high";
             self.publish(SearchEvent::Warning(Warning::new("overfit_risk", message))).await?;
         }
         calibrate(problem.cases, problem.evaluators, self.lab).await?;
-        let first = val.get(..HEADROOM.min(val.len())).unwrap_or_default();
-        self.execute(0, first, Phase::Headroom).await?;
-        let is_perfect = self.is_perfect_again(first).await? && self.board.is_perfect(0, first);
-        if is_perfect {
-            self.execute(0, val, Phase::Headroom).await?;
-            if self.board.is_perfect(0, val) {
-                let warning = Warning::new("no_headroom", "every scoring case is perfect already");
-                self.publish(SearchEvent::Warning(warning)).await?;
-                self.keep().await?;
-                return Ok(StopReason::NoHeadroom);
-            }
+        if !self.test_headroom().await? {
+            return Ok(StopReason::NoHeadroom);
         }
         if problem.optimizer.name == OptimizerName::Auto && problem.trains_demos() {
             fewshot::at_the_start(self).await?;
@@ -138,34 +117,9 @@ impl<'a> Search<'a> {
         for epoch in 1..=problem.optimizer.epochs {
             self.epoch = epoch;
             let before = self.best.clone();
-            if problem.optimizer.name != OptimizerName::None {
-                for minibatch in self.minibatches() {
-                    self.proposals = self.proposals.saturating_add(1);
-                    if problem.optimizer.name == OptimizerName::FewShot {
-                        if fewshot::is_complete(self) {
-                            break;
-                        }
-                        let best = self.best.clone();
-                        fewshot::step(self, &best, &minibatch).await?;
-                    } else if problem.optimizer.name == OptimizerName::Mipro {
-                        if mipro::is_complete(self) {
-                            break;
-                        }
-                        mipro::step(self, &minibatch).await?;
-                    } else if self.uses_pool() {
-                        gepa::step(self, &minibatch).await?;
-                        if problem.optimizer.name == OptimizerName::Auto && self.pool.is_stalled() {
-                            // The next algorithm begins with the best candidate.
-                            gepa::end_epoch(self).await?;
-                        }
-                    } else {
-                        self.propose(&minibatch).await?;
-                    }
-                    if self.without_failure >= SATURATED {
-                        self.end_epoch(epoch == problem.optimizer.epochs).await?;
-                        return Ok(StopReason::TrainSaturated);
-                    }
-                }
+            if !self.make_proposals().await? {
+                self.end_epoch(epoch == problem.optimizer.epochs).await?;
+                return Ok(StopReason::TrainSaturated);
             }
             if self.uses_pool() {
                 gepa::end_epoch(self).await?;
@@ -176,7 +130,8 @@ impl<'a> Search<'a> {
                 return Ok(StopReason::TargetScore);
             }
             let is_better = self.best.number != before.number
-                && self.board.compared(&before, &self.best, val).mean_diff > problem.optimizer.min_delta;
+                && self.board.compared(&before, &self.best, &problem.splits.val).mean_diff
+                    > problem.optimizer.min_delta;
             since_best = if is_better { 0 } else { since_best + 1 };
             if problem.optimizer.patience.is_some_and(|patience| since_best >= patience) {
                 return Ok(StopReason::Patience);
@@ -186,6 +141,54 @@ impl<'a> Search<'a> {
             }
         }
         Ok(StopReason::Epochs)
+    }
+
+    /// Returns whether any gain is possible. Otherwise warns, and stores the seed.
+    async fn test_headroom(&mut self) -> Result<bool, Stop> {
+        let val = &self.problem.splits.val;
+        let first = val.get(..HEADROOM.min(val.len())).unwrap_or_default();
+        self.execute(0, first, Phase::Headroom).await?;
+        if !self.is_perfect_again(first).await? || !self.board.is_perfect(0, first) {
+            return Ok(true);
+        }
+        self.execute(0, val, Phase::Headroom).await?;
+        if !self.board.is_perfect(0, val) {
+            return Ok(true);
+        }
+        let warning = Warning::new("no_headroom", "every scoring case is perfect already");
+        self.publish(SearchEvent::Warning(warning)).await?;
+        self.keep().await?;
+        Ok(false)
+    }
+
+    /// Makes the epoch's proposals; stops and returns `false` if no training case can improve.
+    async fn make_proposals(&mut self) -> Result<bool, Stop> {
+        let optimizer = self.problem.optimizer.name;
+        if optimizer == OptimizerName::None {
+            return Ok(true);
+        }
+        for minibatch in self.minibatches() {
+            self.proposals = self.proposals.saturating_add(1);
+            if optimizer == OptimizerName::FewShot {
+                if fewshot::is_complete(self) {
+                    break;
+                }
+                let best = self.best.clone();
+                fewshot::step(self, &best, &minibatch).await?;
+            } else if self.uses_pool() {
+                gepa::step(self, &minibatch).await?;
+                if optimizer == OptimizerName::Auto && self.pool.is_stalled() {
+                    // The next algorithm begins with the best candidate.
+                    gepa::end_epoch(self).await?;
+                }
+            } else {
+                textgrad::step(self, &minibatch).await?;
+            }
+            if self.without_failure >= SATURATED {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Repeats the headroom cases if a model judges, because its scores may differ; returns whether they are perfect
@@ -215,7 +218,6 @@ impl<'a> Search<'a> {
         match self.problem.optimizer.name {
             OptimizerName::None => true,
             OptimizerName::FewShot => fewshot::is_complete(self),
-            OptimizerName::Mipro => mipro::is_complete(self),
             _ => false,
         }
     }
@@ -248,24 +250,6 @@ impl<'a> Search<'a> {
             _ => all.len(),
         };
         all.into_iter().cycle().take(count).collect()
-    }
-
-    async fn propose(&mut self, minibatch: &[usize]) -> Result<(), Stop> {
-        let parent = self.best.clone();
-        let changes = match self.problem.optimizer.name {
-            OptimizerName::Random => random::propose(self).await?,
-            OptimizerName::Opro => opro::propose(self, minibatch).await?,
-            _ => textgrad::propose(self, &parent, minibatch).await?,
-        };
-        let Some(changes) = changes else { return Ok(()) };
-        let candidate = self.candidate(&parent, &changes);
-        let problem = self.problem;
-        if self.compare(&parent, &candidate, &problem.splits.val).await? == Decision::Accepted {
-            self.best = candidate;
-            self.rejected.clear();
-            self.keep().await?;
-        }
-        Ok(())
     }
 
     /// Creates the next candidate from `base` with other texts.

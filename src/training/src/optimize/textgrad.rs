@@ -1,12 +1,26 @@
 //! `textgrad`: critiques failing cases, then writes one new text for each blamed prompt.
 
-use super::lab::{Candidate, Question, Stop};
+use super::lab::{Candidate, Decision, Question, Stop};
 use super::proposal::{Changes, Ordinals, described, lessons, rewrite};
 use super::search::Search;
 use crate::rewrite::critique;
 
 /// Maximum critique characters.
 const LONGEST: usize = 600;
+
+/// Makes one proposal from the best candidate, and races it on all scoring cases.
+pub(super) async fn step(search: &mut Search<'_>, minibatch: &[usize]) -> Result<(), Stop> {
+    let parent = search.best.clone();
+    let Some(changes) = propose(search, &parent, minibatch).await? else { return Ok(()) };
+    let candidate = search.candidate(&parent, &changes);
+    let val = &search.problem.splits.val;
+    if search.compare(&parent, &candidate, val).await? == Decision::Accepted {
+        search.best = candidate;
+        search.rejected.clear();
+        search.keep().await?;
+    }
+    Ok(())
+}
 
 /// Proposes new texts for a candidate's prompts from its results on these cases; `None` if no case teaches anything
 /// or no text is usable.
@@ -33,8 +47,7 @@ pub(super) async fn propose(
                 record.feedback = format!("{} {critique}", record.feedback).trim().to_owned();
             }
         }
-        let guidance = problem.optimizer.guidance.as_deref();
-        if let Some(text) = rewrite(search, base, prompt, records, guidance, &mut ordinals).await? {
+        if let Some(text) = rewrite(search, base, prompt, records, &mut ordinals).await? {
             changes.insert(prompt.name.clone(), text);
         }
     }

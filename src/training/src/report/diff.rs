@@ -101,7 +101,7 @@ fn common_lengths(old: &[usize], new: &[usize]) -> Vec<Vec<u16>> {
 
 /// A diff row as a report shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Row<'a> {
+pub(super) enum DiffRow<'a> {
     /// A line only in the seed.
     Removed(&'a str),
     /// A line only in the returned text.
@@ -113,15 +113,15 @@ pub(super) enum Row<'a> {
 }
 
 /// The diff rows without equal lines far from every change.
-pub(super) fn rows(diff: &str) -> Vec<Row<'_>> {
+pub(super) fn rows(diff: &str) -> Vec<DiffRow<'_>> {
     let parsed = diff.split_terminator('\n').map(|line| match line.split_at_checked(2) {
-        Some(("- ", line)) => Row::Removed(line),
-        Some(("+ ", line)) => Row::Added(line),
-        Some((_, line)) => Row::Equal(line),
-        None => Row::Equal(line),
+        Some(("- ", line)) => DiffRow::Removed(line),
+        Some(("+ ", line)) => DiffRow::Added(line),
+        Some((_, line)) => DiffRow::Equal(line),
+        None => DiffRow::Equal(line),
     });
-    let parsed: Vec<Row<'_>> = parsed.collect();
-    let is_equal = |row: &Row<'_>| matches!(row, Row::Equal(_));
+    let parsed: Vec<DiffRow<'_>> = parsed.collect();
+    let is_equal = |row: &DiffRow<'_>| matches!(row, DiffRow::Equal(_));
     let mut rows = Vec::new();
     for (number, run) in parsed.chunk_by(|one, next| is_equal(one) == is_equal(next)).enumerate() {
         // Before the first change only the last lines are near, after the last change only the first ones.
@@ -135,7 +135,7 @@ pub(super) fn rows(diff: &str) -> Vec<Row<'_>> {
             continue;
         }
         rows.extend(run.iter().take(head));
-        rows.push(Row::Skipped(skipped));
+        rows.push(DiffRow::Skipped(skipped));
         rows.extend(run.iter().skip(head + skipped));
     }
     rows
@@ -222,13 +222,17 @@ mod tests {
     fn equal_lines_far_from_changes_are_left_out() {
         let equal = |count: usize| (0..count).map(|n| format!("  {n}\n")).collect::<String>();
         let diff = format!("{}- a\n+ b\n{}+ c\n{}", equal(6), equal(9), equal(4));
-        let shown: Vec<Row<'_>> = rows(&diff);
-        let skipped: Vec<&Row<'_>> = shown.iter().filter(|row| matches!(row, Row::Skipped(_))).collect();
-        assert_eq!(skipped, [&Row::Skipped(3), &Row::Skipped(3)], "one line at the end is shown");
-        assert_eq!(shown[..4], [Row::Skipped(3), Row::Equal("3"), Row::Equal("4"), Row::Equal("5")]);
-        assert_eq!(shown[4..6], [Row::Removed("a"), Row::Added("b")]);
-        assert_eq!(shown.last(), Some(&Row::Equal("3")));
+        let shown: Vec<DiffRow<'_>> = rows(&diff);
+        let skipped: Vec<&DiffRow<'_>> =
+            shown.iter().filter(|row| matches!(row, DiffRow::Skipped(_))).collect();
+        assert_eq!(skipped, [&DiffRow::Skipped(3), &DiffRow::Skipped(3)], "one line at the end is shown");
+        assert_eq!(
+            shown[..4],
+            [DiffRow::Skipped(3), DiffRow::Equal("3"), DiffRow::Equal("4"), DiffRow::Equal("5")]
+        );
+        assert_eq!(shown[4..6], [DiffRow::Removed("a"), DiffRow::Added("b")]);
+        assert_eq!(shown.last(), Some(&DiffRow::Equal("3")));
         assert_eq!(rows(""), []);
-        assert_eq!(rows("+ - a\n"), [Row::Added("- a")]);
+        assert_eq!(rows("+ - a\n"), [DiffRow::Added("- a")]);
     }
 }

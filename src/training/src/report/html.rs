@@ -2,7 +2,7 @@
 
 use wire::TrainingKind;
 
-use super::diff::{Row, rows};
+use super::diff::{DiffRow, rows};
 use super::facts::{self, Fact, MAX_NAME, MAX_RATIONALE};
 use super::model::{PromptReport, Report, curve_result, curve_title, seed_score};
 use super::number::score;
@@ -149,13 +149,13 @@ fn visible_lines(text: &str) -> String {
 }
 
 /// The signs are text, so that screen readers and copies include them.
-fn diff_row(row: Row<'_>) -> String {
+fn diff_row(row: DiffRow<'_>) -> String {
     let shown = |line: &str| escaped(&visible(line));
     match row {
-        Row::Removed(line) => format!("<del>- {}</del>", shown(line)),
-        Row::Added(line) => format!("<ins>+ {}</ins>", shown(line)),
-        Row::Equal(line) => format!("<span>  {}</span>", shown(line)),
-        Row::Skipped(count) => format!("<span class=\"skipped\">  … {count} equal lines</span>"),
+        DiffRow::Removed(line) => format!("<del>- {}</del>", shown(line)),
+        DiffRow::Added(line) => format!("<ins>+ {}</ins>", shown(line)),
+        DiffRow::Equal(line) => format!("<span>  {}</span>", shown(line)),
+        DiffRow::Skipped(count) => format!("<span class=\"skipped\">  … {count} equal lines</span>"),
     }
 }
 

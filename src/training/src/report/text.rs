@@ -2,7 +2,7 @@
 
 use wire::TrainingKind;
 
-use super::diff::{Row, rows};
+use super::diff::{DiffRow, rows};
 use super::facts::{self, Fact, MAX_NAME, MAX_RATIONALE};
 use super::model::{PromptReport, Report, seed_score};
 use super::plot::plot;
@@ -91,12 +91,12 @@ fn prompt(prompt: &PromptReport) -> String {
 }
 
 /// A line with its sign; a long one continues after the sign and `↪`.
-fn diff_row(row: Row<'_>) -> String {
+fn diff_row(row: DiffRow<'_>) -> String {
     let (sign, line) = match row {
-        Row::Removed(line) => ('-', line),
-        Row::Added(line) => ('+', line),
-        Row::Equal(line) => (' ', line),
-        Row::Skipped(count) => return format!("  … {count} equal lines\n"),
+        DiffRow::Removed(line) => ('-', line),
+        DiffRow::Added(line) => ('+', line),
+        DiffRow::Equal(line) => (' ', line),
+        DiffRow::Skipped(count) => return format!("  … {count} equal lines\n"),
     };
     let mut text = String::new();
     for (number, piece) in pieces(&visible(line), WIDTH - 2).iter().enumerate() {
@@ -256,7 +256,7 @@ No judge was compared with verdicts of people.
     #[test]
     fn a_wrapped_line_is_marked_as_a_continuation() {
         let long = format!("{} end", "word ".repeat(20));
-        let shown = diff_row(Row::Added(&long));
+        let shown = diff_row(DiffRow::Added(&long));
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].starts_with("+ word") && lines[1].starts_with("+↪word"), "{shown}");
@@ -265,7 +265,7 @@ No judge was compared with verdicts of people.
             long
         );
         assert_eq!(
-            (diff_row(Row::Removed("")), diff_row(Row::Skipped(7))),
+            (diff_row(DiffRow::Removed("")), diff_row(DiffRow::Skipped(7))),
             ("- \n".into(), "  … 7 equal lines\n".into())
         );
     }

@@ -2,13 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// Whether a character is an invisible control: direction, joiner, separator or mark.
-fn is_invisible(letter: char) -> bool {
-    matches!(letter,
-        '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}'
-        | '\u{e0000}'..='\u{e0fff}')
-}
+pub(super) use kernel::text::escape_xml as escaped;
+use kernel::text::is_invisible;
 
 /// Replaces each invisible character by a sign: `␛` for escape, `[U+202E]` for a direction change.
 pub(super) fn visible(text: &str) -> String {
@@ -40,22 +35,6 @@ pub(super) fn line(text: &str, most: usize) -> String {
     format!("{}…", short.trim_end())
 }
 
-/// Escapes text or an attribute value for HTML and XML.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(letter),
-        }
-    }
-    escaped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,10 +61,5 @@ mod tests {
             "unread text is not dropped silently"
         );
         assert_eq!(line("", 10), "");
-    }
-
-    #[test]
-    fn no_text_becomes_markup() {
-        assert_eq!(escaped("</text><script>\"'&"), "&lt;/text&gt;&lt;script&gt;&quot;&#39;&amp;");
     }
 }

@@ -27,12 +27,6 @@ pub enum OptimizerName {
     Gepa,
     /// Takes examples from passing cases.
     FewShot,
-    /// Combines instructions and examples.
-    Mipro,
-    /// Proposes from the best prompts and their scores.
-    Opro,
-    /// Varies prompts without feedback.
-    Random,
     /// Evaluates only the seed.
     None,
     /// Alternates `gepa` and `textgrad` while the pool improves, then uses `textgrad`; `fewshot` before or after
@@ -42,13 +36,10 @@ pub enum OptimizerName {
 
 impl OptimizerName {
     /// All optimizers with their wire names.
-    pub const ALL: [(&'static str, Self); 8] = [
+    pub const ALL: [(&'static str, Self); 5] = [
         ("textgrad", Self::TextGrad),
         ("gepa", Self::Gepa),
         ("fewshot", Self::FewShot),
-        ("mipro", Self::Mipro),
-        ("opro", Self::Opro),
-        ("random", Self::Random),
         ("none", Self::None),
         ("auto", Self::Auto),
     ];

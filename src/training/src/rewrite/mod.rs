@@ -1,17 +1,13 @@
 //! New prompt texts: requests them, extracts them from model replies and checks them. Pure.
 
-mod grounded;
 mod leak;
 mod reply;
 mod request;
 mod rules;
-mod scored;
 mod tags;
 
-pub use grounded::{Grounds, grounded, summarize};
 pub use leak::LeakGuard;
 pub use reply::{new_prompt, rationale};
 pub use request::{PromptText, Record, RejectedEdit, critique, request, request_again};
 pub use rules::{FrozenSpan, PromptRules, RewriteFault};
-pub use scored::{Example, ScoredText, scored};
 pub(crate) use tags::contains_tags;

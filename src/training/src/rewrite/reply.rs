@@ -37,7 +37,7 @@ const PREAMBLES: [&str; 12] = [
 ];
 
 /// A reply in parts: the text before the new prompt, the prompt, and the text after it.
-type Parts<'a> = (&'a str, &'a str, &'a str);
+type ReplyParts<'a> = (&'a str, &'a str, &'a str);
 
 /// Extracts the new prompt: the content of `<new_prompt>`, else of the last fence, else the whole reply if it has
 /// neither a preamble nor a refusal. `None` if no prompt is found.
@@ -69,12 +69,12 @@ pub fn rationale(reply: &str) -> Option<String> {
     }
 }
 
-fn parts(reply: &str) -> Option<Parts<'_>> {
+fn parts(reply: &str) -> Option<ReplyParts<'_>> {
     in_tag(reply).or_else(|| in_last_fence(reply)).or_else(|| Some(("", whole(reply)?, "")))
 }
 
 /// Takes the last complete tag: a model may write about the tag before it uses it, and a reply may be cut off.
-fn in_tag(reply: &str) -> Option<Parts<'_>> {
+fn in_tag(reply: &str) -> Option<ReplyParts<'_>> {
     let (begin, end) = TAG;
     let mut before = reply;
     while let Some(last) = before.rfind(begin) {
@@ -88,7 +88,7 @@ fn in_tag(reply: &str) -> Option<Parts<'_>> {
     None
 }
 
-fn in_last_fence(reply: &str) -> Option<Parts<'_>> {
+fn in_last_fence(reply: &str) -> Option<ReplyParts<'_>> {
     let marks: Vec<usize> = reply
         .match_indices(FENCE)
         .map(|(place, _)| place)

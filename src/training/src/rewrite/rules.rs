@@ -197,6 +197,15 @@ mod tests {
     }
 
     #[test]
+    fn a_rewrite_does_not_extend_a_tag() {
+        let seed = "Answer {{ {'a': {'b': 1}} }} briefly.";
+        let rules = PromptRules::from_seed(seed, &[], None);
+        assert_eq!(rules.fault(seed, "Answer {{ {'a': {'b': 1}} }} at length."), None);
+        let found = rules.fault(seed, "Answer {{ {'a': {'b': 1}} ~ config.secret }} briefly.");
+        assert!(matches!(found, Some(RewriteFault::TagsLost(_))), "{found:?}");
+    }
+
+    #[test]
     fn tags_that_do_not_make_a_template_are_rejected() {
         let seed = "{% if inputs.a %}a{% endif %}";
         let found = PromptRules::from_seed(seed, &[], None).fault(seed, "{% endif %}a{% if inputs.a %}");

@@ -4,18 +4,20 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// The delimiters of a kind of tag.
+/// A kind of tag.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Delimiters {
-    open: &'static str,
-    close: &'static str,
+enum Kind {
+    Expression,
+    Block,
+    Comment,
+    Credential,
 }
 
-const EXPRESSION: Delimiters = Delimiters { open: "{{", close: "}}" };
-const BLOCK: Delimiters = Delimiters { open: "{%", close: "%}" };
-const COMMENT: Delimiters = Delimiters { open: "{#", close: "#}" };
-const CREDENTIAL: Delimiters = Delimiters { open: "[[", close: "]]" };
-const KINDS: [Delimiters; 4] = [EXPRESSION, BLOCK, COMMENT, CREDENTIAL];
+const OPENERS: [(&str, Kind); 4] =
+    [("{{", Kind::Expression), ("{%", Kind::Block), ("{#", Kind::Comment), ("[[", Kind::Credential)];
+
+/// Maximum bytes of a credential's name with surrounding blanks, as in a graph.
+const LONGEST_NAME: usize = 256;
 
 /// The tags in a text, including comments. Insignificant blanks are removed. A `raw` block is one tag, including its
 /// content.
@@ -43,87 +45,46 @@ fn has_tags(text: &str) -> bool {
     found
 }
 
-fn each_tag<'t>(text: &'t str, each: &mut dyn FnMut(Delimiters, &'t str)) {
-    // An unclosed bracket is text.
-    let last_credential = text.rfind(CREDENTIAL.close).unwrap_or_default();
-    let mut place = 0;
-    while let Some((at, kind)) = next(text, place, last_credential) {
+fn each_tag<'t>(text: &'t str, each: &mut dyn FnMut(Kind, &'t str)) {
+    let (mut from, mut balance) = (0, 0);
+    while let Some((at, kind)) = next(text, from) {
         let rest = text.get(at..).unwrap_or_default();
-        let tag = rest.get(..length(rest, kind)).unwrap_or(rest);
-        each(kind, tag);
-        place = at + tag.len();
+        let length = match kind {
+            Kind::Credential => credential_length(rest),
+            Kind::Expression | Kind::Block | Kind::Comment => Some(engine::tag_length(rest, &mut balance)),
+        };
+        if let Some(tag) = length.and_then(|length| rest.get(..length)) {
+            each(kind, tag);
+        }
+        // An unclosed bracket is text.
+        from = at + length.unwrap_or(1);
     }
 }
 
-/// The first tag at or after `from`.
-fn next(text: &str, from: usize, last_credential: usize) -> Option<(usize, Delimiters)> {
+/// The first opener at or after `from`.
+fn next(text: &str, from: usize) -> Option<(usize, Kind)> {
     let rest = text.get(from..)?;
     rest.match_indices(['{', '[']).find_map(|(offset, _)| {
-        let at = from + offset;
-        let begins = |kind: &&Delimiters| text.get(at..).is_some_and(|rest| rest.starts_with(kind.open));
-        let kind = *KINDS.iter().find(begins)?;
-        (kind != CREDENTIAL || at < last_credential).then_some((at, kind))
+        let opened = rest.get(offset..)?;
+        let opener = OPENERS.iter().find(|(open, _)| opened.starts_with(open))?;
+        Some((from + offset, opener.1))
     })
 }
 
-/// The tag length at the start of a text; the whole text if the tag is unclosed.
-fn length(text: &str, kind: Delimiters) -> usize {
-    let after = |end: Option<usize>| end.map_or(text.len(), |at| at + kind.close.len());
-    if kind == COMMENT || kind == CREDENTIAL {
-        return after(text.find(kind.close));
-    }
-    let end = closer(text, kind.close);
-    match end.and_then(|end| text.get(..end)) {
-        Some(tag) if kind == BLOCK && is_block(tag, "raw") => raw_length(text, tag.len() + kind.close.len()),
-        _ => after(end),
-    }
-}
-
-/// The closer's position outside strings.
-fn closer(text: &str, close: &str) -> Option<usize> {
-    let mut quote = None;
-    let mut escaped = false;
-    text.char_indices().skip(2).find_map(|(at, letter)| {
-        match quote {
-            Some(_) if escaped => escaped = false,
-            Some(_) if letter == '\\' => escaped = true,
-            Some(open) if open == letter => quote = None,
-            Some(_) => {}
-            None if letter == '"' || letter == '\'' => quote = Some(letter),
-            None if text.get(at..).is_some_and(|rest| rest.starts_with(close)) => return Some(at),
-            None => {}
-        }
-        None
-    })
-}
-
-/// Whether a tag opens the block `name`.
-fn is_block(tag: &str, name: &str) -> bool {
-    tag.trim_start_matches("{%").trim_matches(|letter: char| letter.is_whitespace() || "-+".contains(letter))
-        == name
-}
-
-/// The length of a `raw` block whose first tag has the length `first`.
-fn raw_length(text: &str, first: usize) -> usize {
-    let content = text.get(first..).unwrap_or_default();
-    let end = content.match_indices(BLOCK.open).find_map(|(at, _)| {
-        let rest = content.get(at..)?;
-        // Only white space and a sign may be between: no need to look further.
-        let name = rest
-            .get(BLOCK.open.len()..)?
-            .trim_start_matches(|letter: char| letter.is_whitespace() || "-+".contains(letter));
-        let closed = name.starts_with("endraw").then(|| rest.find(BLOCK.close)).flatten()?;
-        Some(first + at + closed + BLOCK.close.len())
-    });
-    end.unwrap_or(text.len())
+/// The length of the `[[name]]` at the start of a text. A name contains no other tag, whose end would then differ from
+/// the parser's.
+fn credential_length(text: &str) -> Option<usize> {
+    let pairs = text.as_bytes().windows(2).enumerate().skip(2).take(LONGEST_NAME);
+    let mut ends = pairs.filter(|(_, pair)| matches!(*pair, b"]]" | b"{{" | b"{%" | b"{#"));
+    ends.next().filter(|(_, pair)| *pair == b"]]").map(|(at, pair)| at + pair.len())
 }
 
 /// Removes insignificant blanks from a tag.
-fn compact(kind: Delimiters, tag: &str) -> String {
-    if kind == BLOCK && tag.matches(BLOCK.open).count() > 1 {
+fn compact(kind: Kind, tag: &str) -> String {
+    if kind == Kind::Block && tag.matches("{%").count() > 1 {
         return tag.to_owned();
     }
-    let has_strings = kind == EXPRESSION || kind == BLOCK;
+    let has_strings = matches!(kind, Kind::Expression | Kind::Block);
     let (mut text, mut blank, mut quote, mut escaped) = (String::new(), false, None, false);
     for letter in tag.chars() {
         match quote {
@@ -156,6 +117,9 @@ fn separates(last: char, next: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use kernel::Clock as _;
     use serde_json::json;
 
     use super::*;
@@ -181,6 +145,24 @@ mod tests {
         assert_ne!(tags("{{ a or b }}"), tags("{{ aorb }}"));
         assert_ne!(tags("{{ -x }}"), tags("{{- x }}"));
         assert_eq!(tags("{{ a|upper }}"), tags("{{\n a | upper }}"));
+    }
+
+    #[test]
+    fn tags_end_where_the_template_parser_ends_them() {
+        let nested = "{{{'a':{'b':1}}}}";
+        assert_eq!(found("{{ {'a': {'b': 1}} }} x }}"), [nested]);
+        assert_ne!(found("{{ {'a': {'b': 1}} ~ config.secret }}"), [nested]);
+        assert_eq!(found("[[ {{ x[y[0]] ~ z }}"), ["{{x[y[0]]~z}}"]);
+        assert_eq!(found("{#} {{ x }} #}"), ["{#}{{x}}#}"]);
+    }
+
+    #[test]
+    fn tags_are_found_in_linear_time() {
+        let clock = kernel::SystemClock::new();
+        for text in [format!("{{% raw %}}{}", "{%endraw ".repeat(120_000)), "[[".repeat(10_000) + "{{ x"] {
+            assert_eq!(tags(&text).len(), 1);
+        }
+        assert!(clock.monotonic() < Duration::from_secs(10), "{:?}", clock.monotonic());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use engine::ports::Ports;
 use engine::{Activity, Life, Plan, RunError, RunInfo, RunInput, execute};
 use serde_json::{Map, Value};
 
-use self::clock::FrozenClock;
+use self::clock::{CaseTime, FrozenClock};
 use self::journal::{CaseJournal, TraceStep};
 use self::output::CaseText;
 use crate::calls::CallScope;
@@ -140,8 +140,33 @@ pub async fn run_case(
         activity: &activity,
         ..ports
     };
+    let input = run_input(case, inputs, config, settings);
+    let (before, time) = (scope.spent(), CaseTime::begin(scope));
+    let ended = tokio::select! {
+        biased;
+        () = scope.exhausted().cancelled() => Err(CaseError::Exhausted),
+        ended = execute(plan, input, Vec::new(), ports) => {
+            ended.map(|completed| completed.output).map_err(CaseError::Failed)
+        }
+        () = time.reaches(settings.limit) => Err(CaseError::Timeout),
+    };
+    // A node may hide that the budget refused its call.
+    let ended = if scope.exhausted().is_cancelled() { Err(CaseError::Exhausted) } else { ended };
+    let missing = journal.missing().map(|key| CaseError::AnswerMissing { key });
+    let (output, error) = match (ended, missing) {
+        (Ok(output), None) => (output, None),
+        (_, Some(missing)) => (Value::Null, Some(missing)),
+        (Err(error), None) => (Value::Null, Some(error)),
+    };
+    let text = text_of(text.all(), &output);
+    let (duration, cost) = (time.spent().saturating_add(scope.replayed()), scope.spent().cost_since(&before));
+    CaseRun { output, text, error, duration, cost, trace: journal.into_trace() }
+}
+
+/// The input of a case's execution.
+fn run_input(case: &Case, inputs: Value, config: &Map<String, Value>, settings: &CaseSettings) -> RunInput {
     let id = format!("{}-{}", settings.run, case.index);
-    let input = RunInput {
+    RunInput {
         messages: case.messages(&inputs),
         inputs,
         config: config.clone(),
@@ -154,39 +179,7 @@ pub async fn run_case(
         lives: vec![Life { step: 1, run: id, accepted_at: settings.accepted_at, messages: None }],
         deadline: None,
         patch: None,
-    };
-    let before = scope.spent();
-    let real = scope.clock();
-    let begun = real.monotonic();
-    let spent = || real.monotonic().saturating_sub(begun).saturating_sub(scope.waited());
-    let over = async {
-        loop {
-            match settings.limit.saturating_sub(spent()) {
-                Duration::ZERO => break,
-                // Calls may have waited meanwhile, which does not count.
-                left => real.sleep(left).await,
-            }
-        }
-    };
-    let ended = tokio::select! {
-        biased;
-        () = scope.exhausted().cancelled() => Err(CaseError::Exhausted),
-        ended = execute(plan, input, Vec::new(), ports) => {
-            ended.map(|completed| completed.output).map_err(CaseError::Failed)
-        }
-        () = over => Err(CaseError::Timeout),
-    };
-    // A node may hide that the budget refused its call.
-    let ended = if scope.exhausted().is_cancelled() { Err(CaseError::Exhausted) } else { ended };
-    let missing = journal.missing().map(|key| CaseError::AnswerMissing { key });
-    let (output, error) = match (ended, missing) {
-        (Ok(output), None) => (output, None),
-        (_, Some(missing)) => (Value::Null, Some(missing)),
-        (Err(error), None) => (Value::Null, Some(error)),
-    };
-    let text = text_of(text.all(), &output);
-    let (duration, cost) = (spent().saturating_add(scope.replayed()), scope.spent().cost_since(&before));
-    CaseRun { output, text, error, duration, cost, trace: journal.into_trace() }
+    }
 }
 
 impl CaseRun {

@@ -9,6 +9,8 @@ use training::evaluators::{Evaluator, check_functions, check_workflows, read_eva
 use training::{FoundVersion, Resolution, Versions, resolve};
 use wire::FieldError;
 
+use crate::preflight::named;
+
 fn read(entrypoint: &str, config: Option<Value>) -> Result<Vec<Evaluator>, Vec<FieldError>> {
     let mut entry = json!({"id": "e", "entrypoint": entrypoint});
     if let Some(config) = config {
@@ -17,10 +19,6 @@ fn read(entrypoint: &str, config: Option<Value>) -> Result<Vec<Evaluator>, Vec<F
     let mut problems = Vec::new();
     let read = read_evaluators(&json!([entry]), "", &mut problems);
     if problems.is_empty() { Ok(read) } else { Err(problems) }
-}
-
-fn named(problems: &[FieldError]) -> Vec<String> {
-    problems.iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
 }
 
 /// The functions of a graph with three modules.

@@ -15,8 +15,6 @@ mod cases;
 mod evaluators;
 mod fewshot;
 mod foreign;
-mod mipro;
-mod opro;
 mod optimize;
 mod planned;
 mod practice;

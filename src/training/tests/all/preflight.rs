@@ -107,7 +107,7 @@ impl Given {
     }
 }
 
-fn named(problems: &[FieldError]) -> Vec<String> {
+pub(crate) fn named(problems: &[FieldError]) -> Vec<String> {
     problems.iter().map(|problem| format!("{} {}", problem.pointer, problem.code)).collect()
 }
 

@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use training::evaluators::{NoBench, read_evaluators};
 use training::optimize::{
-    Candidate, Finding, JudgedRun, Lab, Phase, Problem, Question, Round, SearchEvent, Stop, search,
+    Candidate, CaseSamples, Finding, JudgedRun, Lab, Phase, Problem, Question, Round, SearchEvent, Stop,
+    search,
 };
 use training::request::read_training;
 use training::{Case, CaseContext, CaseRun, CaseStep, judge, trainable_prompts};
@@ -23,11 +24,11 @@ struct WorldLab<'a> {
     problem: &'a Problem<'a>,
     counter: Counter,
     budget: u64,
-    state: Mutex<State>,
+    state: Mutex<LabState>,
 }
 
 #[derive(Default)]
-struct State {
+struct LabState {
     calls: u64,
     kept: u64,
     kept_for_demos: u64,
@@ -36,7 +37,7 @@ struct State {
     results: BTreeMap<(u32, usize, u32), JudgedRun>,
 }
 
-impl State {
+impl LabState {
     fn pay(&mut self, budget: u64) -> Result<(), Stop> {
         if self.calls + 1 + self.kept + self.kept_for_demos > budget {
             return Err(Stop::Budget);
@@ -89,12 +90,7 @@ impl WorldLab<'_> {
 
 #[async_trait]
 impl Lab for WorldLab<'_> {
-    async fn evaluate(
-        &self,
-        candidate: &Candidate,
-        places: &[usize],
-        round: Round,
-    ) -> Result<Vec<Vec<JudgedRun>>, Stop> {
+    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples {
         if matches!(round.phase, Phase::Final | Phase::Test) {
             self.state.lock().kept = 0;
         }
@@ -109,12 +105,7 @@ impl Lab for WorldLab<'_> {
         self.recall(candidate, places, round).await
     }
 
-    async fn recall(
-        &self,
-        candidate: &Candidate,
-        places: &[usize],
-        round: Round,
-    ) -> Result<Vec<Vec<JudgedRun>>, Stop> {
+    async fn recall(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples {
         let results = &self.state.lock().results;
         let key = |place: &usize| (candidate.number, *place, round.first_sample);
         Ok(places.iter().map(|place| results.get(&key(place)).cloned().into_iter().collect()).collect())
@@ -182,10 +173,10 @@ pub(crate) async fn trained(family: Family, seed: u64, name: &str, budget: u64) 
     let problem = Problem::new(&cases, &prompts, &evaluators, &optimizer);
     let nodes = u64::try_from(prompts.len()).unwrap();
     let part = |thousandths: u64| budget * thousandths / 1_000;
-    let state = State {
+    let state = LabState {
         kept: part(problem.kept_thousandths(nodes, Some(budget))),
         kept_for_demos: part(problem.kept_for_demos()),
-        ..State::default()
+        ..LabState::default()
     };
     let (counter, state) = (Counter::new(seed), Mutex::new(state));
     let lab = WorldLab { world: &world, problem: &problem, counter, budget, state };
@@ -202,7 +193,7 @@ pub(crate) async fn trained(family: Family, seed: u64, name: &str, budget: u64) 
 
 #[tokio::test]
 async fn no_optimizer_does_harm_without_a_possible_gain() {
-    for name in ["textgrad", "gepa", "auto", "random", "opro", "mipro"] {
+    for name in ["textgrad", "gepa", "auto"] {
         for family in [Family::NullOpt, Family::NullFlat] {
             for seed in 200..203 {
                 let found = trained(family, seed, name, 300).await;
@@ -210,14 +201,6 @@ async fn no_optimizer_does_harm_without_a_possible_gain() {
                 assert!(found.calls <= 300 && found.calls > 100, "{name} {family:?} {seed}: {}", found.calls);
             }
         }
-    }
-}
-
-#[tokio::test]
-async fn mipro_finds_the_only_useful_demos() {
-    for seed in 200..203 {
-        let found = trained(Family::Demo, seed, "mipro", 500).await;
-        assert!(found.returned > found.seed + 0.3, "{seed}: {} {:?}", found.returned, found.finding);
     }
 }
 

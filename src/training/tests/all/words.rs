@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use training::evaluators::{Evaluator, Verdict, read_evaluators};
 use training::optimize::{
-    Candidate, Decision, Finding, JudgedRun, Lab, Outcome, Phase, Problem, Question, Round, SearchEvent,
-    Stop, StopReason, search,
+    Candidate, CaseSamples, Decision, Finding, JudgedRun, Lab, Outcome, Phase, Problem, Question, Round,
+    SearchEvent, Stop, StopReason, search,
 };
 use training::request::{Optimizer, read_training};
 use training::{Case, CaseRun, CaseStep, TrainablePrompt, trainable_prompts};
@@ -101,12 +101,7 @@ impl Words<'_> {
 
 #[async_trait]
 impl Lab for Words<'_> {
-    async fn evaluate(
-        &self,
-        candidate: &Candidate,
-        places: &[usize],
-        round: Round,
-    ) -> Result<Vec<Vec<JudgedRun>>, Stop> {
+    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples {
         self.spend(places.len(), round.phase)?;
         let mut executed = self.executed.lock();
         for place in places {
@@ -116,12 +111,7 @@ impl Lab for Words<'_> {
         Ok(places.iter().map(|place| vec![self.judged(candidate, *place, round.first_sample)]).collect())
     }
 
-    async fn recall(
-        &self,
-        candidate: &Candidate,
-        places: &[usize],
-        round: Round,
-    ) -> Result<Vec<Vec<JudgedRun>>, Stop> {
+    async fn recall(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples {
         self.recalled.lock().extend(places);
         Ok(places.iter().map(|place| vec![self.judged(candidate, *place, round.first_sample)]).collect())
     }
@@ -142,9 +132,6 @@ impl Lab for Words<'_> {
         let text = &question.messages[1].content;
         self.requests.lock().push(text.clone());
         self.numbers.lock().push((question.proposal, question.prompt.clone(), question.ordinal));
-        if text.starts_with("Example input: ") {
-            return Ok(Some("The inputs are numbers.".into()));
-        }
         if text.contains("critique alone") {
             return Ok(Some("The prompt leaves something out.".into()));
         }
@@ -197,6 +184,19 @@ pub(crate) struct Trained {
     pub(crate) optimizer: Optimizer,
 }
 
+/// A case whose inputs have a secret.
+pub(crate) fn case(place: usize, metadata: Map<String, Value>) -> Case {
+    let secret = (0..8).map(|n| format!("canary{place}x{n}")).collect::<Vec<_>>().join(" ");
+    let inputs = json!({"n": place, "secret": secret}).as_object().unwrap().clone();
+    Case {
+        id: place.to_string(),
+        index: u32::try_from(place).unwrap(),
+        inputs,
+        expected_output: Value::Null,
+        metadata,
+    }
+}
+
 /// Cases that need one of these words each, in turn.
 pub(crate) fn world(
     count: usize,
@@ -207,15 +207,7 @@ pub(crate) fn world(
     let case = |place: usize| {
         let mut metadata = Map::from_iter([("word".to_owned(), json!(words[place % words.len()]))]);
         metadata.extend(split(place).map(|split| ("split".to_owned(), json!(split))));
-        let secret = (0..8).map(|n| format!("canary{place}x{n}")).collect::<Vec<_>>().join(" ");
-        let inputs = json!({"n": place, "secret": secret}).as_object().unwrap().clone();
-        Case {
-            id: place.to_string(),
-            index: u32::try_from(place).unwrap(),
-            inputs,
-            expected_output: Value::Null,
-            metadata,
-        }
+        case(place, metadata)
     };
     let mut problems = Vec::new();
     let request = json!({"dataset": {"cases": [{"inputs": {}}]}, "optimizer": optimizer,

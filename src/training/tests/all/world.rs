@@ -10,7 +10,7 @@ use engine::ports::{
     Credentials, DatabaseQuery, DatabaseRows, Databases, FoundChunk, ModelBudget, NoAttachments,
     NoCollections, Nowhere, Ports, Resolved, SearchIndex, Spending, WithinBudget, Workflows,
 };
-use engine::search::{ChunkPlace, IndexedChunk, Ranked};
+use engine::search::{ChunkLocation, IndexedChunk, Ranked};
 use engine::{Activity, Cache, NodeError, Plan};
 use kernel::{ManualClock, Secret, SeededRandom};
 use models::{
@@ -418,7 +418,7 @@ impl SearchIndex for Nothing {
         none()
     }
 
-    async fn chunks(&self, _index: &str, _places: &[ChunkPlace]) -> Result<Vec<FoundChunk>, NodeError> {
+    async fn chunks(&self, _index: &str, _places: &[ChunkLocation]) -> Result<Vec<FoundChunk>, NodeError> {
         none()
     }
 }

@@ -497,7 +497,7 @@ error_codes! {
     VersionNotFound, "version.not_found", 404, false,
         "Version not found.",
         "The workflow exists, but has no version with this number.",
-        "`latest_version` of the workflow names the newest; numbers count from 1.";
+        "`latest_version` of the workflow names the latest one; numbers count from 1.";
     VersionGateFailed, "version.gate_failed", 409, false,
         "The version has not passed its gate.",
         "A version that has failed its gate is made live or a canary without `force`, or a workflow is published of which no \
@@ -543,7 +543,7 @@ error_codes! {
         "The graph is not valid.",
         "The request saves a version whose graph has an error.",
         "`detail.errors` lists every problem with a code, a suggestion and a JSON pointer relative to the \
-         graph.";
+         graph. `too_slow` means that the check took longer than 5 s; split the workflow.";
 
     RunTimeout, "run.timeout", 200, true,
         "The run took longer than its limit.",
@@ -570,7 +570,7 @@ error_codes! {
         "Pass smaller values between nodes, and fewer at the same time.";
     RunIncomplete, "run.incomplete", 200, false,
         "The run ended before all of its branches did.",
-        "A warning of a run that succeeded. A join was never met: some of its sources ran, and others did not, so nothing after          the join ran either. Or no branch reached END although the graph leads there. The message names the nodes.",
+        "A warning of a run that succeeded. A join was not met, or not again in a later round of a loop: some of its sources ran, and others did not, so nothing after the join ran either. Or no branch reached END although the graph leads there. The message names the nodes.",
         "Lead every case of a choice, and `on_error`, to the nodes that the join waits for, or use one edge from each source          instead of a join. Give a choice without `else` an `else`.";
     RunCancelled, "run.cancelled", 200, false,
         "The run was stopped.",
@@ -632,9 +632,10 @@ error_codes! {
          machine has memory to spare.";
     CodeUnavailable, "code.unavailable", 503, true,
         "Code cannot be run or checked now.",
-        "The service cannot start a process for the workflow's code.",
-        "The service's log says why, at the level `error`. The service must be able to start its own program; \
-         SERVICE_SANDBOX_PROGRAM can name it.";
+        "The service cannot start a process for the workflow's code, or no thread or process was free to check a graph \
+         within 5 s.",
+        "Try again later. The service's log says why, at the level `error`. The service must be able to start its own \
+         program; SERVICE_SANDBOX_PROGRAM can name it.";
     NodeOutcomeUnknown, "node.outcome_unknown", 200, false,
         "The service stopped while a step was in progress, and the step must not be repeated.",
         "After a crash it is unknown whether the step was completed, and its `on_unknown` is `fail`.",

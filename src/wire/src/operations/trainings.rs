@@ -106,12 +106,11 @@ operations! {
     .needs(Scope::WorkflowsRead)
     .query(&[filter(
         "format",
-        "JSON unless given; `text` is for terminals, `html` a page without scripts.",
-        Values::OneOf(&["json", "text", "html"]),
+        "JSON unless given; `html` is a page without scripts.",
+        Values::OneOf(&["json", "html"]),
     )])
     .answers(&[
         Answer::new(200, json!(TrainingReport)),
-        Answer::new(200, text!("text/plain")).when("`format` is `text`"),
         Answer::new(200, text!("text/html")).when("`format` is `html`"),
     ])
     .errors(&[ErrorCode::WorkflowNotFound, ErrorCode::RunNotFound]);

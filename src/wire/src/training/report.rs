@@ -1,6 +1,6 @@
 //! The report on a training or an evaluation.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
@@ -9,7 +9,7 @@ use super::{
 use crate::{RunProblem, Timestamp};
 
 /// A training's findings, final or so far.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainingReport {
     /// The run's id.
@@ -77,7 +77,7 @@ pub struct TrainingReport {
 
 /// Case counts by purpose. A case can count twice: without a validation split, training and scoring cases are
 /// the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaseCounts {
     /// Cases for making proposals.
@@ -91,7 +91,7 @@ pub struct CaseCounts {
 }
 
 /// The score after an epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
     /// The epoch's number, from 1.
@@ -103,7 +103,7 @@ pub struct CurvePoint {
 }
 
 /// A prompt of the seed compared with the returned one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PromptReport {
     /// Its name.
@@ -120,7 +120,7 @@ pub struct PromptReport {
 }
 
 /// Counts of candidates that were compared with their parents.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CandidateCounts {
     /// Candidates that were better.
@@ -130,7 +130,7 @@ pub struct CandidateCounts {
 }
 
 /// A judge's agreement with people's verdicts on the same outputs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JudgeCalibration {
     /// The evaluator's id.

@@ -1,9 +1,10 @@
-//! Published algorithms that run directly on a world and count calls: yardsticks for training results. They never
-//! ship.
+//! Published algorithms, and variations without feedback, that run directly on a world and count calls: yardsticks for
+//! training results. They never ship.
 
 mod models;
 mod pareto;
 mod rewrites;
+mod variations;
 
 use std::collections::BTreeMap;
 
@@ -11,9 +12,12 @@ use self::models::Models;
 use self::rewrites::CaseSelection;
 use super::definition::World;
 
-/// A published algorithm.
+/// A reference algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reference {
+    /// Varies a drawn prompt without feedback, and accepts a variation that is better on all scoring cases; eight cases
+    /// may reject it.
+    Random,
     /// Critiques all failing cases, blames each prompt for each, and accepts every rewrite. A checkpoint pairs the
     /// prompts after an epoch with the score before it. The algorithm has no splits: here it reads training and
     /// validation cases.
@@ -41,7 +45,8 @@ pub struct ReferenceResult {
 
 impl Reference {
     /// All algorithms, by the names that reports use.
-    pub const ALL: [(&'static str, Self); 5] = [
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("random", Self::Random),
         ("reference", Self::Rewrites),
         ("reference_train", Self::RewritesTrain),
         ("reference_paired", Self::RewritesPaired),
@@ -54,6 +59,7 @@ impl Reference {
     pub fn run(self, world: &World, budget: u64, seed: u64) -> ReferenceResult {
         let mut models = Models::new(world, budget, seed);
         let prompts = match self {
+            Self::Random => variations::run(&mut models, seed),
             Self::Rewrites => rewrites::run(&mut models, CaseSelection::All, false),
             Self::RewritesTrain => rewrites::run(&mut models, CaseSelection::Train, false),
             Self::RewritesPaired => rewrites::run(&mut models, CaseSelection::All, true),
@@ -94,10 +100,12 @@ mod tests {
 
     #[test]
     fn published_algorithms_learn() {
-        for (name, reference) in Reference::ALL {
-            let seed = mean((300..306).map(|seed| World::draw(Family::One, seed).seed_score()));
+        let seed = mean((300..306).map(|seed| World::draw(Family::One, seed).seed_score()));
+        let published = Reference::ALL.into_iter().filter(|(_, reference)| *reference != Reference::Random);
+        for (name, reference) in published {
             assert!(score(reference, Family::One, 500) > seed + 0.1, "{name}");
         }
+        assert!(score(Reference::Random, Family::One, 4_000) > seed + 0.1, "chance learns slowly");
         let [few, many] = [500, 2_000].map(|budget| score(Reference::Gepa, Family::Pair, budget));
         assert!(many > few + 0.1, "{few} {many}");
     }

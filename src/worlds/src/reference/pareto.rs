@@ -13,7 +13,8 @@ const MINIBATCH: usize = 3;
 const MERGES: usize = 5;
 const PAIRS: usize = 10;
 const MERGE_CASES: usize = 5;
-const NOISE: f64 = 1e-9;
+/// Differences up to this are rounding.
+pub(super) const NOISE: f64 = 1e-9;
 
 struct Program {
     prompts: Prompts,
@@ -220,16 +221,20 @@ impl Pool {
     }
 }
 
-fn execute(models: &mut Models<'_>, prompts: &Prompts, cases: &[Case]) -> Result<Vec<Executed>, Spent> {
+pub(super) fn execute(
+    models: &mut Models<'_>,
+    prompts: &Prompts,
+    cases: &[Case],
+) -> Result<Vec<Executed>, Spent> {
     cases.iter().map(|case| models.execute(prompts, case)).collect()
 }
 
-fn sum(executed: &[Executed]) -> f64 {
+pub(super) fn sum(executed: &[Executed]) -> f64 {
     executed.iter().map(|executed| executed.score).sum()
 }
 
 /// Extracts the prompt from a reply: in its tag, else in its fence, else the whole reply.
-fn extracted(reply: &str) -> String {
+pub(super) fn extracted(reply: &str) -> String {
     let between = |begin: &str, end: &str| {
         let (_, inside) = reply.split_once(begin)?;
         Some(inside.rsplit_once(end)?.0.trim().to_owned())

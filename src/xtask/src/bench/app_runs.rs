@@ -49,7 +49,7 @@ async fn measure(target: &Path, cluster: &Cluster, runs: usize) -> Result<()> {
     publish(&service.address, &database).await?;
     let measured = StartMeasurement { service: &service, database: &database, cluster, runs };
     // Warms plans and caches.
-    for kind in [Kind::Plain, Kind::App] {
+    for kind in [StartKind::Plain, StartKind::App] {
         StartMeasurement { runs: runs / 10 + 1, ..measured }.one(kind, 8).await?;
     }
     println!(
@@ -60,8 +60,8 @@ async fn measure(target: &Path, cluster: &Cluster, runs: usize) -> Result<()> {
     for at in AT_ONCE {
         let (mut plain, mut app) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            plain.push(measured.one(Kind::Plain, at).await?);
-            app.push(measured.one(Kind::App, at).await?);
+            plain.push(measured.one(StartKind::Plain, at).await?);
+            app.push(measured.one(StartKind::App, at).await?);
         }
         let ratio = median(app) / median(plain);
         let gate = format!("{at} at once: {ratio:.2} of plain starts (at least {GATE})");
@@ -72,7 +72,7 @@ async fn measure(target: &Path, cluster: &Cluster, runs: usize) -> Result<()> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum StartKind {
     Plain,
     App,
 }
@@ -87,7 +87,7 @@ struct StartMeasurement<'a> {
 
 impl StartMeasurement<'_> {
     /// Starts per second; also prints a line of figures.
-    async fn one(&self, kind: Kind, at: usize) -> Result<f64> {
+    async fn one(&self, kind: StartKind, at: usize) -> Result<f64> {
         let (service, postmaster) =
             (self.service.child.id(), self.cluster.pid().context("the database is gone")?);
         let cpu = || -> Result<(f64, f64)> { Ok((cpu_alone(service)?, cpu_with_children(postmaster)?)) };
@@ -103,8 +103,8 @@ impl StartMeasurement<'_> {
         println!(
             "{:<8} {at:>4} {rate:>10.0} {:>13.3} {of_service:>9.3} {of_database:>9.3}",
             match kind {
-                Kind::Plain => "plain",
-                Kind::App => "app",
+                StartKind::Plain => "plain",
+                StartKind::App => "app",
             },
             of_service + of_database
         );
@@ -160,7 +160,7 @@ async fn publish(address: &str, database: &Client) -> Result<()> {
 }
 
 /// Starts `runs` runs over `connections` connections, each run with its own key.
-async fn starts(address: &str, kind: Kind, connections: usize, runs: usize) -> Result<()> {
+async fn starts(address: &str, kind: StartKind, connections: usize, runs: usize) -> Result<()> {
     let left = Arc::new(AtomicUsize::new(runs));
     let mut workers = Vec::new();
     for number in 0..connections {
@@ -185,12 +185,14 @@ async fn starts(address: &str, kind: Kind, connections: usize, runs: usize) -> R
     Ok(())
 }
 
-fn request(address: &str, kind: Kind, key: &str) -> String {
+fn request(address: &str, kind: StartKind, key: &str) -> String {
     let port = address.rsplit(':').next().unwrap_or_default();
     let host = format!("bench.apps.localhost:{port}");
     let (path, host, more, body) = match kind {
-        Kind::Plain => ("/api/workflows/bench/runs", address, String::new(), r#"{"inputs":{"text":"you"}}"#),
-        Kind::App => {
+        StartKind::Plain => {
+            ("/api/workflows/bench/runs", address, String::new(), r#"{"inputs":{"text":"you"}}"#)
+        }
+        StartKind::App => {
             let [_, a, b, c] = CLIENTS.fetch_add(1, Ordering::Relaxed).to_be_bytes();
             let client = format!("X-Forwarded-For: 10.{a}.{b}.{c}\r\n");
             let more = format!("Origin: http://{host}\r\n{client}");

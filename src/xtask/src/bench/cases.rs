@@ -31,47 +31,21 @@ pub(super) fn run(target: &Path, cases: usize) -> Result<()> {
     actix_rt::System::new().block_on(measure(target, &cluster, cases))
 }
 
+/// The service's resident MiB, measured after a tenth of the cases.
+#[derive(Default)]
+struct ResidentMemory {
+    first: Option<f64>,
+    most: f64,
+}
+
 async fn measure(target: &Path, cluster: &Cluster, cases: usize) -> Result<()> {
     let (service, _) = server::callboard(target, cluster)?;
     let (address, process) = (service.address.as_str(), service.child.id());
-    post(address, "/api/workflows", r#"{"name":"Cases"}"#).await?;
-    let node = json!({"name": "say", "type": "template", "template": "{{ inputs.message | upper }}"});
-    let edges = json!([{"from": "START", "to": "say"}, {"from": "say", "to": "END"}]);
-    let graph =
-        json!({"format": "graph/1", "nodes": [node], "edges": edges, "output": "{{ results.say.text }}"});
-    post(address, "/api/workflows/cases/versions", &json!({"graph": graph}).to_string()).await?;
-    let mut lines = String::new();
-    for number in 0..cases {
-        writeln!(lines, r#"{{"inputs":{{"message":"case {number}"}},"expected_output":"CASE {number}"}}"#)?;
-    }
-    let kind = "Content-Type: application/x-ndjson\r\n";
-    post_with(address, "/api/workflows/cases/datasets?name=all", kind, &lines).await?;
-    drop(lines);
+    create_dataset(address, cases).await?;
     let before = inserts(cluster).await?;
-    let evaluation = json!({"dataset": {"id": "all"}, "max_concurrency": CONCURRENCY,
-        "evaluators": [{"id": "same", "entrypoint": "builtin:exact_match"}]});
     let began = now();
-    let body = json!({"evaluation": evaluation}).to_string();
-    let started = post(address, "/api/workflows/cases/trainer/runs", &body).await?;
-    let id = started.get("id").and_then(Value::as_str).context("a run without an id")?;
-    let path = format!("/api/workflows/cases/trainer/runs/{id}");
-    let (mut first, mut most) = (None, 0.0_f64);
-    let record = loop {
-        pause(INTERVAL).await;
-        let record = get_with(address, &path, "").await?;
-        let done = record.pointer("/progress/done").and_then(Value::as_u64).unwrap_or_default();
-        let resident = process::resident_mib(process)?;
-        if first.is_none() && usize::try_from(done)? >= cases / 10 {
-            first = Some(resident);
-        }
-        if first.is_some() {
-            most = most.max(resident);
-        }
-        match record.get("status").and_then(Value::as_str) {
-            Some("queued" | "running") => {}
-            _ => break record,
-        }
-    };
+    let path = start_evaluation(address).await?;
+    let (record, memory) = watch(address, &path, process, cases).await?;
     let rate = count(cases) / began.elapsed().as_secs_f64();
     ensure!(record.get("status") == Some(&json!("succeeded")), "{record}");
     ensure!(record.get("best_score") == Some(&json!(1.0)), "{record}");
@@ -86,9 +60,9 @@ async fn measure(target: &Path, cluster: &Cluster, cases: usize) -> Result<()> {
         Outcome::from_passed(rate >= LEAST),
         format!("cases per second, at least {LEAST:.0}: {rate:.0}"),
     );
-    match first {
+    match memory.first {
         Some(first) => {
-            let growth = most - first;
+            let (growth, most) = (memory.most - first, memory.most);
             let told = format!(
                 "memory growth after a tenth of the cases in MiB, at most {GROWTH:.0}: {growth:.1} (from {first:.1} to at most {most:.1})"
             );
@@ -98,6 +72,53 @@ async fn measure(target: &Path, cluster: &Cluster, cases: usize) -> Result<()> {
     }
     gates.print();
     gates.conclude()
+}
+
+/// Creates a workflow without a model, and its dataset.
+async fn create_dataset(address: &str, cases: usize) -> Result<()> {
+    post(address, "/api/workflows", r#"{"name":"Cases"}"#).await?;
+    let node = json!({"name": "say", "type": "template", "template": "{{ inputs.message | upper }}"});
+    let edges = json!([{"from": "START", "to": "say"}, {"from": "say", "to": "END"}]);
+    let graph =
+        json!({"format": "graph/1", "nodes": [node], "edges": edges, "output": "{{ results.say.text }}"});
+    post(address, "/api/workflows/cases/versions", &json!({"graph": graph}).to_string()).await?;
+    let mut lines = String::new();
+    for number in 0..cases {
+        writeln!(lines, r#"{{"inputs":{{"message":"case {number}"}},"expected_output":"CASE {number}"}}"#)?;
+    }
+    let kind = "Content-Type: application/x-ndjson\r\n";
+    post_with(address, "/api/workflows/cases/datasets?name=all", kind, &lines).await?;
+    Ok(())
+}
+
+/// Starts the evaluation; returns its path.
+async fn start_evaluation(address: &str) -> Result<String> {
+    let evaluation = json!({"dataset": {"id": "all"}, "max_concurrency": CONCURRENCY,
+        "evaluators": [{"id": "same", "entrypoint": "builtin:exact_match"}]});
+    let body = json!({"evaluation": evaluation}).to_string();
+    let started = post(address, "/api/workflows/cases/trainer/runs", &body).await?;
+    let id = started.get("id").and_then(Value::as_str).context("a run without an id")?;
+    Ok(format!("/api/workflows/cases/trainer/runs/{id}"))
+}
+
+/// Waits for the run's end and watches the memory of `process`; returns the run's record.
+async fn watch(address: &str, path: &str, process: u32, cases: usize) -> Result<(Value, ResidentMemory)> {
+    let mut memory = ResidentMemory::default();
+    loop {
+        pause(INTERVAL).await;
+        let record = get_with(address, path, "").await?;
+        let done = record.pointer("/progress/done").and_then(Value::as_u64).unwrap_or_default();
+        let resident = process::resident_mib(process)?;
+        if memory.first.is_none() && usize::try_from(done)? >= cases / 10 {
+            memory.first = Some(resident);
+        }
+        if memory.first.is_some() {
+            memory.most = memory.most.max(resident);
+        }
+        if !matches!(record.get("status").and_then(Value::as_str), Some("queued" | "running")) {
+            return Ok((record, memory));
+        }
+    }
 }
 
 /// Rows per second, with one connection per case in flight.

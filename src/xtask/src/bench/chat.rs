@@ -18,7 +18,7 @@ const TEXT: &str = "one two three four five six seven eight nine ten \
 const CONCURRENCY: [usize; 3] = [1, 8, 64];
 
 /// One measurement's figures.
-struct Figures {
+struct ChatFigures {
     turns_per_second: f64,
     service_ms: f64,
     database_ms: f64,
@@ -79,13 +79,13 @@ async fn one(
     at: usize,
     turns: usize,
     postmaster: u32,
-) -> Result<Figures> {
+) -> Result<ChatFigures> {
     load::run(&server.address, request, at, turns / 10 + at).await?;
     let pid = server.child.id();
     let (service, database) = (cpu_alone(pid)?, cpu_with_children(postmaster)?);
     let (taken, wall) = load::run(&server.address, request, at, turns).await?;
     let per_turn = |seconds: f64| seconds * 1e3 / count(taken.len());
-    let figures = Figures {
+    let figures = ChatFigures {
         turns_per_second: count(taken.len()) / wall.as_secs_f64(),
         service_ms: per_turn(cpu_alone(pid)? - service),
         database_ms: per_turn(cpu_with_children(postmaster)? - database),

@@ -23,12 +23,12 @@ struct Connection {
     commit: Statement,
 }
 
-struct Pool {
+struct FloorPool {
     free: mpsc::UnboundedSender<Connection>,
     taken: Mutex<mpsc::UnboundedReceiver<Connection>>,
 }
 
-impl Pool {
+impl FloorPool {
     /// Stores one item in one transaction.
     async fn store(&self, content: &str) -> Result<()> {
         let connection = self.taken.lock().await.recv().await.context("the pool is closed")?;
@@ -63,7 +63,7 @@ async fn serve(dsn: &str) -> Result<()> {
         let (commit, insert_chunk) = (client.prepare("COMMIT").await?, client.prepare(INSERT_CHUNK).await?);
         let _ = free.send(Connection { client, begin, insert, insert_chunk, commit });
     }
-    let pool = Arc::new(Pool { free, taken: Mutex::new(taken) });
+    let pool = Arc::new(FloorPool { free, taken: Mutex::new(taken) });
     let server = HttpServer::new(move || {
         App::new()
             .app_data(Data::new(Arc::clone(&pool)))
@@ -79,7 +79,7 @@ async fn serve(dsn: &str) -> Result<()> {
     Ok(())
 }
 
-async fn chat(pool: Data<Arc<Pool>>, body: Bytes) -> actix_web::Result<HttpResponse> {
+async fn chat(pool: Data<Arc<FloorPool>>, body: Bytes) -> actix_web::Result<HttpResponse> {
     let request: serde_json::Value = serde_json::from_slice(&body)?;
     let text = request.pointer("/params/input/content/0/text").and_then(|text| text.as_str());
     let text = text.unwrap_or_default().to_owned();
@@ -108,7 +108,7 @@ async fn chat(pool: Data<Arc<Pool>>, body: Bytes) -> actix_web::Result<HttpRespo
 }
 
 /// Inserts a body chunk by chunk, each in its own transaction.
-async fn upload(pool: Data<Arc<Pool>>, mut body: web::Payload) -> actix_web::Result<HttpResponse> {
+async fn upload(pool: Data<Arc<FloorPool>>, mut body: web::Payload) -> actix_web::Result<HttpResponse> {
     let (mut chunk, mut number) = (Vec::with_capacity(CHUNK), 0_i32);
     loop {
         let piece = body.next().await.transpose()?;

@@ -192,6 +192,7 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
             let budgets: Vec<String> = budget.iter().map(u64::to_string).collect();
             let arguments = [budgets.join(","), worlds.to_string()].into_iter();
             let families = Some(families.join(",")).filter(|families| !families.is_empty());
+            test_training(root)?;
             ("measure-training", arguments.chain(families).collect())
         }
         Bench::TrainingCases { cases } => ("measure-training-cases", vec![cases.to_string()]),
@@ -203,6 +204,14 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
     run::run(&mut run::cargo(root, &["build", "--release", "--locked", "-p", "callboard"]))?;
     let arguments = ["run", "--release", "--locked", "-p", "xtask", "--features", "bench", "--", program];
     run::run(run::cargo(root, &arguments).args(sizes))
+}
+
+/// Runs the tests of the simulated worlds and of the training benchmark, which the complete check leaves out.
+fn test_training(root: &Path) -> Result<()> {
+    run::run(&mut run::cargo(root, &["test", "--release", "--locked", "-p", "worlds"]))?;
+    // Unoptimized, like the complete check, which has built its dependencies.
+    let of_bench = ["test", "--locked", "-p", "xtask", "--features", "bench", "--bin", "xtask"];
+    run::run(run::cargo(root, &of_bench).arg("bench::training"))
 }
 
 /// The measuring programs; they work only with the feature `bench`.

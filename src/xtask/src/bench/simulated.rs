@@ -20,7 +20,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(3_600);
 const LARGEST: usize = 4 << 20;
 
 #[derive(Default)]
-struct Shared {
+struct SimulatedModels {
     simulator: Simulator,
     /// Duration per call.
     delay: Option<Duration>,
@@ -31,7 +31,7 @@ struct Shared {
 /// The models of all worlds over HTTP.
 pub(super) struct ModelServer {
     address: String,
-    shared: Arc<Shared>,
+    shared: Arc<SimulatedModels>,
 }
 
 /// Requests since the last count.
@@ -45,15 +45,15 @@ pub(super) struct Received {
 impl ModelServer {
     /// Starts a server that responds at once. It serves until the process ends.
     pub(super) fn start() -> Result<Self> {
-        Self::serve(Shared::default())
+        Self::serve(SimulatedModels::default())
     }
 
     /// Starts a server that delays each call, so that it can be interrupted, and counts requests by body.
     pub(super) fn start_slow(delay: Duration) -> Result<Self> {
-        Self::serve(Shared { delay: Some(delay), ..Shared::default() })
+        Self::serve(SimulatedModels { delay: Some(delay), ..SimulatedModels::default() })
     }
 
-    fn serve(shared: Shared) -> Result<Self> {
+    fn serve(shared: SimulatedModels) -> Result<Self> {
         let shared = Arc::new(shared);
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?.to_string();
@@ -88,7 +88,7 @@ impl ModelServer {
     }
 }
 
-async fn reply(shared: Data<Shared>, body: Bytes) -> HttpResponse {
+async fn reply(shared: Data<SimulatedModels>, body: Bytes) -> HttpResponse {
     let Ok(request) = serde_json::from_slice::<Value>(&body) else {
         return HttpResponse::BadRequest().finish();
     };

@@ -28,7 +28,7 @@ pub(super) fn run(target: &Path, mebibytes: usize) -> Result<()> {
 }
 
 /// One upload's figures.
-struct Figures {
+struct UploadFigures {
     seconds: f64,
     cpu: f64,
     before_mib: f64,
@@ -60,7 +60,7 @@ async fn measure(target: &Path, cluster: &Cluster, mebibytes: usize) -> Result<(
     let size = server::count(mebibytes);
     println!("\n{mebibytes} MiB of text in one request");
     for (name, figures) in [("floor", &before), ("callboard", &ours), ("floor", &after)] {
-        let Figures { seconds, cpu, before_mib, peak_mib } = figures;
+        let UploadFigures { seconds, cpu, before_mib, peak_mib } = figures;
         println!(
             "  {name:<10} {:>7.1} MiB/s, CPU {:.2} s; memory {before_mib:.1} -> {peak_mib:.1} MiB, {:.1} more",
             size / seconds,
@@ -74,7 +74,7 @@ async fn measure(target: &Path, cluster: &Cluster, mebibytes: usize) -> Result<(
 }
 
 /// Uploads a file and samples the server's memory meanwhile. `seed` makes files differ.
-async fn upload(server: &Server, path: &str, mebibytes: usize, seed: usize) -> Result<Figures> {
+async fn upload(server: &Server, path: &str, mebibytes: usize, seed: usize) -> Result<UploadFigures> {
     let pid = server.child.id();
     let (before_mib, used, began) = (resident_mib(pid)?, cpu_alone(pid)?, now());
     let mut sending = std::pin::pin!(send(&server.address, path, mebibytes, seed));
@@ -85,7 +85,12 @@ async fn upload(server: &Server, path: &str, mebibytes: usize, seed: usize) -> R
             () = pause(SAMPLE) => peak_mib = resident_mib(pid)?.max(peak_mib),
         }
     }
-    Ok(Figures { seconds: began.elapsed().as_secs_f64(), cpu: cpu_alone(pid)? - used, before_mib, peak_mib })
+    Ok(UploadFigures {
+        seconds: began.elapsed().as_secs_f64(),
+        cpu: cpu_alone(pid)? - used,
+        before_mib,
+        peak_mib,
+    })
 }
 
 /// Sends a form with one text file.

@@ -1,6 +1,5 @@
 //! The start of a turn: the request, and the rows and events to store. Pure.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -8,7 +7,7 @@ use kernel::{ItemKey, ThreadId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
-use store::batch::{Batch, ContainedRow, ItemRow, RunRow, StreamRow, ThreadRow};
+use store::batch::{Batch, ContainedRow, ItemRow, ThreadRow};
 use store::{OwnerKind, StoredAttachment};
 use uuid::Uuid;
 use wire::chat::{
@@ -21,7 +20,7 @@ use super::title::NewTitle;
 use crate::kinds::turn::{Again, TRIGGER, Turn, TurnOf};
 use crate::lanes::EventFrames;
 use crate::plans::{Canary, LoadedVersion};
-use crate::run::kind::{Progress, Run};
+use crate::run::kind::{RunProgress, RunStart};
 use crate::run::start::{IdempotencyKey, StartIds, StartRows};
 use crate::text::{json as to_json, timestamp};
 
@@ -56,6 +55,14 @@ impl Target {
         match self {
             Self::NewThread(_) => None,
             Self::Thread(thread) | Self::Again(thread, _) | Self::Action(thread, _) => Some(*thread),
+        }
+    }
+
+    /// The message that is answered again. `position`: the position of the request.
+    fn retry(&self, position: ItemKey) -> Option<Again> {
+        match self {
+            Self::Again(_, message) => Some(Again { item: *message, asked: position, started: false }),
+            Self::NewThread(_) | Self::Thread(_) | Self::Action(..) => None,
         }
     }
 }
@@ -155,6 +162,75 @@ impl NewTurn {
         let is_new = !self.attachments.is_empty() && !matches!(self.target, Target::Again(..));
         is_new.then(|| (self.attachments.iter().map(|attached| attached.stored.clone()).collect(), thread))
     }
+
+    fn run_start(&self, ids: TurnIds, again: Option<Again>) -> RunStart {
+        let thread = ThreadId(ids.thread);
+        RunStart {
+            id: ids.run,
+            stream: ids.stream,
+            workspace: self.workspace,
+            workflow: self.workflow,
+            version: Arc::clone(&self.version),
+            trigger: TRIGGER,
+            thread: Some(thread),
+            dialect: Some(self.dialect),
+            inputs: self.run_inputs(thread),
+            options: options(again, self.session.as_deref(), self.base.as_deref()),
+        }
+    }
+
+    fn run_inputs(&self, thread: ThreadId) -> serde_json::Value {
+        let action = match &self.target {
+            Target::Action(_, action) => Some(action),
+            _ => None,
+        };
+        json!({
+            "message": self.input.model_text(),
+            "thread_id": thread.to_string(),
+            "attachments": self.attachments.iter().map(Attached::as_input).collect::<Vec<_>>(),
+            "quoted_text": self.input.quoted_text,
+            "inference_options": self.input.inference_options,
+            "metadata": self.metadata,
+            "action": action,
+        })
+    }
+
+    /// The message as an item of the thread.
+    fn user_message(&self, thread: ThreadId, item: ItemKey, created_at: String) -> ThreadItem {
+        let attachments = self.attachments.iter().map(|attached| Attachment {
+            thread_id: Some(thread.to_string()),
+            ..Attachment::from(&attached.stored)
+        });
+        let body = ItemBody::UserMessage {
+            content: self.input.content.clone(),
+            attachments: attachments.collect(),
+            quoted_text: self.input.quoted_text.clone(),
+            inference_options: self.input.inference_options.clone(),
+        };
+        ThreadItem { id: item.wire(body.prefix()), thread_id: thread.to_string(), created_at, body }
+    }
+
+    /// Adds the rows of the message and its attachments.
+    fn add_message(&self, message: &ThreadItem, thread_id: ThreadId, id: ItemKey, batch: &mut Batch) {
+        let content = to_json(message);
+        batch.items.push(ItemRow { thread_id, id, content, answers: None, run_id: None, key: None });
+        let attached = self.attachments.iter().map(|attached| attached.stored.id.0);
+        batch.contained.extend(attached.map(|attachment| ContainedRow { attachment, thread_id }));
+    }
+
+    fn thread_row(&self, owner: &Owner, id: ThreadId, now: DateTime<Utc>) -> ThreadRow {
+        ThreadRow {
+            id,
+            workflow_id: self.workflow,
+            workspace_id: self.workspace,
+            owner_kind: owner.kind,
+            owner_id: owner.id.clone(),
+            title: title_of_message(&self.input.content),
+            requires_cookie: owner.has_cookie,
+            canary_version: self.canary.as_ref().and_then(|canary| canary.version.number),
+            created_at: now,
+        }
+    }
 }
 
 /// A turn's ids, created before anything is stored under them.
@@ -195,165 +271,78 @@ pub(super) fn rows(
     now: DateTime<Utc>,
 ) -> (StartRows, TurnOf) {
     let created_at = timestamp(now);
-    let (thread, item) = (ThreadId(ids.thread), ItemKey(ids.item));
     // The turn's item is its message, or marks the position of the retry request.
-    let again = match &new.target {
-        Target::Again(_, message) => Some(Again { item: *message, asked: item, started: false }),
-        Target::NewThread(_) | Target::Thread(_) | Target::Action(..) => None,
-    };
-    let action = match &new.target {
-        Target::Action(_, action) => Some(action.clone()),
-        _ => None,
-    };
-    let stored = new.attachments.iter().map(|attached| Attachment {
-        thread_id: Some(thread.to_string()),
-        ..Attachment::from(&attached.stored)
-    });
-    let attachments: Vec<Attachment> = stored.collect();
-    let body = ItemBody::UserMessage {
-        content: new.input.content.clone(),
-        attachments,
-        quoted_text: new.input.quoted_text.clone(),
-        inference_options: new.input.inference_options.clone(),
-    };
-    let (id, thread_id) = (item.wire(body.prefix()), thread.to_string());
-    let user_message = ThreadItem { id, thread_id, created_at: created_at.clone(), body };
-    let inputs = json!({
-        "message": new.input.model_text(),
-        "thread_id": thread.to_string(),
-        "attachments": new.attachments.iter().map(Attached::as_input).collect::<Vec<_>>(),
-        "quoted_text": new.input.quoted_text,
-        "inference_options": new.input.inference_options,
-        "metadata": new.metadata,
-        "action": action,
-    });
-    let mut batch = Batch {
-        runs: vec![RunRow {
-            id: ids.run,
-            workspace_id: new.workspace,
-            workflow_id: new.workflow,
-            version_id: new.version.id,
-            trigger: TRIGGER,
-            thread_id: Some(thread),
-            stream_id: Some(ids.stream),
-            inputs: to_json(&inputs),
-            options: options(again, new.session.as_deref(), new.base.as_deref()),
-            created_at: now,
-        }],
-        streams: vec![StreamRow {
-            id: ids.stream,
-            run_id: ids.run,
-            workflow_id: new.workflow,
-            thread_id: Some(thread),
-            dialect: Some(new.dialect),
-        }],
-        ..Batch::default()
-    };
+    let (thread, item) = (ThreadId(ids.thread), ItemKey(ids.item));
+    let (workspace, stream) = (new.workspace, ids.stream);
+    let again = new.target.retry(item);
+    let is_action = matches!(new.target, Target::Action(..));
+    let start = new.run_start(ids, again);
+    let mut batch = start.batch(now);
     let mut events = Vec::with_capacity(4);
     let (mut titled, mut first) = (None, None);
-    if let Target::NewThread(owner) = new.target {
-        let title = title_of_message(&new.input.content);
-        let made = Thread {
-            id: thread.to_string(),
-            created_at,
-            status: ThreadStatus::Active,
-            items: Page::default(),
-            title: None,
-            allowed_image_domains: None,
-            metadata: Map::new(),
-        };
-        if title.is_some() {
-            titled = Some(Thread { title: title.clone(), ..made.clone() });
-        }
-        events.push(ChatEvent::ThreadCreated { thread: made });
-        batch.threads.push(ThreadRow {
-            id: thread,
-            workflow_id: new.workflow,
-            workspace_id: new.workspace,
-            owner_kind: owner.kind,
-            owner_id: owner.id,
-            title,
-            requires_cookie: owner.has_cookie,
-            canary_version: new.canary.as_ref().and_then(|canary| canary.version.number),
-            created_at: now,
-        });
+    if let Target::NewThread(owner) = &new.target {
+        let row = new.thread_row(owner, thread, now);
+        let created = new_thread(thread, created_at.clone());
+        titled = row.title.clone().map(|title| Thread { title: Some(title), ..created.clone() });
+        events.push(ChatEvent::ThreadCreated { thread: created });
+        batch.threads.push(row);
     }
-    let cut = |again: &Again| match seen {
-        Some(seen) => again.cut(thread, seen.until, seen.kept),
-        None => again.cut(thread, item, again.item),
-    };
     match again {
-        Some(again) => batch.cuts.push(cut(&again)),
-        None if action.is_some() => {}
+        Some(again) => {
+            let (until, kept) = seen.map_or((item, again.item), |seen| (seen.until, seen.kept));
+            batch.cuts.push(again.cut(thread, until, kept));
+        }
+        None if is_action => {}
         None => {
-            let content = to_json(&user_message);
-            batch.items.push(ItemRow {
-                thread_id: thread,
-                id: item,
-                content,
-                answers: None,
-                run_id: None,
-                key: None,
-            });
-            first = (!batch.threads.is_empty()).then(|| user_message.clone());
-            let contained = new.attachments.iter();
-            batch.contained.extend(
-                contained
-                    .map(|attached| ContainedRow { attachment: attached.stored.id.0, thread_id: thread }),
-            );
-            events.push(ChatEvent::ItemDone { item: with_previews(user_message, &new.attachments) });
+            let message = new.user_message(thread, item, created_at);
+            new.add_message(&message, thread, item, &mut batch);
+            first = (!batch.threads.is_empty()).then(|| message.clone());
+            events.push(ChatEvent::ItemDone { item: with_previews(message, &new.attachments) });
         }
     }
     events.push(ChatEvent::StreamOptions { stream_options: StreamOptions { allow_cancel: true } });
     // The title comes from the message, so its event follows the message.
     events.extend(titled.map(|thread| ChatEvent::ThreadUpdated { thread }));
-    let mut frames = String::with_capacity(1024);
-    let mut next_seq = 1;
-    for event in &events {
-        sse::push_event(&mut frames, ids.stream, next_seq, &to_json(event));
-        next_seq += 1;
+    let events = first_frames(stream, &events);
+    let progress = RunProgress::New { next_seq: events.last_seq + 1 };
+    let turn = Turn {
+        thread,
+        dialect: new.dialect,
+        order: ids.run,
+        session: new.session,
+        base: new.base,
+        continues: None,
+        again,
+        user_item: (!is_action).then(|| again.map_or(item, |again| again.item)),
+        first,
+        retitled: Mutex::default(),
+    };
+    let rows = StartRows { workspace, stream, batch, events: Some(events), queued: false };
+    (rows, start.run(progress, turn))
+}
+
+/// A new thread, as first sent to readers.
+fn new_thread(id: ThreadId, created_at: String) -> Thread {
+    Thread {
+        id: id.to_string(),
+        created_at,
+        status: ThreadStatus::Active,
+        items: Page::default(),
+        title: None,
+        allowed_image_domains: None,
+        metadata: Map::new(),
     }
-    let events = EventFrames {
-        stream: ids.stream,
-        first_seq: 1,
-        last_seq: next_seq - 1,
-        frames,
-        end: false,
-        kept: false,
-    };
-    let run = Run {
-        id: ids.run,
-        stream: ids.stream,
-        workspace: new.workspace,
-        workflow: new.workflow,
-        version: Some(new.version),
-        inputs,
-        trigger: Cow::Borrowed(TRIGGER),
-        placed: false,
-        parked: 0,
-        progress: Progress::New { next_seq },
-        early: Mutex::default(),
-        own: Turn {
-            thread,
-            dialect: new.dialect,
-            order: ids.run,
-            session: new.session,
-            base: new.base,
-            continues: None,
-            again,
-            user_item: action.is_none().then(|| again.map_or(item, |again| again.item)),
-            first,
-            retitled: Mutex::default(),
-        },
-    };
-    let rows = StartRows {
-        workspace: new.workspace,
-        stream: ids.stream,
-        batch,
-        events: Some(events),
-        queued: false,
-    };
-    (rows, run)
+}
+
+/// The stream's first events.
+fn first_frames(stream: Uuid, events: &[ChatEvent]) -> EventFrames {
+    let mut frames = String::with_capacity(1024);
+    let mut last_seq = 0;
+    for event in events {
+        last_seq += 1;
+        sse::push_event(&mut frames, stream, last_seq, &to_json(event));
+    }
+    EventFrames { stream, first_seq: 1, last_seq, frames, end: false, kept: false }
 }
 
 /// The message for stream readers: image URLs expire, so items are stored without them.

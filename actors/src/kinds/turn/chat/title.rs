@@ -86,14 +86,12 @@ impl Chat {
         let (endpoint, name) = match self.model(first.workspace, binding).await {
             Ok(found) => found,
             Err(EndpointError::Credential(error)) => {
-                tracing::warn!(
-                    code = error.code.as_str(),
-                    "failed to read the credential of the title model"
-                );
+                let cause = error.code.as_str();
+                kernel::warn_once_a_minute!("title.no_credential", cause, "no credential of the title model");
                 return None;
             }
             Err(EndpointError::Model(error)) => {
-                tracing::warn!(%error, "failed to configure the title model");
+                kernel::warn_once_a_minute!("title.model_invalid", %error, "failed to configure the title model");
                 return None;
             }
         };
@@ -120,7 +118,7 @@ impl Chat {
             // An abandoned call counts with its input.
             None => (Spending::for_call(model, expected.input_tokens, 0), None),
             Some(Err(error)) => {
-                tracing::warn!(%error, "failed to generate a title");
+                kernel::warn_once_a_minute!("title.failed", %error, "failed to generate a title");
                 (Spending::default(), None)
             }
             Some(Ok(answer)) => {

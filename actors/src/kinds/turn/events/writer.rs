@@ -10,7 +10,7 @@ use wire::chat::{ChatEvent, ItemBody, Thread, ThreadItem};
 
 use super::{COALESCE_BYTES, ChatEvents};
 use crate::kinds::turn::images;
-use crate::kinds::turn::message::Message;
+use crate::kinds::turn::message::DraftMessage;
 use crate::run::{EventWriter, Frames, Urgency};
 use crate::text::timestamp;
 
@@ -59,7 +59,8 @@ impl EventWriter for ChatEvents {
                     self.take_back();
                     if let Some((id, item)) = self.sent.undo() {
                         let places = self.places.remove(&id).unwrap_or_default();
-                        let mut message = Message::reopened(id, self.thread, self.dialect, item, &places);
+                        let mut message =
+                            DraftMessage::reopened(id, self.thread, self.dialect, item, &places);
                         message.rewind(bytes);
                         (self.message, self.again) = (Some(message), true);
                     }

@@ -4,7 +4,7 @@ use kernel::ItemKey;
 use store::FoundItem;
 use wire::chat::{ItemUpdate, ThreadItem};
 
-use super::{Change, Entry, Item, Key, Origin, Other, OutputList};
+use super::{ItemChange, ItemOrigin, KnownKey, Other, OutputEntry, OutputItem, OutputList};
 use crate::text::json;
 
 /// Maximum bytes, as JSON, of open-item states that are kept one by one. An update to a task list is small, but each
@@ -14,25 +14,25 @@ const SEEN_BYTES: usize = 64 << 20;
 impl OutputList {
     /// Adds a state that an earlier life's readers have received.
     pub(in crate::kinds::turn) fn received(&mut self, id: ItemKey, item: ThreadItem) {
-        self.push(id, item, Origin::ThisTurn);
+        self.push(id, item, ItemOrigin::ThisTurn);
     }
 
     /// Adds another item state that readers have received. An item that does not begin in the stream comes from an
     /// earlier turn.
     pub(in crate::kinds::turn) fn received_change(&mut self, id: ItemKey, item: ThreadItem) {
-        self.push(id, item, Origin::EarlierTurn(None));
+        self.push(id, item, ItemOrigin::EarlierTurn(None));
     }
 
     /// Adds an open item that an earlier life's readers have received.
     pub(in crate::kinds::turn) fn received_open(&mut self, id: ItemKey, item: ThreadItem) {
         let state = item.body.clone();
-        self.push(id, item, Origin::ThisTurn);
-        if let Some(Entry::State(item, seen)) = self.entries.pop() {
+        self.push(id, item, ItemOrigin::ThisTurn);
+        if let Some(OutputEntry::State(item, seen)) = self.entries.pop() {
             if let Some(item) = self.items.get_mut(item) {
                 item.open = Some(state);
             }
             self.seen_bytes += json(&seen).len();
-            self.entries.push(Entry::Seen(item, seen));
+            self.entries.push(OutputEntry::Seen(item, seen));
         }
     }
 
@@ -49,7 +49,7 @@ impl OutputList {
         update.apply(&mut item.wire.body);
         item.open.iter_mut().for_each(|open| update.apply(open));
         let last = self.entries.iter_mut().rev().find(|entry| entry.item() == Some(place));
-        if let Some(Entry::Seen(_, seen)) = last {
+        if let Some(OutputEntry::Seen(_, seen)) = last {
             update.apply(seen);
         }
     }
@@ -70,7 +70,7 @@ impl OutputList {
 
     /// Adds data that events lack for items the run created or changed: keys, previous contents, hidden items, and
     /// changes by other turns. Returns changes by other turns that readers do not know; they are already stored.
-    pub(in crate::kinds::turn) fn remember(&mut self, found: Vec<FoundItem>) -> Vec<Change> {
+    pub(in crate::kinds::turn) fn remember(&mut self, found: Vec<FoundItem>) -> Vec<ItemChange> {
         let stored: Vec<ItemKey> = found.iter().map(|found| found.id).collect();
         let mut changes = Vec::new();
         for FoundItem { id, item, key, before } in found {
@@ -82,9 +82,9 @@ impl OutputList {
             }
             let Some(place) = self.place(id) else { continue };
             let Some(known) = self.items.get_mut(place) else { continue };
-            known.key = Key::Is(key);
-            if known.origin != Origin::ThisTurn {
-                known.origin = Origin::EarlierTurn(before.map(|before| before.body));
+            known.key = KnownKey::Is(key);
+            if known.origin != ItemOrigin::ThisTurn {
+                known.origin = ItemOrigin::EarlierTurn(before.map(|before| before.body));
             }
             if known.told().is_some_and(|told| *told != item.body) {
                 known.other = Some(Other::Content(item.body.clone()));
@@ -97,7 +97,7 @@ impl OutputList {
             if known.is_told && !known.is_open() && !stored.contains(&known.id) {
                 known.other = Some(Other::Gone);
                 known.is_told = false;
-                changes.push(Change::Removed(known.clone()));
+                changes.push(ItemChange::Removed(known.clone()));
                 self.age(place);
             }
         }
@@ -107,15 +107,15 @@ impl OutputList {
     /// Marks an item's states as sent before another turn's change.
     fn age(&mut self, item: usize) {
         for entry in &mut self.entries {
-            if let Entry::State(of, state) | Entry::Seen(of, state) = entry
+            if let OutputEntry::State(of, state) | OutputEntry::Seen(of, state) = entry
                 && *of == item
             {
-                *entry = Entry::Old(item, state.clone());
+                *entry = OutputEntry::Old(item, state.clone());
             }
         }
     }
 
-    fn push(&mut self, id: ItemKey, wire: ThreadItem, origin: Origin) {
+    fn push(&mut self, id: ItemKey, wire: ThreadItem, origin: ItemOrigin) {
         let state = wire.body.clone();
         let item = match self.place(id) {
             Some(known) => {
@@ -125,12 +125,12 @@ impl OutputList {
                 known
             }
             None => {
-                let (key, is_told, open, other) = (Key::Unknown, true, None, None);
-                self.items.push(Item { id, wire, key, origin, is_told, open, other });
+                let (key, is_told, open, other) = (KnownKey::Unknown, true, None, None);
+                self.items.push(OutputItem { id, wire, key, origin, is_told, open, other });
                 self.items.len() - 1
             }
         };
-        self.entries.push(Entry::State(item, state));
+        self.entries.push(OutputEntry::State(item, state));
     }
 }
 

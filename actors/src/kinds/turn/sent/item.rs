@@ -8,7 +8,7 @@ use super::updates;
 
 /// An item's key in its thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Key {
+pub(super) enum KnownKey {
     /// Unknown: events do not contain it, and the item's row is gone.
     Unknown,
     Is(Option<String>),
@@ -16,13 +16,13 @@ pub(super) enum Key {
 
 /// An item that the turn created, or one from an earlier turn that it changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::kinds::turn) struct Item {
+pub(in crate::kinds::turn) struct OutputItem {
     #[serde(with = "key")]
     pub(in crate::kinds::turn) id: ItemKey,
     /// The item as readers know it. Its id keeps the prefix for the kind that it was created as.
     pub(in crate::kinds::turn) wire: ThreadItem,
-    pub(super) key: Key,
-    pub(super) origin: Origin,
+    pub(super) key: KnownKey,
+    pub(super) origin: ItemOrigin,
     /// Whether readers know the item.
     pub(super) is_told: bool,
     /// An open item's last produced state; it has no row yet. Readers know the part that updates can express.
@@ -39,7 +39,7 @@ pub(super) enum Other {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Origin {
+pub(super) enum ItemOrigin {
     ThisTurn,
     /// The item's content before this turn changed it; `None` if another turn has changed it since.
     EarlierTurn(Option<ItemBody>),
@@ -60,11 +60,11 @@ mod key {
     }
 }
 
-impl Item {
+impl OutputItem {
     pub(in crate::kinds::turn) fn key(&self) -> Option<&str> {
         match &self.key {
-            Key::Is(Some(key)) => Some(key),
-            Key::Is(None) | Key::Unknown => None,
+            KnownKey::Is(Some(key)) => Some(key),
+            KnownKey::Is(None) | KnownKey::Unknown => None,
         }
     }
 
@@ -78,13 +78,13 @@ impl Item {
     }
 
     /// Returns the updates from the readers' state to the new one, and records the resulting state.
-    pub(super) fn update_from(&mut self, known: ItemBody) -> Option<Change> {
+    pub(super) fn update_from(&mut self, known: ItemBody) -> Option<ItemChange> {
         let updates = updates::between(&known, &self.wire.body);
         self.wire.body = known;
         for update in &updates {
             update.apply(&mut self.wire.body);
         }
-        (!updates.is_empty()).then(|| Change::Updated(self.clone(), updates))
+        (!updates.is_empty()).then(|| ItemChange::Updated(self.clone(), updates))
     }
 
     pub(super) fn is_gone(&self) -> bool {
@@ -94,14 +94,14 @@ impl Item {
 
 /// A change to an item.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::kinds::turn) enum Change {
+pub(in crate::kinds::turn) enum ItemChange {
     /// A new, incomplete item.
-    Opened(Item),
+    Opened(OutputItem),
     /// A new state of an open item.
-    Updated(Item, Vec<ItemUpdate>),
+    Updated(OutputItem, Vec<ItemUpdate>),
     /// A complete item, stored from now on.
-    Added(Item),
+    Added(OutputItem),
     /// New content.
-    Replaced(Item),
-    Removed(Item),
+    Replaced(OutputItem),
+    Removed(OutputItem),
 }

@@ -9,14 +9,16 @@ pub(super) fn between(known: &ItemBody, next: &ItemBody) -> Vec<ItemUpdate> {
     match (known, next) {
         (ItemBody::Widget { widget: known, .. }, ItemBody::Widget { widget: next, .. }) => {
             let update = match change(&known.0, &next.0) {
-                Change::None => return Vec::new(),
-                Change::Text { component_id, delta, done } => {
+                ComponentChange::None => return Vec::new(),
+                ComponentChange::Text { component_id, delta, done } => {
                     ItemUpdate::ComponentText { component_id, delta, done }
                 }
-                Change::Component(id, component) if name(&next.0) != Some(&id) => {
+                ComponentChange::Component(id, component) if name(&next.0) != Some(&id) => {
                     ItemUpdate::ComponentUpdated { component_id: id, component }
                 }
-                Change::Component(..) | Change::Unnamed => ItemUpdate::WidgetUpdated { widget: next.clone() },
+                ComponentChange::Component(..) | ComponentChange::Unnamed => {
+                    ItemUpdate::WidgetUpdated { widget: next.clone() }
+                }
             };
             vec![update]
         }
@@ -45,7 +47,7 @@ fn tasks(known: &TaskList, next: &TaskList) -> Vec<ItemUpdate> {
 }
 
 /// The difference between two states of a component.
-enum Change {
+enum ComponentChange {
     None,
     /// Only one component's text has grown.
     Text {
@@ -59,34 +61,36 @@ enum Change {
     Unnamed,
 }
 
-fn change(known: &Map<String, Value>, next: &Map<String, Value>) -> Change {
+fn change(known: &Map<String, Value>, next: &Map<String, Value>) -> ComponentChange {
     if known == next {
-        return Change::None;
+        return ComponentChange::None;
     }
     let inner = match same_but(&["children"], known, next) {
         true => change_inside(known, next),
-        false => grown(known, next).unwrap_or(Change::Unnamed),
+        false => grown(known, next).unwrap_or(ComponentChange::Unnamed),
     };
     match (inner, name(next)) {
-        (Change::Unnamed, Some(id)) if name(known) == Some(id) => {
-            Change::Component(id.to_owned(), next.clone())
+        (ComponentChange::Unnamed, Some(id)) if name(known) == Some(id) => {
+            ComponentChange::Component(id.to_owned(), next.clone())
         }
         (inner, _) => inner,
     }
 }
 
 /// The difference within the only child that differs.
-fn change_inside(known: &Map<String, Value>, next: &Map<String, Value>) -> Change {
-    let (Some(known), Some(next)) = (children(known), children(next)) else { return Change::Unnamed };
+fn change_inside(known: &Map<String, Value>, next: &Map<String, Value>) -> ComponentChange {
+    let (Some(known), Some(next)) = (children(known), children(next)) else {
+        return ComponentChange::Unnamed;
+    };
     let mut differing = known.iter().zip(next).filter(|(known, next)| known != next);
     match (differing.next(), differing.next()) {
         (Some((Value::Object(was), Value::Object(is))), None) if known.len() == next.len() => change(was, is),
-        _ => Change::Unnamed,
+        _ => ComponentChange::Unnamed,
     }
 }
 
 /// The text appended to a component, if it is equal otherwise.
-fn grown(known: &Map<String, Value>, next: &Map<String, Value>) -> Option<Change> {
+fn grown(known: &Map<String, Value>, next: &Map<String, Value>) -> Option<ComponentChange> {
     let id = name(next).filter(|id| name(known) == Some(id))?;
     let is_text = matches!(next.get("type").and_then(Value::as_str), Some("Text" | "Markdown"));
     if !is_text || !same_but(&["value", "streaming"], known, next) {
@@ -98,7 +102,7 @@ fn grown(known: &Map<String, Value>, next: &Map<String, Value>) -> Option<Change
         Some(Value::Bool(true)) => false,
         Some(_) => return None,
     };
-    Some(Change::Text { component_id: id.to_owned(), delta, done })
+    Some(ComponentChange::Text { component_id: id.to_owned(), delta, done })
 }
 
 fn children(component: &Map<String, Value>) -> Option<&Vec<Value>> {

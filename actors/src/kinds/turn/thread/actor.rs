@@ -14,7 +14,7 @@ use wire::ErrorCode;
 
 use super::registry::{AcceptedTurn, Threads};
 use super::slots::Slot;
-use super::state::{Effect, Event, State};
+use super::state::{Effect, Event, ThreadState};
 use crate::kinds::turn::{TurnOf, Turns};
 use crate::run::actor::settle;
 use crate::run::drive::Driven;
@@ -24,7 +24,7 @@ use crate::run::recover::{self, RecoveryError};
 use crate::runtime::{Blueprint, ChildExit, Envelope, ExitReason, Handle, Life, Supervised};
 
 /// Messages to a thread actor.
-pub(super) enum Message {
+pub(super) enum ThreadMessage {
     /// A turn that is stored, or whose start is stored with its first writes.
     Accepted(Box<AcceptedTurn>),
     /// A stop of this turn was requested.
@@ -38,8 +38,8 @@ pub(super) struct ThreadBlueprint {
 
 pub(super) struct ThreadActor {
     threads: Threads,
-    life: Life<Message>,
-    state: State,
+    life: Life<ThreadMessage>,
+    state: ThreadState,
     turns: HashMap<Uuid, ActiveTurn>,
     restarted: bool,
     /// Turns read from the database when a later life starts.
@@ -72,11 +72,11 @@ impl ThreadBlueprint {
 impl Blueprint for ThreadBlueprint {
     type Actor = ThreadActor;
 
-    async fn build(&self, life: Life<Message>, restart: bool) -> Result<ThreadActor, String> {
+    async fn build(&self, life: Life<ThreadMessage>, restart: bool) -> Result<ThreadActor, String> {
         // The first life receives each turn as a message; later lives read the turns from the database.
         let loaded =
             if restart { self.stored().await.map_err(|error| error.to_string())? } else { Vec::new() };
-        let (threads, state) = (self.threads.clone(), State::default());
+        let (threads, state) = (self.threads.clone(), ThreadState::default());
         Ok(ThreadActor { threads, life, state, turns: HashMap::new(), restarted: restart, loaded })
     }
 
@@ -95,25 +95,20 @@ impl Blueprint for ThreadBlueprint {
         }
     }
 
-    fn ended(&self, handle: &Handle<Message>, _reason: &ExitReason) {
+    fn ended(&self, handle: &Handle<ThreadMessage>, _reason: &ExitReason) {
         self.threads.ended(self.thread, handle);
     }
 }
 
 impl Supervised for ThreadActor {
-    type Message = Message;
+    type Message = ThreadMessage;
 }
 
 impl Actor for ThreadActor {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        let drain = self.life.drain().clone();
-        context.spawn(
-            async move { drain.cancelled().await }
-                .into_actor(self)
-                .map(|(), actor, context| actor.on(Event::Drain, context)),
-        );
+        self.life.on_drain(context, |actor, context| actor.on(Event::Drain, context));
         for accepted in std::mem::take(&mut self.loaded) {
             self.take(accepted, context);
         }
@@ -124,13 +119,13 @@ impl Actor for ThreadActor {
     }
 }
 
-impl Handler<Envelope<Message>> for ThreadActor {
+impl Handler<Envelope<ThreadMessage>> for ThreadActor {
     type Result = ();
 
-    fn handle(&mut self, envelope: Envelope<Message>, context: &mut Self::Context) {
+    fn handle(&mut self, envelope: Envelope<ThreadMessage>, context: &mut Self::Context) {
         envelope.open(|message| match message {
-            Message::Accepted(accepted) => self.take(*accepted, context),
-            Message::Stop(run) => self.on(Event::Stop(run), context),
+            ThreadMessage::Accepted(accepted) => self.take(*accepted, context),
+            ThreadMessage::Stop(run) => self.on(Event::Stop(run), context),
         });
         // This may have been the only message; passivation waits until its mailbox slot is free.
         if self.turns.is_empty() {

@@ -8,17 +8,15 @@ use engine::RunInput;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use kernel::ThreadId;
-use serde_json::Value;
-use store::{LeftRun, StoreError, StoredRun};
+use store::StoreError;
 use uuid::Uuid;
 
-use super::actor::{Message, ThreadBlueprint};
+use super::actor::{ThreadBlueprint, ThreadMessage};
 use super::slots::{Busy, Slot, Slots};
 use crate::kinds::turn::{TurnOf, Turns};
-use crate::plans::LoadedVersion;
 use crate::run::RunPorts;
 use crate::run::drive::Driver;
-use crate::run::kind::{Accepted, Door, Kind, KindRow, Run};
+use crate::run::kind::{Accepted, Door, Kind, KindRow, PastRun, RecoveredRun};
 use crate::run::lease::RunToken;
 use crate::runtime::{ActorKind, Guardian, Handle, TellError};
 
@@ -32,21 +30,21 @@ pub(crate) struct AcceptedTurn {
 /// The threads in this process. Cheap to clone.
 #[derive(Clone)]
 pub struct Threads {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<ThreadsInner>,
 }
 
-pub(super) struct Inner {
+pub(super) struct ThreadsInner {
     pub(super) kind: Arc<Turns>,
     pub(super) ports: RunPorts,
     guardian: Guardian,
-    actors: DashMap<ThreadId, Handle<Message>>,
+    actors: DashMap<ThreadId, Handle<ThreadMessage>>,
     slots: Slots,
 }
 
 impl Threads {
     pub(crate) fn new(kind: Turns, guardian: Guardian, ports: RunPorts) -> Self {
         let (kind, actors, slots) = (Arc::new(kind), DashMap::new(), Slots::default());
-        Self { inner: Arc::new(Inner { kind, ports, guardian, actors, slots }) }
+        Self { inner: Arc::new(ThreadsInner { kind, ports, guardian, actors, slots }) }
     }
 
     pub(super) fn driver(&self, run: Arc<TurnOf>) -> Driver<Turns> {
@@ -67,15 +65,15 @@ impl Threads {
     pub(crate) fn accept(&self, mut turn: AcceptedTurn) {
         turn.slot.stored();
         let thread = turn.accepted.run.own.thread;
-        self.tell(thread, Message::Accepted(Box::new(turn)), true);
+        self.tell(thread, ThreadMessage::Accepted(Box::new(turn)), true);
     }
 
     /// Notifies a thread of a stop request. A thread without an actor has no turn here.
     pub(crate) fn notify_stop(&self, thread: ThreadId, run: Uuid) {
-        self.tell(thread, Message::Stop(run), false);
+        self.tell(thread, ThreadMessage::Stop(run), false);
     }
 
-    fn tell(&self, thread: ThreadId, message: Message, make: bool) {
+    fn tell(&self, thread: ThreadId, message: ThreadMessage, make: bool) {
         let told = match self.inner.actors.entry(thread) {
             // An actor may retire at any moment, except while a mailbox slot is reserved.
             Entry::Occupied(mut entry) => match entry.get().reserve() {
@@ -100,12 +98,12 @@ impl Threads {
         }
     }
 
-    fn spawn(&self, thread: ThreadId) -> Handle<Message> {
+    fn spawn(&self, thread: ThreadId) -> Handle<ThreadMessage> {
         let blueprint = ThreadBlueprint { thread, threads: self.clone() };
         self.inner.guardian.supervise(ActorKind::Thread, blueprint)
     }
 
-    pub(super) fn ended(&self, thread: ThreadId, handle: &Handle<Message>) {
+    pub(super) fn ended(&self, thread: ThreadId, handle: &Handle<ThreadMessage>) {
         self.inner.actors.remove_if(&thread, |_, known| known.is_same(handle));
     }
 
@@ -127,16 +125,9 @@ impl Door for Threads {
         Turns::ROW
     }
 
-    fn take_up(
-        &self,
-        left: &LeftRun,
-        version: Option<Arc<LoadedVersion>>,
-        inputs: Value,
-        token: RunToken,
-    ) -> Result<(), String> {
-        let run = Arc::new(Run::stored(&*self.inner.kind, left, version, inputs)?);
-        let slot = self.old_slot(run.own.thread);
-        let accepted = Accepted { run, token, stop: left.run.cancel_requested };
+    fn take_up(&self, recovered: RecoveredRun, token: RunToken) -> Result<(), String> {
+        let accepted = Accepted::recovered(&*self.inner.kind, recovered, token)?;
+        let slot = self.old_slot(accepted.run.own.thread);
         self.accept(AcceptedTurn { accepted, slot });
         Ok(())
     }
@@ -149,12 +140,7 @@ impl Door for Threads {
 
     fn pause(&self, _run: Uuid) {}
 
-    fn past_input<'a>(
-        &'a self,
-        stored: &'a StoredRun,
-        inputs: Value,
-        version: &'a Arc<LoadedVersion>,
-    ) -> BoxFuture<'a, Result<RunInput, StoreError>> {
-        self.inner.kind.past_input(stored, inputs, version, &self.inner.ports).boxed()
+    fn past_input<'a>(&'a self, past: PastRun<'a>) -> BoxFuture<'a, Result<RunInput, StoreError>> {
+        self.inner.kind.past_input(past, &self.inner.ports).boxed()
     }
 }

@@ -37,7 +37,7 @@ pub(super) enum Effect {
 
 /// The running turn and the waiting ones.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct ThreadState {
     running: Option<Uuid>,
     /// Order and run, sorted by order.
     waiting: VecDeque<(Uuid, Uuid)>,
@@ -46,7 +46,7 @@ pub(super) struct State {
     draining: bool,
 }
 
-impl State {
+impl ThreadState {
     pub(super) fn step(&mut self, event: Event) -> Vec<Effect> {
         match event {
             Event::Accepted { turn, order } => {
@@ -122,7 +122,7 @@ mod tests {
     /// A model of the turns' state, maintained from the effects.
     #[derive(Default)]
     struct Model {
-        state: State,
+        state: ThreadState,
         accepted: BTreeSet<Uuid>,
         started: Vec<Uuid>,
         running: Option<Uuid>,
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn one_turn_runs_and_the_others_wait_in_id_order() {
-        let mut state = State::default();
+        let mut state = ThreadState::default();
         assert_eq!(state.step(accepted(2)), [Effect::Start(id(2))]);
         assert_eq!(state.step(accepted(5)), []);
         assert_eq!(state.step(accepted(3)), []);
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_resumed_turn_queues_like_a_new_one() {
-        let mut state = State::default();
+        let mut state = ThreadState::default();
         state.step(accepted(1));
         assert_eq!(state.step(Event::Ended(id(1))), [Effect::Idle], "it was parked");
         assert_eq!(state.step(accepted(2)), [Effect::Start(id(2))]);
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_stop_reaches_the_running_and_the_waiting_turn() {
-        let mut state = State::default();
+        let mut state = ThreadState::default();
         state.step(accepted(1));
         state.step(accepted(2));
         assert_eq!(state.step(Event::Stop(id(2))), [Effect::EndUnstarted(id(2))]);
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_shutdown_lets_the_running_turn_end_and_starts_no_other() {
-        let mut state = State::default();
+        let mut state = ThreadState::default();
         state.step(accepted(1));
         state.step(accepted(2));
         assert_eq!(state.step(Event::Drain), []);

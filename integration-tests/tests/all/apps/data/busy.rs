@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use futures_util::future::{join, join_all};
-use integration_tests::{TestService, until};
+use integration_tests::{AnswerExt, TestService, until};
 use serde_json::json;
 
 use super::{Site, open};
@@ -55,7 +55,7 @@ async fn writers_of_one_collection_leave_connections_for_other_workspaces() {
     assert_eq!(stored.len(), SHARE);
     for response in refused {
         assert_eq!(response.refusal(), "503 unavailable");
-        assert_eq!(response.answer.header("retry-after"), Some("1"));
+        assert_eq!(response.header("retry-after"), Some("1"));
     }
     // The permits were returned.
     assert_eq!(busy.create("likes", &json!({})).await.status, 201);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::TestService;
+use integration_tests::{AnswerExt, TestService};
 use serde_json::{Value, json};
 
 use super::{Site, open};

@@ -7,45 +7,15 @@ mod nodes;
 mod records;
 mod walls;
 
-use integration_tests::{RawAnswer, TestService};
+use integration_tests::{Answer, AnswerExt, JSON, TestService};
 use serde_json::{Map, Value, json};
 
 use super::app;
 
-const JSON: (&str, &str) = ("content-type", "application/json");
 const PATCH: (&str, &str) = ("content-type", "application/merge-patch+json");
 
-/// A complete response.
-struct Response {
-    status: u16,
-    etag: String,
-    answer: RawAnswer,
-    text: String,
-}
-
-impl Response {
-    fn value(&self) -> Value {
-        serde_json::from_str(&self.text)
-            .unwrap_or_else(|error| panic!("{error}: {} {:?}", self.status, self.text))
-    }
-
-    /// Status and error code.
-    fn refusal(&self) -> String {
-        let body: Value = serde_json::from_str(&self.text).unwrap_or_default();
-        format!("{} {}", self.status, body["detail"]["code"].as_str().unwrap_or_default())
-            .trim_end()
-            .to_owned()
-    }
-
-    /// Pointers and codes of the problems.
-    fn problems(&self) -> Vec<String> {
-        let body = self.value();
-        let errors = body["detail"]["errors"].as_array().cloned().unwrap_or_default();
-        let line = |error: &Value| {
-            format!("{} {}", error["pointer"].as_str().unwrap(), error["code"].as_str().unwrap())
-        };
-        errors.iter().map(line).collect()
-    }
+fn etag(answer: &Answer) -> &str {
+    answer.header("etag").unwrap_or_default()
 }
 
 /// An app with a release.
@@ -96,7 +66,7 @@ impl<'a> Site<'a> {
         // An instance's copy of an app may be a second old.
         integration_tests::until("the release is served", async || {
             let fresh = self.send("GET", "/__service/config", &[], "").await;
-            fresh.status != 404 || fresh.text.contains("detail") && !active.is_empty()
+            fresh.status != 404 || fresh.text().contains("detail") && !active.is_empty()
         })
         .await;
     }
@@ -115,48 +85,42 @@ impl<'a> Site<'a> {
         format!("http://{}.apps.localhost", self.alias)
     }
 
-    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
+    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let host = format!("{}.apps.localhost", self.alias);
         let origin = self.origin();
         let mut all = vec![("host", host.as_str()), ("origin", origin.as_str())];
         all.extend(headers);
         let mut answer = self.t.raw().await.request(method, path, &all, body).await;
-        let text = if method == "HEAD" || matches!(answer.status, 204 | 304) {
-            String::new()
-        } else {
-            answer.rest().await
-        };
-        let etag = answer.header("etag").unwrap_or_default().to_owned();
-        Response { status: answer.status, etag, answer, text }
+        let has_body = method != "HEAD" && !matches!(answer.status, 204 | 304);
+        let body = if has_body { answer.rest().await } else { String::new() };
+        Answer { status: answer.status, headers: answer.headers, body: body.into() }
     }
 
-    async fn get(&self, path: &str) -> Response {
+    async fn get(&self, path: &str) -> Answer {
         self.send("GET", &format!("/__service/data/{path}"), &[], "").await
     }
 
-    async fn create(&self, collection: &str, data: &Value) -> Response {
+    async fn create(&self, collection: &str, data: &Value) -> Answer {
         let body = json!({"data": data}).to_string();
         self.send("POST", &format!("/__service/data/{collection}"), &[JSON], &body).await
     }
 
     /// Creates a record, and returns its path.
     async fn create_path(&self, collection: &str, data: &Value) -> String {
-        let made = self.create(collection, data).await;
-        assert_eq!(made.status, 201, "{}", made.text);
-        format!("{collection}/{}", made.value()["id"].as_str().unwrap())
+        format!("{collection}/{}", self.create(collection, data).await.expect(201).member("id"))
     }
 
-    async fn put(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Response {
+    async fn put(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
         let headers: Vec<_> = headers.iter().copied().chain([JSON]).collect();
         self.send("PUT", &format!("/__service/data/{path}"), &headers, &body.to_string()).await
     }
 
-    async fn patch(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Response {
+    async fn patch(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
         let headers: Vec<_> = headers.iter().copied().chain([PATCH]).collect();
         self.send("PATCH", &format!("/__service/data/{path}"), &headers, &body.to_string()).await
     }
 
-    async fn delete(&self, path: &str, headers: &[(&str, &str)]) -> Response {
+    async fn delete(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         self.send("DELETE", &format!("/__service/data/{path}"), headers, "").await
     }
 }

@@ -34,8 +34,7 @@ async fn site<'a>(
         let capabilities = json!({"anonymous": collection["anonymous"], "member": collection["member"]});
         let body =
             json!({"name": name, "kind": collection["kind"], "capabilities": capabilities}).to_string();
-        let made = t.post("/api/apps/notes/collections", &body).await;
-        assert_eq!(made.status, 201, "{}", made.text());
+        t.post("/api/apps/notes/collections", &body).await.expect(201);
         let id = t.scalar(&format!("SELECT id FROM app_collections WHERE name = '{name}'")).await;
         let schema = collection.get("schema").cloned().unwrap_or_default();
         frozen_collections.insert(
@@ -136,6 +135,6 @@ async fn record_errors_in_workflows_have_their_codes() {
     assert_eq!(last_error_code(&t).await, "collection.full");
     // A run outside of an app.
     let outside_app = t.workflow().named("Alone").graph(put("likes", json!({}))).create().await;
-    let run = t.post(&format!("/api/workflows/{}/runs?wait=20", outside_app.id), "{}").await.value();
+    let run = t.post(&outside_app.path("/runs?wait=20"), "{}").await.value();
     assert_eq!(run["error"]["code"], "collection.no_app", "{run}");
 }

@@ -3,37 +3,37 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
-use integration_tests::TestService;
+use integration_tests::{AnswerExt, JSON, TestService};
 use serde_json::{Value, json};
 
-use super::{JSON, Site, open};
+use super::{Site, etag, open};
 
 #[tokio::test]
 async fn a_record_is_created_read_changed_and_deleted() {
     let t = TestService::start().await;
     let site = Site::publish(&t, "notes", &json!({"likes": open()})).await;
     let made = site.create("likes", &json!({"n": 1, "a": {"b": 2}})).await;
-    assert_eq!((made.status, made.etag.as_str()), (201, "\"v1\""), "{}", made.text);
+    assert_eq!((made.status, etag(&made)), (201, "\"v1\""), "{}", made.text());
     let record = made.value();
     assert_eq!((&record["version"], &record["data"]), (&json!(1), &json!({"n": 1, "a": {"b": 2}})));
     assert_eq!(record["created_at"], record["updated_at"]);
     assert_eq!(record.as_object().unwrap().len(), 5);
     let path = format!("likes/{}", record["id"].as_str().unwrap());
-    assert_eq!(made.answer.header("location").unwrap(), format!("/__service/data/{path}"));
+    assert_eq!(made.header("location").unwrap(), format!("/__service/data/{path}"));
     let read = site.get(&path).await;
-    assert_eq!((read.status, read.etag.as_str(), read.value()), (200, "\"v1\"", record.clone()));
-    assert_eq!(read.answer.header("cache-control"), Some("private, no-store"));
+    assert_eq!((read.status, etag(&read), read.value()), (200, "\"v1\"", record.clone()));
+    assert_eq!(read.header("cache-control"), Some("private, no-store"));
     let full = format!("/__service/data/{path}");
     for tags in ["\"v1\"", "*", "W/\"v1\"", "\"x\", \"v1\""] {
         let same = site.send("GET", &full, &[("if-none-match", tags)], "").await;
-        assert_eq!((same.status, same.etag.as_str()), (304, "\"v1\""), "{tags}");
+        assert_eq!((same.status, etag(&same)), (304, "\"v1\""), "{tags}");
     }
     assert_eq!(site.send("GET", &full, &[("if-none-match", "\"v2\"")], "").await.status, 200);
     let head = site.send("HEAD", &full, &[], "").await;
-    assert_eq!((head.status, head.etag.as_str()), (200, "\"v1\""));
+    assert_eq!((head.status, etag(&head)), (200, "\"v1\""));
 
     let replaced = site.put(&path, &[("if-match", "\"v1\"")], &json!({"data": {"n": 2}})).await;
-    assert_eq!((replaced.status, replaced.etag.as_str()), (200, "\"v2\""), "{}", replaced.text);
+    assert_eq!((replaced.status, etag(&replaced)), (200, "\"v2\""), "{}", replaced.text());
     assert_eq!((&replaced.value()["data"], &replaced.value()["id"]), (&json!({"n": 2}), &record["id"]));
     assert_eq!(replaced.value()["created_at"], record["created_at"]);
     let replaced = site.put(&path, &[], &json!({"data": {"n": 3, "old": true}, "version": 2})).await;
@@ -47,7 +47,7 @@ async fn a_record_is_created_read_changed_and_deleted() {
     assert_eq!(any.value()["version"], 5);
 
     let deleted = site.delete(&path, &[("if-match", "\"v5\"")]).await;
-    assert_eq!((deleted.status, deleted.text.as_str()), (204, ""));
+    assert_eq!((deleted.status, deleted.text().as_str()), (204, ""));
     // The record stays deleted, also without a condition.
     for again in [
         site.get(&path).await,
@@ -119,7 +119,7 @@ async fn concurrent_writers_produce_one_chain_of_versions() {
                         break;
                     }
                     412 => assert!(response.value()["detail"]["current_version"].as_i64().unwrap() > version),
-                    other => panic!("{other}: {}", response.text),
+                    other => panic!("{other}: {}", response.text()),
                 }
             }
         }
@@ -146,13 +146,12 @@ async fn an_idempotency_key_creates_one_record() {
     };
     let n = json!({"n": 1});
     let responses = join_all((0..8).map(|_| post("likes", "k", &n))).await;
-    let first =
-        responses.iter().find(|response| response.answer.header("idempotency-replayed").is_none()).unwrap();
+    let first = responses.iter().find(|response| response.header("idempotency-replayed").is_none()).unwrap();
     for one in &responses {
-        assert_eq!((one.status, &one.text, &one.etag), (201, &first.text, &first.etag));
-        assert_eq!(one.answer.header("location"), first.answer.header("location"));
+        assert_eq!((one.status, one.text(), etag(one)), (201, first.text(), etag(first)));
+        assert_eq!(one.header("location"), first.header("location"));
     }
-    let fresh = responses.iter().filter(|response| response.answer.header("idempotency-replayed").is_none());
+    let fresh = responses.iter().filter(|response| response.header("idempotency-replayed").is_none());
     assert_eq!(fresh.count(), 1);
     assert_eq!(t.scalar("SELECT count(*) FROM app_records").await, "1");
     assert_eq!(post("likes", "k", &json!({"n": 2})).await.refusal(), "422 idempotency_key_reused");
@@ -160,7 +159,7 @@ async fn an_idempotency_key_creates_one_record() {
     // The response stays the same after the record is deleted, and the key stores none of its data.
     let path = format!("likes/{}", first.value()["id"].as_str().unwrap());
     assert_eq!(site.delete(&path, &[("if-match", "*")]).await.status, 204);
-    assert_eq!(post("likes", "k", &n).await.text, first.text);
+    assert_eq!(post("likes", "k", &n).await.text(), first.text());
     assert_eq!(
         t.scalar("SELECT count(*) FROM idempotency_keys WHERE outcome::text LIKE '%\"n\"%'").await,
         "0"
@@ -182,23 +181,23 @@ async fn a_retry_with_or_without_the_new_cookie_is_replayed() {
         site.send("POST", "/__service/data/likes", &headers, r#"{"data": {"n": 1}}"#).await
     };
     let first = post(&[]).await;
-    let set = first.answer.header("set-cookie").unwrap();
+    let set = first.header("set-cookie").unwrap();
     let cookie = set.split(';').next().unwrap();
     assert!(cookie.starts_with("__Host-svc_anon="), "{set}");
     for headers in [&[("cookie", cookie)][..], &[], &[("cookie", "__Host-svc_anon=x")]] {
         let again = post(headers).await;
-        assert_eq!((again.status, &again.text), (201, &first.text), "{headers:?}");
-        assert_eq!(again.answer.header("idempotency-replayed"), Some("true"));
-        assert_eq!(again.answer.header("set-cookie"), None);
+        assert_eq!((again.status, &again.text()), (201, &first.text()), "{headers:?}");
+        assert_eq!(again.header("idempotency-replayed"), Some("true"));
+        assert_eq!(again.header("set-cookie"), None);
     }
     // Another visitor has separate keys, and keeps their cookie.
     let config = site.send("GET", "/__service/config", &[], "").await;
-    let other = config.answer.header("set-cookie").unwrap().split(';').next().unwrap();
+    let other = config.header("set-cookie").unwrap().split(';').next().unwrap();
     let of_other = post(&[("cookie", other)]).await;
-    assert_ne!(of_other.text, first.text);
-    assert_eq!(of_other.answer.header("set-cookie"), None);
+    assert_ne!(of_other.text(), first.text());
+    assert_eq!(of_other.header("set-cookie"), None);
     // Without a key, no response is repeated, so the visitor need not be known.
-    assert_eq!(site.create("likes", &json!({})).await.answer.header("set-cookie"), None);
+    assert_eq!(site.create("likes", &json!({})).await.header("set-cookie"), None);
     assert_eq!(t.scalar("SELECT count(*) FROM app_records").await, "3");
 }
 

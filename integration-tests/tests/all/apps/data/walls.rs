@@ -1,9 +1,9 @@
 //! Access to records: capabilities, apps, origins, and row-level security in the database.
 
-use integration_tests::TestService;
+use integration_tests::{AnswerExt, JSON, TestService};
 use serde_json::json;
 
-use super::{JSON, Site, open};
+use super::{Site, etag, open};
 
 #[tokio::test]
 async fn visitors_have_the_capabilities_of_the_release() {
@@ -49,12 +49,12 @@ async fn visitors_without_read_access_receive_no_stored_data() {
     assert_eq!(site.get(&path).await.refusal(), "401 login_required");
     for patch in [json!({}), json!({"n": 2})] {
         let merged = site.patch(&path, &[("if-match", "*")], &patch).await;
-        assert_eq!(merged.status, 200, "{}", merged.text);
-        assert_eq!(merged.etag, format!("\"v{}\"", merged.value()["version"]));
+        assert_eq!(merged.status, 200, "{}", merged.text());
+        assert_eq!(etag(&merged), format!("\"v{}\"", merged.value()["version"]));
         let mut members: Vec<_> = merged.value().as_object().unwrap().keys().cloned().collect();
         members.sort();
         assert_eq!(members, ["created_at", "id", "updated_at", "version"]);
-        assert!(!merged.text.contains("s3cret"), "{}", merged.text);
+        assert!(!merged.text().contains("s3cret"), "{}", merged.text());
     }
     let stored = t.scalar("SELECT data FROM app_records").await;
     assert_eq!(
@@ -108,5 +108,5 @@ async fn records_of_a_deleted_app_are_erased() {
     })
     .await;
     let left = "SELECT count(*) FROM app_collections WHERE app_id IN (SELECT id FROM apps WHERE deleted_at IS NOT NULL)";
-    integration_tests::until("its collections are deleted", async || t.scalar(left).await == "0").await;
+    t.until_scalar("its collections are deleted", left, "0").await;
 }

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use integration_tests::{Browser, MailServer, TestService};
+use integration_tests::{AnswerExt, Browser, MailServer, TestService};
 use serde_json::{Value, json};
 
 use super::{ask_with, example};
@@ -176,8 +176,7 @@ async fn board_cards_are_shared_and_pins_are_private() {
     let desk = Desk::start().await;
     desk.publish("board").await;
     let body = json!({"email": BOB, "role": "editor"});
-    let invited = desk.t.root().post("/api/workspaces/default/members", &body).await;
-    assert_eq!(invited.status, 201);
+    desk.t.root().post("/api/workspaces/default/members", &body).await.expect(201);
     desk.mail.mail(1).await;
     let (ada, mut bob) = (Browser::start().await, Browser::start().await);
 

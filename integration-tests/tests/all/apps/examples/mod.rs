@@ -106,7 +106,7 @@ async fn the_ask_workflow_answers_from_its_facts() {
         ),
         ("Where are you?", "The shop is in Lund, at Harbour Street 7.", "Our teas"),
     ] {
-        let path = format!("/api/workflows/{}/runs?wait=30", workflow.id);
+        let path = workflow.path("/runs?wait=30");
         let done = t.post(&path, &json!({"inputs": {"question": question}}).to_string()).await.value();
         assert_eq!(done["output"], json!({"answer": answer, "topic": topic}), "{question}: {done:#}");
     }

@@ -46,15 +46,14 @@ async fn clients_that_do_not_read_hold_no_database_connection() {
     // More responses than there are database connections.
     let mut waiting = Vec::new();
     for _ in 0..16 {
-        let mut answer = ask(&t, "GET", "desk", "/large.xyz", &[]).await;
-        assert_eq!(answer.status, 200);
+        let mut answer = ask(&t, "GET", "desk", "/large.xyz", &[]).await.expect(200);
         let first = answer.piece().await.unwrap();
         assert_eq!(first.as_ref(), &large[..first.len()]);
         waiting.push((answer, first.len()));
     }
     let busy = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle'
         AND pid <> pg_backend_pid()";
-    integration_tests::until("no statement runs", async || t.scalar(busy).await == "0").await;
+    t.until_scalar("no statement runs", busy, "0").await;
     within("another request", get(&t, "desk", "/", &[])).await;
     let (mut last, read) = waiting.pop().unwrap();
     drop(waiting);

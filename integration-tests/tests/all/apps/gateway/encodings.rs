@@ -1,6 +1,6 @@
 //! Compressed file forms.
 
-use integration_tests::{TestService, until};
+use integration_tests::TestService;
 
 use super::{ask, get, public_app, publish};
 
@@ -24,7 +24,7 @@ async fn text_files_are_served_compressed_after_the_compression_job() {
     t.restart().await;
     let left =
         "SELECT count(*) FROM app_files WHERE br IS NULL AND size >= 1024 AND media_type LIKE 'text/%'";
-    until("the texts are compressed", async || t.scalar(left).await == "0").await;
+    t.until_scalar("the texts are compressed", left, "0").await;
     assert_eq!(t.scalar("SELECT count(*) FROM app_files WHERE br IS NOT NULL").await, "3");
     t.restart().await;
     for path in ["/app.js", "/same/app.js", "/"] {

@@ -1,6 +1,6 @@
 //! Mapping paths to files.
 
-use integration_tests::TestService;
+use integration_tests::{AnswerExt, TestService};
 
 use super::{NOT_FOUND, ask, code, get, host, public_app, publish};
 
@@ -149,8 +149,7 @@ async fn single_page_apps_serve_their_index_for_unknown_pages() {
         assert!(policy.contains("'sha256-"), "{policy}");
         assert_eq!(answer.header("cache-control"), Some("no-cache"));
     }
-    let answer = get(&t, "desk", "/missing", &[("if-none-match", "*")]).await;
-    assert_eq!(answer.status, 404);
+    get(&t, "desk", "/missing", &[("if-none-match", "*")]).await.expect(404);
     let manifest = get(&t, "desk", "/service.app.json", &[html]).await;
     assert!(manifest.text().contains(NOT_FOUND));
 }

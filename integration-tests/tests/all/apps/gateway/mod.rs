@@ -11,7 +11,7 @@ mod members;
 mod releases;
 mod switches;
 
-use integration_tests::{Answer, RawAnswer, TestService};
+use integration_tests::{Answer, AnswerExt, RawAnswer, TestService};
 use serde_json::json;
 
 use super::{ZIP, archive, upload};
@@ -19,14 +19,12 @@ use super::{ZIP, archive, upload};
 /// Creates a public app.
 pub(crate) async fn public_app(t: &TestService, alias: &str) {
     let body = json!({"alias": alias, "name": alias, "access": "public"}).to_string();
-    let made = t.post("/api/apps", &body).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    t.post("/api/apps", &body).await.expect(201);
 }
 
 /// Deploys files to an app; returns the deployment id.
 pub(crate) async fn deploy(t: &TestService, alias: &str, files: &[(&str, &[u8])]) -> String {
-    let deployed = upload(t, alias, &[ZIP], &archive(files)).await;
-    assert_eq!(deployed.status, 201, "{}", deployed.text());
+    let deployed = upload(t, alias, &[ZIP], &archive(files)).await.expect(201);
     let record: serde_json::Value = serde_json::from_slice(&deployed.body).unwrap();
     record["id"].as_str().unwrap().to_owned()
 }

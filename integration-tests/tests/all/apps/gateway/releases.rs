@@ -41,8 +41,7 @@ async fn a_new_release_is_served_at_once_and_previous_files_for_an_hour() {
     t.advance(Duration::from_secs(3599));
     assert_eq!(get(&t, "desk", "/app.2.js", &[]).await.text(), "two");
     t.advance(Duration::from_secs(2));
-    let answer = get(&t, "desk", "/app.2.js", &[]).await;
-    assert_eq!(answer.status, 404);
+    let answer = get(&t, "desk", "/app.2.js", &[]).await.expect(404);
     assert!(answer.text().contains(NOT_FOUND));
     assert_eq!(get(&t, "desk", "/app.1.js", &[]).await.text(), "one");
 }

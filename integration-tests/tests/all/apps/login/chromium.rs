@@ -21,7 +21,7 @@ impl SignInSetup {
         let builder = TestService::builder().alone().with_bootstrap_token();
         let builder = builder.set("SERVICE_SMTP_URL", mail.url()).set("SERVICE_OWNER_EMAIL", ADA);
         let variables = tls.variables().into_iter().chain([tls.port()]);
-        let t = variables.fold(builder, |builder, (name, value)| builder.set(name, value)).start().await;
+        let t = builder.set_all(variables).start().await;
         publish(&t, "notes", "members").await;
         publish(&t, "other", "public").await;
         let browser = tls.browser().await;

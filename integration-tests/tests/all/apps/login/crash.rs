@@ -1,6 +1,6 @@
 //! `kill -9` during a sign-in to an app.
 
-use integration_tests::{MailServer, until};
+use integration_tests::{AnswerExt, JSON, MailServer, until};
 use serde_json::json;
 use store::testing::TestDatabase;
 
@@ -37,7 +37,7 @@ async fn a_code_survives_a_crash_of_its_process() {
     ready().await;
     database.execute(APP).await.unwrap();
     let base = service.base();
-    let origin = [("origin", base.as_str()), ("content-type", "application/json")];
+    let origin = [("origin", base.as_str()), JSON];
     let post = async |path: &str, body: serde_json::Value| {
         central.send("POST", path, &origin, body.to_string()).await.unwrap()
     };
@@ -66,8 +66,7 @@ async fn a_code_survives_a_crash_of_its_process() {
     service.start();
     ready().await;
     let path = callback.split_once(&host).unwrap().1.to_owned();
-    let answer = at_app(&path, &binding).await;
-    assert_eq!(answer.status, 303, "{}", answer.text());
+    let answer = at_app(&path, &binding).await.expect(303);
     let cookies: Vec<_> =
         answer.headers.get_all("set-cookie").iter().map(|value| value.to_str().unwrap().to_owned()).collect();
     let session = cookies.iter().find(|cookie| cookie.starts_with("__Host-svc_app=")).unwrap();

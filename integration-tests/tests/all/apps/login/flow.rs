@@ -184,8 +184,7 @@ async fn sign_in_is_rejected_when_browsers_would_drop_the_cookie() {
     let browser = Browser::new(&t);
     let url = format!("http://notes.{apps}/__service/auth/login");
     assert_eq!(browser.send("GET", &url, &[], "").await.refusal(), "403 tls_required");
-    let page = browser.open(&url).await;
-    assert_eq!(page.status, 403);
+    let page = browser.open(&url).await.expect(403);
     assert!(page.text().contains("https") && page.header("set-cookie").is_none(), "{}", page.text());
     let over_tls = browser.send("GET", &url, &[("x-forwarded-proto", "https")], "").await;
     let to = over_tls.header("location").unwrap();

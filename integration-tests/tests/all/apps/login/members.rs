@@ -1,6 +1,6 @@
 //! A session's access to a members-only app: its files and its records.
 
-use integration_tests::{AnswerExt, BOOTSTRAP, graphs};
+use integration_tests::{AnswerExt, BOOTSTRAP, JSON, graphs};
 use serde_json::json;
 
 use super::*;
@@ -24,7 +24,7 @@ async fn read(browser: &Browser<'_>, path: &str) -> Answer {
 }
 
 async fn write(browser: &Browser<'_>, collection: &str, text: &str) -> Answer {
-    let headers = [("content-type", "application/json"), ("origin", DESK)];
+    let headers = [JSON, ("origin", DESK)];
     let url = format!("{DESK}/__service/data/{collection}");
     browser.send("POST", &url, &headers, &json!({"data": {"text": text}}).to_string()).await
 }
@@ -76,14 +76,13 @@ async fn files_and_records_are_accessible_only_during_a_session() {
 
     // Signed out in the app: a copy of the cookie opens nothing.
     let copy = bob.cookie(DESK, COOKIE).unwrap();
-    let out = bob.send("POST", &format!("{DESK}/__service/auth/logout"), &[("origin", DESK)], "").await;
-    assert_eq!(out.status, 204);
+    bob.send("POST", &format!("{DESK}/__service/auth/logout"), &[("origin", DESK)], "").await.expect(204);
     bob.set_cookie(DESK, COOKIE, &copy);
     assert_no_access(&bob, "signed out of the app").await;
 
     // The user has consented before.
     let again = async || {
-        let callback = location(DESK, &bob.open(&bob.begin(DESK).await).await).unwrap();
+        let callback = bob.callback(DESK).await;
         assert_eq!(bob.open(&callback).await.status, 303);
     };
     again().await;
@@ -120,18 +119,15 @@ async fn members_have_private_records_and_owners_see_who_started_runs() {
     let add = json!({"email": "bob@example.org", "role": "viewer"});
     assert_eq!(token.post("/api/workspaces/default/members", &add).await.status, 201);
     bob.enter(DESK).await;
-    let made = write(&ada, "mine", "of Ada").await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let made = write(&ada, "mine", "of Ada").await.expect(201);
     let at = format!("/__service/data/mine/{}", made.value()["id"].as_str().unwrap());
     assert_eq!(read(&ada, &at).await.status, 200);
     assert_eq!(read(&bob, &at).await.refusal(), "404 not_found");
     assert_eq!(read(&bob, "/__service/data/mine").await.value()["items"], json!([]));
 
-    let headers = [("content-type", "application/json"), ("origin", DESK), ("idempotency-key", "k")];
+    let headers = [JSON, ("origin", DESK), ("idempotency-key", "k")];
     let url = format!("{DESK}/__service/workflows/hello/runs");
-    let started = ada.send("POST", &url, &headers, r#"{"message": "hi"}"#).await;
-    assert_eq!(started.status, 202, "{}", started.text());
-    let handle = started.value()["handle"].as_str().unwrap().to_owned();
+    let handle = ada.send("POST", &url, &headers, r#"{"message": "hi"}"#).await.expect(202).member("handle");
     let run = format!("/__service/runs/{handle}");
     assert_eq!(read(&ada, &run).await.status, 200);
     assert_eq!(read(&bob, &run).await.refusal(), "404 not_found", "the run of another member");

@@ -11,7 +11,7 @@ mod sessions;
 use std::sync::{Arc, Mutex};
 
 use client::Answer;
-use integration_tests::{MailServer, TestService};
+use integration_tests::{AnswerExt, JSON, MailServer, TestService};
 use serde_json::{Value, json};
 
 /// The central host's origin, as browsers see it.
@@ -36,16 +36,15 @@ async fn service() -> (TestService, MailServer) {
 
 async fn service_with(variables: &[(&str, &str)]) -> (TestService, MailServer) {
     let mail = MailServer::start().await;
-    let mut builder = TestService::builder()
+    let t = TestService::builder()
         .manual_clock()
         .with_bootstrap_token()
         .set("SERVICE_SMTP_URL", mail.url())
         .set("SERVICE_OWNER_EMAIL", ADA)
-        .set("SERVICE_PUBLIC_BASE_URL", CENTRAL);
-    for (name, value) in variables {
-        builder = builder.set(name, *value);
-    }
-    let t = builder.start().await;
+        .set("SERVICE_PUBLIC_BASE_URL", CENTRAL)
+        .set_all(variables.iter().copied())
+        .start()
+        .await;
     publish(&t, "notes", "members").await;
     publish(&t, "other", "public").await;
     (t, mail)
@@ -156,18 +155,16 @@ impl<'a> Browser<'a> {
 
     /// Sends JSON like a page on the central host.
     async fn post(&self, path: &str, body: &Value) -> Answer {
-        let headers = [("content-type", "application/json"), ("origin", CENTRAL)];
+        let headers = [JSON, ("origin", CENTRAL)];
         self.send("POST", &format!("{CENTRAL}{path}"), &headers, &body.to_string()).await
     }
 
     /// Signs in on the central host.
     async fn sign_in(&self, mail: &MailServer, email: &str) {
         let before = mail.mails().len();
-        let started = self.post("/api/auth/email/start", &json!({"email": email})).await;
-        assert_eq!(started.status, 202, "{}", started.text());
+        self.post("/api/auth/email/start", &json!({"email": email})).await.expect(202);
         let code = mail.mail(before + 1).await.code();
-        let answer = self.post("/api/auth/email/verify", &json!({"email": email, "code": code})).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        self.post("/api/auth/email/verify", &json!({"email": email, "code": code})).await.expect(200);
     }
 
     /// Begins a sign-in to an app, and returns the URL on the central host.
@@ -175,6 +172,11 @@ impl<'a> Browser<'a> {
         let url = format!("{origin}/__service/auth/login");
         let answer = self.open(&url).await;
         location(&url, &answer).unwrap_or_else(|| panic!("{} {}", answer.status, answer.text()))
+    }
+
+    /// The callback's URL of a new sign-in to an app that needs no consent.
+    async fn callback(&self, origin: &str) -> String {
+        location(origin, &self.open(&self.begin(origin).await).await).unwrap()
     }
 
     /// Consents on the page at this URL, and returns the callback's URL.
@@ -195,8 +197,7 @@ impl<'a> Browser<'a> {
 
     /// The session data that the app's pages receive.
     async fn session(&self, origin: &str) -> Value {
-        let answer = self.send("GET", &format!("{origin}/__service/auth/session"), &[], "").await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = self.send("GET", &format!("{origin}/__service/auth/session"), &[], "").await.expect(200);
         serde_json::from_slice(&answer.body).unwrap()
     }
 

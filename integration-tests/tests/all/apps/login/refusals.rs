@@ -79,8 +79,7 @@ async fn users_of_another_workspace_are_rejected_despite_consent() {
     assert!(page.text().contains("not_a_member"), "{}", page.text());
     let headers = [("content-type", "application/x-www-form-urlencoded"), ("origin", CENTRAL)];
     let form = authorize.split_once('?').unwrap().1;
-    let answer = eve.send("POST", &format!("{CENTRAL}/authorize/approve"), &headers, form).await;
-    assert_eq!(answer.status, 403);
+    eve.send("POST", &format!("{CENTRAL}/authorize/approve"), &headers, form).await.expect(403);
     assert_eq!(
         t.scalar("SELECT (SELECT count(*) FROM app_codes) + (SELECT count(*) FROM app_consents)").await,
         "0"
@@ -123,26 +122,21 @@ async fn pages_of_other_origins_cannot_consent_for_a_user() {
     assert!(to.starts_with(&format!("{CENTRAL}/login?return_to=%2Fauthorize%3F")), "{to}");
     let answer = browser.post("/authorize/approve", &json!(members)).await;
     assert!(answer.header("location").unwrap().starts_with(NOTES));
-    let answer = browser.post("/authorize/approve", &json!({"state": 1})).await;
-    assert_eq!(answer.status, 400);
+    browser.post("/authorize/approve", &json!({"state": 1})).await.expect(400);
 }
 
 #[tokio::test]
 async fn a_callback_is_valid_once_in_the_browser_that_began_it() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
-    let fresh = async || {
-        let answer = browser.open(&browser.begin(NOTES).await).await;
-        answer.header("location").unwrap().to_owned()
-    };
     // Login CSRF: an attacker's state and code in another browser, with or without that browser's own sign-in.
-    let callback = fresh().await;
+    let callback = browser.callback(NOTES).await;
     let victim = Browser::new(&t);
     assert_failure(&victim.open(&callback).await, "another browser");
     victim.begin(NOTES).await;
     assert_failure(&victim.open(&callback).await, "another browser with its own sign-in");
     // A mix of two sign-ins.
-    let (one, two) = (fresh().await, fresh().await);
+    let (one, two) = (browser.callback(NOTES).await, browser.callback(NOTES).await);
     let mixed = with(&one, "code", Some(&parameter(&two, "code")));
     assert_failure(&browser.open(&mixed).await, "the code of another sign-in: its verifier is another one");
     assert_failure(&browser.open(&one).await, "the state is used up");
@@ -159,14 +153,17 @@ async fn a_callback_is_valid_once_in_the_browser_that_began_it() {
         ("another code", ("code", Some("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"))),
         ("an empty code", ("code", Some(""))),
     ] {
-        assert_failure(&browser.open(&with(&fresh().await, change.0, change.1)).await, description);
+        assert_failure(
+            &browser.open(&with(&browser.callback(NOTES).await, change.0, change.1)).await,
+            description,
+        );
     }
-    let callback = fresh().await;
+    let callback = browser.callback(NOTES).await;
     assert_failure(&browser.open(&format!("{callback}&code=x")).await, "a code twice");
     assert_eq!(browser.open(&callback).await.status, 303, "the callback was not consumed");
 
     // Two cookies with the same name count as none.
-    let callback = fresh().await;
+    let callback = browser.callback(NOTES).await;
     let login = login_cookie_name(&callback);
     let binding = browser.cookie(NOTES, &login).unwrap();
     let planted = format!("{login}=planted; {login}={binding}");
@@ -188,12 +185,8 @@ async fn a_callback_is_valid_once_in_the_browser_that_began_it() {
 async fn a_replayed_callback_ends_its_session() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
-    let back = async || {
-        let answer = browser.open(&browser.begin(NOTES).await).await;
-        answer.header("location").unwrap().to_owned()
-    };
     // The same browser, after its sign-in cookie was removed.
-    let callback = back().await;
+    let callback = browser.callback(NOTES).await;
     assert_eq!(browser.open(&callback).await.status, 303);
     assert!(browser.is_signed_in(NOTES).await);
     assert_failure(&browser.open(&callback).await, "opened again");
@@ -203,7 +196,7 @@ async fn a_replayed_callback_ends_its_session() {
 
     // Another browser, without and with its own sign-in.
     for begins in [false, true] {
-        let callback = back().await;
+        let callback = browser.callback(NOTES).await;
         assert_eq!(browser.open(&callback).await.status, 303);
         let other = Browser::new(&t);
         if begins {
@@ -222,7 +215,7 @@ async fn a_replayed_callback_ends_its_session() {
     }
 
     // A browser that still has the cookie has sent several requests at once; later it repeats one.
-    let callback = back().await;
+    let callback = browser.callback(NOTES).await;
     let name = login_cookie_name(&callback);
     let secret = browser.cookie(NOTES, &name).unwrap();
     assert_eq!(browser.open(&callback).await.status, 303);
@@ -235,7 +228,7 @@ async fn a_replayed_callback_ends_its_session() {
     assert!(!browser.is_signed_in(NOTES).await);
 
     // The code of an ended session, with a valid state of the same browser.
-    let (first, second) = (back().await, back().await);
+    let (first, second) = (browser.callback(NOTES).await, browser.callback(NOTES).await);
     assert_eq!(browser.open(&first).await.status, 303);
     assert_failure(
         &browser.open(&with(&second, "code", Some(&parameter(&first, "code")))).await,
@@ -255,7 +248,7 @@ async fn a_code_is_valid_for_one_app() {
     let callback = with(genuine.header("location").unwrap(), "code", Some(&code));
     assert_failure(&browser.open(&callback).await, "the code of another app");
     // Another app's state, at this app.
-    let there = browser.open(&browser.begin(OTHER).await).await.header("location").unwrap().to_owned();
+    let there = browser.callback(OTHER).await;
     let login = login_cookie_name(&there);
     browser.set_cookie(NOTES, &login, &browser.cookie(OTHER, &login).unwrap());
     assert_failure(&browser.open(&there.replace(OTHER, NOTES)).await, "the state of another app");
@@ -266,14 +259,10 @@ async fn a_code_is_valid_for_one_app() {
 async fn states_and_codes_expire() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
-    let back = async || {
-        let answer = browser.open(&browser.begin(NOTES).await).await;
-        answer.header("location").unwrap().to_owned()
-    };
-    let callback = back().await;
+    let callback = browser.callback(NOTES).await;
     t.advance(Duration::from_secs(59));
     assert_eq!(browser.open(&callback).await.status, 303, "a second before the expiry");
-    let callback = back().await;
+    let callback = browser.callback(NOTES).await;
     t.advance(Duration::from_secs(60));
     assert_failure(&browser.open(&callback).await, "a code of a minute");
     let authorize = browser.begin(NOTES).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use integration_tests::{AnswerExt, chat};
+use integration_tests::{AnswerExt, JSON, chat};
 use serde_json::json;
 
 use super::*;
@@ -24,13 +24,7 @@ async fn a_session_ends_after_an_hour_of_inactivity_or_twelve_hours() {
 
     // Activity in the app only: the central host's hour does not matter for it.
     browser.sign_in(&mail, ADA).await;
-    assert_eq!(
-        browser
-            .open(&location(NOTES, &browser.open(&browser.begin(NOTES).await).await).unwrap())
-            .await
-            .status,
-        303
-    );
+    assert_eq!(browser.open(&browser.callback(NOTES).await).await.status, 303);
     for _ in 0..14 {
         t.advance(50 * MINUTE);
         assert!(browser.is_signed_in(NOTES).await);
@@ -45,8 +39,7 @@ async fn a_session_ends_after_an_hour_of_inactivity_or_twelve_hours() {
 async fn a_session_ends_with_its_session_on_the_central_host() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
-    let out = browser.post("/api/auth/logout", &json!({})).await;
-    assert_eq!(out.status, 204);
+    browser.post("/api/auth/logout", &json!({})).await.expect(204);
     assert!(!browser.is_signed_in(NOTES).await, "signed out");
 
     let browser = ada_signed_in_again(&t, &mail).await;
@@ -65,7 +58,7 @@ async fn a_session_ends_with_its_session_on_the_central_host() {
 async fn ada_signed_in_again<'a>(t: &'a TestService, mail: &MailServer) -> Browser<'a> {
     let browser = Browser::new(t);
     browser.sign_in(mail, ADA).await;
-    let callback = location(NOTES, &browser.open(&browser.begin(NOTES).await).await).unwrap();
+    let callback = browser.callback(NOTES).await;
     assert_eq!(browser.open(&callback).await.status, 303);
     browser
 }
@@ -80,7 +73,7 @@ async fn a_removed_member_loses_access_at_once_and_must_consent_after_an_invitat
     assert_eq!(t.root().post("/api/workspaces/default/members", &add).await.status, 201);
     bob.enter(NOTES).await;
     assert!(bob.is_signed_in(NOTES).await);
-    let waiting = location(NOTES, &bob.open(&bob.begin(NOTES).await).await).unwrap();
+    let waiting = bob.callback(NOTES).await;
     let member = format!("/api/workspaces/default/members/{}", user(&t, "bob@example.org").await);
     assert_eq!(t.root().send("DELETE", &member, &[], "").await.status, 204);
     assert_eq!(bob.types(NOTES).await.refusal(), "401 login_required", "the next request is rejected");
@@ -155,14 +148,14 @@ async fn a_session_is_valid_for_one_app_and_cannot_be_fixed() {
     let planted = Browser::new(&t);
     planted.sign_in(&mail, ADA).await;
     planted.set_cookie(NOTES, COOKIE, &cookie);
-    let callback = location(NOTES, &planted.open(&planted.begin(NOTES).await).await).unwrap();
+    let callback = planted.callback(NOTES).await;
     assert_eq!(planted.open(&callback).await.status, 303);
     assert_ne!(planted.cookie(NOTES, COOKIE).unwrap(), cookie);
     assert!(!asks(NOTES, format!("{COOKIE}={cookie}")).await);
     assert!(planted.is_signed_in(NOTES).await);
     let made_up = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
     planted.set_cookie(NOTES, COOKIE, made_up);
-    let callback = location(NOTES, &planted.open(&planted.begin(NOTES).await).await).unwrap();
+    let callback = planted.callback(NOTES).await;
     planted.open(&callback).await;
     assert_ne!(planted.cookie(NOTES, COOKIE).unwrap(), made_up);
 }
@@ -211,16 +204,15 @@ async fn each_credential_is_valid_on_its_own_host_only() {
         assert_eq!(Browser::new(&t).send("GET", &list, &[(name, &value)], "").await.status, 401, "{name}");
     }
     let body = chat::create(&workflow, "hi").to_string();
-    let headers = [("content-type", "application/json"), ("authorization", &*format!("Bearer {app}"))];
-    let answer = Browser::new(&t).send("POST", &format!("{CENTRAL}/api/chat"), &headers, &body).await;
-    assert_eq!(answer.status, 401);
+    let headers = [JSON, ("authorization", &*format!("Bearer {app}"))];
+    Browser::new(&t).send("POST", &format!("{CENTRAL}/api/chat"), &headers, &body).await.expect(401);
 }
 
 #[tokio::test]
 async fn sessions_survive_clock_jumps() {
     let (t, mail) = service().await;
     let browser = ada(&t, &mail).await;
-    let callback = location(NOTES, &browser.open(&browser.begin(NOTES).await).await).unwrap();
+    let callback = browser.callback(NOTES).await;
     t.clock().leap(chrono::TimeDelta::seconds(-5));
     assert!(browser.is_signed_in(NOTES).await, "back by five seconds");
     assert_eq!(browser.open(&callback).await.status, 303);
@@ -242,9 +234,9 @@ async fn expired_rows_are_deleted_after_their_retention() {
         t.execute(&format!("UPDATE {table} SET expires_at = now() - interval '2 days'")).await;
     }
     t.restart().await;
-    integration_tests::until("retention", async || t.scalar(rows).await == "0 0 0 1").await;
+    t.until_scalar("retention", rows, "0 0 0 1").await;
     t.execute("UPDATE users SET email = NULL").await;
     t.execute("UPDATE app_consents SET created_at = now() - interval '2 days'").await;
     t.restart().await;
-    integration_tests::until("retention", async || t.scalar(rows).await == "0 0 0 0").await;
+    t.until_scalar("retention", rows, "0 0 0 0").await;
 }

@@ -8,13 +8,10 @@ mod reads;
 mod refusals;
 mod states;
 
-use integration_tests::{Answer, AnswerExt, RawAnswer, TestService, graphs, until};
+use integration_tests::{Answer, AnswerExt, JSON, RawAnswer, TestService, graphs, until};
 use serde_json::{Map, Value, json};
 
 use super::app;
-
-/// The content type of a start from a page.
-pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// An app whose release was inserted directly.
 pub(crate) struct Published<'a> {
@@ -137,9 +134,7 @@ impl<'a> Published<'a> {
     }
 
     pub(crate) async fn read(&self, handle: &str) -> Value {
-        let answer = self.get(&format!("/__service/runs/{handle}")).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        answer.value()
+        self.get(&format!("/__service/runs/{handle}")).await.expect(200).value()
     }
 
     /// Waits until the run has ended, and returns it.

@@ -1,9 +1,9 @@
 //! The reasons for rejecting a start, and their order.
 
-use integration_tests::{AnswerExt, TestService, until};
+use integration_tests::{AnswerExt, JSON, TestService, until};
 use serde_json::json;
 
-use super::{JSON, Published, answers, frozen, runs};
+use super::{Published, answers, frozen, runs};
 
 /// Request headers: names and values.
 type Headers<'a> = &'a [(&'a str, &'a str)];

@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bundle::{Document, Limits, TIME, Verdict, media_type, policy};
+use integration_tests::{ReceivedRequest, TcpServer};
 use kernel::SystemClock;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 use crate::apps::archive;
 
@@ -51,25 +52,13 @@ impl Pages {
 
     /// Starts listening.
     pub(super) async fn serve(self) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let pages = Arc::new(self);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let pages = Arc::clone(&pages);
-                tokio::spawn(async move { pages.answer(stream).await });
-            }
-        });
-        address
+        TcpServer::start(move |stream| Arc::clone(&pages).answer(stream)).await.address
     }
 
-    async fn answer(&self, mut stream: TcpStream) -> Option<()> {
-        let (mut head, mut buffer) = (String::new(), vec![0; 8_192]);
-        while !head.contains("\r\n\r\n") {
-            let count = stream.read(&mut buffer).await.ok().filter(|count| *count > 0)?;
-            head.push_str(&String::from_utf8_lossy(&buffer[..count]));
-        }
-        let path = head.split(' ').nth(1)?;
+    async fn answer(self: Arc<Self>, mut stream: TcpStream) -> Option<()> {
+        let request = ReceivedRequest::read(&mut stream, &mut Vec::new()).await?;
+        let path = request.head.split(' ').nth(1)?;
         let answer = match self.0.get(path) {
             Some(Page { content_type, policy, content }) => {
                 let head = format!(

@@ -39,8 +39,7 @@ async fn a_user_signs_in_by_the_provider() {
         assert!(!stored.contains(text.as_str()) && !stored.contains(&hex(text)), "{text} in {stored}");
     }
 
-    let back = get(&browser, &way.back).await;
-    assert_eq!(back.status, 303, "{}", back.text());
+    let back = get(&browser, &way.back).await.expect(303);
     assert_eq!(back.header("location").unwrap(), format!("../../../chat/{}", workflow.id));
     let session = browser.cookie(SESSION).unwrap();
     let cookies: Vec<_> = back.headers.get_all("set-cookie").iter().map(|v| v.to_str().unwrap()).collect();

@@ -21,20 +21,13 @@ async fn service() -> (TestService, Provider) {
 /// A service with provider sign-in only, and a manual clock.
 async fn service_with(variables: &[(&str, &str)]) -> (TestService, Provider) {
     let provider = Provider::start().await;
-    let mut builder = TestService::builder().manual_clock();
-    for (name, value) in provider.variables() {
-        builder = builder.set(name, value);
-    }
-    for (name, value) in variables {
-        builder = builder.set(name, *value);
-    }
-    (builder.start().await, provider)
+    let builder = TestService::builder().manual_clock().set_all(provider.variables());
+    (builder.set_all(variables.iter().copied()).start().await, provider)
 }
 
 /// A browser's way to the provider and back, up to the service's callback.
 async fn way(client: &Client, provider: &Provider, start: &str) -> Way {
-    let there = get(client, start).await;
-    assert_eq!(there.status, 303, "{}", there.text());
+    let there = get(client, start).await.expect(303);
     provider.visit(there.header("location").unwrap()).await
 }
 
@@ -62,9 +55,7 @@ fn markup(page: &Answer) -> String {
 }
 
 async fn me(client: &Client) -> Value {
-    let answer = get(client, "/api/auth/me").await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.value()
+    get(client, "/api/auth/me").await.expect(200).value()
 }
 
 async fn is_in(client: &Client) -> bool {

@@ -16,14 +16,14 @@ const ALL: [(&str, &str); 2] =
 #[tokio::test]
 async fn the_service_works_without_its_provider() {
     let (mut t, mut provider) = service_with(&ALL).await;
-    provider.go_down().await;
+    provider.server.go_down().await;
     t.restart().await;
     t.assert_healthy().await;
     let page = t.get("/api/auth/oidc/start").await;
     assert_eq!((status_and_code(&page).as_str(), page.header("retry-after")), (UNAVAILABLE, Some("1")));
     assert!(page.text().contains("request <code>") && page.text().contains("login"), "{}", page.text());
     t.assert_no_rows("oidc_sign_ins").await;
-    provider.come_up().await;
+    provider.server.come_up().await;
     assert_eq!(
         status_and_code(&t.get("/api/auth/oidc/start").await),
         UNAVAILABLE,
@@ -32,12 +32,12 @@ async fn the_service_works_without_its_provider() {
     t.advance(Duration::from_secs(1));
     let browser = t.visitor();
     let first = way(&browser, &provider, "/api/auth/oidc/start?return_to=%2Fchat%2Fx").await;
-    provider.go_down().await;
+    provider.server.go_down().await;
     let page = get(&browser, &first.back).await;
     assert_eq!(status_and_code(&page), UNAVAILABLE);
     assert!(page.text().contains("login?return_to=%2Fchat%2Fx"));
     t.assert_no_rows("auth_failures").await;
-    provider.come_up().await;
+    provider.server.come_up().await;
     assert_eq!(outcome(&browser, &provider).await, "303", "started again");
 }
 

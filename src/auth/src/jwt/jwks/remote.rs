@@ -55,11 +55,11 @@ pub struct Remote {
     clock: Arc<dyn Clock>,
     lifetime: Duration,
     limit: Duration,
-    state: Mutex<State>,
+    state: Mutex<FetchState>,
 }
 
 #[derive(Default)]
-struct State {
+struct FetchState {
     loaded: Option<Loaded>,
     flight: Option<Flight>,
     /// Start of the last failed fetch; `None` after a successful one.
@@ -152,7 +152,7 @@ impl Remote {
     }
 
     /// Joins the fetch under way or starts one. A fetch beyond its timeout was abandoned by all its waiters.
-    fn join(&self, state: &mut State, now: Duration) -> Flight {
+    fn join(&self, state: &mut FetchState, now: Duration) -> Flight {
         if let Some(flight) = &state.flight
             && now.saturating_sub(flight.began) < self.limit
         {

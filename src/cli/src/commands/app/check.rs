@@ -11,11 +11,11 @@ use kernel::SystemClock;
 use super::archive::{self, Unopened};
 use super::report;
 use crate::options::ClientOptions;
-use crate::output::{Failure, Output, piece, pretty, say};
+use crate::output::{CommandError, Output, piece, pretty, say};
 use crate::terminal::Paint;
 
 #[derive(Debug, Args)]
-pub(crate) struct Check {
+pub(crate) struct CheckBundle {
     /// A ZIP archive, or a folder
     #[arg(value_name = "FILE|FOLDER")]
     file: PathBuf,
@@ -23,8 +23,8 @@ pub(crate) struct Check {
     pub(super) options: ClientOptions,
 }
 
-impl Check {
-    pub(super) fn run(&self, options: &ClientOptions) -> Result<(), Failure> {
+impl CheckBundle {
+    pub(super) fn run(&self, options: &ClientOptions) -> Result<(), CommandError> {
         options.without_service("app check")?;
         let name = self.file.display().to_string();
         let verdict = match archive::open(&self.file) {
@@ -38,12 +38,12 @@ impl Check {
         }
         match verdict {
             Verdict::Accepted(_) => Ok(()),
-            Verdict::Refused(_) => Err(Failure::Said),
+            Verdict::Refused(_) => Err(CommandError::Said),
         }
     }
 }
 
-fn check(name: &str, mut archive: File) -> Result<Verdict, Failure> {
+fn check(name: &str, mut archive: File) -> Result<Verdict, CommandError> {
     let verdict = bundle::check(&mut archive, &Limits::DEFAULT, &SystemClock::new(), bundle::TIME);
     verdict.map_err(|error| match error {
         CheckError::Io(error) => unreadable(name, &error),
@@ -54,8 +54,8 @@ fn check(name: &str, mut archive: File) -> Result<Verdict, Failure> {
     })
 }
 
-fn unreadable(name: &str, error: &io::Error) -> Failure {
-    Failure::usage(format!("{name} cannot be read: {error}"))
+fn unreadable(name: &str, error: &io::Error) -> CommandError {
+    CommandError::usage(format!("{name} cannot be read: {error}"))
 }
 
 #[cfg(test)]
@@ -72,8 +72,8 @@ mod tests {
         b"PK\x05\x06\0\0\0\0\x01\0\x01\08\0\0\0-\0\0\0\0\0",
     ];
 
-    fn check(path: &Path) -> Result<(), Failure> {
-        let check = Check { file: path.to_owned(), options: ClientOptions::default() };
+    fn check(path: &Path) -> Result<(), CommandError> {
+        let check = CheckBundle { file: path.to_owned(), options: ClientOptions::default() };
         check.run(&ClientOptions::default())
     }
 
@@ -114,14 +114,14 @@ mod tests {
         fs::write(&file, PAGE.concat()).unwrap();
         assert!(check(&file).is_ok());
         fs::write(&file, [b"x", PAGE.concat().as_slice()].concat()).unwrap();
-        assert!(matches!(check(&file), Err(Failure::Said)), "refused: status 1");
+        assert!(matches!(check(&file), Err(CommandError::Said)), "refused: status 1");
         assert!(
-            matches!(check(folder.path()), Err(Failure::Said)),
+            matches!(check(folder.path()), Err(CommandError::Said)),
             "a folder without an index is checked, too"
         );
         std::os::unix::fs::symlink("app.zip", folder.path().join("link")).unwrap();
-        assert!(matches!(check(folder.path()), Err(Failure::Said)), "a folder with links: status 1");
+        assert!(matches!(check(folder.path()), Err(CommandError::Said)), "a folder with links: status 1");
         let missing = folder.path().join("missing.zip");
-        assert!(matches!(check(&missing), Err(Failure::Told(_))), "wrong usage: status 2");
+        assert!(matches!(check(&missing), Err(CommandError::Told(_))), "wrong usage: status 2");
     }
 }

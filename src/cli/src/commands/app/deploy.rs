@@ -11,8 +11,8 @@ use wire::{DeploymentRecord, DeploymentSummary};
 use super::archive::{self, Unopened};
 use super::{AppArguments, releases, report};
 use crate::complaint::Complaint;
-use crate::options::{Session, new_key};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, new_key};
+use crate::output::{CommandError, Output, complain, say};
 use crate::parts;
 use crate::table::{self, second};
 use crate::terminal::{Underway, check_terminal, harmless};
@@ -45,9 +45,10 @@ pub(crate) struct Deployments {
 }
 
 impl Deploy {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let unreadable =
-            |error: io::Error| Failure::usage(format!("{} cannot be read: {error}", self.bundle.display()));
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let unreadable = |error: io::Error| {
+            CommandError::usage(format!("{} cannot be read: {error}", self.bundle.display()))
+        };
         let file = archive::open(&self.bundle).map_err(|unopened| match unopened {
             Unopened::Io(error) => unreadable(error),
             Unopened::Refused(findings) => Complaint::of_bundle(findings).into(),
@@ -57,29 +58,30 @@ impl Deploy {
         }
         let size = file.metadata().map_err(unreadable)?.len();
         let archive = Archive { size, chunks: Chunks { file, size, sent: 0, underway: Underway::new() } };
-        let deployed = session.client.deploy(&self.named.app, &new_key()?, archive).await;
-        let deployed = deployed.map_err(|error| session.failed(error))?;
+        let deployed =
+            session.received(session.client.deploy(&self.named.app, &new_key()?, archive).await)?;
         let id = &deployed.summary.id;
         if !self.publish {
-            if session.output == Output::Json {
-                return say(pretty(&deployed)?);
-            }
-            show(&deployed)?;
-            let app = &self.named.app;
-            complain(format_args!("Next: callboard app acknowledge {app}, then callboard app publish {app}"));
-            return Ok(());
+            return session.output.print(&deployed, || {
+                show(&deployed)?;
+                let app = &self.named.app;
+                complain(format_args!(
+                    "Next: callboard app acknowledge {app}, then callboard app publish {app}"
+                ));
+                Ok(())
+            });
         }
         if session.output == Output::Human {
             show(&deployed)?;
         }
         let published = self.published(session, id).await;
-        if let Err(Failure::Told(_)) = &published {
+        if let Err(CommandError::Told(_)) = &published {
             self.take_back(session, id).await;
         }
         published
     }
 
-    async fn published(&self, session: &Session, id: &str) -> Result<(), Failure> {
+    async fn published(&self, session: &ServiceSession, id: &str) -> Result<(), CommandError> {
         if self.acknowledge {
             releases::acknowledge(session, &self.named.app, id, self.yes).await?;
         }
@@ -87,7 +89,7 @@ impl Deploy {
     }
 
     /// Deletes the deployment whose publication was refused. Keeps it if it was published meanwhile.
-    async fn take_back(&self, session: &Session, id: &str) {
+    async fn take_back(&self, session: &ServiceSession, id: &str) {
         match session.client.delete_deployment(&self.named.app, id).await {
             Ok(()) => complain("The deployment was not published, and is deleted again."),
             Err(error) if error.code() == Some("deployment_released") => {}
@@ -97,27 +99,26 @@ impl Deploy {
 }
 
 impl Deployments {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let app = &self.named.app;
         let all = parts::all(session, async |part| session.client.deployments(app, part).await).await?;
-        if session.output == Output::Json {
-            return say(pretty(&all)?);
-        }
-        if all.is_empty() {
-            complain(format_args!("No deployments found. `callboard app deploy {app} FOLDER` uploads one."));
-            return Ok(());
-        }
-        table::print(["CREATED", "FILES", "SIZE", "KEPT", "ID"], all.iter().map(row).collect())
+        table::print_list(
+            session.output,
+            all,
+            format_args!("No deployments found. `callboard app deploy {app} FOLDER` uploads one."),
+            ["CREATED", "FILES", "SIZE", "KEPT", "ID"],
+            row,
+        )
     }
 }
 
-fn row(deployment: &DeploymentSummary) -> [String; 5] {
+fn row(deployment: DeploymentSummary) -> [String; 5] {
     [
         second(&deployment.created_at),
         deployment.file_count.to_string(),
         size(deployment.expanded_size),
         if deployment.available { "yes" } else { "no" }.to_owned(),
-        deployment.id.clone(),
+        deployment.id,
     ]
 }
 
@@ -125,7 +126,7 @@ fn size(bytes: i64) -> String {
     report::bytes(u64::try_from(bytes).unwrap_or_default())
 }
 
-fn show(deployment: &DeploymentRecord) -> Result<(), Failure> {
+fn show(deployment: &DeploymentRecord) -> Result<(), CommandError> {
     let DeploymentRecord { summary, report, bindings, .. } = deployment;
     let names: Vec<&str> = bindings.keys().map(String::as_str).collect();
     let lines = [

@@ -4,32 +4,32 @@ use clap::{Args, ValueEnum};
 use wire::{AppAccess, AppRecord, CreateApp, UpdateApp};
 
 use super::AppArguments;
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, complain, say};
 use crate::parts;
 use crate::table::{self, second};
 use crate::terminal::harmless;
 
 /// Access to an app.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Access {
+enum AccessArgument {
     /// Every visitor.
     Public,
     /// Members of the workspace who are signed in.
     Members,
 }
 
-impl From<Access> for AppAccess {
-    fn from(access: Access) -> Self {
+impl From<AccessArgument> for AppAccess {
+    fn from(access: AccessArgument) -> Self {
         match access {
-            Access::Public => Self::Public,
-            Access::Members => Self::Members,
+            AccessArgument::Public => Self::Public,
+            AccessArgument::Members => Self::Members,
         }
     }
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Create {
+pub(crate) struct CreateAppArgs {
     /// Permanent first label of the app's host: a-z, 0-9 and hyphens
     #[arg(value_name = "ALIAS")]
     alias: String,
@@ -38,23 +38,19 @@ pub(crate) struct Create {
     name: Option<String>,
     /// Access to the app (default: members)
     #[arg(long, value_enum)]
-    access: Option<Access>,
+    access: Option<AccessArgument>,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct ListApps {
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowApp {
     #[command(flatten)]
     pub(super) named: AppArguments,
 }
@@ -69,11 +65,11 @@ pub(crate) struct Update {
     name: Option<String>,
     /// Access to the app; the change takes effect immediately
     #[arg(long, value_enum)]
-    access: Option<Access>,
+    access: Option<AccessArgument>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Delete {
+pub(crate) struct DeleteApp {
     #[command(flatten)]
     pub(super) named: AppArguments,
     /// Confirm; the app and its deployments cannot be restored
@@ -81,56 +77,55 @@ pub(crate) struct Delete {
     yes: bool,
 }
 
-impl Create {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl CreateAppArgs {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let new = CreateApp {
             alias: self.alias.clone(),
             name: self.name.clone().unwrap_or_else(|| self.alias.clone()),
             access: self.access.map(AppAccess::from),
         };
-        let made = session.client.create_app(&new).await.map_err(|error| session.failed(error))?;
+        let made = session.received(session.client.create_app(&new).await)?;
         show(&made, session.output)
     }
 }
 
-impl List {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ListApps {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let all = parts::all(session, async |part| session.client.apps(part).await).await?;
-        if session.output == Output::Json {
-            return say(pretty(&all)?);
-        }
-        if all.is_empty() {
-            complain("No apps found. `callboard app create ALIAS` creates one.");
-            return Ok(());
-        }
-        table::print(["ALIAS", "ACCESS", "RELEASE", "URL", "NAME"], all.into_iter().map(row).collect())
+        table::print_list(
+            session.output,
+            all,
+            "No apps found. `callboard app create ALIAS` creates one.",
+            ["ALIAS", "ACCESS", "RELEASE", "URL", "NAME"],
+            row,
+        )
     }
 }
 
-impl Show {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let app = session.client.app(&self.named.app).await.map_err(|error| session.failed(error))?;
+impl ShowApp {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let app = session.received(session.client.app(&self.named.app).await)?;
         show(&app, session.output)
     }
 }
 
 impl Update {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let change = UpdateApp { name: self.name.clone(), access: self.access.map(AppAccess::from) };
         let changed = session.client.update_app(&self.named.app, &change).await;
-        show(&changed.map_err(|error| session.failed(error))?, session.output)
+        show(&session.received(changed)?, session.output)
     }
 }
 
-impl Delete {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl DeleteApp {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let app = &self.named.app;
         if !self.yes {
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "add --yes to delete the app {app} with all its deployments"
             )));
         }
-        session.client.delete_app(app).await.map_err(|error| session.failed(error))?;
+        session.received(session.client.delete_app(app).await)?;
         if session.output == Output::Human {
             complain("Deleted. No other app can have the alias for 30 days.");
         }
@@ -147,10 +142,7 @@ fn release(app: &AppRecord) -> String {
     app.active_release.as_ref().map_or_else(|| "-".to_owned(), |release| release.number.to_string())
 }
 
-fn show(app: &AppRecord, output: Output) -> Result<(), Failure> {
-    if output == Output::Json {
-        return say(pretty(app)?);
-    }
+fn show(app: &AppRecord, output: Output) -> Result<(), CommandError> {
     let lines = [
         ("app", app.alias.clone()),
         ("name", harmless(&app.name).into_owned()),
@@ -161,5 +153,5 @@ fn show(app: &AppRecord, output: Output) -> Result<(), Failure> {
         ("created", second(&app.created_at)),
         ("updated", second(&app.updated_at)),
     ];
-    lines.iter().try_for_each(|(name, value)| say(format_args!("{name:<8} {value}")))
+    output.print(app, || lines.iter().try_for_each(|(name, value)| say(format_args!("{name:<8} {value}"))))
 }

@@ -11,20 +11,20 @@ mod report;
 
 use clap::{Args, Subcommand};
 
-use crate::options::{ClientOptions, InWorkspace, in_workspace, with_service_in};
-use crate::output::{Failure, Output};
+use crate::options::{ClientOptions, WorkspaceOptions, with_renewing_session, with_session};
+use crate::output::{CommandError, Output};
 
 /// Manage hosted apps. An app is identified by its alias or its id.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AppCommand {
     /// Check the bundle of an app and print every finding. Needs no service
-    Check(check::Check),
+    Check(check::CheckBundle),
     /// Create an app
-    Create(manage::Create),
+    Create(manage::CreateAppArgs),
     /// List the apps of the workspace, newest first
-    List(manage::List),
+    List(manage::ListApps),
     /// Show an app
-    Show(manage::Show),
+    Show(manage::ShowApp),
     /// Change the name of an app, or the access to it
     Update(manage::Update),
     /// Upload a bundle as a new deployment
@@ -48,7 +48,7 @@ pub(crate) enum AppCommand {
     /// Print the runs that pages of an app have started, the newest last
     Logs(logs::Logs),
     /// Delete an app with its deployments
-    Delete(manage::Delete),
+    Delete(manage::DeleteApp),
 }
 
 /// An app.
@@ -58,44 +58,30 @@ struct AppArguments {
     #[arg(value_name = "APP")]
     app: String,
     #[command(flatten)]
-    place: InWorkspace,
-    #[command(flatten)]
-    options: ClientOptions,
+    options: WorkspaceOptions,
 }
 
 /// Returns the outcome, and the output format for errors.
-pub(crate) fn run(command: AppCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-    macro_rules! of_app {
-        ($command:expr) => {
-            with_service_in(
-                &$command.named.options.clone().or(outer),
-                &$command.named.place,
-                async |session| $command.run(session).await,
-            )
-        };
-    }
+pub(crate) fn run(command: AppCommand, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
     match command {
         AppCommand::Check(command) => {
             let options = command.options.clone().or(outer);
             (options.output(), command.run(&options))
         }
-        AppCommand::Create(command) => in_workspace!(command, outer),
-        AppCommand::List(command) => in_workspace!(command, outer),
-        AppCommand::Show(command) => of_app!(command),
-        AppCommand::Update(command) => of_app!(command),
-        AppCommand::Deploy(command) => of_app!(command),
-        AppCommand::Permissions(command) => of_app!(command),
-        AppCommand::Acknowledge(command) => of_app!(command),
-        AppCommand::Publish(command) => of_app!(command),
-        AppCommand::Rollback(command) => of_app!(command),
-        AppCommand::Releases(command) => of_app!(command),
-        AppCommand::Deployments(command) => of_app!(command),
-        AppCommand::Bindings(command) => of_app!(command),
-        AppCommand::Collections(command) => {
-            let (options, place) = command.options();
-            with_service_in(&options.or(outer), &place, async |session| command.run(session).await)
-        }
-        AppCommand::Logs(command) => command.run(outer),
-        AppCommand::Delete(command) => of_app!(command),
+        AppCommand::Create(command) => with_session!(command, outer),
+        AppCommand::List(command) => with_session!(command, outer),
+        AppCommand::Show(command) => with_session!(command, command.named.options, outer),
+        AppCommand::Update(command) => with_session!(command, command.named.options, outer),
+        AppCommand::Deploy(command) => with_session!(command, command.named.options, outer),
+        AppCommand::Permissions(command) => with_session!(command, command.named.options, outer),
+        AppCommand::Acknowledge(command) => with_session!(command, command.named.options, outer),
+        AppCommand::Publish(command) => with_session!(command, command.named.options, outer),
+        AppCommand::Rollback(command) => with_session!(command, command.named.options, outer),
+        AppCommand::Releases(command) => with_session!(command, command.named.options, outer),
+        AppCommand::Deployments(command) => with_session!(command, command.named.options, outer),
+        AppCommand::Bindings(command) => with_session!(command, command.named.options, outer),
+        AppCommand::Collections(command) => with_session!(command, command.options(), outer),
+        AppCommand::Logs(command) => with_renewing_session!(command, command.named.options, outer),
+        AppCommand::Delete(command) => with_session!(command, command.named.options, outer),
     }
 }

@@ -9,8 +9,8 @@ use wire::{
 };
 
 use super::AppArguments;
-use crate::options::Session;
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::parts;
 use crate::table::{self, second};
 use crate::terminal::{confirm, harmless};
@@ -67,12 +67,12 @@ pub(crate) struct Releases {
 
 impl Which {
     /// The deployment's id.
-    async fn id(&self, session: &Session, app: &str) -> Result<String, Failure> {
+    async fn id(&self, session: &ServiceSession, app: &str) -> Result<String, CommandError> {
         if let Some(id) = &self.deployment {
             return Ok(id.clone());
         }
         let newest = Part { limit: Some(1), cursor: None };
-        let newest = session.client.deployments(app, &newest).await.map_err(|error| session.failed(error))?;
+        let newest = session.received(session.client.deployments(app, &newest).await)?;
         let newest: Option<DeploymentSummary> = newest.data.into_iter().next();
         newest.map(|newest| newest.id).ok_or_else(|| {
             format!("{app} has no deployment; `callboard app deploy {app} FOLDER` uploads one").into()
@@ -81,10 +81,9 @@ impl Which {
 }
 
 impl Permissions {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let id = self.which.id(session, &self.named.app).await?;
-        let read = session.client.permissions(&self.named.app, &id).await;
-        let read = read.map_err(|error| session.failed(error))?;
+        let read = session.received(session.client.permissions(&self.named.app, &id).await)?;
         if session.output == Output::Json {
             return say(pretty(&read)?);
         }
@@ -97,7 +96,7 @@ impl Permissions {
 }
 
 impl Acknowledge {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let id = self.which.id(session, &self.named.app).await?;
         let acknowledged = acknowledge(session, &self.named.app, &id, self.yes).await?;
         if session.output == Output::Json { say(pretty(&acknowledged)?) } else { Ok(()) }
@@ -105,14 +104,14 @@ impl Acknowledge {
 }
 
 impl Publish {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let id = self.which.id(session, &self.named.app).await?;
         publish(session, &self.named.app, &id).await
     }
 }
 
 impl Rollback {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let app = &self.named.app;
         let named = &self.release;
         let all = parts::all(session, async |part| session.client.releases(app, part).await).await?;
@@ -124,7 +123,7 @@ impl Rollback {
         let release = match (found.next(), found.next()) {
             (Some(only), None) => only.id.clone(),
             (Some(_), Some(_)) => {
-                return Err(Failure::usage(format!("several releases begin with `{named}`")));
+                return Err(CommandError::usage(format!("several releases begin with `{named}`")));
             }
             (None, _) => {
                 let hint = format!("`callboard app releases {app}` lists its releases");
@@ -132,44 +131,43 @@ impl Rollback {
             }
         };
         let made = session.client.roll_back(app, &RollBack { release }).await;
-        show(session, app, &made.map_err(|error| session.failed(error))?).await
+        show(session, app, &session.received(made)?).await
     }
 }
 
 impl Releases {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let app = &self.named.app;
         let all = parts::all(session, async |part| session.client.releases(app, part).await).await?;
-        if session.output == Output::Json {
-            return say(pretty(&all)?);
-        }
-        if all.is_empty() {
-            complain(format_args!("No releases found. `callboard app publish {app}` makes one."));
-            return Ok(());
-        }
-        table::print(["NUMBER", "CREATED", "ACTIVE", "DEPLOYMENT", "ID"], all.iter().map(row).collect())
+        table::print_list(
+            session.output,
+            all,
+            format_args!("No releases found. `callboard app publish {app}` makes one."),
+            ["NUMBER", "CREATED", "ACTIVE", "DEPLOYMENT", "ID"],
+            row,
+        )
     }
 }
 
-fn row(release: &ReleaseSummary) -> [String; 5] {
+fn row(release: ReleaseSummary) -> [String; 5] {
     [
         release.number.to_string(),
         second(&release.created_at),
         if release.active { "yes" } else { "no" }.to_owned(),
-        release.deployment_id.clone(),
-        release.id.clone(),
+        release.deployment_id,
+        release.id,
     ]
 }
 
 /// Shows a deployment's permissions, asks for confirmation and acknowledges them; does not ask if they are already
 /// acknowledged. Returns the first acknowledgement.
 pub(super) async fn acknowledge(
-    session: &Session,
+    session: &ServiceSession,
     app: &str,
     deployment: &str,
     yes: bool,
-) -> Result<AcknowledgementRecord, Failure> {
-    let read = session.client.permissions(app, deployment).await.map_err(|error| session.failed(error))?;
+) -> Result<AcknowledgementRecord, CommandError> {
+    let read = session.received(session.client.permissions(app, deployment).await)?;
     if !read.acknowledged {
         for line in lines(&read, is_first(session, app).await?) {
             complain(line);
@@ -178,8 +176,8 @@ pub(super) async fn acknowledge(
             confirm("Acknowledge these permissions?")?;
         }
     }
-    let acknowledged = session.client.acknowledge(app, deployment, &read.permission_revision).await;
-    let acknowledged = acknowledged.map_err(|error| session.failed(error))?;
+    let acknowledged =
+        session.received(session.client.acknowledge(app, deployment, &read.permission_revision).await)?;
     if read.acknowledged {
         complain("These permissions are acknowledged.");
     } else {
@@ -189,24 +187,28 @@ pub(super) async fn acknowledge(
 }
 
 /// Publishes a deployment and prints the release.
-pub(super) async fn publish(session: &Session, app: &str, deployment: &str) -> Result<(), Failure> {
+pub(super) async fn publish(
+    session: &ServiceSession,
+    app: &str,
+    deployment: &str,
+) -> Result<(), CommandError> {
     let made = session.client.publish_app(app, deployment).await;
-    show(session, app, &made.map_err(|error| session.failed(error))?).await
+    show(session, app, &session.received(made)?).await
 }
 
-async fn show(session: &Session, app: &str, release: &ReleaseRecord) -> Result<(), Failure> {
+async fn show(session: &ServiceSession, app: &str, release: &ReleaseRecord) -> Result<(), CommandError> {
     if session.output == Output::Json {
         return say(pretty(release)?);
     }
     let ReleaseRecord { summary, .. } = release;
     say(format_args!("Published release {} of {app} ({}).", summary.number, summary.id))?;
-    let app = session.client.app(app).await.map_err(|error| session.failed(error))?;
+    let app = session.received(session.client.app(app).await)?;
     say(format_args!("It opens at {}", app.url))
 }
 
 /// Whether the app has no release to compare permissions with.
-async fn is_first(session: &Session, app: &str) -> Result<bool, Failure> {
-    let app = session.client.app(app).await.map_err(|error| session.failed(error))?;
+async fn is_first(session: &ServiceSession, app: &str) -> Result<bool, CommandError> {
+    let app = session.received(session.client.app(app).await)?;
     Ok(app.active_release.is_none())
 }
 

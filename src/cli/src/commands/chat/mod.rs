@@ -19,8 +19,8 @@ use wire::chat::{ItemBody, ThreadItem};
 
 use super::signals::Interrupts;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, InWorkspace, Session, runtime};
-use crate::output::{Failure, Output, complain};
+use crate::options::{ClientOptions, ServiceSession, WorkspaceOptions, runtime};
+use crate::output::{CommandError, Output, complain};
 use crate::terminal::{Paint, harmless, stdout_is_seen};
 
 #[derive(Debug, Args)]
@@ -43,9 +43,7 @@ pub(crate) struct Chat {
     #[arg(long, value_name = "ID")]
     thread: Option<String>,
     #[command(flatten)]
-    place: InWorkspace,
-    #[command(flatten)]
-    options: ClientOptions,
+    options: WorkspaceOptions,
 }
 
 /// The published workflow's id and name.
@@ -56,17 +54,19 @@ struct Partner {
 
 impl Chat {
     /// Returns the outcome, and the output format for errors.
-    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
         let options = self.options.clone().or(outer);
         (options.output(), self.chat(&options))
     }
 
-    fn chat(self, options: &ClientOptions) -> Result<(), Failure> {
-        let session = options.session_in(&self.place)?;
+    fn chat(self, options: &WorkspaceOptions) -> Result<(), CommandError> {
+        let session = options.session()?;
         let says = self.message.is_some() || !self.attach.is_empty() || !self.answer.is_empty();
         let asks = !says && std::io::stdin().is_terminal() && stdout_is_seen();
         if asks && session.output == Output::Json {
-            return Err(Failure::usage("--output json needs a message, as an argument or on standard input"));
+            return Err(CommandError::usage(
+                "--output json needs a message, as an argument or on standard input",
+            ));
         }
         let message = if asks || !self.answer.is_empty() { None } else { Some(self.message()?) };
         let runtime = runtime()?;
@@ -100,7 +100,7 @@ impl Chat {
                 }
                 Ok(())
             }
-            TurnOutcome::Stopped => Err(Failure::Interrupted),
+            TurnOutcome::Stopped => Err(CommandError::Interrupted),
             TurnOutcome::Failed(complaint) => Err(complaint.about(&self.workflow).into()),
         }
     }
@@ -114,38 +114,37 @@ impl Chat {
     }
 
     /// Answers the thread's newest questions.
-    async fn give_answers(&self, talk: &mut Talk<'_>) -> Result<TurnOutcome, Failure> {
+    async fn give_answers(&self, talk: &mut Talk<'_>) -> Result<TurnOutcome, CommandError> {
         let Some((item, inputs)) = talk.pending().await? else {
-            return Err(Failure::usage(
+            return Err(CommandError::usage(
                 "no question of the thread waits for an answer; send a message instead",
             ));
         };
-        let submission = questions::given(&inputs, &self.answer).map_err(Failure::usage)?;
+        let submission = questions::given(&inputs, &self.answer).map_err(CommandError::usage)?;
         talk.answer(&item, submission).await
     }
 
-    fn message(&self) -> Result<String, Failure> {
+    fn message(&self) -> Result<String, CommandError> {
         let message = match self.message.as_deref() {
             Some(message) if message != "-" => message.to_owned(),
             None if !self.attach.is_empty() => String::new(),
             _ => {
                 let mut message = String::new();
-                std::io::stdin()
-                    .lock()
-                    .read_to_string(&mut message)
-                    .map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
+                std::io::stdin().lock().read_to_string(&mut message).map_err(|error| {
+                    CommandError::usage(format!("standard input cannot be read: {error}"))
+                })?;
                 message.trim_end_matches(['\n', '\r']).to_owned()
             }
         };
         if message.trim().is_empty() && self.attach.is_empty() {
-            Err(Failure::usage("there is no message to send"))
+            Err(CommandError::usage("there is no message to send"))
         } else {
             Ok(message)
         }
     }
 
     /// Finds the workflow. Anyone can find a published workflow.
-    async fn partner(&self, session: &Session) -> Result<Partner, Failure> {
+    async fn partner(&self, session: &ServiceSession) -> Result<Partner, CommandError> {
         let error = match session.client.public_workflow(&self.workflow).await {
             Ok(public) => return Ok(Partner { id: public.id, name: public.name }),
             Err(error) if matches!(error.status(), Some(401 | 403 | 404)) => error,
@@ -175,17 +174,17 @@ impl Chat {
     }
 }
 
-fn about(failure: Failure, workflow: &str) -> Failure {
+fn about(failure: CommandError, workflow: &str) -> CommandError {
     match failure {
-        Failure::Told(complaint) => complaint.about(workflow).into(),
+        CommandError::Told(complaint) => complaint.about(workflow).into(),
         other => other,
     }
 }
 
 /// Reads messages and sends them until the user leaves. Prints a failed turn and continues.
-fn converse(runtime: &Runtime, talk: &mut Talk<'_>) -> Result<TurnOutcome, Failure> {
+fn converse(runtime: &Runtime, talk: &mut Talk<'_>) -> Result<TurnOutcome, CommandError> {
     let mut editor =
-        DefaultEditor::new().map_err(|error| Failure::from(format!("cannot read lines: {error}")))?;
+        DefaultEditor::new().map_err(|error| CommandError::from(format!("cannot read lines: {error}")))?;
     loop {
         let Some(line) = line(&mut editor, "you ›")? else { return Ok(TurnOutcome::Done) };
         if line.trim().is_empty() {
@@ -200,7 +199,7 @@ fn converse(runtime: &Runtime, talk: &mut Talk<'_>) -> Result<TurnOutcome, Failu
                 Ok(TurnOutcome::Asked(items)) => open.extend(items),
                 Ok(TurnOutcome::Done | TurnOutcome::Stopped) => {}
                 Ok(TurnOutcome::Failed(complaint)) => complain(complaint.for_people()),
-                Err(Failure::Told(complaint)) => complain(complaint.for_people()),
+                Err(CommandError::Told(complaint)) => complain(complaint.for_people()),
                 Err(leave) => return Err(leave),
             }
             let Some(item) = open.pop_front() else { break };
@@ -218,7 +217,7 @@ fn answered(
     talk: &mut Talk<'_>,
     item: &ThreadItem,
     editor: &mut DefaultEditor,
-) -> Result<Option<Result<TurnOutcome, Failure>>, Failure> {
+) -> Result<Option<Result<TurnOutcome, CommandError>>, CommandError> {
     let ItemBody::StructuredInput { inputs, .. } = &item.body else {
         return Ok(Some(runtime.block_on(talk.refuse_call(item))));
     };
@@ -235,7 +234,7 @@ fn answered(
 }
 
 /// Reads a line from the user; `None` if they leave.
-fn line(editor: &mut DefaultEditor, prompt: &str) -> Result<Option<String>, Failure> {
+fn line(editor: &mut DefaultEditor, prompt: &str) -> Result<Option<String>, CommandError> {
     match editor.readline(&format!("{} ", Paint::stdout().name(prompt))) {
         Ok(line) => Ok(Some(line)),
         Err(ReadlineError::Eof | ReadlineError::Interrupted) => Ok(None),

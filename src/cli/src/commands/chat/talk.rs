@@ -13,12 +13,12 @@ use wire::chat::{
 use super::teller::TurnPrinter;
 use crate::commands::signals::Interrupts;
 use crate::complaint::Complaint;
-use crate::options::{Session, new_key};
-use crate::output::{Failure, Output};
+use crate::options::{ServiceSession, new_key};
+use crate::output::{CommandError, Output};
 
 /// A thread with a workflow; the first message creates the thread.
 pub(crate) struct Talk<'a> {
-    session: &'a Session,
+    session: &'a ServiceSession,
     workflow_id: String,
     thread: Option<String>,
     /// Files for the next message.
@@ -40,7 +40,7 @@ pub(crate) enum TurnOutcome {
 
 impl<'a> Talk<'a> {
     pub(crate) fn new(
-        session: &'a Session,
+        session: &'a ServiceSession,
         workflow_id: String,
         thread: Option<String>,
         interrupts: Interrupts,
@@ -54,22 +54,22 @@ impl<'a> Talk<'a> {
     }
 
     /// Uploads a file for the next message.
-    pub(crate) async fn attach(&mut self, path: &Path) -> Result<(), Failure> {
+    pub(crate) async fn attach(&mut self, path: &Path) -> Result<(), CommandError> {
         let shown = path.display();
-        let unreadable = |error| Failure::usage(format!("the file {shown} cannot be read: {error}"));
+        let unreadable = |error| CommandError::usage(format!("the file {shown} cannot be read: {error}"));
         let bytes = std::fs::read(path).map_err(unreadable)?;
         let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let uploaded = self.session.client.upload(&self.workflow_id, &name, &bytes).await;
         let attachment = uploaded.map_err(|error| {
             let complaint = self.session.complaint(error);
-            Failure::from(complaint.hint(format!("The file is {shown}.")))
+            CommandError::from(complaint.hint(format!("The file is {shown}.")))
         })?;
         self.attachments.push(AttachmentRef::Id(attachment.id));
         Ok(())
     }
 
     /// The thread's newest item with pending questions, and these questions.
-    pub(crate) async fn pending(&self) -> Result<Option<(ThreadItem, Vec<StructuredInput>)>, Failure> {
+    pub(crate) async fn pending(&self) -> Result<Option<(ThreadItem, Vec<StructuredInput>)>, CommandError> {
         let Some(thread) = &self.thread else { return Ok(None) };
         let newest = PageRequest { limit: Some(PageRequest::MOST), ..PageRequest::default() };
         let items = self.session.client.items(&self.workflow_id, thread, &newest).await;
@@ -89,13 +89,13 @@ impl<'a> Talk<'a> {
         &mut self,
         item: &ThreadItem,
         input: InputSubmission,
-    ) -> Result<TurnOutcome, Failure> {
+    ) -> Result<TurnOutcome, CommandError> {
         let (thread_id, item_id) = (item.thread_id.clone(), item.id.clone());
         self.request(ChatOperation::AddStructuredInput { thread_id, item_id, input }).await
     }
 
     /// Tells the workflow that a terminal cannot run a page's tools.
-    pub(crate) async fn refuse_call(&mut self, item: &ThreadItem) -> Result<TurnOutcome, Failure> {
+    pub(crate) async fn refuse_call(&mut self, item: &ThreadItem) -> Result<TurnOutcome, CommandError> {
         let (thread_id, result) =
             (item.thread_id.clone(), json!({"error": "The terminal has no tools of a page."}));
         self.request(ChatOperation::AddClientToolOutput { thread_id, result }).await
@@ -103,7 +103,7 @@ impl<'a> Talk<'a> {
 
     /// Sends a message and prints the reply as it arrives, across lost connections. Ctrl-C stops the turn; a second
     /// Ctrl-C leaves without waiting.
-    pub(crate) async fn say(&mut self, message: &str) -> Result<TurnOutcome, Failure> {
+    pub(crate) async fn say(&mut self, message: &str) -> Result<TurnOutcome, CommandError> {
         let attachments = std::mem::take(&mut self.attachments);
         let mut input = UserMessageInput { attachments, ..UserMessageInput::text(message) };
         if message.is_empty() {
@@ -116,7 +116,7 @@ impl<'a> Talk<'a> {
         self.request(operation).await
     }
 
-    async fn request(&mut self, operation: ChatOperation) -> Result<TurnOutcome, Failure> {
+    async fn request(&mut self, operation: ChatOperation) -> Result<TurnOutcome, CommandError> {
         let request = ChatRequest { operation, metadata: Map::new() };
         // The key allows a retry if the response is lost.
         let options = ChatOptions { idempotency_key: Some(new_key()?), ..ChatOptions::default() };
@@ -136,7 +136,11 @@ impl<'a> Talk<'a> {
         self.listen(&mut chat, stopping).await
     }
 
-    async fn listen(&mut self, chat: &mut ResumingChat, mut stopping: bool) -> Result<TurnOutcome, Failure> {
+    async fn listen(
+        &mut self,
+        chat: &mut ResumingChat,
+        mut stopping: bool,
+    ) -> Result<TurnOutcome, CommandError> {
         let mut teller = TurnPrinter::new(self.session.output);
         let mut resumes = chat.resumes();
         loop {
@@ -168,7 +172,7 @@ impl<'a> Talk<'a> {
                 None => {
                     if std::mem::replace(&mut stopping, true) {
                         teller.finish()?;
-                        return Err(Failure::Interrupted);
+                        return Err(CommandError::Interrupted);
                     }
                     self.stop(chat).await?;
                 }
@@ -203,7 +207,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Stops the turn; its stream then ends.
-    async fn stop(&mut self, chat: &ResumingChat) -> Result<(), Failure> {
+    async fn stop(&mut self, chat: &ResumingChat) -> Result<(), CommandError> {
         tokio::select! {
             stopped = self.session.client.stop(chat.stream_id()) => match stopped {
                 Ok(_) => Ok(()),
@@ -212,7 +216,7 @@ impl<'a> Talk<'a> {
                     Err(complaint.hint("The reply could not be stopped; without a reader it ends automatically.").into())
                 }
             },
-            () = self.interrupts.told() => Err(Failure::Interrupted),
+            () = self.interrupts.told() => Err(CommandError::Interrupted),
         }
     }
 }
@@ -222,6 +226,6 @@ fn is_parked(event: &ChatEvent) -> bool {
     matches!(event, ChatEvent::ProgressUpdate { icon: Some(icon), .. } if icon == "clock")
 }
 
-fn leave_if(again: bool) -> Result<(), Failure> {
-    if again { Err(Failure::Interrupted) } else { Ok(()) }
+fn leave_if(again: bool) -> Result<(), CommandError> {
+    if again { Err(CommandError::Interrupted) } else { Ok(()) }
 }

@@ -6,7 +6,7 @@ use wire::chat::{ChatEvent, ItemBody, Task, TaskBody, TaskStatus, ThreadItem};
 
 use super::questions;
 use crate::complaint::Complaint;
-use crate::output::{Failure, Output, compact, complain, piece, say};
+use crate::output::{CommandError, Output, compact, complain, piece, say};
 use crate::terminal::{Paint, harmless, notice, stdout_is_seen};
 
 /// The printed part of a turn.
@@ -57,7 +57,7 @@ impl TurnPrinter {
         std::mem::take(&mut self.asked)
     }
 
-    pub(super) fn take(&mut self, event: &ChatEvent) -> Result<(), Failure> {
+    pub(super) fn take(&mut self, event: &ChatEvent) -> Result<(), CommandError> {
         if let ChatEvent::ThreadCreated { thread } = event {
             self.thread = Some(thread.id.clone());
         }
@@ -105,7 +105,7 @@ impl TurnPrinter {
     }
 
     /// Ends an incomplete line.
-    pub(super) fn finish(&mut self) -> Result<(), Failure> {
+    pub(super) fn finish(&mut self) -> Result<(), CommandError> {
         if std::mem::take(&mut self.open) { say("") } else { Ok(()) }
     }
 
@@ -116,7 +116,7 @@ impl TurnPrinter {
         }
     }
 
-    fn append(&mut self, item_id: &str, text: &str) -> Result<(), Failure> {
+    fn append(&mut self, item_id: &str, text: &str) -> Result<(), CommandError> {
         if text.is_empty() {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl TurnPrinter {
     }
 
     /// An empty line separates replies.
-    fn begin(&mut self, item_id: &str) -> Result<(), Failure> {
+    fn begin(&mut self, item_id: &str) -> Result<(), CommandError> {
         self.finish()?;
         if !self.replies.is_empty() {
             say("")?;
@@ -141,7 +141,7 @@ impl TurnPrinter {
     }
 
     /// A complete item is authoritative: prints the part that was not streamed.
-    fn settle(&mut self, item: &ThreadItem) -> Result<(), Failure> {
+    fn settle(&mut self, item: &ThreadItem) -> Result<(), CommandError> {
         for line in lines(&item.body) {
             self.note(&line);
         }
@@ -162,7 +162,7 @@ impl TurnPrinter {
         self.finish()
     }
 
-    fn write(&self, text: &str) -> Result<(), Failure> {
+    fn write(&self, text: &str) -> Result<(), CommandError> {
         if self.seen { piece(harmless(text)) } else { piece(text) }
     }
 }

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::lines::{ComparedLine, compare, with_context};
 use super::locate::find;
 use super::record::written_prompts;
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
 
 /// Context lines around a difference.
@@ -24,9 +24,7 @@ pub(crate) struct Diff {
     /// Number or id of the checkpoint to compare with it
     target: String,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 /// A prompt that differs between two checkpoints: its text, and a line per demo.
@@ -38,7 +36,7 @@ struct PromptDifference<'a> {
 }
 
 impl Diff {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let base = find(session, &self.workflow, &self.base).await?;
         let target = find(session, &self.workflow, &self.target).await?;
         let (before, after) =
@@ -69,7 +67,7 @@ fn differences<'a>(
     names.into_iter().map(of).filter(|prompt| prompt.before != prompt.after).collect()
 }
 
-fn show(prompt: &PromptDifference<'_>) -> Result<(), Failure> {
+fn show(prompt: &PromptDifference<'_>) -> Result<(), CommandError> {
     let paint = Paint::stdout();
     let what = match (prompt.before, prompt.after) {
         (None, _) => " (new)",

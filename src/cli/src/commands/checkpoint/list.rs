@@ -4,12 +4,12 @@ use clap::Args;
 use wire::CheckpointRecord;
 
 use super::record::{epoch_of, score_of};
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::CommandError;
 use crate::table::{self, second};
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct ListCheckpoints {
     /// Handle or id of the workflow
     workflow: String,
     /// Maximum number of checkpoints to print
@@ -19,24 +19,20 @@ pub(crate) struct List {
     #[arg(long)]
     best: bool,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
-impl List {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ListCheckpoints {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let listed = session.client.checkpoints(&self.workflow, Some(self.limit), self.best).await;
         let listed = listed.map_err(|error| session.complaint(error).about(&self.workflow))?;
-        if session.output == Output::Json {
-            return say(pretty(&listed)?);
-        }
-        if listed.is_empty() {
-            complain(format_args!("No checkpoints found. `callboard train {}` writes them.", self.workflow));
-            return Ok(());
-        }
-        let head = ["VERSION", "EPOCH", "SCORE", "BEST", "CREATED", "ID"];
-        table::print(head, listed.into_iter().map(row).collect())
+        table::print_list(
+            session.output,
+            listed,
+            format_args!("No checkpoints found. `callboard train {}` writes them.", self.workflow),
+            ["VERSION", "EPOCH", "SCORE", "BEST", "CREATED", "ID"],
+            row,
+        )
     }
 }
 

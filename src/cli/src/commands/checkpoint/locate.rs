@@ -3,15 +3,19 @@
 use wire::CheckpointRecord;
 
 use crate::complaint::Complaint;
-use crate::options::Session;
-use crate::output::Failure;
+use crate::options::ServiceSession;
+use crate::output::CommandError;
 
 /// Maximum checkpoints in a list.
 const MOST: u32 = 200;
 
 /// Finds a checkpoint by number or id.
-pub(super) async fn find(session: &Session, workflow: &str, name: &str) -> Result<CheckpointRecord, Failure> {
-    let failed = |error| Failure::from(session.complaint(error).about(workflow));
+pub(super) async fn find(
+    session: &ServiceSession,
+    workflow: &str,
+    name: &str,
+) -> Result<CheckpointRecord, CommandError> {
+    let failed = |error| CommandError::from(session.complaint(error).about(workflow));
     let Ok(number) = name.parse::<i64>() else {
         return session.client.checkpoint(workflow, name).await.map_err(failed);
     };

@@ -12,16 +12,16 @@ use clap::Subcommand;
 
 pub(super) use record::{epoch_of, prompt_texts, score_of};
 
-use crate::options::{ClientOptions, in_workspace};
-use crate::output::{Failure, Output};
+use crate::options::{ClientOptions, with_session};
+use crate::output::{CommandError, Output};
 
 /// Manage checkpoints. A checkpoint is identified by its number within the workflow or by its id.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointCommand {
     /// List the checkpoints of a workflow, newest first
-    List(list::List),
+    List(list::ListCheckpoints),
     /// Show the prompts and the metrics of a checkpoint
-    Show(show::Show),
+    Show(show::ShowCheckpoint),
     /// Compare the prompts of two checkpoints line by line
     Diff(diff::Diff),
     /// Save the prompts of a checkpoint as a new version of the workflow
@@ -29,11 +29,11 @@ pub(crate) enum CheckpointCommand {
 }
 
 /// Returns the outcome, and the output format for errors.
-pub(crate) fn run(command: CheckpointCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+pub(crate) fn run(command: CheckpointCommand, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
     match command {
-        CheckpointCommand::List(command) => in_workspace!(command, outer),
-        CheckpointCommand::Show(command) => in_workspace!(command, outer),
-        CheckpointCommand::Diff(command) => in_workspace!(command, outer),
-        CheckpointCommand::Use(command) => in_workspace!(command, outer),
+        CheckpointCommand::List(command) => with_session!(command, outer),
+        CheckpointCommand::Show(command) => with_session!(command, outer),
+        CheckpointCommand::Diff(command) => with_session!(command, outer),
+        CheckpointCommand::Use(command) => with_session!(command, outer),
     }
 }

@@ -6,8 +6,8 @@ use wire::SavedVersion;
 
 use super::locate::find;
 use crate::commands::workflow::{say_live, warn};
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, pretty, say};
 use crate::terminal::Paint;
 
 #[derive(Debug, Args)]
@@ -21,9 +21,7 @@ pub(crate) struct Use {
     #[arg(long, value_name = "TEXT")]
     notes: Option<String>,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 /// The service's response, and whether the version is new.
@@ -35,7 +33,7 @@ struct SavedCheckpoint {
 }
 
 impl Use {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let checkpoint = find(session, &self.workflow, &self.checkpoint).await?;
         let saved =
             session.client.save_checkpoint(&self.workflow, &checkpoint.id, self.notes.as_deref()).await;

@@ -6,25 +6,23 @@ use wire::CheckpointRecord;
 
 use super::locate::find;
 use super::record::{epoch_of, score_of, written_prompts};
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, pretty, say};
 use crate::table::second;
 use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowCheckpoint {
     /// Handle or id of the workflow
     workflow: String,
     /// Number or id of the checkpoint
     checkpoint: String,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
-impl Show {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ShowCheckpoint {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let checkpoint = find(session, &self.workflow, &self.checkpoint).await?;
         if session.output == Output::Json {
             return say(pretty(&checkpoint)?);

@@ -5,8 +5,8 @@ use secrecy::ExposeSecret;
 use wire::{CreateCredential, CredentialRecord, UpdateCredential};
 
 use super::{From, found};
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, say};
 use crate::terminal::harmless;
 
 #[derive(Debug, Args)]
@@ -14,7 +14,7 @@ use crate::terminal::harmless;
     after_help = "In a script: printf %s \"$KEY\" | callboard credential create stripe --provider stripe\n\
                   A graph refers to it as [[stripe]] in nodes that call other services, for example in the headers of an http_request."
 )]
-pub(crate) struct Create {
+pub(crate) struct CreateCredentialArgs {
     /// Name for use in graphs: a letter, then letters, digits, spaces, `_`, `.` and `-`.
     name: String,
     /// Provider that the secret is for, such as stripe.
@@ -26,9 +26,7 @@ pub(crate) struct Create {
     #[command(flatten)]
     from: From,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Args)]
@@ -38,69 +36,60 @@ pub(crate) struct Rotate {
     #[command(flatten)]
     from: From,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Delete {
+pub(crate) struct DeleteCredential {
     /// Name or id of the credential.
     credential: String,
     /// Confirm; the secret cannot be restored.
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
-impl Create {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl CreateCredentialArgs {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let new = CreateCredential {
             name: self.name.clone(),
             secret: self.from.read()?.expose_secret().to_owned(),
             provider: self.provider.clone(),
             description: self.description.clone(),
         };
-        let made = session.client.create_credential(&new).await.map_err(|error| session.failed(error))?;
+        let made = session.received(session.client.create_credential(&new).await)?;
         told(session, &made, "Created credential")
     }
 }
 
 impl Rotate {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let known = found(session, &self.credential).await?;
         let secret = Some(self.from.read()?.expose_secret().to_owned());
         let change = UpdateCredential { secret, ..UpdateCredential::default() };
-        let changed = session.client.change_credential(&known.id, &change).await;
-        let changed = changed.map_err(|error| session.failed(error))?;
+        let changed = session.received(session.client.change_credential(&known.id, &change).await)?;
         told(session, &changed, "Updated credential")
     }
 }
 
-impl Delete {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl DeleteCredential {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let known = found(session, &self.credential).await?;
         let name = harmless(&known.name).into_owned();
         if !self.yes {
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "this deletes the secret of {name} permanently, and workflows that use it will fail; confirm with --yes"
             )));
         }
-        session.client.delete_credential(&known.id).await.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return Ok(());
-        }
-        say(format_args!("Deleted credential {name}."))
+        session.received(session.client.delete_credential(&known.id).await)?;
+        session.output.say(format_args!("Deleted credential {name}."))
     }
 }
 
-fn told(session: &Session, credential: &CredentialRecord, what: &str) -> Result<(), Failure> {
-    if session.output == Output::Json {
-        return say(pretty(credential)?);
-    }
-    let name = harmless(&credential.name);
-    say(format_args!("{what} {name} ({}). Use [[{name}]] in graphs.", harmless(&credential.preview)))
+fn told(session: &ServiceSession, credential: &CredentialRecord, what: &str) -> Result<(), CommandError> {
+    let (name, preview) = (harmless(&credential.name), harmless(&credential.preview));
+    session
+        .output
+        .print(credential, || say(format_args!("{what} {name} ({preview}). Use [[{name}]] in graphs.")))
 }

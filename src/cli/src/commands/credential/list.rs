@@ -3,31 +3,27 @@
 use clap::Args;
 use wire::CredentialRecord;
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::CommandError;
 use crate::parts;
 use crate::table::{self, minute};
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct ListCredentials {
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
-impl List {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ListCredentials {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let all = parts::all(session, async |part| session.client.credentials(part).await).await?;
-        if session.output == Output::Json {
-            return say(pretty(&all)?);
-        }
-        if all.is_empty() {
-            complain("No credentials found. `callboard credential create` creates one.");
-            return Ok(());
-        }
-        let head = ["NAME", "SECRET", "PROVIDER", "CHANGED", "ID", "DESCRIPTION"];
-        table::print(head, all.into_iter().map(row).collect())
+        table::print_list(
+            session.output,
+            all,
+            "No credentials found. `callboard credential create` creates one.",
+            ["NAME", "SECRET", "PROVIDER", "CHANGED", "ID", "DESCRIPTION"],
+            row,
+        )
     }
 }
 

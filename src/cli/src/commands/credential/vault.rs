@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::options::{ClientOptions, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::{CommandError, Output, pretty, say};
 
 #[derive(Debug, Args)]
 #[command(
@@ -17,17 +17,17 @@ pub(crate) struct Rotate {
 }
 
 impl Rotate {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let mut rewrapped = 0_u64;
         loop {
-            let part = session.client.rotate_vault().await.map_err(|error| session.failed(error))?;
+            let part = session.received(session.client.rotate_vault().await)?;
             rewrapped = rewrapped.saturating_add(part.rewrapped);
             if part.remaining > 0 && part.rewrapped > 0 {
                 continue;
             }
             if part.remaining > 0 {
                 let left = part.remaining;
-                return Err(Failure::from(format!(
+                return Err(CommandError::from(format!(
                     "{left} secrets changed meanwhile; run the command again"
                 )));
             }

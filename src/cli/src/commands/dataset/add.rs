@@ -4,8 +4,8 @@ use clap::Args;
 use serde_json::Value;
 use wire::KeepRunAsCase;
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, say};
 
 #[derive(Debug, Args)]
 pub(crate) struct Add {
@@ -21,13 +21,11 @@ pub(crate) struct Add {
     #[arg(long, value_name = "SPLIT", value_parser = ["train", "val", "test"])]
     split: Option<String>,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 impl Add {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let wanted = KeepRunAsCase {
             dataset: self.dataset.clone(),
             expected_output: self.expected.as_deref().map(value),
@@ -35,11 +33,8 @@ impl Add {
         };
         let kept = session.client.keep_run_as_case(&self.run, &wanted).await;
         let (kept, is_new) = kept.map_err(|error| session.complaint(error).about(&self.run))?;
-        if session.output == Output::Json {
-            return say(pretty(&kept)?);
-        }
         let what = if is_new { "Added to the dataset as" } else { "Already in the dataset:" };
-        say(format_args!("{what} version {}.", kept.version))
+        session.output.print(&kept, || say(format_args!("{what} version {}.", kept.version)))
     }
 }
 

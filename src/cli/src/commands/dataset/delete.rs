@@ -3,11 +3,11 @@
 use clap::Args;
 
 use super::DatasetArguments;
-use crate::options::Session;
-use crate::output::{Failure, Output, complain};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, Output, complain};
 
 #[derive(Debug, Args)]
-pub(crate) struct Delete {
+pub(crate) struct DeleteDataset {
     #[command(flatten)]
     pub(super) named: DatasetArguments,
     /// Confirm; its name and its versions cannot be restored
@@ -15,11 +15,11 @@ pub(crate) struct Delete {
     yes: bool,
 }
 
-impl Delete {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl DeleteDataset {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let DatasetArguments { workflow, dataset, .. } = &self.named;
         if !self.yes {
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "add --yes to delete the dataset {dataset} with all its versions"
             )));
         }

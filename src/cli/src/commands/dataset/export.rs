@@ -4,14 +4,14 @@ use clap::Args;
 use client::Part;
 
 use super::DatasetArguments;
-use crate::options::Session;
-use crate::output::{Failure, compact, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, compact, say};
 
 /// Cases per request.
 const PART: u32 = 200;
 
 #[derive(Debug, Args)]
-pub(crate) struct Export {
+pub(crate) struct ExportDataset {
     #[command(flatten)]
     pub(super) named: DatasetArguments,
     /// Version whose cases are printed (default: the latest)
@@ -19,10 +19,10 @@ pub(crate) struct Export {
     dataset_version: Option<u32>,
 }
 
-impl Export {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ExportDataset {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let DatasetArguments { workflow, dataset, .. } = &self.named;
-        let failed = |error| Failure::from(session.complaint(error).about(dataset));
+        let failed = |error| CommandError::from(session.complaint(error).about(dataset));
         let latest = session.client.dataset(workflow, dataset).await.map_err(failed)?.version;
         // All pages must come from the same version.
         let version = self.dataset_version.or_else(|| u32::try_from(latest).ok());

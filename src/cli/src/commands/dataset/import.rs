@@ -9,8 +9,8 @@ use wire::{CreateDataset, CreateDatasetVersion, DatasetOrigin, FeedbackOrigin, R
 
 use super::{DatasetArguments, print};
 use crate::commands::trainings::DatasetFile;
-use crate::options::Session;
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, Output, complain, pretty, say};
 
 /// The feedback that becomes cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -40,7 +40,7 @@ pub(crate) struct Import {
 }
 
 impl Import {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let DatasetArguments { workflow, dataset, .. } = &self.named;
         let mut file = self.file.as_deref().map(DatasetFile::read).transpose()?;
         let cases = file.as_mut().map(DatasetFile::take_cases);
@@ -70,7 +70,7 @@ impl Import {
 
     async fn save(
         &self,
-        session: &Session,
+        session: &ServiceSession,
         cases: Option<Vec<Value>>,
     ) -> Result<SavedDataset, client::ClientError> {
         let DatasetArguments { workflow, dataset, .. } = &self.named;

@@ -3,36 +3,33 @@
 use clap::Args;
 use wire::DatasetRecord;
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::CommandError;
 use crate::parts;
 use crate::table::{self, second};
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct ListDatasets {
     /// Handle or id of the workflow
     workflow: String,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
-impl List {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ListDatasets {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let all =
             parts::all(session, async |part| session.client.datasets(&self.workflow, part).await).await?;
-        if session.output == Output::Json {
-            return say(pretty(&all)?);
-        }
-        if all.is_empty() {
-            complain(format_args!(
+        table::print_list(
+            session.output,
+            all,
+            format_args!(
                 "No datasets found. `callboard dataset import {} NAME FILE` creates one.",
                 self.workflow
-            ));
-            return Ok(());
-        }
-        table::print(["NAME", "VERSION", "CASES", "UPDATED", "ID"], all.into_iter().map(row).collect())
+            ),
+            ["NAME", "VERSION", "CASES", "UPDATED", "ID"],
+            row,
+        )
     }
 }
 

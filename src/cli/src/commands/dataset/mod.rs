@@ -10,8 +10,8 @@ mod show;
 use clap::{Args, Subcommand};
 use wire::DatasetRecord;
 
-use crate::options::{ClientOptions, InWorkspace, in_workspace};
-use crate::output::{Failure, Output, say};
+use crate::options::{ClientOptions, WorkspaceOptions, with_session};
+use crate::output::{CommandError, Output, say};
 use crate::table::second;
 use crate::terminal::harmless;
 
@@ -19,37 +19,28 @@ use crate::terminal::harmless;
 #[derive(Debug, Subcommand)]
 pub(crate) enum DatasetCommand {
     /// List the datasets of a workflow, newest first
-    List(list::List),
+    List(list::ListDatasets),
     /// Show a dataset and its first cases
-    Show(show::Show),
+    Show(show::ShowDataset),
     /// Create a dataset, or give it a new version, from a file, from feedback or from runs
     Import(import::Import),
     /// Add a run that has ended to a dataset, so that a replay calls only models
     Add(add::Add),
     /// Print all cases of a version, one JSON object per line
-    Export(export::Export),
+    Export(export::ExportDataset),
     /// Delete a dataset; runs that use it keep its cases
-    Delete(delete::Delete),
+    Delete(delete::DeleteDataset),
 }
 
 /// Returns the outcome, and the output format for errors.
-pub(crate) fn run(command: DatasetCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-    macro_rules! of_dataset {
-        ($command:expr) => {
-            crate::options::with_service_in(
-                &$command.named.options.clone().or(outer),
-                &$command.named.place,
-                async |session| $command.run(session).await,
-            )
-        };
-    }
+pub(crate) fn run(command: DatasetCommand, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
     match command {
-        DatasetCommand::List(command) => in_workspace!(command, outer),
-        DatasetCommand::Show(command) => of_dataset!(command),
-        DatasetCommand::Import(command) => of_dataset!(command),
-        DatasetCommand::Add(command) => in_workspace!(command, outer),
-        DatasetCommand::Export(command) => of_dataset!(command),
-        DatasetCommand::Delete(command) => of_dataset!(command),
+        DatasetCommand::List(command) => with_session!(command, outer),
+        DatasetCommand::Show(command) => with_session!(command, command.named.options, outer),
+        DatasetCommand::Import(command) => with_session!(command, command.named.options, outer),
+        DatasetCommand::Add(command) => with_session!(command, outer),
+        DatasetCommand::Export(command) => with_session!(command, command.named.options, outer),
+        DatasetCommand::Delete(command) => with_session!(command, command.named.options, outer),
     }
 }
 
@@ -62,13 +53,11 @@ struct DatasetArguments {
     #[arg(value_name = "DATASET")]
     dataset: String,
     #[command(flatten)]
-    place: InWorkspace,
-    #[command(flatten)]
-    options: ClientOptions,
+    options: WorkspaceOptions,
 }
 
 /// Prints one line per field.
-fn print(dataset: &DatasetRecord) -> Result<(), Failure> {
+fn print(dataset: &DatasetRecord) -> Result<(), CommandError> {
     let lines = [
         ("dataset", harmless(&dataset.name).into_owned()),
         ("id", dataset.id.clone()),

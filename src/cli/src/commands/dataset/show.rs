@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use wire::DatasetCase;
 
 use super::{DatasetArguments, print};
-use crate::options::Session;
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, Output, pretty, say};
 use crate::table;
 
 /// Maximum characters per cell.
 const CELL: usize = 48;
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowDataset {
     #[command(flatten)]
     pub(super) named: DatasetArguments,
     /// Version whose cases are shown (default: the latest)
@@ -25,10 +25,10 @@ pub(crate) struct Show {
     limit: u32,
 }
 
-impl Show {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ShowDataset {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let DatasetArguments { workflow, dataset, .. } = &self.named;
-        let failed = |error| Failure::from(session.complaint(error).about(dataset));
+        let failed = |error| CommandError::from(session.complaint(error).about(dataset));
         let record = session.client.dataset(workflow, dataset).await.map_err(failed)?;
         let part = Part { limit: Some(self.limit), cursor: None };
         let cases = session

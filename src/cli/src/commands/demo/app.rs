@@ -9,8 +9,8 @@ use wire::{AppAccess, AppRecord, CreateApp, CreateVersion, CreateWorkflow};
 
 use super::save;
 use crate::commands::app::archive;
-use crate::options::{Session, new_key};
-use crate::output::Failure;
+use crate::options::{ServiceSession, new_key};
+use crate::output::CommandError;
 
 const HANDLE: &str = "callboard-demo-tea-shop";
 const WORKFLOW: &str = include_str!("../../../../../examples/apps/ask/workflow.json");
@@ -33,9 +33,9 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 /// Publishes the app, or returns the app of an earlier demo. `None` if both aliases are taken.
-pub(super) async fn publish(session: &Session) -> Result<Option<AppRecord>, Failure> {
+pub(super) async fn publish(session: &ServiceSession) -> Result<Option<AppRecord>, CommandError> {
     let key = new_key()?;
-    published(&session.client, &key).await.map_err(|error| session.failed(error))
+    session.received(published(&session.client, &key).await)
 }
 
 /// `key` is the upload's idempotency key.

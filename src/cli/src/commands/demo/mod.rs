@@ -22,8 +22,8 @@ use self::practice::Practice;
 use super::chat::{Talk, TurnOutcome};
 use super::signals::{Interrupts, Signals};
 use crate::complaint::Complaint;
-use crate::options::Session;
-use crate::output::{Failure, Output, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, Output, say};
 use crate::terminal::Paint;
 
 /// An example that the demo publishes. The handle's prefix keeps it apart from the user's workflows.
@@ -92,7 +92,7 @@ const PRACTICE: &str = "practice";
 /// The workspace's member, unless `SERVICE_OWNER_EMAIL` is set.
 const MEMBER: &str = "demo@example.com";
 
-pub(crate) fn run(exit: bool, practice: bool) -> Result<(), Failure> {
+pub(crate) fn run(exit: bool, practice: bool) -> Result<(), CommandError> {
     let (source, config) = super::load()?;
     actix_rt::System::new().block_on(Box::pin(async {
         if !practice {
@@ -110,7 +110,7 @@ pub(crate) fn run(exit: bool, practice: bool) -> Result<(), Failure> {
 }
 
 /// Uses only embedded parts, separate from those of a `serve` on this machine.
-fn embedded(source: &Source, mut config: Config, folder: &str) -> Result<Config, Failure> {
+fn embedded(source: &Source, mut config: Config, folder: &str) -> Result<Config, CommandError> {
     config.database.dsn = None;
     // The demo calls itself at its listen address, which the certificate may not cover.
     config.http.tls = None;
@@ -133,7 +133,7 @@ fn embedded(source: &Source, mut config: Config, folder: &str) -> Result<Config,
 }
 
 /// Takes a free port if another program uses the configured one.
-fn free_port(config: &mut Config) -> Result<(), Failure> {
+fn free_port(config: &mut Config) -> Result<(), CommandError> {
     match TcpListener::bind((config.http.host.as_str(), config.http.port)) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
             say(format_args!("Port {} is taken; using a free one.", config.http.port))?;
@@ -160,7 +160,7 @@ async fn demo(
     mut config: Config,
     exit: bool,
     practice: Option<&Practice>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let mut signals = Signals::listen()?;
     let mut steps = Steps::new();
     say(format_args!("Starting Callboard with its own database in {} …", config.data.dir.display()))?;
@@ -206,7 +206,7 @@ impl Steps {
         Self { last: clock.monotonic(), clock }
     }
 
-    fn done(&mut self, what: &str) -> Result<(), Failure> {
+    fn done(&mut self, what: &str) -> Result<(), CommandError> {
         let now = self.clock.monotonic();
         let took = now.saturating_sub(std::mem::replace(&mut self.last, now));
         let (paint, seconds) = (Paint::stdout(), took.as_secs_f64());
@@ -230,14 +230,14 @@ async fn show(
     exit: bool,
     practice: Option<&Practice>,
     steps: &mut Steps,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let Addresses { address, base, .. } = addresses;
     let client = Client::builder(address).keep_cookies(false).build();
-    let client = client.map_err(|error| Failure::from(Complaint::from_client_error(error, address)))?;
-    let session = Session::anonymous(client, Output::Human);
+    let client = client.map_err(|error| CommandError::from(Complaint::from_client_error(error, address)))?;
+    let session = ServiceSession::anonymous(client, Output::Human);
     let mut published = Vec::new();
     for example in &EXAMPLES {
-        published.push(publish(&session.client, example).await.map_err(|error| session.failed(error))?);
+        published.push(session.received(publish(&session.client, example).await)?);
     }
     steps.done(&format!("Published {} example workflows", published.len()))?;
     let app = Box::pin(app::publish(&session)).await?;
@@ -309,7 +309,11 @@ async fn publish(client: &Client, example: &Example) -> Result<WorkflowRecord, C
     Ok(client.publish(example.handle, &PublishRequest::default()).await?.workflow)
 }
 
-async fn chat(session: &Session, workflow: &WorkflowRecord, steps: &mut Steps) -> Result<(), Failure> {
+async fn chat(
+    session: &ServiceSession,
+    workflow: &WorkflowRecord,
+    steps: &mut Steps,
+) -> Result<(), CommandError> {
     let paint = Paint::stdout();
     let model = "the model is built in and needs no key";
     say(format_args!("\nA chat with \"{}\" ({}); {model}.\n", workflow.name, workflow.handle))?;
@@ -331,7 +335,7 @@ fn invite(
     training: &str,
     published: &[WorkflowRecord],
     app: Option<&AppRecord>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let paint = Paint::stdout();
     say("\nOpen in a browser:\n")?;
     say(format_args!("{base}/"))?;

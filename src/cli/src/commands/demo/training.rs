@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use wire::{CreateVersion, CreateWorkflow, StartTraining, TrainingEvent, TrainingResult};
 
 use super::{Steps, save};
-use crate::options::Session;
-use crate::output::{Failure, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, say};
 use crate::terminal::Paint;
 
 const HANDLE: &str = "callboard-demo-sorting";
@@ -15,7 +15,7 @@ const CASES: &str = include_str!("../../../../../examples/message-sorting/cases.
 const EPOCHS: u32 = 3;
 
 /// Trains the prompt and prints the rising score. Returns the path of the training's page.
-pub(super) async fn train(session: &Session, steps: &mut Steps) -> Result<String, Failure> {
+pub(super) async fn train(session: &ServiceSession, steps: &mut Steps) -> Result<String, CommandError> {
     let (client, paint) = (&session.client, Paint::stdout());
     let failed = |error| session.failed(error);
     ready(client).await.map_err(failed)?;

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use config::Config;
 use kernel::{Clock, SystemClock};
+use serde_json::json;
 
-use crate::output::{Failure, say};
+use crate::options::Form;
+use crate::output::{CommandError, Output, say};
 use authority::Authority;
 
 /// Options of the command.
@@ -20,6 +22,8 @@ pub(crate) struct DevTls {
     /// Alias of a hosted app; some clients do not accept the wildcard. May be repeated
     #[arg(long = "alias", value_name = "NAME")]
     aliases: Vec<String>,
+    #[command(flatten)]
+    pub(crate) form: Form,
 }
 
 const AUTHORITY: &str = "authority.pem";
@@ -27,7 +31,7 @@ const AUTHORITY_KEY: &str = "authority-key.pem";
 const CERT: &str = "cert.pem";
 const KEY: &str = "key.pem";
 
-pub(crate) fn run(asked: DevTls) -> Result<(), Failure> {
+pub(crate) fn run(asked: DevTls, output: Output) -> Result<(), CommandError> {
     let (_, config) = super::load()?;
     let names = names(&config, &asked.aliases)?;
     let dir = asked.dir.unwrap_or_else(|| config.data.dir.join("tls"));
@@ -51,11 +55,14 @@ pub(crate) fn run(asked: DevTls) -> Result<(), Failure> {
     }
     files::write_secret(&dir.join(KEY), &leaf.key)?;
     files::write(&dir.join(CERT), &leaf.certificate)?;
-    say(instructions(&dir, &names, config.http.port))
+    let file = |name: &str| dir.join(name).display().to_string();
+    let record = json!({"names": names, "authority": file(AUTHORITY), "cert": file(CERT), "key": file(KEY),
+                        "valid_days": authority::LEAF_DAYS});
+    output.print(&record, || say(instructions(&dir, &names, config.http.port)))
 }
 
 /// The certificate's names.
-fn names(config: &Config, aliases: &[String]) -> Result<Vec<String>, Failure> {
+fn names(config: &Config, aliases: &[String]) -> Result<Vec<String>, CommandError> {
     let domain = &config.apps.domain;
     let mut names = vec![
         "localhost".to_owned(),
@@ -72,7 +79,7 @@ fn names(config: &Config, aliases: &[String]) -> Result<Vec<String>, Failure> {
             && !alias.ends_with('-');
         if !good {
             let shown = alias.escape_debug();
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "--alias {shown}: an alias has lower-case letters, digits and hyphens, at most 63, such as `notes`"
             )));
         }
@@ -81,7 +88,7 @@ fn names(config: &Config, aliases: &[String]) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-fn refused(dir: &Path, error: &rcgen::Error) -> Failure {
+fn refused(dir: &Path, error: &rcgen::Error) -> CommandError {
     format!(
         "cannot make a certificate: {error}; if files in {} are damaged, delete {AUTHORITY} and {AUTHORITY_KEY} there",
         dir.display()

@@ -34,8 +34,10 @@ pub(super) async fn probe(config: &Config, clock: &dyn Clock) -> DatabaseProbe {
     if let Some(dsn) = &config.database.dsn {
         return DatabaseProbe::Asked(store::inspect(dsn, clock).await);
     }
-    let options =
-        embedded::Options { data_dir: config.data.dir.clone(), binaries: config.database.pg_bin.clone() };
+    let options = embedded::EmbeddedOptions {
+        data_dir: config.data.dir.clone(),
+        binaries: config.database.pg_bin.clone(),
+    };
     match embedded::look(&options) {
         Ok(Looked::Running { dsn }) => DatabaseProbe::Asked(store::inspect(&Secret::from(dsn), clock).await),
         looked => DatabaseProbe::Embedded(looked),

@@ -26,7 +26,7 @@ use ::config::{Config, Source};
 use kernel::{Clock, SystemClock};
 
 use crate::options::Form;
-use crate::output::{Failure, Output};
+use crate::output::{CommandError, Output};
 use report::{Finding, Report};
 use web::Web;
 
@@ -41,7 +41,7 @@ pub(crate) struct DoctorOptions {
     pub(crate) form: Form,
 }
 
-pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<(), Failure> {
+pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let report = Report(runtime.block_on(examine(options))?);
@@ -53,7 +53,7 @@ pub(crate) fn run(options: &DoctorOptions, output: Output) -> Result<(), Failure
     }
 }
 
-async fn examine(options: &DoctorOptions) -> Result<Vec<Finding>, Failure> {
+async fn examine(options: &DoctorOptions) -> Result<Vec<Finding>, CommandError> {
     let source = Source::from_env();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let web = Web::new(Arc::clone(&clock)).map_err(|error| error.to_string())?;

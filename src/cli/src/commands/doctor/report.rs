@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::output::{Failure, Output, say};
+use crate::output::{CommandError, Output, say};
 use crate::terminal::Paint;
 
 /// Severity.
@@ -97,7 +97,7 @@ impl Report {
         self.0.iter().filter(|finding| finding.level == level).count()
     }
 
-    pub(super) fn print(&self, output: Output) -> Result<(), Failure> {
+    pub(super) fn print(&self, output: Output) -> Result<(), CommandError> {
         match output {
             Output::Human => say(self.text(Paint::stdout()).trim_end()),
             Output::Json => {

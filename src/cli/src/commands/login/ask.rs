@@ -6,7 +6,7 @@ use kernel::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use secrecy::ExposeSecret;
 
-use crate::output::Failure;
+use crate::output::CommandError;
 
 /// Whether a person can answer.
 pub(super) fn can_ask() -> bool {
@@ -14,10 +14,10 @@ pub(super) fn can_ask() -> bool {
 }
 
 /// Asks for a line. Asks again after an empty line; end of input means that the user leaves.
-pub(super) fn line(question: &str) -> Result<String, Failure> {
+pub(super) fn line(question: &str) -> Result<String, CommandError> {
     loop {
         prompt(question);
-        let answer = first_line()?.ok_or(Failure::Interrupted)?;
+        let answer = first_line()?.ok_or(CommandError::Interrupted)?;
         if !answer.is_empty() {
             return Ok(answer);
         }
@@ -25,7 +25,7 @@ pub(super) fn line(question: &str) -> Result<String, Failure> {
 }
 
 /// Reads the first line of standard input; `None` at its end.
-pub(super) fn first_line() -> Result<Option<String>, Failure> {
+pub(super) fn first_line() -> Result<Option<String>, CommandError> {
     let mut line = String::new();
     match io::stdin().lock().read_line(&mut line) {
         Ok(0) => Ok(None),
@@ -35,12 +35,12 @@ pub(super) fn first_line() -> Result<Option<String>, Failure> {
 }
 
 /// Reads a token from standard input; typed input is not shown.
-pub(super) fn secret(question: &str) -> Result<Secret, Failure> {
+pub(super) fn secret(question: &str) -> Result<Secret, CommandError> {
     super::token_of(hidden(question)?.expose_secret())
 }
 
 /// Reads all of standard input, or a line that is typed at a terminal and not shown.
-pub(in crate::commands) fn hidden(question: &str) -> Result<Secret, Failure> {
+pub(in crate::commands) fn hidden(question: &str) -> Result<Secret, CommandError> {
     let mut text = String::new();
     if can_ask() {
         // Echo must be off before the question invites the user to type.
@@ -49,7 +49,7 @@ pub(in crate::commands) fn hidden(question: &str) -> Result<Secret, Failure> {
         let line = first_line();
         drop(hidden);
         let _ = writeln!(io::stderr());
-        text = line?.ok_or(Failure::Interrupted)?;
+        text = line?.ok_or(CommandError::Interrupted)?;
     } else {
         io::stdin().lock().read_to_string(&mut text).map_err(|error| unreadable(&error))?;
     }
@@ -61,8 +61,8 @@ fn prompt(question: &str) {
     let _ = write!(output, "{question}").and_then(|()| output.flush());
 }
 
-fn unreadable(error: &io::Error) -> Failure {
-    Failure::usage(format!("standard input cannot be read: {error}"))
+fn unreadable(error: &io::Error) -> CommandError {
+    CommandError::usage(format!("standard input cannot be read: {error}"))
 }
 
 /// Turns off terminal echo until dropped.

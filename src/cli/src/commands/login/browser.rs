@@ -5,14 +5,14 @@ use client::Client;
 use super::{ask, finish};
 use crate::complaint::Complaint;
 use crate::options::ServiceEndpoint;
-use crate::output::{Failure, Output, complain};
+use crate::output::{CommandError, Output, complain};
 use crate::profile::ProfileLock;
 
 pub(super) async fn sign_in(
     endpoint: &ServiceEndpoint,
     client: &Client,
     output: Output,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     ProfileLock::lock()?.draft(&endpoint.name)?;
     if output == Output::Human && ask::can_ask() {
         complain(format_args!(

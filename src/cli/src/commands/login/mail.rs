@@ -6,7 +6,7 @@ use wire::{SignInStarted, SignedIn, StartSignIn, VerifyCode};
 use super::{ask, finish};
 use crate::complaint::Complaint;
 use crate::options::ServiceEndpoint;
-use crate::output::{Failure, Output, complain};
+use crate::output::{CommandError, Output, complain};
 use crate::profile::ProfileLock;
 use crate::terminal::harmless;
 
@@ -19,11 +19,11 @@ pub(super) async fn sign_in(
     email: Option<&str>,
     code_stdin: bool,
     output: Output,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     if !code_stdin && !ask::can_ask() {
         let told =
             "cannot prompt for the code without a terminal; `callboard login <EMAIL> --code-stdin` reads it";
-        return Err(Failure::usage(told));
+        return Err(CommandError::usage(told));
     }
     // Fails before a useless mail is sent.
     ProfileLock::lock()?.draft(&endpoint.name)?;
@@ -31,7 +31,7 @@ pub(super) async fn sign_in(
         Some(email) => email.to_owned(),
         None => ask::line("Email address: ")?,
     };
-    let failed = |error| Failure::from(Complaint::from_client_error(error, &endpoint.api_url));
+    let failed = |error| CommandError::from(Complaint::from_client_error(error, &endpoint.api_url));
     let start = StartSignIn { email: email.clone(), return_to: None };
     let started = client.start_sign_in(&start).await.map_err(failed)?;
     if output == Output::Human {
@@ -51,7 +51,7 @@ pub(super) async fn sign_in(
 
 enum CodeError {
     Refused(ClientError),
-    Left(Failure),
+    Left(CommandError),
 }
 
 /// Submits the code; asks again after a typo.
@@ -67,7 +67,7 @@ async fn show_code(
     loop {
         shown.code = if code_stdin {
             let code = ask::first_line().map_err(CodeError::Left)?.filter(|code| !code.is_empty());
-            code.ok_or_else(|| CodeError::Left(Failure::usage("no code on standard input")))?
+            code.ok_or_else(|| CodeError::Left(CommandError::usage("no code on standard input")))?
         } else {
             ask::line("Code: ").map_err(CodeError::Left)?
         };

@@ -17,7 +17,7 @@ use wire::SignedIn;
 use super::whoami::Identity;
 use crate::complaint::Complaint;
 use crate::options::{ClientOptions, ServiceEndpoint, block_on};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::profile::{self, ProfileLock};
 use crate::sign_in;
 use crate::terminal::{Paint, harmless};
@@ -46,7 +46,7 @@ pub(crate) struct Login {
 
 impl Login {
     /// Returns the outcome, and the output format for errors.
-    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
         let options = self.options.clone().or(outer);
         let work = || {
             let (endpoint, client) = options.endpoint_to_sign_in("login")?;
@@ -55,7 +55,7 @@ impl Login {
             }
             if endpoint.profile.service_token.is_some() {
                 let name = &endpoint.name;
-                return Err(Failure::usage(format!(
+                return Err(CommandError::usage(format!(
                     "the profile [{name}] has a service token; `callboard logout` removes it, --profile selects another profile"
                 )));
             }
@@ -75,10 +75,10 @@ impl Login {
 }
 
 /// Stores a service token that the service accepts.
-async fn keep_token(endpoint: &ServiceEndpoint, client: &Client, output: Output) -> Result<(), Failure> {
+async fn keep_token(endpoint: &ServiceEndpoint, client: &Client, output: Output) -> Result<(), CommandError> {
     ProfileLock::lock()?.draft(&endpoint.name)?;
     let token = ask::secret("Service token (hidden): ")?;
-    let failed = |error| Failure::from(Complaint::from_client_error(error, &endpoint.api_url));
+    let failed = |error| CommandError::from(Complaint::from_client_error(error, &endpoint.api_url));
     let sender = Client::builder(&endpoint.api_url).keep_cookies(false).service_token(token.clone());
     let identity = Identity::for_token(&sender.build().map_err(failed)?, &token).await.map_err(failed)?;
     let Some(identity) = identity else {
@@ -103,7 +103,7 @@ async fn finish(
     client: &Client,
     signed_in: SignedIn,
     output: Output,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let user = signed_in.user.clone();
     let fresh = sign_in::kept(signed_in, sign_in::now());
     let path = match keep(endpoint, client, |draft| draft.keep_sign_in(&endpoint.api_url, &fresh)).await {
@@ -132,8 +132,8 @@ async fn finish(
 async fn keep(
     endpoint: &ServiceEndpoint,
     client: &Client,
-    write: impl FnOnce(profile::Draft) -> Result<(), Failure>,
-) -> Result<std::path::PathBuf, Failure> {
+    write: impl FnOnce(profile::Draft) -> Result<(), CommandError>,
+) -> Result<std::path::PathBuf, CommandError> {
     let held = ProfileLock::lock()?;
     let before = profile::read_if_any(&endpoint.name)?.sign_in;
     write(held.draft(&endpoint.name)?)?;
@@ -161,13 +161,13 @@ fn warn_of_environment(endpoint: &ServiceEndpoint) {
 }
 
 /// Parses a token; an unusable text is a usage error.
-fn token_of(text: &str) -> Result<Secret, Failure> {
+fn token_of(text: &str) -> Result<Secret, CommandError> {
     let token = text.trim();
     if token.is_empty() {
-        return Err(Failure::usage("standard input is empty"));
+        return Err(CommandError::usage("standard input is empty"));
     }
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Failure::usage(
+        return Err(CommandError::usage(
             "standard input is not a token or code: it contains white space or characters that are not allowed",
         ));
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 use kernel::json::{self, Numbers};
 use serde_json::{Map, Value};
 
-use crate::options::Session;
-use crate::output::Failure;
+use crate::options::ServiceSession;
+use crate::output::CommandError;
 
 /// Inputs, and values among them that may be meant as text although they parse as another type.
 #[derive(Debug)]
@@ -18,12 +18,12 @@ pub(in crate::commands) struct Inputs {
 }
 
 /// Reads both sources; a pair takes precedence over the file.
-pub(in crate::commands) fn read(pairs: &[String], file: Option<&Path>) -> Result<Inputs, Failure> {
+pub(in crate::commands) fn read(pairs: &[String], file: Option<&Path>) -> Result<Inputs, CommandError> {
     let mut values = file.map(object).transpose()?.unwrap_or_default();
     let mut unsure = Vec::new();
     for pair in pairs {
         let Some((key, text)) = pair.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-            return Err(Failure::usage(format!("--input `{pair}`: write it as key=value")));
+            return Err(CommandError::usage(format!("--input `{pair}`: write it as key=value")));
         };
         unsure.retain(|(other, _)| other != key);
         let value = json::read(text, Numbers::Values).unwrap_or_else(|_| Value::String(text.to_owned()));
@@ -35,18 +35,18 @@ pub(in crate::commands) fn read(pairs: &[String], file: Option<&Path>) -> Result
     Ok(Inputs { values, unsure })
 }
 
-fn object(path: &Path) -> Result<Map<String, Value>, Failure> {
+fn object(path: &Path) -> Result<Map<String, Value>, CommandError> {
     let (name, text) = if path.as_os_str() == "-" {
         let mut text = String::new();
         ("standard input".to_owned(), std::io::stdin().lock().read_to_string(&mut text).map(|_| text))
     } else {
         (path.display().to_string(), std::fs::read_to_string(path))
     };
-    let text = text.map_err(|error| Failure::usage(format!("{name} cannot be read: {error}")))?;
+    let text = text.map_err(|error| CommandError::usage(format!("{name} cannot be read: {error}")))?;
     match json::read(&text, Numbers::Values) {
         Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err(Failure::usage(format!("{name} must hold a JSON object of inputs"))),
-        Err(error) => Err(Failure::usage(format!("{name} cannot be read: {error}"))),
+        Ok(_) => Err(CommandError::usage(format!("{name} must hold a JSON object of inputs"))),
+        Err(error) => Err(CommandError::usage(format!("{name} cannot be read: {error}"))),
     }
 }
 
@@ -54,12 +54,12 @@ impl Inputs {
     /// Returns the inputs, with text where the graph requires it: for a text input, `--input zip=8010` is not a number.
     pub(in crate::commands) async fn fit(
         mut self,
-        session: &Session,
+        session: &ServiceSession,
         workflow: &str,
         version: Option<i32>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, CommandError> {
         if !self.unsure.is_empty() {
-            let failed = |error| Failure::from(session.complaint(error).about(workflow));
+            let failed = |error| CommandError::from(session.complaint(error).about(workflow));
             let number = match version {
                 Some(number) => Some(number),
                 None => session.client.workflow(workflow).await.map_err(failed)?.live_version,
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    fn pairs(pairs: &[&str]) -> Result<Inputs, Failure> {
+    fn pairs(pairs: &[&str]) -> Result<Inputs, CommandError> {
         read(&pairs.iter().map(|&pair| pair.to_owned()).collect::<Vec<_>>(), None)
     }
 

@@ -7,15 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use client::{ClientError, Fault, RunOptions, StartedRun};
+use client::{ClientError, RunOptions, StartedRun, TransportFault};
 use kernel::{Clock, SystemClock};
 use wire::{CreateRun, RunRecord, RunState};
 
 use super::signals::Interrupts;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, InWorkspace, PresentedCredential, Session, block_on, new_key};
-use crate::output::{Failure, Output, complain, pretty, say};
-use crate::sign_in::renewing;
+use crate::options::{PresentedCredential, ServiceSession, WorkspaceOptions, new_key};
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::terminal::{Paint, harmless, stdout_is_seen};
 use watcher::Watcher;
 pub(crate) use watcher::seconds;
@@ -50,23 +49,11 @@ pub(crate) struct Run {
     #[arg(long)]
     quiet: bool,
     #[command(flatten)]
-    place: InWorkspace,
-    #[command(flatten)]
-    options: ClientOptions,
+    pub(crate) options: WorkspaceOptions,
 }
 
 impl Run {
-    /// Returns the outcome, and the output format for errors.
-    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-        let options = self.options.clone().or(outer);
-        let work = || {
-            let session = options.session_in(&self.place)?;
-            block_on(renewing(&session, self.perform(&session)))
-        };
-        (options.output(), work())
-    }
-
-    async fn perform(&self, session: &Session) -> Result<(), Failure> {
+    pub(crate) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let inputs = inputs::read(&self.pairs, self.file.as_deref())?;
         let inputs = inputs.fit(session, &self.workflow, self.version).await?;
         let mut interrupts = Interrupts::listen()?;
@@ -81,7 +68,7 @@ impl Run {
     }
 
     /// Starts the run; retries with the same key if the response is lost.
-    async fn begin(&self, session: &Session, wanted: &CreateRun) -> Result<StartedRun, Failure> {
+    async fn begin(&self, session: &ServiceSession, wanted: &CreateRun) -> Result<StartedRun, CommandError> {
         let options = RunOptions { wait: None, idempotency_key: Some(new_key()?) };
         let mut attempt = 1;
         loop {
@@ -98,18 +85,23 @@ impl Run {
 
 /// Watches a run to its end and prints its result.
 pub(super) async fn follow(
-    session: &Session,
+    session: &ServiceSession,
     run: &str,
     quiet: bool,
     interrupts: &mut Interrupts,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let silent = quiet || session.output == Output::Json;
     let cancelled = watch(session, run, Watcher::new(silent), interrupts).await?;
-    let record = session.client.run(run).await.map_err(|error| session.failed(error))?;
+    let record = session.received(session.client.run(run).await)?;
     conclude(session, &record, quiet, cancelled)
 }
 
-fn conclude(session: &Session, run: &RunRecord, quiet: bool, cancelled: bool) -> Result<(), Failure> {
+fn conclude(
+    session: &ServiceSession,
+    run: &RunRecord,
+    quiet: bool,
+    cancelled: bool,
+) -> Result<(), CommandError> {
     let human = session.output == Output::Human;
     let asks = match session.sent {
         PresentedCredential::Nothing => "",
@@ -136,9 +128,9 @@ fn conclude(session: &Session, run: &RunRecord, quiet: bool, cancelled: bool) ->
             if human {
                 complain(format_args!("Cancelled. Steps so far: {trace}"));
             }
-            Err(Failure::Interrupted)
+            Err(CommandError::Interrupted)
         }
-        _ if !human => Err(Failure::Said),
+        _ if !human => Err(CommandError::Said),
         _ => Err(failed(run).hint(format!("Every step: {trace}")).into()),
     }
 }
@@ -146,7 +138,7 @@ fn conclude(session: &Session, run: &RunRecord, quiet: bool, cancelled: bool) ->
 /// Whether to retry. A failed connection is final on the first attempt.
 pub(super) fn may_have_begun(error: &ClientError, attempt: u32) -> bool {
     match error {
-        ClientError::Transport { fault: Fault::Connect, .. } => attempt > 1,
+        ClientError::Transport { fault: TransportFault::Connect, .. } => attempt > 1,
         ClientError::Transport { .. } => true,
         _ => false,
     }
@@ -165,11 +157,11 @@ fn failed(run: &RunRecord) -> Complaint {
 
 /// Watches a run to its end; returns whether it was cancelled here.
 async fn watch(
-    session: &Session,
+    session: &ServiceSession,
     id: &str,
     mut watcher: Watcher,
     interrupts: &mut Interrupts,
-) -> Result<bool, Failure> {
+) -> Result<bool, CommandError> {
     let mut events = session.client.follow_run(id, None);
     let mut cancelled = false;
     let look = format!("The run continues: {}/api/runs/{id}", session.base());
@@ -188,7 +180,7 @@ async fn watch(
             None if cancelled => {
                 watcher.finish();
                 complain(look);
-                return Err(Failure::Interrupted);
+                return Err(CommandError::Interrupted);
             }
             None => {
                 cancelled = true;
@@ -198,10 +190,10 @@ async fn watch(
                     () = interrupts.told() => {
                         watcher.finish();
                         complain(look);
-                        return Err(Failure::Interrupted);
+                        return Err(CommandError::Interrupted);
                     }
                 };
-                outcome.map_err(|error| Failure::from(session.complaint(error).hint(look.clone())))?;
+                outcome.map_err(|error| CommandError::from(session.complaint(error).hint(look.clone())))?;
             }
         }
     }

@@ -3,8 +3,8 @@
 use clap::Args;
 use wire::{RunRecord, RunState};
 
-use crate::options::{ClientOptions, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::{CommandError, say};
 use crate::terminal::harmless;
 
 #[derive(Debug, Args)]
@@ -16,13 +16,10 @@ pub(crate) struct Cancel {
 }
 
 impl Cancel {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let cancelled = session.client.cancel_run(&self.run).await;
         let run = cancelled.map_err(|error| session.complaint(error).about(&self.run))?;
-        match session.output {
-            Output::Json => say(pretty(&run)?),
-            Output::Human => say(result(&run)),
-        }
+        session.output.print(&run, || say(result(&run)))
     }
 }
 

@@ -4,15 +4,15 @@ use clap::{Args, ValueEnum};
 use client::{Part, RunsFilter};
 use wire::RunSummary;
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::CommandError;
 use crate::parts;
 use crate::table::{self, second};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  callboard runs list --status failed --limit 5\n  \
                         callboard runs list --workflow support --status waiting,running")]
-pub(crate) struct List {
+pub(crate) struct ListRuns {
     /// Only in these states.
     #[arg(long, value_enum, value_delimiter = ',')]
     status: Vec<Status>,
@@ -35,9 +35,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -65,21 +63,19 @@ enum Trigger {
     Gate,
 }
 
-impl List {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ListRuns {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let runs = self.runs(session).await?;
-        if session.output == Output::Json {
-            return say(pretty(&runs)?);
-        }
-        if runs.is_empty() {
-            complain("No runs found.");
-            return Ok(());
-        }
-        let head = ["ID", "CREATED", "WORKFLOW", "VERSION", "TRIGGER", "STATUS", "ERROR"];
-        table::print(head, runs.into_iter().map(row).collect())
+        table::print_list(
+            session.output,
+            runs,
+            "No runs found.",
+            ["ID", "CREATED", "WORKFLOW", "VERSION", "TRIGGER", "STATUS", "ERROR"],
+            row,
+        )
     }
 
-    async fn runs(&self, session: &Session) -> Result<Vec<RunSummary>, Failure> {
+    async fn runs(&self, session: &ServiceSession) -> Result<Vec<RunSummary>, CommandError> {
         let workflow = match &self.workflow {
             Some(name) => {
                 let found = session.client.workflow(name).await;
@@ -96,9 +92,8 @@ impl List {
             to: self.to.clone(),
             waits: self.waits.then_some(true),
         };
-        let read = async |part: &Part| {
-            session.client.runs_of_workspace(&filter, part).await.map_err(|error| session.failed(error))
-        };
+        let read =
+            async |part: &Part| session.received(session.client.runs_of_workspace(&filter, part).await);
         parts::at_most(self.limit, read).await
     }
 }

@@ -8,16 +8,16 @@ mod watch;
 
 use clap::Subcommand;
 
-use crate::options::{ClientOptions, with_service, with_service_in};
-use crate::output::{Failure, Output};
+use crate::options::{ClientOptions, with_session};
+use crate::output::{CommandError, Output};
 
 /// Manage runs. A run is identified by its id; chat turns are runs too.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
     /// List runs, newest first.
-    List(list::List),
+    List(list::ListRuns),
     /// Show a run: its state, what it waits for, and how it ended.
-    Show(show::Show),
+    Show(show::ShowRun),
     /// Show each attempt of its nodes, with times and errors.
     Trace(trace::Trace),
     /// Watch a run to its end.
@@ -27,21 +27,12 @@ pub(crate) enum RunsCommand {
 }
 
 /// Returns the outcome, and the output format for errors.
-pub(crate) fn run(command: RunsCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-    macro_rules! of_run {
-        ($command:expr) => {
-            with_service(&$command.options.clone().or(outer), async |session| $command.run(session).await)
-        };
-    }
+pub(crate) fn run(command: RunsCommand, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
     match command {
-        RunsCommand::List(command) => {
-            with_service_in(&command.options.clone().or(outer), &command.place, async |session| {
-                command.run(session).await
-            })
-        }
-        RunsCommand::Show(command) => of_run!(command),
-        RunsCommand::Trace(command) => of_run!(command),
-        RunsCommand::Watch(command) => of_run!(command),
-        RunsCommand::Cancel(command) => of_run!(command),
+        RunsCommand::List(command) => with_session!(command, outer),
+        RunsCommand::Show(command) => with_session!(command, outer),
+        RunsCommand::Trace(command) => with_session!(command, outer),
+        RunsCommand::Watch(command) => with_session!(command, outer),
+        RunsCommand::Cancel(command) => with_session!(command, outer),
     }
 }

@@ -4,31 +4,28 @@ use clap::Args;
 use wire::{RunRecord, RunState};
 
 use crate::commands::answer;
-use crate::options::{ClientOptions, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::{CommandError, pretty, say};
 use crate::table::second;
 use crate::terminal::harmless;
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowRun {
     /// Id of the run.
     run: String,
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }
 
-impl Show {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ShowRun {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let found = session.client.run(&self.run).await;
         let run = found.map_err(|error| session.complaint(error).about(&self.run))?;
-        if session.output == Output::Json {
-            return say(pretty(&run)?);
-        }
-        show(&run)
+        session.output.print(&run, || show(&run))
     }
 }
 
-pub(super) fn show(run: &RunRecord) -> Result<(), Failure> {
+pub(super) fn show(run: &RunRecord) -> Result<(), CommandError> {
     let line = |name: &str, value: &str| say(format_args!("{name:<10} {}", harmless(value)));
     line("run", &run.id)?;
     let version = run.version.map_or_else(|| "draft".to_owned(), |number| format!("version {number}"));

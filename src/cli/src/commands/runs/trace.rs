@@ -5,8 +5,8 @@ use clap::Args;
 use wire::TraceStep;
 
 use super::show;
-use crate::options::{ClientOptions, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::{CommandError, Output, pretty, say};
 use crate::table::{self, second};
 use crate::terminal::harmless;
 
@@ -22,7 +22,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let found = session.client.trace(&self.run).await;
         let trace = found.map_err(|error| session.complaint(error).about(&self.run))?;
         if session.output == Output::Json {
@@ -48,7 +48,7 @@ impl Trace {
 }
 
 /// Prints a node's inputs and outputs.
-fn values(trace: &wire::Trace, node: &str) -> Result<(), Failure> {
+fn values(trace: &wire::Trace, node: &str) -> Result<(), CommandError> {
     let steps: Vec<&TraceStep> = trace.steps.iter().filter(|step| step.node == node).collect();
     if steps.is_empty() {
         let near = wire::nearest(node, trace.steps.iter().map(|step| step.node.as_str()));

@@ -4,8 +4,8 @@ use clap::Args;
 
 use crate::commands::run::follow;
 use crate::commands::signals::Interrupts;
-use crate::options::{ClientOptions, Session};
-use crate::output::Failure;
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::CommandError;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Ctrl-C cancels the run; a second Ctrl-C stops waiting.")]
@@ -20,7 +20,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let found = session.client.run(&self.run).await;
         let run = found.map_err(|error| session.complaint(error).about(&self.run))?;
         let mut interrupts = Interrupts::listen()?;

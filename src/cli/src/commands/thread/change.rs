@@ -5,8 +5,8 @@ use wire::UpdateThread;
 use wire::chat::ThreadStatus;
 
 use super::ThreadArguments;
-use crate::options::Session;
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, say};
 use crate::terminal::harmless;
 
 #[derive(Debug, Args)]
@@ -14,7 +14,7 @@ use crate::terminal::harmless;
     after_help = "Examples:\n  callboard thread change support thr_0198c2f0a1b27c4d9e6f1a2b3c4d5e6f --status locked --reason \"We look into it.\"\n  \
                         callboard thread change support thr_0198c2f0a1b27c4d9e6f1a2b3c4d5e6f --status active"
 )]
-pub(crate) struct Change {
+pub(crate) struct ChangeThread {
     #[command(flatten)]
     pub(super) named: ThreadArguments,
     /// The new status: a locked thread accepts answers only, a closed one nothing.
@@ -28,8 +28,8 @@ pub(crate) struct Change {
     title: Option<String>,
 }
 
-impl Change {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ChangeThread {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let ThreadArguments { workflow, thread, .. } = &self.named;
         let change = UpdateThread {
             status: self.status.clone(),
@@ -38,10 +38,8 @@ impl Change {
         };
         let changed = session.client.change_thread(workflow, thread, &change).await;
         let changed = changed.map_err(|error| session.complaint(error).about(thread))?;
-        if session.output == Output::Json {
-            return say(pretty(&changed)?);
-        }
-        let title = changed.title.map(|title| format!(" \"{}\"", harmless(&title))).unwrap_or_default();
-        say(format_args!("Thread {}{title} is {}.", harmless(&changed.id), changed.status.as_str()))
+        let title = changed.title.as_deref().map(|title| format!(" \"{}\"", harmless(title)));
+        let (id, title, status) = (harmless(&changed.id), title.unwrap_or_default(), changed.status.as_str());
+        session.output.print(&changed, || say(format_args!("Thread {id}{title} is {status}.")))
     }
 }

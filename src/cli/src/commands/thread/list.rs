@@ -5,15 +5,15 @@ use client::{Part, ThreadsFilter};
 use wire::ThreadRecord;
 use wire::chat::ThreadStatus;
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::CommandError;
 use crate::parts;
 use crate::table::{self, second};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  callboard thread list support --status locked\n  \
                         callboard thread list support --visitor user:ada@example.org --output json")]
-pub(crate) struct List {
+pub(crate) struct ListThreads {
     /// Handle or id of the workflow.
     workflow: String,
     /// Only threads of this visitor, as the list names it.
@@ -26,28 +26,22 @@ pub(crate) struct List {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
-impl List {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ListThreads {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let threads = self.threads(session).await?;
-        if session.output == Output::Json {
-            return say(pretty(&threads)?);
-        }
-        if threads.is_empty() {
-            complain("No threads found.");
-            return Ok(());
-        }
-        table::print(
+        table::print_list(
+            session.output,
+            threads,
+            "No threads found.",
             ["ID", "LAST ITEM", "ITEMS", "STATUS", "VISITOR", "TITLE"],
-            threads.into_iter().map(row).collect(),
+            row,
         )
     }
 
-    async fn threads(&self, session: &Session) -> Result<Vec<ThreadRecord>, Failure> {
+    async fn threads(&self, session: &ServiceSession) -> Result<Vec<ThreadRecord>, CommandError> {
         let filter = ThreadsFilter { visitor: self.visitor.clone(), status: self.status.clone() };
         let read = async |part: &Part| {
             let listed = session.client.threads_of_workflow(&self.workflow, &filter, part).await;

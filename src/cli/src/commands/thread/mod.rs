@@ -6,18 +6,18 @@ mod show;
 
 use clap::{Args, Subcommand};
 
-use crate::options::{ClientOptions, InWorkspace, in_workspace};
-use crate::output::{Failure, Output};
+use crate::options::{ClientOptions, WorkspaceOptions, with_session};
+use crate::output::{CommandError, Output};
 
 /// Manage the threads of a chat. Members need the role admin or owner, tokens the scope workflows:write.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ThreadCommand {
     /// List the threads of a chat, newest first.
-    List(list::List),
+    List(list::ListThreads),
     /// Show what a thread contains, as its visitor sees it.
-    Show(show::Show),
+    Show(show::ShowThread),
     /// Rename, lock, close or reopen a thread.
-    Change(change::Change),
+    Change(change::ChangeThread),
 }
 
 /// A thread of a workflow.
@@ -28,25 +28,14 @@ struct ThreadArguments {
     /// Id of the thread.
     thread: String,
     #[command(flatten)]
-    place: InWorkspace,
-    #[command(flatten)]
-    options: ClientOptions,
+    options: WorkspaceOptions,
 }
 
 /// Returns the outcome, and the output format for errors.
-pub(crate) fn run(command: ThreadCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-    macro_rules! of_thread {
-        ($command:expr) => {
-            crate::options::with_service_in(
-                &$command.named.options.clone().or(outer),
-                &$command.named.place,
-                async |session| $command.run(session).await,
-            )
-        };
-    }
+pub(crate) fn run(command: ThreadCommand, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
     match command {
-        ThreadCommand::List(command) => in_workspace!(command, outer),
-        ThreadCommand::Show(command) => of_thread!(command),
-        ThreadCommand::Change(command) => of_thread!(command),
+        ThreadCommand::List(command) => with_session!(command, outer),
+        ThreadCommand::Show(command) => with_session!(command, command.named.options, outer),
+        ThreadCommand::Change(command) => with_session!(command, command.named.options, outer),
     }
 }

@@ -5,33 +5,30 @@ use wire::chat::{ItemBody, ThreadItem};
 
 use super::ThreadArguments;
 use crate::commands::chat::lines;
-use crate::options::Session;
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, say};
 use crate::parts;
 use crate::table::second;
 use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowThread {
     #[command(flatten)]
     pub(super) named: ThreadArguments,
 }
 
-impl Show {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ShowThread {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let ThreadArguments { workflow, thread, .. } = &self.named;
         let items =
             parts::all(session, async |part| session.client.items_of_workflow(workflow, thread, part).await)
                 .await?;
-        if session.output == Output::Json {
-            return say(pretty(&items)?);
-        }
-        items.iter().try_for_each(show)
+        session.output.print(&items, || items.iter().try_for_each(show))
     }
 }
 
 /// Prints an item below its time and author.
-fn show(item: &ThreadItem) -> Result<(), Failure> {
+fn show(item: &ThreadItem) -> Result<(), CommandError> {
     let said = match &item.body {
         ItemBody::UserMessage { .. }
         | ItemBody::AssistantMessage { .. }

@@ -5,8 +5,8 @@ use wire::{AccessChange, CreateServiceToken, IssuedServiceToken, RotateServiceTo
 
 use super::show::named;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::table::second;
 use crate::terminal::{Paint, harmless};
 
@@ -15,7 +15,7 @@ use crate::terminal::{Paint, harmless};
                   docs/ACCESS.md lists the scopes. A token cannot have a scope that its creator lacks.\n\
                   The first token of a service without credentials turns authentication on. A token with every scope is then created \
                   first, and its secret is printed on standard error.")]
-pub(crate) struct Create {
+pub(crate) struct CreateTokenArgs {
     /// A label for people; need not be unique.
     #[arg(long)]
     name: Option<String>,
@@ -47,8 +47,8 @@ fn seconds(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| "write seconds, such as 86400 for a day".to_owned())
 }
 
-impl Create {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl CreateTokenArgs {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let wanted = CreateServiceToken {
             name: self.name.clone(),
             scopes: self.scopes.clone(),
@@ -72,7 +72,7 @@ impl Create {
     }
 
     /// Members of some workspaces may not issue tokens for all workspaces.
-    fn refused(&self, complaint: Complaint) -> Failure {
+    fn refused(&self, complaint: Complaint) -> CommandError {
         let everywhere = self.workspaces.is_empty();
         match complaint.code() {
             Some("auth.workspace_forbidden") if everywhere => {
@@ -84,10 +84,9 @@ impl Create {
 }
 
 impl Rotate {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let wanted = RotateServiceToken { overlap_seconds: self.overlap };
-        let rotated = session.client.rotate_service_token(&self.id, &wanted).await;
-        let rotated = rotated.map_err(|error| session.failed(error))?;
+        let rotated = session.received(session.client.rotate_service_token(&self.id, &wanted).await)?;
         if session.output == Output::Human {
             let before = match self.overlap {
                 0 => "the previous one is no longer valid".to_owned(),
@@ -112,7 +111,7 @@ fn explain(change: &AccessChange) {
 }
 
 /// Only the secret goes to standard output, so that a script can read it.
-fn hand_out(session: &Session, issued: &IssuedServiceToken) -> Result<(), Failure> {
+fn hand_out(session: &ServiceSession, issued: &IssuedServiceToken) -> Result<(), CommandError> {
     if session.output == Output::Json {
         return say(pretty(issued)?);
     }

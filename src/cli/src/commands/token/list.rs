@@ -3,13 +3,13 @@
 use clap::Args;
 use wire::ServiceTokenRecord;
 
-use crate::options::{ClientOptions, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::CommandError;
 use crate::parts;
 use crate::table::{self, minute};
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct ListTokens {
     /// Only tokens with this status.
     #[arg(long, value_parser = ["active", "revoked", "expired"])]
     status: Option<String>,
@@ -17,24 +17,22 @@ pub(crate) struct List {
     pub(super) options: ClientOptions,
 }
 
-impl List {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ListTokens {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let tokens = self.all(session).await?;
-        if session.output == Output::Json {
-            return say(pretty(&tokens)?);
-        }
-        if tokens.is_empty() {
-            complain(match &self.status {
+        table::print_list(
+            session.output,
+            tokens,
+            match &self.status {
                 Some(status) => format!("No {status} service tokens found."),
                 None => "No service tokens found. `callboard token create` creates one.".to_owned(),
-            });
-            return Ok(());
-        }
-        let head = ["ID", "STATUS", "ISSUED", "EXPIRES", "WORKSPACES", "NAME", "SCOPES"];
-        table::print(head, tokens.into_iter().map(row).collect())
+            },
+            ["ID", "STATUS", "ISSUED", "EXPIRES", "WORKSPACES", "NAME", "SCOPES"],
+            row,
+        )
     }
 
-    async fn all(&self, session: &Session) -> Result<Vec<ServiceTokenRecord>, Failure> {
+    async fn all(&self, session: &ServiceSession) -> Result<Vec<ServiceTokenRecord>, CommandError> {
         let status = self.status.as_deref();
         parts::all(session, async |part| session.client.service_tokens(status, part).await).await
     }

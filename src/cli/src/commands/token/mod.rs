@@ -9,17 +9,17 @@ use clap::Subcommand;
 
 pub(super) use self::show::lines;
 use crate::options::{ClientOptions, with_session};
-use crate::output::{Failure, Output};
+use crate::output::{CommandError, Output};
 
 /// Manage service tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Create a token. Only its secret goes to standard output; it is shown only once.
-    Create(issue::Create),
+    Create(issue::CreateTokenArgs),
     /// List tokens, newest first.
-    List(list::List),
+    List(list::ListTokens),
     /// Show a token without its secret.
-    Show(show::Show),
+    Show(show::ShowToken),
     /// Replace the secret of a token. Only the new secret goes to standard output; it is shown only once.
     Rotate(issue::Rotate),
     /// Revoke a token.
@@ -27,7 +27,7 @@ pub(crate) enum TokenCommand {
 }
 
 /// Returns the outcome, and the output format for errors.
-pub(crate) fn run(command: TokenCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+pub(crate) fn run(command: TokenCommand, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
     match command {
         TokenCommand::Create(command) => with_session!(command, outer),
         TokenCommand::List(command) => with_session!(command, outer),

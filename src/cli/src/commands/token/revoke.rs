@@ -3,8 +3,8 @@
 use clap::Args;
 
 use super::show::named;
-use crate::options::{ClientOptions, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::{CommandError, say};
 
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
@@ -18,12 +18,8 @@ pub(crate) struct Revoke {
 }
 
 impl Revoke {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let revoked = session.client.revoke_service_token(&self.id, &self.reason).await;
-        let revoked = revoked.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return say(pretty(&revoked)?);
-        }
-        say(format_args!("Revoked service token {}.", named(&revoked)))
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let revoked = session.received(session.client.revoke_service_token(&self.id, &self.reason).await)?;
+        session.output.print(&revoked, || say(format_args!("Revoked service token {}.", named(&revoked))))
     }
 }

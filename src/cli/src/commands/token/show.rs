@@ -3,22 +3,22 @@
 use clap::Args;
 use wire::ServiceTokenRecord;
 
-use crate::options::{ClientOptions, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::{CommandError, Output, pretty, say};
 use crate::table::{minute, second};
 use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowToken {
     /// Id of the token.
     id: String,
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }
 
-impl Show {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let token = session.client.service_token(&self.id).await.map_err(|error| session.failed(error))?;
+impl ShowToken {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let token = session.received(session.client.service_token(&self.id).await)?;
         if session.output == Output::Json {
             return say(pretty(&token)?);
         }

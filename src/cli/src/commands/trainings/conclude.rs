@@ -6,8 +6,8 @@ use wire::{EvaluationResult, TrainingKind, TrainingRecord, TrainingResult, Train
 use super::results::{evaluation_line, evaluator_rows, failing_case, headline, training_text};
 use super::watch::WatchedTraining;
 use crate::complaint::Complaint;
-use crate::options::Session;
-use crate::output::{Failure, Output, complain, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, Output, complain, say};
 use crate::table;
 use crate::terminal::{Paint, harmless};
 
@@ -15,7 +15,7 @@ use crate::terminal::{Paint, harmless};
 const FAILING_CASES: u32 = 5;
 
 /// Prints the result; an unsuccessful end is a failure. Programs already have everything from the events.
-pub(super) async fn conclude(session: &Session, ended: &WatchedTraining) -> Result<(), Failure> {
+pub(super) async fn conclude(session: &ServiceSession, ended: &WatchedTraining) -> Result<(), CommandError> {
     let human = session.output == Output::Human;
     if human && ended.record.status != TrainingState::Failed {
         match (&ended.findings.training, &ended.findings.evaluation) {
@@ -33,9 +33,9 @@ pub(super) async fn conclude(session: &Session, ended: &WatchedTraining) -> Resu
             if human {
                 complain("Cancelled; the result so far is kept.");
             }
-            Err(Failure::Interrupted)
+            Err(CommandError::Interrupted)
         }
-        _ if !human => Err(Failure::Said),
+        _ if !human => Err(CommandError::Said),
         _ => Err(unsuccessful(ended).into()),
     }
 }
@@ -45,7 +45,7 @@ pub(super) fn score(ended: &WatchedTraining) -> Option<f64> {
     ended.findings.evaluation.as_ref().map(|result| result.score).or(ended.record.best_score)
 }
 
-fn show_training(ended: &WatchedTraining, result: &TrainingResult) -> Result<(), Failure> {
+fn show_training(ended: &WatchedTraining, result: &TrainingResult) -> Result<(), CommandError> {
     let (paint, line) = (Paint::stdout(), headline(result));
     let line = harmless(&line);
     let line = if result.outcome == "improved" { paint.good(line) } else { paint.bold(line) };
@@ -55,10 +55,10 @@ fn show_training(ended: &WatchedTraining, result: &TrainingResult) -> Result<(),
 }
 
 async fn show_evaluation(
-    session: &Session,
+    session: &ServiceSession,
     ended: &WatchedTraining,
     result: &EvaluationResult,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     table::print(["EVALUATOR", "MEAN", "PASSED"], evaluator_rows(&ended.findings, result))?;
     say(harmless(&evaluation_line(result)))?;
     if result.pass_rate >= 1.0 {
@@ -67,8 +67,7 @@ async fn show_evaluation(
     let filter = CasesFilter { failed: true, ..CasesFilter::default() };
     let part = Part { limit: Some(FAILING_CASES), cursor: None };
     let (workflow, run) = (&ended.at.workflow, &ended.at.run);
-    let failing = session.client.cases(workflow, run, &filter, &part).await;
-    let failing = failing.map_err(|error| session.failed(error))?;
+    let failing = session.received(session.client.cases(workflow, run, &filter, &part).await)?;
     if !failing.data.is_empty() {
         say("")?;
         say(Paint::stdout().bold("Failing cases:"))?;
@@ -86,7 +85,7 @@ async fn show_evaluation(
 }
 
 /// Prints the record's data, if the events have been deleted.
-fn show_record(record: &TrainingRecord) -> Result<(), Failure> {
+fn show_record(record: &TrainingRecord) -> Result<(), CommandError> {
     let score = record.best_score.map(|score| format!(", score {score:.3}")).unwrap_or_default();
     let outcome = record.outcome.as_ref().map(|outcome| format!(", outcome {outcome}")).unwrap_or_default();
     let text = format!("{}: {}{outcome}{score}", named(record.kind), record.status.as_str());

@@ -3,12 +3,14 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use client::ClientError;
 use serde_json::{Map, Value};
 use training::{Case, read_cases, read_csv, read_lines};
 
-use crate::commands::workflow::file::Text;
+use crate::commands::workflow::file::TextFile;
 use crate::complaint::{Complaint, Places, SourceLocation};
-use crate::output::Failure;
+use crate::options::ServiceSession;
+use crate::output::CommandError;
 
 /// The format of a dataset file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +45,20 @@ pub(super) enum GivenDataset {
     Stored(String),
 }
 
+/// Completes the prefix of a stored dataset's id, as in paths. Leaves names and unknown datasets to the request.
+pub(super) async fn completed(
+    given: Option<GivenDataset>,
+    session: &ServiceSession,
+    workflow: &str,
+) -> Result<Option<GivenDataset>, CommandError> {
+    let Some(GivenDataset::Stored(named)) = &given else { return Ok(given) };
+    match session.client.dataset(workflow, named).await {
+        Ok(found) if found.id.starts_with(named.as_str()) => Ok(Some(GivenDataset::Stored(found.id))),
+        Err(error @ ClientError::Usage(_)) => Err(session.failed(error)),
+        _ => Ok(given),
+    }
+}
+
 /// Whether `--dataset` names a file rather than a stored dataset.
 pub(super) fn is_file(path: &Path) -> bool {
     DatasetForm::from_path(path).is_some() || path.components().count() > 1 || path.exists()
@@ -50,7 +66,7 @@ pub(super) fn is_file(path: &Path) -> bool {
 
 /// A file with cases.
 pub(crate) struct DatasetFile {
-    text: Text,
+    text: TextFile,
     form: DatasetForm,
     /// The list's JSON pointer within the file.
     list_at: &'static str,
@@ -59,17 +75,17 @@ pub(crate) struct DatasetFile {
 
 impl DatasetFile {
     /// Reads a file; its extension determines the format.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<Self, CommandError> {
         let form = DatasetForm::from_path(path).ok_or_else(|| {
-            Failure::usage(format!(
+            CommandError::usage(format!(
                 "{} is not a dataset file; use a name that ends with .json, .jsonl, .ndjson or .csv",
                 path.display()
             ))
         })?;
-        Self::parse(Text::read(path)?, form)
+        Self::parse(TextFile::read(path)?, form)
     }
 
-    fn parse(text: Text, form: DatasetForm) -> Result<Self, Failure> {
+    fn parse(text: TextFile, form: DatasetForm) -> Result<Self, CommandError> {
         let mut problems = Vec::new();
         let (cases, list_at) = match form {
             DatasetForm::List => {
@@ -152,8 +168,8 @@ mod tests {
 
     use super::*;
 
-    fn parse(form: DatasetForm, text: &str) -> Result<DatasetFile, Failure> {
-        DatasetFile::parse(Text::new("cases", text), form)
+    fn parse(form: DatasetForm, text: &str) -> Result<DatasetFile, CommandError> {
+        DatasetFile::parse(TextFile::new("cases", text), form)
     }
 
     fn cases(form: DatasetForm, text: &str) -> Vec<Value> {
@@ -196,7 +212,7 @@ mod tests {
     #[test]
     fn problems_have_line_numbers() {
         let problems = |form, text: &str| match parse(form, text) {
-            Err(Failure::Told(complaint)) => complaint.for_programs(),
+            Err(CommandError::Told(complaint)) => complaint.for_programs(),
             _ => String::new(),
         };
         let lines = problems(DatasetForm::Lines, "{\"inputs\": {}}\n{\"inputs\": 1}\n");

@@ -14,7 +14,7 @@ use super::TrainingRef;
 use super::findings::TrainingFindings;
 use super::numbers::{ProgressSteps, dollars, percent, progress_line, progress_note};
 use crate::commands::checkpoint::{epoch_of, score_of};
-use crate::output::{Failure, Output, compact, complain, say};
+use crate::output::{CommandError, Output, compact, complain, say};
 use crate::terminal::{Paint, Underway, harmless};
 
 /// Minimum time between redraws of the progress line: thousands of cases may end per second.
@@ -48,7 +48,7 @@ impl TrainingDisplay {
     }
 
     /// Displays an event.
-    pub(super) fn take(&mut self, frame: &TrainingFrame) -> Result<(), Failure> {
+    pub(super) fn take(&mut self, frame: &TrainingFrame) -> Result<(), CommandError> {
         self.findings.take(&frame.happened);
         match self.output {
             Output::Json => say(compact(frame)?),

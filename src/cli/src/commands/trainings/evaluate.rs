@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use wire::StartTraining;
 
 use super::conclude::{conclude, score};
-use super::dataset::GivenDataset;
+use super::dataset::{self, GivenDataset};
 use super::request::RequestFiles;
 use super::setup::{TrainingSetup, share};
 use super::start::start;
@@ -15,9 +15,8 @@ use super::watch::{WatchedTraining, watch};
 use super::{TrainingRef, plan};
 use crate::commands::signals::Interrupts;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, InWorkspace, Session, block_on};
-use crate::output::{Failure, Output};
-use crate::sign_in::renewing;
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::CommandError;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  callboard evaluate support --dataset cases.csv --threshold 0.8\n  \
@@ -39,25 +38,13 @@ pub(crate) struct Evaluate {
     #[command(flatten)]
     setup: TrainingSetup,
     #[command(flatten)]
-    place: InWorkspace,
-    #[command(flatten)]
-    options: ClientOptions,
+    pub(crate) options: WorkspaceOptions,
 }
 
 impl Evaluate {
-    /// Returns the outcome, and the output format for errors.
-    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-        let options = self.options.clone().or(outer);
-        let work = || {
-            let session = options.session_in(&self.place)?;
-            block_on(renewing(&session, self.perform(&session)))
-        };
-        (options.output(), work())
-    }
-
-    async fn perform(&self, session: &Session) -> Result<(), Failure> {
+    pub(crate) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let mut files = RequestFiles::read(&self.setup, Some(&self.dataset), None)?;
-        let dataset = files.take_dataset();
+        let dataset = dataset::completed(files.take_dataset(), session, &self.workflow).await?;
         let evaluation = self.evaluation(dataset)?;
         let wanted = StartTraining { evaluation: Some(evaluation), ..files.start(&self.setup)? };
         if self.setup.dry_run {
@@ -72,7 +59,7 @@ impl Evaluate {
     }
 
     /// Builds the object `evaluation`.
-    fn evaluation(&self, dataset: Option<GivenDataset>) -> Result<Map<String, Value>, Failure> {
+    fn evaluation(&self, dataset: Option<GivenDataset>) -> Result<Map<String, Value>, CommandError> {
         let mut evaluation = Map::new();
         self.setup.set_workload(&mut evaluation, dataset)?;
         self.setup.set_limits(&mut evaluation);
@@ -83,7 +70,7 @@ impl Evaluate {
     }
 
     /// Compares the score with the threshold.
-    fn judge(&self, ended: &WatchedTraining) -> Result<(), Failure> {
+    fn judge(&self, ended: &WatchedTraining) -> Result<(), CommandError> {
         match self.threshold.and_then(|threshold| below_threshold(threshold, score(ended))) {
             Some(complaint) => Err(complaint.into()),
             None => Ok(()),
@@ -123,8 +110,7 @@ mod tests {
             threshold: None,
             repeats: Some(2),
             setup,
-            place: InWorkspace::default(),
-            options: ClientOptions::default(),
+            options: WorkspaceOptions::default(),
         };
         let expected = json!({
             "dataset": {"cases": [{"inputs": {}}]},

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::output::Failure;
+use crate::output::CommandError;
 
 /// The default evaluator.
 const DEFAULT_EVALUATOR: &str = "builtin:exact_match";
@@ -19,7 +19,7 @@ struct EvaluatorArgument {
 }
 
 /// Builds the list `evaluators` for a request. The default id is the entrypoint's name, with a number if it is taken.
-pub(super) fn evaluators(arguments: &[String]) -> Result<Value, Failure> {
+pub(super) fn evaluators(arguments: &[String]) -> Result<Value, CommandError> {
     let default = [DEFAULT_EVALUATOR.to_owned()];
     let arguments = if arguments.is_empty() { default.as_slice() } else { arguments };
     let read = arguments.iter().map(|text| read(text)).collect::<Result<Vec<_>, _>>()?;
@@ -35,7 +35,7 @@ pub(super) fn evaluators(arguments: &[String]) -> Result<Value, Failure> {
 }
 
 /// Parses an entrypoint, `ID=ENTRYPOINT`, or an evaluator in request format.
-fn read(text: &str) -> Result<EvaluatorArgument, Failure> {
+fn read(text: &str) -> Result<EvaluatorArgument, CommandError> {
     let text = text.trim();
     if text.starts_with('{') {
         return whole(text);
@@ -46,7 +46,7 @@ fn read(text: &str) -> Result<EvaluatorArgument, Failure> {
         _ => (None, text),
     };
     if id == Some("") {
-        return Err(Failure::usage(format!(
+        return Err(CommandError::usage(format!(
             "--evaluator `{text}` has an empty id; write it as ID=ENTRYPOINT"
         )));
     }
@@ -55,15 +55,16 @@ fn read(text: &str) -> Result<EvaluatorArgument, Failure> {
     Ok(EvaluatorArgument { id: id.map(str::to_owned), name, members })
 }
 
-fn whole(text: &str) -> Result<EvaluatorArgument, Failure> {
-    let mut members: Map<String, Value> = serde_json::from_str(text)
-        .map_err(|error| Failure::usage(format!("--evaluator `{text}` is not a JSON object: {error}")))?;
+fn whole(text: &str) -> Result<EvaluatorArgument, CommandError> {
+    let mut members: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+        CommandError::usage(format!("--evaluator `{text}` is not a JSON object: {error}"))
+    })?;
     let name = name_of(text, members.get("entrypoint").and_then(Value::as_str).unwrap_or_default())?;
     let id = match members.shift_remove("id") {
         None | Some(Value::Null) => None,
         Some(Value::String(id)) => Some(id),
         Some(other) => {
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "--evaluator `{text}`: `id` must be a string, and {other} is not"
             )));
         }
@@ -72,10 +73,10 @@ fn whole(text: &str) -> Result<EvaluatorArgument, Failure> {
 }
 
 /// The name in an entrypoint: `contains` for `builtin:contains`.
-fn name_of(text: &str, entrypoint: &str) -> Result<String, Failure> {
+fn name_of(text: &str, entrypoint: &str) -> Result<String, CommandError> {
     match entrypoint.split_once(':') {
         Some((module, name)) if !module.is_empty() && !name.is_empty() => Ok(name.to_owned()),
-        _ => Err(Failure::usage(format!(
+        _ => Err(CommandError::usage(format!(
             "--evaluator `{text}` has no valid entrypoint; write it as module:name, such as {DEFAULT_EVALUATOR}"
         ))),
     }
@@ -95,7 +96,7 @@ fn free_id(name: &str, taken: &mut BTreeSet<String>) -> String {
 mod tests {
     use super::*;
 
-    fn parsed(arguments: &[&str]) -> Result<Value, Failure> {
+    fn parsed(arguments: &[&str]) -> Result<Value, CommandError> {
         evaluators(&arguments.iter().map(|&text| text.to_owned()).collect::<Vec<_>>())
     }
 

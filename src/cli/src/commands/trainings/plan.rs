@@ -5,17 +5,17 @@ use wire::{StartTraining, TrainingPlan};
 
 use super::numbers::{dollars, span};
 use super::request::RequestFiles;
-use crate::options::Session;
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
 
 /// Prints the plan without starting anything.
 pub(super) async fn print(
-    session: &Session,
+    session: &ServiceSession,
     workflow: &str,
     wanted: &StartTraining,
     files: &RequestFiles,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let plan = session.client.plan_training(workflow, wanted).await;
     let plan = plan.map_err(|error| session.complaint(error).located(files).about(workflow))?;
     if session.output == Output::Json {

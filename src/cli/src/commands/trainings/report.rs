@@ -1,9 +1,10 @@
 //! `callboard report`: shows whether a training has improved the prompts.
 
 use clap::{Args, ValueEnum};
+use wire::TrainingReport;
 
-use crate::options::{ClientOptions, InWorkspace, Session, with_service_in};
-use crate::output::{Failure, Output, piece, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, piece, pretty, say};
 
 /// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -29,21 +30,13 @@ pub(crate) struct Report {
     #[arg(long, value_enum)]
     format: Option<ReportFormat>,
     #[command(flatten)]
-    place: InWorkspace,
-    #[command(flatten)]
-    options: ClientOptions,
+    pub(crate) options: WorkspaceOptions,
 }
 
 impl Report {
-    /// Returns the outcome, and the output format for errors.
-    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-        let options = self.options.clone().or(outer);
-        with_service_in(&options, &self.place, async |session| self.print(session).await)
-    }
-
-    async fn print(&self, session: &Session) -> Result<(), Failure> {
+    pub(crate) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let (client, run) = (&session.client, &self.run);
-        let failed = |error| Failure::from(session.complaint(error).about(run));
+        let failed = |error| CommandError::from(session.complaint(error).about(run));
         let workflow = client.workflow_of_run(run).await.map_err(failed)?;
         let format = self.format.unwrap_or(match session.output {
             Output::Json => ReportFormat::Json,
@@ -53,8 +46,13 @@ impl Report {
             ReportFormat::Json => {
                 say(pretty(&client.training_report(&workflow, run).await.map_err(failed)?)?)
             }
-            ReportFormat::Text => piece(client.written_report(&workflow, run, "text").await.map_err(failed)?),
-            ReportFormat::Html => piece(client.written_report(&workflow, run, "html").await.map_err(failed)?),
+            ReportFormat::Text => {
+                let report = client.training_report(&workflow, run).await.map_err(failed)?;
+                let report = serde_json::from_value::<TrainingReport>(report)
+                    .map_err(|error| format!("the report cannot be read: {error}"))?;
+                piece(training::report::text(&report))
+            }
+            ReportFormat::Html => piece(client.training_report_page(&workflow, run).await.map_err(failed)?),
             ReportFormat::Svg => piece(client.training_curve(&workflow, run).await.map_err(failed)?),
         }
     }

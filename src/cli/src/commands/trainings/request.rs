@@ -7,20 +7,20 @@ use wire::StartTraining;
 
 use super::dataset::{DatasetFile, GivenDataset, is_file};
 use super::setup::TrainingSetup;
-use crate::commands::workflow::file::{GraphFile, Text};
+use crate::commands::workflow::file::{GraphFile, TextFile};
 use crate::complaint::{Places, SourceLocation};
-use crate::output::Failure;
+use crate::output::CommandError;
 
 /// The files of a request.
 pub(super) struct RequestFiles {
     graph: Option<GraphFile>,
     /// A runnable config without a graph; a graph's config is in `graph`.
-    config: Option<Text>,
+    config: Option<TextFile>,
     dataset: Option<DatasetFile>,
     /// The stored dataset's name.
     stored: Option<String>,
     /// The object `training`.
-    request: Option<Text>,
+    request: Option<TextFile>,
 }
 
 impl RequestFiles {
@@ -29,29 +29,29 @@ impl RequestFiles {
         setup: &TrainingSetup,
         dataset: Option<&Path>,
         request: Option<&Path>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandError> {
         let (graph, config) = (setup.graph.as_deref(), setup.config.as_deref());
         let from_stdin =
             [graph, config, request].into_iter().flatten().filter(|path| path.as_os_str() == "-");
         if from_stdin.count() > 1 {
-            return Err(Failure::usage("only one of the files can come from standard input"));
+            return Err(CommandError::usage("only one of the files can come from standard input"));
         }
         let (graph, config) = match graph {
             Some(graph) => (Some(GraphFile::read(graph, config)?), None),
-            None => (None, config.map(Text::read).transpose()?),
+            None => (None, config.map(TextFile::read).transpose()?),
         };
         let (file, named) = match dataset {
             Some(path) if is_file(path) => (Some(DatasetFile::read(path)?), None),
             Some(name) => (None, Some(name.to_string_lossy().into_owned())),
             None => (None, None),
         };
-        let request = request.map(Text::read).transpose()?;
+        let request = request.map(TextFile::read).transpose()?;
         Ok(Self { graph, config, dataset: file, stored: named, request })
     }
 
     /// The object from `--request`; empty without one.
-    pub(super) fn base(&self) -> Result<Map<String, Value>, Failure> {
-        self.request.as_ref().map_or_else(|| Ok(Map::new()), Text::object)
+    pub(super) fn base(&self) -> Result<Map<String, Value>, CommandError> {
+        self.request.as_ref().map_or_else(|| Ok(Map::new()), TextFile::object)
     }
 
     /// Takes the dataset; its cases are not kept here.
@@ -61,7 +61,7 @@ impl RequestFiles {
     }
 
     /// Builds a request with graph, config and inputs, without training or evaluation.
-    pub(super) fn start(&self, setup: &TrainingSetup) -> Result<StartTraining, Failure> {
+    pub(super) fn start(&self, setup: &TrainingSetup) -> Result<StartTraining, CommandError> {
         let runnable_config = match (&self.graph, &self.config) {
             (Some(graph), _) => graph.runnable_config.clone(),
             (None, Some(config)) => Some(config.object()?),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::dataset::GivenDataset;
 use super::evaluators::evaluators;
-use crate::output::Failure;
+use crate::output::CommandError;
 
 /// Evaluators, graph, inputs and budget of a training or an evaluation.
 #[derive(Debug, Default, Args)]
@@ -45,7 +45,7 @@ impl TrainingSetup {
         &self,
         object: &mut Map<String, Value>,
         dataset: Option<GivenDataset>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandError> {
         if let Some(dataset) = dataset {
             // `json!` would copy up to 64 MiB.
             let dataset = match dataset {
@@ -77,12 +77,14 @@ impl TrainingSetup {
     }
 
     /// Parses `--inputs`.
-    pub(super) fn inputs(&self) -> Result<Option<Value>, Failure> {
+    pub(super) fn inputs(&self) -> Result<Option<Value>, CommandError> {
         let Some(text) = &self.inputs else { return Ok(None) };
         match kernel::json::read(text, kernel::json::Numbers::Values) {
             Ok(Value::Object(inputs)) => Ok(Some(Value::Object(inputs))),
-            Ok(_) => Err(Failure::usage("--inputs must be a JSON object, such as '{\"language\": \"en\"}'")),
-            Err(error) => Err(Failure::usage(format!("--inputs cannot be read: {error}"))),
+            Ok(_) => {
+                Err(CommandError::usage("--inputs must be a JSON object, such as '{\"language\": \"en\"}'"))
+            }
+            Err(error) => Err(CommandError::usage(format!("--inputs cannot be read: {error}"))),
         }
     }
 }

@@ -7,17 +7,17 @@ use super::TrainingRef;
 use super::request::RequestFiles;
 use crate::commands::run::{ATTEMPTS, PAUSE, may_have_begun};
 use crate::commands::signals::Interrupts;
-use crate::options::{Session, new_key};
-use crate::output::{Failure, complain};
+use crate::options::{ServiceSession, new_key};
+use crate::output::{CommandError, complain};
 
 /// Starts it; retries a lost response with the same id, which cannot start a second one. Ctrl-C leaves.
 pub(super) async fn start(
-    session: &Session,
+    session: &ServiceSession,
     workflow: &str,
     wanted: StartTraining,
     files: &RequestFiles,
     interrupts: &mut Interrupts,
-) -> Result<TrainingRecord, Failure> {
+) -> Result<TrainingRecord, CommandError> {
     let run = new_key()?;
     let wanted = StartTraining { run_id: Some(run.clone()), ..wanted };
     tokio::select! {
@@ -25,17 +25,17 @@ pub(super) async fn start(
         () = interrupts.told() => {
             let at = TrainingRef { workflow: workflow.to_owned(), run };
             complain(format_args!("The start is not confirmed. If it started: {}", at.attach_command()));
-            Err(Failure::Interrupted)
+            Err(CommandError::Interrupted)
         }
     }
 }
 
 async fn send(
-    session: &Session,
+    session: &ServiceSession,
     workflow: &str,
     wanted: &StartTraining,
     files: &RequestFiles,
-) -> Result<TrainingRecord, Failure> {
+) -> Result<TrainingRecord, CommandError> {
     let mut attempt = 1;
     loop {
         match session.client.start_training(workflow, wanted).await {

@@ -7,16 +7,15 @@ use serde_json::{Map, Value, json};
 use wire::{StartTraining, TrainingState};
 
 use super::conclude::conclude;
-use super::dataset::GivenDataset;
+use super::dataset::{self, GivenDataset};
 use super::request::RequestFiles;
 use super::setup::{TrainingSetup, object_in};
 use super::start::start;
 use super::watch::watch;
 use super::{TrainingRef, plan};
 use crate::commands::signals::Interrupts;
-use crate::options::{ClientOptions, InWorkspace, Session, block_on};
-use crate::output::{Failure, Output, complain};
-use crate::sign_in::renewing;
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, complain};
 use crate::terminal::Paint;
 
 #[derive(Debug, Args)]
@@ -33,7 +32,7 @@ pub(crate) struct Train {
     /// File with the cases (.json, .jsonl, .ndjson or .csv), or the name of a stored dataset
     #[arg(long, value_name = "FILE|NAME", required_unless_present_any = ["request", "attach"])]
     dataset: Option<PathBuf>,
-    /// Algorithm: textgrad (default), gepa, auto, fewshot, mipro, opro, random or none
+    /// Algorithm: textgrad (default), gepa, auto, fewshot or none
     #[arg(long, value_name = "NAME")]
     optimizer: Option<String>,
     /// Maximum number of epochs (default: 3)
@@ -55,33 +54,21 @@ pub(crate) struct Train {
     )]
     attach: Option<String>,
     #[command(flatten)]
-    place: InWorkspace,
-    #[command(flatten)]
-    options: ClientOptions,
+    pub(crate) options: WorkspaceOptions,
 }
 
 impl Train {
-    /// Returns the outcome, and the output format for errors.
-    pub(crate) fn run(self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-        let options = self.options.clone().or(outer);
-        let work = || {
-            let session = options.session_in(&self.place)?;
-            block_on(renewing(&session, self.perform(&session)))
-        };
-        (options.output(), work())
-    }
-
-    async fn perform(&self, session: &Session) -> Result<(), Failure> {
+    pub(crate) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         match (&self.attach, &self.workflow) {
             (Some(run), workflow) => attach(session, workflow.as_deref(), run).await,
             (None, Some(workflow)) => self.train(session, workflow).await,
-            (None, None) => Err(Failure::usage("a workflow or --attach is required")),
+            (None, None) => Err(CommandError::usage("a workflow or --attach is required")),
         }
     }
 
-    async fn train(&self, session: &Session, workflow: &str) -> Result<(), Failure> {
+    async fn train(&self, session: &ServiceSession, workflow: &str) -> Result<(), CommandError> {
         let mut files = RequestFiles::read(&self.setup, self.dataset.as_deref(), self.request.as_deref())?;
-        let dataset = files.take_dataset();
+        let dataset = dataset::completed(files.take_dataset(), session, workflow).await?;
         let training = self.training(files.base()?, dataset)?;
         let wanted = StartTraining { training: Some(training), ..files.start(&self.setup)? };
         if self.setup.dry_run {
@@ -98,7 +85,7 @@ impl Train {
         &self,
         mut training: Map<String, Value>,
         dataset: Option<GivenDataset>,
-    ) -> Result<Map<String, Value>, Failure> {
+    ) -> Result<Map<String, Value>, CommandError> {
         self.setup.set_workload(&mut training, dataset)?;
         let mut optimizer = object_in(&mut training, "optimizer");
         if let Some(name) = &self.optimizer {
@@ -114,8 +101,8 @@ impl Train {
 }
 
 /// Follows a training or an evaluation from its first event; resumes it if it is paused.
-async fn attach(session: &Session, workflow: Option<&str>, run: &str) -> Result<(), Failure> {
-    let failed = |error| Failure::from(session.complaint(error).about(run));
+async fn attach(session: &ServiceSession, workflow: Option<&str>, run: &str) -> Result<(), CommandError> {
+    let failed = |error| CommandError::from(session.complaint(error).about(run));
     let workflow = match workflow {
         Some(workflow) => workflow.to_owned(),
         None => session.client.workflow_of_run(run).await.map_err(failed)?,

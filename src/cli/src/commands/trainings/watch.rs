@@ -9,8 +9,8 @@ use super::TrainingRef;
 use super::display::TrainingDisplay;
 use super::findings::TrainingFindings;
 use crate::commands::signals::Interrupts;
-use crate::options::Session;
-use crate::output::Failure;
+use crate::options::ServiceSession;
+use crate::output::CommandError;
 
 /// Time within which a second Ctrl-C cancels instead of leaving.
 const CANCEL_WINDOW: Duration = Duration::from_secs(3);
@@ -29,28 +29,27 @@ const QUEUED_AFTER: Duration = Duration::from_secs(1);
 
 /// Prints its events from the first to the last. The first Ctrl-C detaches, a second one within the window cancels.
 pub(super) async fn watch(
-    session: &Session,
+    session: &ServiceSession,
     at: TrainingRef,
     known: &TrainingRecord,
     interrupts: &mut Interrupts,
-) -> Result<WatchedTraining, Failure> {
+) -> Result<WatchedTraining, CommandError> {
     let mut display = TrainingDisplay::new(session.output, &at);
     let is_queued = known.status == TrainingState::Queued;
     let is_cancelled = follow(session, &at, &mut display, is_queued, interrupts).await?;
     let findings = display.finish();
-    let record = session.client.training(&at.workflow, &at.run).await;
-    let record = record.map_err(|error| session.failed(error))?;
+    let record = session.received(session.client.training(&at.workflow, &at.run).await)?;
     Ok(WatchedTraining { at, record, findings, is_cancelled })
 }
 
 /// Returns whether the user cancelled it.
 async fn follow(
-    session: &Session,
+    session: &ServiceSession,
     at: &TrainingRef,
     display: &mut TrainingDisplay,
     mut is_queued: bool,
     interrupts: &mut Interrupts,
-) -> Result<bool, Failure> {
+) -> Result<bool, CommandError> {
     let mut events = session.client.follow_training(&at.workflow, &at.run, None);
     let mut is_cancelled = false;
     loop {
@@ -74,7 +73,7 @@ async fn follow(
             }
             None if is_cancelled => {
                 display.tell(&format!("It may still run. To attach again: {}", at.attach_command()));
-                return Err(Failure::Interrupted);
+                return Err(CommandError::Interrupted);
             }
             None => {
                 detach(at, display, interrupts).await?;
@@ -91,21 +90,25 @@ async fn detach(
     at: &TrainingRef,
     display: &mut TrainingDisplay,
     interrupts: &mut Interrupts,
-) -> Result<(), Failure> {
+) -> Result<(), CommandError> {
     let seconds = CANCEL_WINDOW.as_secs();
     display.tell(&format!("Detached; it continues. To attach again: {}", at.attach_command()));
     display.tell(&format!("Press Ctrl-C again within {seconds} seconds to cancel it."));
     tokio::select! {
         () = interrupts.told() => Ok(()),
-        () = SystemClock::new().sleep(CANCEL_WINDOW) => Err(Failure::Interrupted),
+        () = SystemClock::new().sleep(CANCEL_WINDOW) => Err(CommandError::Interrupted),
     }
 }
 
 /// Requests the cancellation; another Ctrl-C leaves.
-async fn cancel(session: &Session, at: &TrainingRef, interrupts: &mut Interrupts) -> Result<(), Failure> {
+async fn cancel(
+    session: &ServiceSession,
+    at: &TrainingRef,
+    interrupts: &mut Interrupts,
+) -> Result<(), CommandError> {
     let cancelled = tokio::select! {
         cancelled = session.client.cancel_training(&at.workflow, &at.run) => cancelled,
-        () = interrupts.told() => return Err(Failure::Interrupted),
+        () = interrupts.told() => return Err(CommandError::Interrupted),
     };
     match cancelled {
         Ok(_) => Ok(()),

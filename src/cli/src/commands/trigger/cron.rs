@@ -4,8 +4,8 @@ use clap::{Args, ValueEnum};
 use wire::{CronConfig, MissedFires};
 
 use super::show;
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::CommandError;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Every working day at 08:30 Berlin time:\n\
@@ -28,9 +28,7 @@ pub(crate) struct Cron {
     #[arg(long)]
     off: bool,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -42,7 +40,7 @@ enum Missed {
 }
 
 impl Cron {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let cron = CronConfig {
             expression: self.expression.clone(),
             timezone: self.timezone.clone(),
@@ -53,11 +51,7 @@ impl Cron {
             },
             enabled: !self.off,
         };
-        let made = session.client.set_cron(&self.workflow, &cron).await;
-        let made = made.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return say(pretty(&made)?);
-        }
-        show::cron(&made)
+        let made = session.received(session.client.set_cron(&self.workflow, &cron).await)?;
+        session.output.print(&made, || show::cron(&made))
     }
 }

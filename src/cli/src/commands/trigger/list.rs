@@ -6,19 +6,17 @@ use serde::Serialize;
 use wire::{CronRecord, WebhookRecord, WorkflowRecord};
 
 use super::show::if_any;
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::table::{self, second};
 
 /// Maximum workflows read concurrently.
 const AT_ONCE: usize = 8;
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct ListTriggers {
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 /// A workflow's triggers; null means not configured.
@@ -30,9 +28,9 @@ struct WorkflowTriggers {
     webhook: Option<WebhookRecord>,
 }
 
-impl List {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let workflows = session.client.workflows().await.map_err(|error| session.failed(error))?;
+impl ListTriggers {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let workflows = session.received(session.client.workflows().await)?;
         let found: Vec<WorkflowTriggers> = stream::iter(workflows)
             .map(|workflow| triggers(session, workflow))
             .buffered(AT_ONCE)
@@ -56,7 +54,10 @@ impl List {
     }
 }
 
-async fn triggers(session: &Session, workflow: WorkflowRecord) -> Result<WorkflowTriggers, Failure> {
+async fn triggers(
+    session: &ServiceSession,
+    workflow: WorkflowRecord,
+) -> Result<WorkflowTriggers, CommandError> {
     let failed = |error| session.failed(error);
     Ok(WorkflowTriggers {
         cron: if_any(session.client.cron(&workflow.id).await).map_err(failed)?,

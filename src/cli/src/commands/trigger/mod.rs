@@ -8,16 +8,16 @@ mod webhook;
 
 use clap::Subcommand;
 
-use crate::options::{ClientOptions, in_workspace};
-use crate::output::{Failure, Output};
+use crate::options::{ClientOptions, with_session};
+use crate::output::{CommandError, Output};
 
 /// Manage triggers. A workflow is identified by its handle or id; it has one schedule and one webhook at most.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TriggerCommand {
     /// List the schedules and webhooks of all workflows.
-    List(list::List),
+    List(list::ListTriggers),
     /// Show the schedule and the webhook of a workflow.
-    Show(show::Show),
+    Show(show::ShowTriggers),
     /// Start runs on a schedule.
     Cron(cron::Cron),
     /// Start a run for each call of the webhook's address.
@@ -27,12 +27,12 @@ pub(crate) enum TriggerCommand {
 }
 
 /// Returns the outcome, and the output format for errors.
-pub(crate) fn run(command: TriggerCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+pub(crate) fn run(command: TriggerCommand, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
     match command {
-        TriggerCommand::List(command) => in_workspace!(command, outer),
-        TriggerCommand::Show(command) => in_workspace!(command, outer),
-        TriggerCommand::Cron(command) => in_workspace!(command, outer),
-        TriggerCommand::Webhook(command) => in_workspace!(command, outer),
-        TriggerCommand::Remove(command) => in_workspace!(command, outer),
+        TriggerCommand::List(command) => with_session!(command, outer),
+        TriggerCommand::Show(command) => with_session!(command, outer),
+        TriggerCommand::Cron(command) => with_session!(command, outer),
+        TriggerCommand::Webhook(command) => with_session!(command, outer),
+        TriggerCommand::Remove(command) => with_session!(command, outer),
     }
 }

@@ -2,8 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::CommandError;
 use crate::terminal::harmless;
 
 #[derive(Debug, Args)]
@@ -14,9 +14,7 @@ pub(crate) struct Remove {
     #[arg(value_enum)]
     trigger: Trigger,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -28,15 +26,12 @@ enum Trigger {
 }
 
 impl Remove {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let (removed, what) = match self.trigger {
             Trigger::Cron => (session.client.remove_cron(&self.workflow).await, "schedule"),
             Trigger::Webhook => (session.client.remove_webhook(&self.workflow).await, "webhook"),
         };
-        removed.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return Ok(());
-        }
-        say(format_args!("Removed the {what} of {}.", harmless(&self.workflow)))
+        session.received(removed)?;
+        session.output.say(format_args!("Removed the {what} of {}.", harmless(&self.workflow)))
     }
 }

@@ -5,8 +5,8 @@ use client::{ClientError, Part, RunsFilter};
 use serde::Serialize;
 use wire::{CronRecord, MissedFires, RunSummary, SignatureScheme, WebhookRecord};
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::table::second;
 use crate::terminal::harmless;
 
@@ -14,13 +14,11 @@ use crate::terminal::harmless;
 const LAST_RUNS: u32 = 5;
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowTriggers {
     /// Handle or id of the workflow.
     workflow: String,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 /// A workflow's triggers; null means not configured.
@@ -32,8 +30,8 @@ struct Triggers {
     runs: Vec<RunSummary>,
 }
 
-impl Show {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ShowTriggers {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let failed = |error| session.failed(error);
         // The service reports a missing workflow's triggers as missing, too.
         let workflow = session.client.workflow(&self.workflow).await.map_err(failed)?;
@@ -66,7 +64,7 @@ impl Show {
 }
 
 /// Prints a run's outcome and error.
-fn run(run: &RunSummary) -> Result<(), Failure> {
+fn run(run: &RunSummary) -> Result<(), CommandError> {
     let why = run.error.as_ref().map(|error| format!(": {} ({})", error.message, error.code));
     let (at, id) = (second(&run.created_at), harmless(&run.id));
     let ended = format!("{}{}", run.status.as_str(), why.unwrap_or_default());
@@ -82,11 +80,11 @@ pub(super) fn if_any<T>(answer: Result<T, ClientError>) -> Result<Option<T>, Cli
 }
 
 /// A webhook's URL.
-pub(super) fn address(session: &Session, workflow: &str) -> String {
+pub(super) fn address(session: &ServiceSession, workflow: &str) -> String {
     format!("{}/api/workflows/{}/triggers/webhook", session.base(), harmless(workflow))
 }
 
-pub(super) fn cron(record: &CronRecord) -> Result<(), Failure> {
+pub(super) fn cron(record: &CronRecord) -> Result<(), CommandError> {
     let config = &record.config;
     say(format_args!("schedule   {} in {}", harmless(&config.expression), harmless(&config.timezone)))?;
     match &record.next_fire_at {
@@ -112,7 +110,7 @@ pub(super) fn cron(record: &CronRecord) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn webhook(record: &WebhookRecord, address: &str) -> Result<(), Failure> {
+pub(super) fn webhook(record: &WebhookRecord, address: &str) -> Result<(), CommandError> {
     let config = &record.config;
     say(format_args!("webhook    {} {address}", harmless(&config.allowed_methods.join(", "))))?;
     if let Some(header) = &config.shared_secret_header {

@@ -6,8 +6,8 @@ use wire::{SetWebhook, SignatureScheme, WebhookRate};
 
 use super::show;
 use crate::commands::credential::From;
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::CommandError;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Calls are signed with a secret from standard input or a prompt:\n\
@@ -36,9 +36,7 @@ pub(crate) struct Webhook {
     #[command(flatten)]
     from: From,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -52,19 +50,14 @@ enum Sender {
 }
 
 impl Webhook {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let webhook = self.wanted()?;
-        let workflow = session.client.workflow(&self.workflow).await;
-        let workflow = workflow.map_err(|error| session.failed(error))?.id;
-        let made = session.client.set_webhook(&workflow, &webhook).await;
-        let made = made.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return say(pretty(&made)?);
-        }
-        show::webhook(&made, &show::address(session, &workflow))
+        let workflow = session.received(session.client.workflow(&self.workflow).await)?.id;
+        let made = session.received(session.client.set_webhook(&workflow, &webhook).await)?;
+        session.output.print(&made, || show::webhook(&made, &show::address(session, &workflow)))
     }
 
-    fn wanted(&self) -> Result<SetWebhook, Failure> {
+    fn wanted(&self) -> Result<SetWebhook, CommandError> {
         let header = |name: &str| Some(name.to_owned());
         let mut webhook = SetWebhook {
             allowed_methods: self.methods.clone(),

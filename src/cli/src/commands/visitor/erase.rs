@@ -4,8 +4,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::VisitorArguments;
-use crate::options::Session;
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, Output, pretty, say};
 use crate::terminal::harmless;
 
 #[derive(Debug, Args)]
@@ -18,11 +18,11 @@ pub(crate) struct Erase {
 }
 
 impl Erase {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let VisitorArguments { workflow, visitor, .. } = &self.named;
         let (who, chat) = (harmless(visitor), harmless(workflow));
         if !self.yes {
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "this permanently erases all threads, files and feedback of {who} in the chat of {chat}; confirm with --yes"
             )));
         }

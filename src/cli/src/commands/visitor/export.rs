@@ -8,8 +8,8 @@ use clap::Args;
 use wire::ExportLine;
 
 use super::VisitorArguments;
-use crate::options::Session;
-use crate::output::{Failure, complain, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, complain, say};
 use crate::terminal::harmless;
 
 #[derive(Debug, Args)]
@@ -17,7 +17,7 @@ use crate::terminal::harmless;
     after_help = "Example:\n  callboard visitor export support user:ada@example.org --out ada.ndjson\n\n\
                         Without its last line, {\"type\":\"end\", …}, an export is incomplete; the command then fails."
 )]
-pub(crate) struct Export {
+pub(crate) struct ExportVisitor {
     #[command(flatten)]
     pub(super) named: VisitorArguments,
     /// Write to this file, which must not exist (default: standard output).
@@ -25,8 +25,8 @@ pub(crate) struct Export {
     out: Option<PathBuf>,
 }
 
-impl Export {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ExportVisitor {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let VisitorArguments { workflow, visitor, .. } = &self.named;
         let export = session.client.export_visitor(workflow, visitor).await;
         let mut export = export.map_err(|error| session.complaint(error).about(visitor))?;
@@ -58,7 +58,7 @@ impl Export {
 }
 
 /// Creates a private file (mode 0600); fails if it exists.
-fn create(path: &Path) -> Result<(BufWriter<File>, &Path), Failure> {
+fn create(path: &Path) -> Result<(BufWriter<File>, &Path), CommandError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -67,6 +67,6 @@ fn create(path: &Path) -> Result<(BufWriter<File>, &Path), Failure> {
     Ok((BufWriter::new(file), path))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::from(format!("{} cannot be written: {error}", path.display()))
+fn unwritable(path: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::from(format!("{} cannot be written: {error}", path.display()))
 }

@@ -5,14 +5,14 @@ mod export;
 
 use clap::{Args, Subcommand};
 
-use crate::options::{ClientOptions, InWorkspace, with_service_in};
-use crate::output::{Failure, Output};
+use crate::options::{ClientOptions, WorkspaceOptions, with_session};
+use crate::output::{CommandError, Output};
 
 /// Manage the data of a visitor. Members need the role admin or owner, tokens the scope workflows:write.
 #[derive(Debug, Subcommand)]
 pub(crate) enum VisitorCommand {
     /// Export threads, items, feedback and files of a visitor as NDJSON.
-    Export(export::Export),
+    Export(export::ExportVisitor),
     /// Erase all data of a visitor.
     Erase(erase::Erase),
 }
@@ -25,24 +25,13 @@ struct VisitorArguments {
     /// The visitor, as `callboard thread list` names it: `visitor:…`, `session:…` or `user:…`.
     visitor: String,
     #[command(flatten)]
-    place: InWorkspace,
-    #[command(flatten)]
-    options: ClientOptions,
+    options: WorkspaceOptions,
 }
 
 /// Returns the outcome, and the output format for errors.
-pub(crate) fn run(command: VisitorCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-    macro_rules! of_visitor {
-        ($command:expr) => {
-            with_service_in(
-                &$command.named.options.clone().or(outer),
-                &$command.named.place,
-                async |session| $command.run(session).await,
-            )
-        };
-    }
+pub(crate) fn run(command: VisitorCommand, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
     match command {
-        VisitorCommand::Export(command) => of_visitor!(command),
-        VisitorCommand::Erase(command) => of_visitor!(command),
+        VisitorCommand::Export(command) => with_session!(command, command.named.options, outer),
+        VisitorCommand::Erase(command) => with_session!(command, command.named.options, outer),
     }
 }

@@ -3,8 +3,8 @@
 use clap::Args;
 use wire::{BindingUse, UpdateWorkflow, WorkflowRecord, WorkflowUses};
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, complain, say};
 use crate::terminal::{confirm, harmless};
 
 #[derive(Debug, Args)]
@@ -17,9 +17,7 @@ pub(crate) struct Rename {
     #[arg(long)]
     handle: Option<String>,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Args)]
@@ -29,9 +27,7 @@ pub(crate) struct Describe {
     /// The new description; empty removes it
     text: String,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Args)]
@@ -45,9 +41,7 @@ pub(crate) struct Archive {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Args)]
@@ -55,13 +49,11 @@ pub(crate) struct Restore {
     /// Handle or id of the workflow
     workflow: String,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 impl Rename {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let change = UpdateWorkflow {
             name: Some(self.name.clone()),
             handle: self.handle.clone(),
@@ -73,7 +65,7 @@ impl Rename {
 }
 
 impl Describe {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let text = Some(self.text.clone()).filter(|text| !text.is_empty());
         let change = UpdateWorkflow { description: Some(text), ..UpdateWorkflow::default() };
         let changed = update(session, &self.workflow, &change).await?;
@@ -82,7 +74,7 @@ impl Describe {
 }
 
 impl Archive {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let failed = |error| session.failed(error);
         let uses = session.client.workflow_uses(&self.workflow).await.map_err(failed)?;
         for line in uses_lines(&uses) {
@@ -97,9 +89,8 @@ impl Archive {
 }
 
 impl Restore {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let restored = session.client.restore(&self.workflow).await;
-        let restored = restored.map_err(|error| session.failed(error))?;
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let restored = session.received(session.client.restore(&self.workflow).await)?;
         told(session, &restored, &format!("Restored workflow {}", restored.handle))
     }
 }
@@ -118,16 +109,13 @@ fn uses_lines(uses: &WorkflowUses) -> Vec<String> {
 }
 
 async fn update(
-    session: &Session,
+    session: &ServiceSession,
     workflow: &str,
     change: &UpdateWorkflow,
-) -> Result<WorkflowRecord, Failure> {
-    session.client.update_workflow(workflow, change).await.map_err(|error| session.failed(error))
+) -> Result<WorkflowRecord, CommandError> {
+    session.received(session.client.update_workflow(workflow, change).await)
 }
 
-fn told(session: &Session, workflow: &WorkflowRecord, text: &str) -> Result<(), Failure> {
-    if session.output == Output::Json {
-        return say(pretty(workflow)?);
-    }
-    say(harmless(text))
+fn told(session: &ServiceSession, workflow: &WorkflowRecord, text: &str) -> Result<(), CommandError> {
+    session.output.print(workflow, || say(harmless(text)))
 }

@@ -6,15 +6,15 @@ use clap::Args;
 use serde_json::{Map, Value};
 use wire::{UpdateChatSettings, UpdateWorkflow};
 
-use super::file::Text;
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, pretty, say};
+use super::file::TextFile;
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, pretty, say};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  callboard workflow chat support\n  \
                         callboard workflow chat support --set busy=interrupt --set retention_days=30\n  \
                         callboard workflow chat support --set 'limits={\"usd_per_day\": 2}'")]
-pub(crate) struct Chat {
+pub(crate) struct ChangeChat {
     /// Handle or id of the workflow
     workflow: String,
     /// Change a setting, such as `busy`, `title` or `retention_days`; the value is JSON or else text
@@ -24,15 +24,13 @@ pub(crate) struct Chat {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
-impl Chat {
+impl ChangeChat {
     /// Prints the settings as JSON, in both output formats.
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let failed = |error| Failure::from(session.complaint(error).about(&self.workflow));
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let failed = |error| CommandError::from(session.complaint(error).about(&self.workflow));
         let workflow = match self.changes()? {
             Some(chat) => {
                 let change = UpdateWorkflow { chat: Some(chat), ..UpdateWorkflow::default() };
@@ -43,14 +41,14 @@ impl Chat {
         say(pretty(&workflow.chat)?)
     }
 
-    fn changes(&self) -> Result<Option<UpdateChatSettings>, Failure> {
+    fn changes(&self) -> Result<Option<UpdateChatSettings>, CommandError> {
         let mut changes = match &self.file {
-            Some(file) => Text::read(file)?.object()?,
+            Some(file) => TextFile::read(file)?.object()?,
             None => Map::new(),
         };
         for pair in &self.pairs {
             let Some((name, text)) = pair.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-                return Err(Failure::usage(format!("--set `{pair}`: write it as name=value")));
+                return Err(CommandError::usage(format!("--set `{pair}`: write it as name=value")));
             };
             let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
             changes.insert(name.to_owned(), value);
@@ -59,6 +57,6 @@ impl Chat {
             return Ok(None);
         }
         let read = serde_json::from_value(Value::Object(changes));
-        read.map(Some).map_err(|error| Failure::usage(format!("the settings cannot be read: {error}")))
+        read.map(Some).map_err(|error| CommandError::usage(format!("the settings cannot be read: {error}")))
     }
 }

@@ -1,6 +1,7 @@
 //! `callboard workflow check`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use sandbox::{Options, Sandbox};
@@ -9,12 +10,12 @@ use wire::{CheckVersion, Checked};
 use super::file::GraphFile;
 use super::warn;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, InWorkspace, block_on};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{WorkspaceOptions, block_on};
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::terminal::Paint;
 
 #[derive(Debug, Args)]
-pub(crate) struct Check {
+pub(crate) struct CheckGraph {
     /// A graph, or an object with `graph` and optionally `runnable_config`; `-` is standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -25,37 +26,37 @@ pub(crate) struct Check {
     #[arg(long)]
     service: bool,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
-impl Check {
-    pub(super) fn run(&self, options: &ClientOptions) -> Result<(), Failure> {
+impl CheckGraph {
+    pub(super) fn run(&self, options: &WorkspaceOptions) -> Result<(), CommandError> {
         let file = GraphFile::read(&self.file, self.config.as_deref())?;
         let checked = if self.service {
-            let session = options.session_in(&self.place)?;
+            let session = options.session()?;
             let wanted =
                 CheckVersion { graph: file.graph.clone(), runnable_config: file.runnable_config.clone() };
             let checked = block_on(async { Ok(session.client.check(&wanted).await) })?;
-            let checked = checked.map_err(|error| session.failed(error))?;
+            let checked = session.received(checked)?;
             warn(session.output, &checked.warnings, &file);
             checked
         } else {
-            options.without_service("workflow check, unless --service is given,")?;
+            options.client.without_service("workflow check, unless --service is given,")?;
             // This binary is also the worker.
             let sandbox = Sandbox::new(Options::own());
-            let checked = block_on(async { Ok(engine::check_all(&file.graph, &sandbox).await) })?;
-            let checked = checked.map_err(|error| Failure::from(Complaint::failed(error.to_string())))?;
-            let errors = checked.err().unwrap_or_default();
-            let warnings = [engine::warnings(&file.graph), engine::address_warnings(&file.graph)].concat();
+            let graph = Arc::new(file.graph.clone());
+            let inspected = block_on(async { Ok(engine::inspect(graph, &sandbox).await) })?;
+            let inspected =
+                inspected.map_err(|error| CommandError::from(Complaint::failed(error.to_string())))?;
+            let errors = inspected.checked.err().unwrap_or_default();
+            let warnings = [inspected.joins, inspected.addresses].concat();
             warn(options.output(), &warnings, &file);
             Checked { valid: errors.is_empty(), errors, warnings }
         };
         match (options.output(), checked.valid) {
             (Output::Json, valid) => {
                 say(pretty(&checked)?)?;
-                if valid { Ok(()) } else { Err(Failure::Said) }
+                if valid { Ok(()) } else { Err(CommandError::Said) }
             }
             (Output::Human, true) => {
                 if !self.service && file.runnable_config.is_some() {

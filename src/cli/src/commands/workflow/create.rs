@@ -3,12 +3,12 @@
 use clap::Args;
 use wire::CreateWorkflow;
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
-pub(crate) struct Create {
+pub(crate) struct CreateWorkflowArgs {
     /// Display name of the workflow.
     name: String,
     /// Name for commands and addresses: lowercase letters, digits and single hyphens (default: derived from the name).
@@ -21,20 +21,18 @@ pub(crate) struct Create {
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
-impl Create {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl CreateWorkflowArgs {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let wanted = CreateWorkflow {
             name: self.name.clone(),
             handle: self.handle.clone(),
             description: self.description.clone(),
             tags: self.tags.clone(),
         };
-        let made = session.client.create_workflow(&wanted).await.map_err(|error| session.failed(error))?;
+        let made = session.received(session.client.create_workflow(&wanted).await)?;
         if session.output == Output::Json {
             return say(pretty(&made)?);
         }

@@ -4,8 +4,8 @@ use clap::Args;
 use serde_json::Value;
 use wire::Change;
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, compact, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, compact, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
@@ -17,15 +17,12 @@ pub(crate) struct Diff {
     /// The version to compare with it.
     target: i32,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 impl Diff {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let diff = session.client.diff(&self.workflow, self.base, self.target).await;
-        let diff = diff.map_err(|error| session.failed(error))?;
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let diff = session.received(session.client.diff(&self.workflow, self.base, self.target).await)?;
         if session.output == Output::Json {
             return say(pretty(&diff)?);
         }
@@ -36,7 +33,7 @@ impl Diff {
     }
 }
 
-fn show(change: &Change) -> Result<(), Failure> {
+fn show(change: &Change) -> Result<(), CommandError> {
     let paint = Paint::stdout();
     let place = match (&change.node, &change.field) {
         (Some(node), Some(field)) => format!("{node}.{field}"),
@@ -54,6 +51,6 @@ fn show(change: &Change) -> Result<(), Failure> {
     Ok(())
 }
 
-fn shown(value: &Value) -> Result<String, Failure> {
+fn shown(value: &Value) -> Result<String, CommandError> {
     compact(value).map(|text| harmless(&text).into_owned())
 }

@@ -7,27 +7,27 @@ use kernel::json::JsonError;
 use serde_json::{Map, Value};
 
 use crate::complaint::{Places, SourceLocation};
-use crate::output::Failure;
+use crate::output::CommandError;
 use wire::line_of;
 
 /// A text and its name in messages.
-pub(in crate::commands) struct Text {
+pub(in crate::commands) struct TextFile {
     name: String,
     text: String,
 }
 
-impl Text {
+impl TextFile {
     /// Reads a file; `-` means standard input.
-    pub(in crate::commands) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(in crate::commands) fn read(path: &Path) -> Result<Self, CommandError> {
         let (name, bytes) = if path.as_os_str() == "-" {
             let mut bytes = Vec::new();
             ("standard input".to_owned(), std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
         } else {
             (path.display().to_string(), std::fs::read(path))
         };
-        let bytes = bytes.map_err(|error| Failure::usage(format!("{name} cannot be read: {error}")))?;
+        let bytes = bytes.map_err(|error| CommandError::usage(format!("{name} cannot be read: {error}")))?;
         let text = String::from_utf8(bytes);
-        let text = text.map_err(|_| Failure::usage(format!("{name} is not UTF-8 text")))?;
+        let text = text.map_err(|_| CommandError::usage(format!("{name} is not UTF-8 text")))?;
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         Ok(Self { name, text })
     }
@@ -49,7 +49,7 @@ impl Text {
     }
 
     /// Parses the text as JSON.
-    pub(in crate::commands) fn json(&self) -> Result<Value, Failure> {
+    pub(in crate::commands) fn json(&self) -> Result<Value, CommandError> {
         let json = kernel::json::read(&self.text, kernel::json::Numbers::Values);
         json.map_err(|error| {
             let error = match error {
@@ -65,7 +65,7 @@ impl Text {
     }
 
     /// Parses the text as a JSON object.
-    pub(in crate::commands) fn object(&self) -> Result<Map<String, Value>, Failure> {
+    pub(in crate::commands) fn object(&self) -> Result<Map<String, Value>, CommandError> {
         object(&self.name, "", self.json()?)
     }
 
@@ -81,19 +81,19 @@ pub(in crate::commands) struct GraphFile {
     pub(in crate::commands) runnable_config: Option<Map<String, Value>>,
     pub(super) metadata: Option<Map<String, Value>>,
     pub(super) notes: Option<String>,
-    text: Text,
+    text: TextFile,
     /// Whether the graph is a member of the file's object.
     wrapped: bool,
     /// A separate file with the runnable config.
-    config: Option<Text>,
+    config: Option<TextFile>,
 }
 
 impl GraphFile {
     /// Reads a graph, or an object with `graph` and optionally `runnable_config`, `metadata` and `notes`. A separate
     /// config file replaces the config in the object.
-    pub(in crate::commands) fn read(path: &Path, config: Option<&Path>) -> Result<Self, Failure> {
-        let text = Text::read(path)?;
-        let config = config.map(Text::read).transpose()?;
+    pub(in crate::commands) fn read(path: &Path, config: Option<&Path>) -> Result<Self, CommandError> {
+        let text = TextFile::read(path)?;
+        let config = config.map(TextFile::read).transpose()?;
         let mut file = match text.json()? {
             Value::Object(members) if members.contains_key("graph") && !members.contains_key("nodes") => {
                 Self::unwrap(text, members)?
@@ -108,12 +108,12 @@ impl GraphFile {
         Ok(file)
     }
 
-    fn bare(text: Text, graph: Value) -> Self {
+    fn bare(text: TextFile, graph: Value) -> Self {
         let (runnable_config, metadata, notes) = (None, None, None);
         Self { graph, runnable_config, metadata, notes, text, wrapped: false, config: None }
     }
 
-    fn unwrap(text: Text, members: Map<String, Value>) -> Result<Self, Failure> {
+    fn unwrap(text: TextFile, members: Map<String, Value>) -> Result<Self, CommandError> {
         let name = text.name.clone();
         let mut file = Self { wrapped: true, ..Self::bare(text, Value::Null) };
         for (member, value) in members {
@@ -143,7 +143,7 @@ impl GraphFile {
     }
 }
 
-fn object(name: &str, what: &str, value: Value) -> Result<Map<String, Value>, Failure> {
+fn object(name: &str, what: &str, value: Value) -> Result<Map<String, Value>, CommandError> {
     match value {
         Value::Object(members) => Ok(members),
         _ => {

@@ -4,24 +4,24 @@ use clap::Args;
 use client::Part;
 use wire::WorkflowRecord;
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, complain, pretty, say};
+use crate::parts;
 use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct ListWorkflows {
     /// Include archived workflows.
     #[arg(long)]
     archived: bool,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
-impl List {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let workflows = self.all(session).await?;
+impl ListWorkflows {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let read = async |part: &Part| session.client.list_workflows(self.archived, part).await;
+        let workflows = parts::all(session, read).await?;
         if session.output == Output::Json {
             return say(pretty(&workflows)?);
         }
@@ -38,20 +38,6 @@ impl List {
             say(format_args!("{:width$}  {version:<7}  {:<8}  {name}", one.handle, chat(one)))?;
         }
         Ok(())
-    }
-
-    async fn all(&self, session: &Session) -> Result<Vec<WorkflowRecord>, Failure> {
-        let mut all = Vec::new();
-        let mut part = Part { limit: Some(200), cursor: None };
-        loop {
-            let listed = session.client.list_workflows(self.archived, &part).await;
-            let listed = listed.map_err(|error| session.failed(error))?;
-            all.extend(listed.data);
-            part.cursor = listed.next_cursor;
-            if part.cursor.is_none() {
-                return Ok(all);
-            }
-        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! `callboard workflow live`.
 
 use clap::Args;
+use wire::WorkflowRecord;
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, say};
 use crate::terminal::harmless;
 
 #[derive(Debug, Args)]
@@ -16,18 +17,23 @@ pub(crate) struct Live {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 impl Live {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let set = session.client.set_live(&self.workflow, self.number, self.force).await;
-        let workflow = set.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return say(pretty(&workflow)?);
-        }
-        say(format_args!("Version {} of {} is live.", self.number, harmless(&workflow.handle)))
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let workflow =
+            session.received(session.client.set_live(&self.workflow, self.number, self.force).await)?;
+        say_is_live(session, self.number, &workflow)
     }
+}
+
+/// Prints the workflow after one of its versions became live.
+pub(super) fn say_is_live(
+    session: &ServiceSession,
+    number: i32,
+    workflow: &WorkflowRecord,
+) -> Result<(), CommandError> {
+    let handle = harmless(&workflow.handle);
+    session.output.print(workflow, || say(format_args!("Version {number} of {handle} is live.")))
 }

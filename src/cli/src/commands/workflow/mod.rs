@@ -20,15 +20,15 @@ use rollout::RolloutCommand;
 use wire::{FieldError, GateStatus, LiveReason, SavedVersion};
 
 use crate::complaint::{self, Places};
-use crate::options::{ClientOptions, in_workspace};
-use crate::output::{Failure, Output, complain, say};
+use crate::options::{ClientOptions, with_session};
+use crate::output::{CommandError, Output, complain, say};
 use crate::terminal::Paint;
 
 /// Manage workflows. A workflow is identified by its handle or its id.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowCommand {
     /// Create a workflow without a version.
-    Create(create::Create),
+    Create(create::CreateWorkflowArgs),
     /// Save a graph as the workflow's latest version.
     Upload(upload::Upload),
     /// Publish the workflow's chat and print its address.
@@ -36,11 +36,11 @@ pub(crate) enum WorkflowCommand {
     /// Close the workflow's chat.
     Unpublish(publish::Unpublish),
     /// List workflows, newest first.
-    List(list::List),
+    List(list::ListWorkflows),
     /// Show a workflow and its versions.
-    Show(show::Show),
+    Show(show::ShowWorkflow),
     /// Check a graph and print every problem. Needs no service.
-    Check(check::Check),
+    Check(check::CheckGraph),
     /// Show the differences between two versions.
     Diff(diff::Diff),
     /// Rename a workflow
@@ -48,7 +48,7 @@ pub(crate) enum WorkflowCommand {
     /// Change the description of a workflow
     Describe(change::Describe),
     /// Show and change the settings of the workflow's chat
-    Chat(chat::Chat),
+    Chat(chat::ChangeChat),
     /// Archive a workflow, after showing what uses it
     Archive(change::Archive),
     /// Restore an archived workflow
@@ -63,25 +63,25 @@ pub(crate) enum WorkflowCommand {
 }
 
 /// Returns the outcome, and the output format for errors.
-pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Result<(), Failure>) {
+pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Result<(), CommandError>) {
     match command {
-        WorkflowCommand::Create(command) => in_workspace!(command, outer),
-        WorkflowCommand::Upload(command) => in_workspace!(command, outer),
-        WorkflowCommand::Publish(command) => in_workspace!(command, outer),
-        WorkflowCommand::Unpublish(command) => in_workspace!(command, outer),
-        WorkflowCommand::List(command) => in_workspace!(command, outer),
-        WorkflowCommand::Show(command) => in_workspace!(command, outer),
-        WorkflowCommand::Diff(command) => in_workspace!(command, outer),
-        WorkflowCommand::Rename(command) => in_workspace!(command, outer),
-        WorkflowCommand::Describe(command) => in_workspace!(command, outer),
-        WorkflowCommand::Chat(command) => in_workspace!(command, outer),
-        WorkflowCommand::Archive(command) => in_workspace!(command, outer),
-        WorkflowCommand::Restore(command) => in_workspace!(command, outer),
-        WorkflowCommand::Rollback(command) => in_workspace!(command, outer),
-        WorkflowCommand::Live(command) => in_workspace!(command, outer),
-        WorkflowCommand::Rollout(RolloutCommand::Show(command)) => in_workspace!(command, outer),
-        WorkflowCommand::Rollout(RolloutCommand::Set(command)) => in_workspace!(command, outer),
-        WorkflowCommand::Rollout(RolloutCommand::Promote(command)) => in_workspace!(command, outer),
+        WorkflowCommand::Create(command) => with_session!(command, outer),
+        WorkflowCommand::Upload(command) => with_session!(command, outer),
+        WorkflowCommand::Publish(command) => with_session!(command, outer),
+        WorkflowCommand::Unpublish(command) => with_session!(command, outer),
+        WorkflowCommand::List(command) => with_session!(command, outer),
+        WorkflowCommand::Show(command) => with_session!(command, outer),
+        WorkflowCommand::Diff(command) => with_session!(command, outer),
+        WorkflowCommand::Rename(command) => with_session!(command, outer),
+        WorkflowCommand::Describe(command) => with_session!(command, outer),
+        WorkflowCommand::Chat(command) => with_session!(command, outer),
+        WorkflowCommand::Archive(command) => with_session!(command, outer),
+        WorkflowCommand::Restore(command) => with_session!(command, outer),
+        WorkflowCommand::Rollback(command) => with_session!(command, outer),
+        WorkflowCommand::Live(command) => with_session!(command, outer),
+        WorkflowCommand::Rollout(RolloutCommand::Show(command)) => with_session!(command, outer),
+        WorkflowCommand::Rollout(RolloutCommand::Set(command)) => with_session!(command, outer),
+        WorkflowCommand::Rollout(RolloutCommand::Promote(command)) => with_session!(command, outer),
         WorkflowCommand::Check(command) => {
             let options = command.options.clone().or(outer);
             (options.output(), command.run(&options))
@@ -90,7 +90,7 @@ pub(crate) fn run(command: WorkflowCommand, outer: ClientOptions) -> (Output, Re
 }
 
 /// Prints which version is live after a save, unless it is the new version.
-pub(super) fn say_live(workflow: &str, saved: &SavedVersion) -> Result<(), Failure> {
+pub(super) fn say_live(workflow: &str, saved: &SavedVersion) -> Result<(), CommandError> {
     let number = saved.version.version.unwrap_or_default();
     let live = saved.live.version.map(|live| format!("version {live} stays live"));
     let live = live.unwrap_or_else(|| "no version is live".to_owned());

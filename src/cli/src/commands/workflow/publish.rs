@@ -3,8 +3,8 @@
 use clap::{ArgAction, Args};
 use wire::PublishRequest;
 
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::terminal::{Paint, harmless};
 
 #[derive(Debug, Args)]
@@ -22,9 +22,7 @@ pub(crate) struct Publish {
     )]
     require_login: Option<bool>,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Args)]
@@ -32,16 +30,13 @@ pub(crate) struct Unpublish {
     /// Handle or id of the workflow.
     workflow: String,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 impl Publish {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let request = PublishRequest { require_login: self.require_login };
-        let published = session.client.publish(&self.workflow, &request).await;
-        let published = published.map_err(|error| session.failed(error))?;
+        let published = session.received(session.client.publish(&self.workflow, &request).await)?;
         if session.output == Output::Json {
             return say(pretty(&published)?);
         }
@@ -63,11 +58,9 @@ impl Publish {
 }
 
 impl Unpublish {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let closed = session.client.unpublish(&self.workflow).await.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return say(pretty(&closed)?);
-        }
-        say(format_args!("Closed the chat of \"{}\".", harmless(&closed.name)))
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let closed = session.received(session.client.unpublish(&self.workflow).await)?;
+        let name = harmless(&closed.name);
+        session.output.print(&closed, || say(format_args!("Closed the chat of \"{name}\".")))
     }
 }

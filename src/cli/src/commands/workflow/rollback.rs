@@ -2,10 +2,10 @@
 
 use clap::Args;
 
+use super::live::say_is_live;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, pretty, say};
-use crate::terminal::harmless;
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::CommandError;
 
 #[derive(Debug, Args)]
 pub(crate) struct Rollback {
@@ -15,13 +15,11 @@ pub(crate) struct Rollback {
     #[arg(long, value_name = "NUMBER")]
     to: Option<i32>,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 impl Rollback {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let failed = |error| session.failed(error);
         let number = match self.to {
             Some(number) => number,
@@ -29,7 +27,7 @@ impl Rollback {
                 let live = session.client.workflow(&self.workflow).await.map_err(failed)?.live_version;
                 let before = live.map(|live| live - 1).filter(|before| *before > 0);
                 before.ok_or_else(|| {
-                    Failure::from(
+                    CommandError::from(
                         Complaint::failed(format!("{} has no version before the live one", self.workflow))
                             .coded("client.no_earlier_version")
                             .hint("callboard workflow show lists its versions."),
@@ -38,9 +36,6 @@ impl Rollback {
             }
         };
         let workflow = session.client.set_live(&self.workflow, number, false).await.map_err(failed)?;
-        if session.output == Output::Json {
-            return say(pretty(&workflow)?);
-        }
-        say(format_args!("Version {number} of {} is live.", harmless(&workflow.handle)))
+        say_is_live(session, number, &workflow)
     }
 }

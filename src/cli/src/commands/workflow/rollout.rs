@@ -6,17 +6,17 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use wire::{PutRollout, Rollout, RolloutCanary, VersionCounts};
 
-use super::file::Text;
+use super::file::TextFile;
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, pretty, say};
 use crate::terminal::harmless;
 
 /// Manage a rollout.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RolloutCommand {
     /// Show the live version, the gate and the canary
-    Show(Show),
+    Show(ShowRollout),
     /// Set or remove the gate and the canary
     Set(Set),
     /// Make the canary live
@@ -24,13 +24,11 @@ pub(crate) enum RolloutCommand {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowRollout {
     /// Handle or id of the workflow
     workflow: String,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Args)]
@@ -56,9 +54,7 @@ pub(crate) struct Set {
     #[arg(long)]
     no_canary: bool,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 #[derive(Debug, Args)]
@@ -66,20 +62,18 @@ pub(crate) struct Promote {
     /// Handle or id of the workflow
     workflow: String,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
-impl Show {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let rollout = session.client.rollout(&self.workflow).await.map_err(|error| session.failed(error))?;
+impl ShowRollout {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let rollout = session.received(session.client.rollout(&self.workflow).await)?;
         print(session, &rollout)
     }
 }
 
 impl Set {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let failed = |error| session.failed(error);
         // Members without an option are kept; another version is a new canary.
         let known = session.client.rollout(&self.workflow).await.map_err(failed)?;
@@ -106,24 +100,24 @@ impl Set {
         print(session, &rollout)
     }
 
-    fn read(&self, path: &std::path::Path) -> Result<wire::RolloutGate, Failure> {
-        let file = Text::read(path)?;
+    fn read(&self, path: &std::path::Path) -> Result<wire::RolloutGate, CommandError> {
+        let file = TextFile::read(path)?;
         let gate: Value = file.json()?;
         serde_json::from_value(gate).map_err(|error| {
             let message = format!("{} does not hold a gate: {error}", file.name());
-            Failure::from(Complaint::failed(message).coded("client.invalid_gate"))
+            CommandError::from(Complaint::failed(message).coded("client.invalid_gate"))
         })
     }
 }
 
 impl Promote {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let promoted = session.client.promote_canary(&self.workflow).await;
-        print(session, &promoted.map_err(|error| session.failed(error))?)
+        print(session, &session.received(promoted)?)
     }
 }
 
-fn print(session: &Session, rollout: &Rollout) -> Result<(), Failure> {
+fn print(session: &ServiceSession, rollout: &Rollout) -> Result<(), CommandError> {
     if session.output == Output::Json {
         return say(pretty(rollout)?);
     }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use wire::{VersionSummary, WorkflowRecord};
 
 use super::list::chat;
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, pretty, say};
 use crate::terminal::{Paint, harmless};
 
 /// Maximum versions to print.
@@ -17,35 +17,33 @@ const VERSIONS: u32 = 20;
 #[derive(Debug, Args)]
 // `--version` selects the workflow's version here.
 #[command(disable_version_flag = true)]
-pub(crate) struct Show {
+pub(crate) struct ShowWorkflow {
     /// Handle or id of the workflow.
     workflow: String,
     /// Print this version in the format of `callboard workflow upload`.
     #[arg(long, value_name = "N")]
     version: Option<i32>,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 /// A file for `callboard workflow upload`.
 #[derive(Serialize)]
-struct File {
+struct VersionFile {
     graph: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     runnable_config: Option<Map<String, Value>>,
 }
 
-impl Show {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ShowWorkflow {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let failed = |error| session.failed(error);
         if let Some(number) = self.version {
             let version = session.client.version(&self.workflow, number).await.map_err(failed)?;
             if session.output == Output::Json {
                 return say(pretty(&version)?);
             }
-            let file = File { graph: version.graph, runnable_config: version.runnable_config };
+            let file = VersionFile { graph: version.graph, runnable_config: version.runnable_config };
             return say(pretty(&file)?);
         }
         let workflow = session.client.workflow(&self.workflow).await.map_err(failed)?;
@@ -73,7 +71,7 @@ impl Show {
     }
 }
 
-fn record(workflow: &WorkflowRecord) -> Result<(), Failure> {
+fn record(workflow: &WorkflowRecord) -> Result<(), CommandError> {
     let paint = Paint::stdout();
     say(paint.bold(harmless(&workflow.name)))?;
     if let Some(description) = &workflow.description {
@@ -96,7 +94,7 @@ fn record(workflow: &WorkflowRecord) -> Result<(), Failure> {
     }
 }
 
-fn line(workflow: &WorkflowRecord, version: &VersionSummary) -> Result<(), Failure> {
+fn line(workflow: &WorkflowRecord, version: &VersionSummary) -> Result<(), CommandError> {
     let newest = workflow.latest_version == version.version;
     let label = if newest { "versions " } else { "" };
     let live = if workflow.live_version == version.version && !newest { "  live" } else { "" };

@@ -9,8 +9,8 @@ use wire::{CheckVersion, CreateVersion, CreateWorkflow, SavedVersion};
 use super::file::GraphFile;
 use super::{say_live, suggest, warn};
 use crate::complaint::Complaint;
-use crate::options::{ClientOptions, InWorkspace, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ServiceSession, WorkspaceOptions};
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::terminal::Paint;
 
 #[derive(Debug, Args)]
@@ -30,9 +30,7 @@ pub(crate) struct Upload {
     #[arg(long)]
     create: bool,
     #[command(flatten)]
-    pub(super) place: InWorkspace,
-    #[command(flatten)]
-    pub(super) options: ClientOptions,
+    pub(super) options: WorkspaceOptions,
 }
 
 /// The service's response, and whether the version is new.
@@ -44,9 +42,9 @@ struct Uploaded {
 }
 
 impl Upload {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         if self.config.as_ref().is_some_and(|config| config == &self.file && config.as_os_str() == "-") {
-            return Err(Failure::usage("graph and config cannot both come from standard input"));
+            return Err(CommandError::usage("graph and config cannot both come from standard input"));
         }
         let file = GraphFile::read(&self.file, self.config.as_deref())?;
         let made = if self.create { self.create(session, &file).await? } else { None };
@@ -87,7 +85,7 @@ impl Upload {
         Ok(())
     }
 
-    fn refused(&self, complaint: Complaint, file: &GraphFile) -> Failure {
+    fn refused(&self, complaint: Complaint, file: &GraphFile) -> CommandError {
         let complaint = complaint.located(file).about(&self.workflow);
         match complaint.code() {
             Some("workflow.not_found") if !self.create => complaint.hint("--create creates it."),
@@ -97,20 +95,24 @@ impl Upload {
     }
 
     /// Creates the workflow if it does not exist and the graph is valid; returns its name.
-    async fn create(&self, session: &Session, file: &GraphFile) -> Result<Option<String>, Failure> {
+    async fn create(
+        &self,
+        session: &ServiceSession,
+        file: &GraphFile,
+    ) -> Result<Option<String>, CommandError> {
         match session.client.workflow(&self.workflow).await {
             Ok(_) => return Ok(None),
             Err(error) if error.code() == Some("workflow.not_found") => {}
             Err(error) => return Err(session.failed(error)),
         }
         if let Some(better) = handle_like(&self.workflow) {
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "`{}` is not a valid handle: use lowercase letters, digits and single hyphens; for example `{better}`",
                 self.workflow
             )));
         }
         let check = CheckVersion { graph: file.graph.clone(), runnable_config: file.runnable_config.clone() };
-        let checked = session.client.check(&check).await.map_err(|error| session.failed(error))?;
+        let checked = session.received(session.client.check(&check).await)?;
         if !checked.valid {
             let complaint =
                 Complaint::failed("The graph is not valid; nothing was created.").coded("graph.invalid");

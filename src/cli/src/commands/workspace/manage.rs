@@ -3,14 +3,14 @@
 use clap::{Args, ValueEnum};
 use wire::{CreateWorkspace, TrainingCalls, UpdateWorkspace, WorkspaceRecord};
 
-use crate::options::{ClientOptions, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::{CommandError, Output, complain, pretty, say};
 use crate::parts;
 use crate::table;
 use crate::terminal::harmless;
 
 #[derive(Debug, Args)]
-pub(crate) struct Create {
+pub(crate) struct CreateWorkspaceArgs {
     /// Permanent name in requests: words of a-z and 0-9, separated by hyphens.
     slug: String,
     /// Display name (default: the slug).
@@ -21,7 +21,7 @@ pub(crate) struct Create {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct ListWorkspaces {
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }
@@ -56,7 +56,7 @@ enum Replies {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Delete {
+pub(crate) struct DeleteWorkspace {
     /// Slug or id.
     workspace: String,
     /// Confirm; this cannot be undone.
@@ -66,10 +66,10 @@ pub(crate) struct Delete {
     pub(super) options: ClientOptions,
 }
 
-impl Create {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl CreateWorkspaceArgs {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let wanted = CreateWorkspace { slug: self.slug.clone(), name: self.name.clone() };
-        let made = session.client.create_workspace(&wanted).await.map_err(|error| session.failed(error))?;
+        let made = session.received(session.client.create_workspace(&wanted).await)?;
         if session.output == Output::Json {
             return say(pretty(&made)?);
         }
@@ -82,8 +82,8 @@ impl Create {
     }
 }
 
-impl List {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ListWorkspaces {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let all = parts::all(session, async |part| session.client.workspaces(part).await).await?;
         if session.output == Output::Json {
             return say(pretty(&all)?);
@@ -103,46 +103,36 @@ impl List {
 }
 
 impl Rename {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let change = UpdateWorkspace { name: Some(self.name.clone()), training_calls: None };
-        let renamed = session.client.update_workspace(&self.workspace, &change).await;
-        let renamed = renamed.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return say(pretty(&renamed)?);
-        }
-        say(format_args!("Renamed the workspace to {}.", named(&renamed)))
+        let renamed = session.received(session.client.update_workspace(&self.workspace, &change).await)?;
+        session.output.print(&renamed, || say(format_args!("Renamed the workspace to {}.", named(&renamed))))
     }
 }
 
 impl Set {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let training_calls = match self.training_calls {
             Replies::Keep => TrainingCalls::Keep,
             Replies::Drop => TrainingCalls::Drop,
         };
         let change = UpdateWorkspace { name: None, training_calls: Some(training_calls) };
-        let changed = session.client.update_workspace(&self.workspace, &change).await;
-        let changed = changed.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return say(pretty(&changed)?);
-        }
-        say(format_args!("Changed workspace {}. {}", named(&changed), replies(changed.training_calls)))
+        let changed = session.received(session.client.update_workspace(&self.workspace, &change).await)?;
+        let text = format!("Changed workspace {}. {}", named(&changed), replies(changed.training_calls));
+        session.output.print(&changed, || say(text))
     }
 }
 
-impl Delete {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl DeleteWorkspace {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let name = harmless(&self.workspace);
         if !self.yes {
-            return Err(Failure::usage(format!(
+            return Err(CommandError::usage(format!(
                 "this archives every workflow of {name} and removes its members, permanently; confirm with --yes"
             )));
         }
-        session.client.delete_workspace(&self.workspace).await.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return Ok(());
-        }
-        say(format_args!("Deleted workspace {name}; its workflows are archived."))
+        session.received(session.client.delete_workspace(&self.workspace).await)?;
+        session.output.say(format_args!("Deleted workspace {name}; its workflows are archived."))
     }
 }
 

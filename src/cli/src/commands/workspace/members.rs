@@ -3,14 +3,14 @@
 use clap::{Args, ValueEnum};
 use wire::{AddMember, MemberRecord, UpdateMember};
 
-use crate::options::{ClientOptions, Session};
-use crate::output::{Failure, Output, complain, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::{CommandError, say};
 use crate::parts;
 use crate::table::{self, minute};
 use crate::terminal::harmless;
 
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub(crate) struct ListMembers {
     /// Slug or id.
     workspace: String,
     #[command(flatten)]
@@ -24,8 +24,8 @@ pub(crate) struct Invite {
     /// The person's email address.
     email: String,
     /// The role in the workspace.
-    #[arg(long, value_enum, default_value_t = Role::Viewer)]
-    role: Role,
+    #[arg(long, value_enum, default_value_t = RoleArgument::Viewer)]
+    role: RoleArgument,
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }
@@ -38,7 +38,7 @@ pub(crate) struct ChangeRole {
     member: String,
     /// The new role.
     #[arg(value_enum)]
-    role: Role,
+    role: RoleArgument,
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Remove {
 
 /// A role in a workspace; each includes the permissions of the roles before it.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Role {
+enum RoleArgument {
     /// Reads.
     Viewer,
     /// Writes and runs workflows, and writes the vault.
@@ -66,7 +66,7 @@ enum Role {
     Owner,
 }
 
-impl Role {
+impl RoleArgument {
     fn text(self) -> String {
         match self {
             Self::Viewer => "viewer",
@@ -78,31 +78,21 @@ impl Role {
     }
 }
 
-impl List {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+impl ListMembers {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let all = all(session, &self.workspace).await?;
-        if session.output == Output::Json {
-            return say(pretty(&all)?);
-        }
-        if all.is_empty() {
-            let name = harmless(&self.workspace);
-            complain(format!("{name} has no members yet. `callboard workspace invite` invites one."));
-            return Ok(());
-        }
-        table::print(["MEMBER", "ROLE", "STATUS", "USER ID"], all.into_iter().map(row).collect())
+        let name = harmless(&self.workspace);
+        let if_empty = format!("{name} has no members yet. `callboard workspace invite` invites one.");
+        table::print_list(session.output, all, if_empty, ["MEMBER", "ROLE", "STATUS", "USER ID"], row)
     }
 }
 
 impl Invite {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let wanted = AddMember { email: self.email.clone(), role: self.role.text() };
-        let added = session.client.add_member(&self.workspace, &wanted).await;
-        let added = added.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return say(pretty(&added)?);
-        }
+        let added = session.received(session.client.add_member(&self.workspace, &wanted).await)?;
         let (who, place) = (name(&added), harmless(&self.workspace));
-        say(match &added.invited_until {
+        let text = match &added.invited_until {
             Some(until) => format!(
                 "Invited {who} to {place} as {}: signing in at {}/login before {} accepts the invitation.",
                 harmless(&added.role),
@@ -110,44 +100,38 @@ impl Invite {
                 minute(until)
             ),
             None => format!("{who} is a member of {place} as {}.", harmless(&added.role)),
-        })
+        };
+        session.output.print(&added, || say(text))
     }
 }
 
 impl ChangeRole {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let id = found(session, &self.workspace, &self.member).await?;
         let change = UpdateMember { role: self.role.text() };
-        let changed = session.client.change_member(&self.workspace, &id, &change).await;
-        let changed = changed.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return say(pretty(&changed)?);
-        }
+        let changed = session.received(session.client.change_member(&self.workspace, &id, &change).await)?;
         let place = harmless(&self.workspace);
         let (who, role) = (name(&changed), harmless(&changed.role));
-        say(if changed.invited_until.is_some() {
+        let text = if changed.invited_until.is_some() {
             format!("Changed the invitation of {who} to {place}: {role}.")
         } else {
             format!("Changed the role of {who} in {place}: {role}.")
-        })
+        };
+        session.output.print(&changed, || say(text))
     }
 }
 
 impl Remove {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let id = found(session, &self.workspace, &self.member).await?;
-        let removed = session.client.remove_member(&self.workspace, &id).await;
-        removed.map_err(|error| session.failed(error))?;
-        if session.output == Output::Json {
-            return Ok(());
-        }
+        session.received(session.client.remove_member(&self.workspace, &id).await)?;
         let (who, place) = (harmless(&self.member), harmless(&self.workspace));
-        say(format!("Removed {who} from {place}."))
+        session.output.say(format_args!("Removed {who} from {place}."))
     }
 }
 
 /// Resolves a member's email address to the account id.
-async fn found(session: &Session, workspace: &str, member: &str) -> Result<String, Failure> {
+async fn found(session: &ServiceSession, workspace: &str, member: &str) -> Result<String, CommandError> {
     if !member.contains('@') {
         return Ok(member.to_owned());
     }
@@ -159,7 +143,7 @@ async fn found(session: &Session, workspace: &str, member: &str) -> Result<Strin
     let mut others = all.iter().filter(near);
     match (all.iter().find(exact), others.next(), others.next()) {
         (Some(found), _, _) | (None, Some(found), None) => Ok(found.user_id.clone()),
-        (None, Some(_), Some(_)) => Err(Failure::from(format!(
+        (None, Some(_), Some(_)) => Err(CommandError::from(format!(
             "several members of {} have addresses that differ only in case; give the id",
             harmless(workspace)
         ))),
@@ -170,12 +154,12 @@ async fn found(session: &Session, workspace: &str, member: &str) -> Result<Strin
                 None => "`callboard workspace members` lists its members".to_owned(),
             };
             let (member, workspace) = (harmless(member), harmless(workspace));
-            Err(Failure::from(format!("{member} does not belong to {workspace}; {way}")))
+            Err(CommandError::from(format!("{member} does not belong to {workspace}; {way}")))
         }
     }
 }
 
-async fn all(session: &Session, workspace: &str) -> Result<Vec<MemberRecord>, Failure> {
+async fn all(session: &ServiceSession, workspace: &str) -> Result<Vec<MemberRecord>, CommandError> {
     parts::all(session, async |part| session.client.members(workspace, part).await).await
 }
 

@@ -4,23 +4,23 @@ use clap::Args;
 use wire::WorkspaceStorage;
 
 use super::manage::{named, replies};
-use crate::options::{ClientOptions, Session};
-use crate::output::{Failure, Output, pretty, say};
+use crate::options::{ClientOptions, ServiceSession};
+use crate::output::{CommandError, Output, pretty, say};
 use crate::table::second;
 
 const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
 
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowWorkspace {
     /// Slug or id.
     workspace: String,
     #[command(flatten)]
     pub(super) options: ClientOptions,
 }
 
-impl Show {
-    pub(super) async fn run(&self, session: &Session) -> Result<(), Failure> {
-        let found = session.client.workspace(&self.workspace).await.map_err(|error| session.failed(error))?;
+impl ShowWorkspace {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
+        let found = session.received(session.client.workspace(&self.workspace).await)?;
         if session.output == Output::Json {
             return say(pretty(&found)?);
         }

@@ -27,7 +27,7 @@ pub(super) fn problems(widget: &Value, base: &str) -> Vec<FieldError> {
             format!("must have at most {most} KiB, not {bytes} bytes"),
         )];
     }
-    let mut reader = Reader::default();
+    let mut reader = ComponentChecker::default();
     match widget.as_object() {
         Some(root) => {
             let is_root = |kind: &Value| kind.as_str().is_some_and(|kind| ROOTS.contains(&kind));
@@ -45,13 +45,13 @@ pub(super) fn problems(widget: &Value, base: &str) -> Vec<FieldError> {
 }
 
 #[derive(Default)]
-struct Reader<'a> {
+struct ComponentChecker<'a> {
     problems: Vec<FieldError>,
     ids: HashSet<&'a str>,
     components: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ComponentChecker<'a> {
     fn component(&mut self, component: &'a Map<String, Value>, at: &str, depth: usize) {
         self.components += 1;
         if self.components == MOST + 1 {

@@ -26,7 +26,7 @@ pub(crate) const TYPE: NodeType = NodeType {
     build,
 };
 
-struct Progress {
+struct ProgressNode {
     text: Value,
 }
 
@@ -37,11 +37,11 @@ fn schema() -> Value {
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
     let text = text_field(fields, "text", check)?;
-    Some(Box::new(Progress { text }))
+    Some(Box::new(ProgressNode { text }))
 }
 
 #[async_trait]
-impl Node for Progress {
+impl Node for ProgressNode {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
         Ok(Value::String(as_text(&fill(&self.text, scope)?)))
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use wire::FieldError;
 use wire::chat::{Annotation, ContentPart, ItemBody, OutputText};
 
-use super::widget::{self, Content};
+use super::widget::{self, WidgetContent};
 use super::{annotations, content, key};
 use crate::NodeError;
 use crate::check::Check;
@@ -17,6 +17,7 @@ use crate::execute::{Call, Effect, Failure, Node, NodeType};
 use crate::graph::NodeSpec;
 use crate::graph::fields::Fields;
 use crate::nodes::fields::text_field;
+use crate::nodes::models::asking;
 use crate::template::{as_text, fill};
 
 /// Maximum pause between two pieces, in milliseconds.
@@ -47,7 +48,7 @@ struct Reply {
     new_message: bool,
     key: Option<Value>,
     annotations: Option<Value>,
-    widget: Option<Content>,
+    widget: Option<WidgetContent>,
 }
 
 fn schema() -> Value {
@@ -94,7 +95,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
         None => None,
     };
     let widget = match widget {
-        Some(_) => Some(Content::read(widget, fields, check)?),
+        Some(_) => Some(WidgetContent::read(widget, fields, check)?),
         None => {
             if fields.value("copy_text").is_some() {
                 let problem = FieldError::new(fields.at("copy_text"), "widget", "requires 'widget'");
@@ -143,7 +144,11 @@ impl Node for Reply {
             Some(key) => json!({"text": parts.text, "key": key}),
             None => json!({"text": parts.text}),
         };
+        let shows_nothing = parts.widget.is_none() && parts.text.is_some_and(|text| text.trim().is_empty());
         self.write(parts, call, self.words).await?;
+        if shows_nothing {
+            asking::notify_of_missing_answer(call).await;
+        }
         Ok(result)
     }
 

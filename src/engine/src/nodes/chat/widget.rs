@@ -35,7 +35,7 @@ pub(crate) const TYPE: NodeType = NodeType {
 };
 
 struct Widget {
-    content: Content,
+    content: WidgetContent,
     key: Option<Value>,
     more: bool,
 }
@@ -55,7 +55,7 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     if key.is_none() && (more || widget.is_some_and(Value::is_null)) {
         content::require_key(fields.at("key"), check);
     }
-    let content = Content::read(widget, fields, check);
+    let content = WidgetContent::read(widget, fields, check);
     Some(Box::new(Widget { content: content?, key, more }))
 }
 
@@ -102,12 +102,12 @@ pub(super) fn copy_text_schema() -> Value {
 }
 
 /// The fields `widget` and `copy_text`, with templates inside.
-pub(super) struct Content {
+pub(super) struct WidgetContent {
     widget: Value,
     copy_text: Option<Value>,
 }
 
-impl Content {
+impl WidgetContent {
     /// Reads both fields; `widget` is the value of the first.
     pub(super) fn read(widget: Option<&Value>, fields: &mut Fields<'_>, check: &mut Check) -> Option<Self> {
         let copy_text = optional_text_field(fields, "copy_text", check);

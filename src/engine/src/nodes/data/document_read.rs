@@ -43,11 +43,11 @@ pub(crate) const TYPE: NodeType = NodeType {
 };
 
 struct DocumentRead {
-    source: Source,
+    source: DocumentSource,
     format: Option<Format>,
 }
 
-enum Source {
+enum DocumentSource {
     Address { url: Value, headers: Option<Value> },
     Attachment(Value),
 }
@@ -70,14 +70,14 @@ fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option
     Some(Box::new(DocumentRead { source: source?, format }))
 }
 
-fn address(fields: &mut Fields<'_>, check: &mut Check) -> Option<Source> {
+fn address(fields: &mut Fields<'_>, check: &mut Check) -> Option<DocumentSource> {
     let url = outbound::url(fields, "url", check);
     let headers = outbound::object(fields, "headers", check);
     outbound::check_headers(headers.as_ref(), &fields.at("headers"), check);
-    Some(Source::Address { url: url?, headers })
+    Some(DocumentSource::Address { url: url?, headers })
 }
 
-fn attachment(fields: &mut Fields<'_>, check: &mut Check) -> Option<Source> {
+fn attachment(fields: &mut Fields<'_>, check: &mut Check) -> Option<DocumentSource> {
     for other in ["url", "headers"] {
         if fields.value(other).is_some() {
             let message = "cannot be combined with 'attachment': the node reads one document";
@@ -94,17 +94,17 @@ fn attachment(fields: &mut Fields<'_>, check: &mut Check) -> Option<Source> {
         check.note(problem.suggest(r#""attachment": "{{ inputs.attachments[0].id }}""#));
         return None;
     }
-    check.templates(&named, &fields.at("attachment")).then_some(Source::Attachment(named))
+    check.templates(&named, &fields.at("attachment")).then_some(DocumentSource::Attachment(named))
 }
 
 #[async_trait]
 impl Node for DocumentRead {
     fn input(&self, scope: &View) -> Result<Value, NodeError> {
         match &self.source {
-            Source::Address { url, headers } => {
+            DocumentSource::Address { url, headers } => {
                 fill_fields([("url", Some(url)), ("headers", headers.as_ref())], scope)
             }
-            Source::Attachment(named) => {
+            DocumentSource::Attachment(named) => {
                 let named = fill(named, scope)?;
                 let id = named.as_str().or_else(|| named.get("id").and_then(Value::as_str));
                 let id = id.ok_or_else(|| {

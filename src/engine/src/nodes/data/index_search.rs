@@ -14,8 +14,7 @@ use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::data::index_upsert::{name_of, note_object, read_vector};
 use crate::nodes::fields::{list_field, optional_text_field, text_field};
-use crate::search::{ChunkPlace, Ranked};
-use crate::search::{Fused, fused, terms};
+use crate::search::{ChunkLocation, Fused, Ranked, fused, terms};
 use crate::template::{as_text, fill, has_holes};
 
 /// Maximum hits.
@@ -36,7 +35,8 @@ pub(crate) const TYPE: NodeType = NodeType {
     secrets: &[],
     schema,
     result: "`{hits: [{document, chunk, text, score, rank_text, rank_vector, metadata}]}`, best first; `score` is BM25, the \
-             cosine, or, for `hybrid`, the sum of 1 / (60 + rank) of both rankings; a rank is present only if that ranking has the chunk.",
+             cosine, or, for `hybrid`, the sum of 1 / (60 + rank) of both rankings; a rank is present only if that ranking has the \
+             chunk; `metadata` may list its members in another order.",
     members: &["hits"],
     example: || {
         json!({"name": "found", "type": "index_search", "index": "handbook", "query": "{{ inputs.question }}",
@@ -158,11 +158,11 @@ impl Node for IndexSearch {
         }
         let mut found = self.ranked(&text, &vector);
         found.truncate(self.limit);
-        let places: Vec<ChunkPlace> = found.iter().map(|one| one.place).collect();
+        let places: Vec<ChunkLocation> = found.iter().map(|one| one.place).collect();
         let chunks = call.search().chunks(&index, &places).await?;
         let hit = |one: &Fused| {
             let chunk = chunks.iter().find(|chunk| chunk.place == one.place)?;
-            let mut hit = json!({"document": chunk.document, "chunk": chunk.place.1, "text": chunk.text,
+            let mut hit = json!({"document": chunk.document, "chunk": chunk.place.number, "text": chunk.text,
                                  "score": one.score, "metadata": chunk.metadata});
             for (name, rank) in [("rank_text", one.rank_text), ("rank_vector", one.rank_vector)] {
                 if let (Some(rank), Some(members)) = (rank, hit.as_object_mut()) {

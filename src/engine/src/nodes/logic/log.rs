@@ -36,7 +36,7 @@ struct Log {
 fn schema() -> Value {
     json!({"type": "object", "required": ["message"], "properties": {
         "message": {"type": "string", "description": "The line; a template, truncated after 4,096 characters."},
-        "level": {"enum": ["debug", "info", "warn", "error"], "default": "info", "description": "Log level. A line with `error` is logged at WARN: lines at ERROR are the service's own."}}})
+        "level": {"enum": ["debug", "info", "warn", "error"], "default": "info", "description": "Log level. A line with `error` is logged at WARN: lines at ERROR are the service's own. Every execution writes its line, so callers of the workflow can fill the log; use `debug` in a published chat."}}})
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
@@ -58,7 +58,8 @@ impl Node for Log {
         // The text is a field, so that a graph cannot break a log line.
         match self.level {
             "debug" => tracing::debug!(node, text = message, "workflow"),
-            // ERROR lines are reserved for the service itself.
+            // ERROR lines are reserved for the service itself. Unlike the service's warnings, these have no limit: the
+            // author expects a line for each execution.
             level @ ("warn" | "error") => tracing::warn!(node, level, text = message, "workflow"),
             _ => tracing::info!(node, text = message, "workflow"),
         }

@@ -14,7 +14,7 @@ use crate::execute::{Call, Failure};
 use crate::fenced;
 use crate::graph::fields::Fields;
 use crate::nodes::models::files::{self, Unseen};
-use crate::nodes::models::target::{self, Chosen, Target};
+use crate::nodes::models::target::{self, Chosen, ModelTarget};
 use crate::redact::Masked;
 use crate::schema::Schema;
 use models::{Message, ModelAnswer, ModelRequest, NoPieces, Pieces, Role, Usage, cost, rounded};
@@ -33,7 +33,7 @@ const TOLD: usize = 10;
 /// Fields for the choice of a model and its settings.
 #[derive(Clone)]
 pub(crate) struct Asks {
-    target: Target,
+    target: ModelTarget,
     temperature: Option<f64>,
     max_tokens: Option<u32>,
     seed: Option<u32>,
@@ -58,7 +58,7 @@ pub(crate) fn schema(required: &[&str], own: Value) -> Value {
 
 impl Asks {
     pub(crate) fn read(fields: &mut Fields<'_>, check: &mut Check) -> Option<Self> {
-        let target = Target::read(fields, check);
+        let target = ModelTarget::read(fields, check);
         let problems = &mut check.problems;
         let temperature = fields.number("temperature", 0.0..=2.0, problems);
         let max_tokens = fields.whole("max_tokens", 1..=MAX_TOKENS, problems);
@@ -161,8 +161,10 @@ impl PreparedCall<'_> {
             let answer = answered?;
             spent.add(&self.chosen.name, answer.usage);
             call.note_usage(spent.written());
-            if stream {
-                notify(&answer, call).await;
+            match missing_reason(&answer) {
+                Some(reason) if stream => notify(reason, call).await,
+                Some(reason) => call.keep_missing_answer(reason),
+                None => {}
             }
             let Some(schema) = self.schema.filter(|_| answer.tool_calls.is_empty()) else {
                 return Ok(ModelResult { answer, json: Value::Null, spent, unseen: files.unseen });
@@ -192,15 +194,24 @@ impl PreparedCall<'_> {
     }
 }
 
-/// Notifies the chat's readers, once per turn, why an answer is missing or incomplete.
-async fn notify(answer: &ModelAnswer, call: &Call<'_>) {
-    let message = if answer.finish_reason.as_deref() == Some("content_filter") {
-        "The model declined to answer."
-    } else if answer.text.trim().is_empty() && answer.tool_calls.is_empty() {
-        "The model returned an empty answer."
-    } else {
-        return;
-    };
+/// The reason that an answer is missing or incomplete, for the chat's readers.
+fn missing_reason(answer: &ModelAnswer) -> Option<&'static str> {
+    if answer.finish_reason.as_deref() == Some("content_filter") {
+        return Some("The model declined to answer.");
+    }
+    let is_empty = answer.text.trim().is_empty() && answer.tool_calls.is_empty();
+    is_empty.then_some("The model returned an empty answer.")
+}
+
+/// Notifies the chat's readers of a reply that shows nothing, if a model's answer is missing.
+pub(crate) async fn notify_of_missing_answer(call: &Call<'_>) {
+    if let Some(reason) = call.missing_answer() {
+        notify(reason, call).await;
+    }
+}
+
+/// Notifies the chat's readers, once per turn.
+async fn notify(message: &str, call: &Call<'_>) {
     if call.record_notice(message) {
         let message = message.to_owned();
         call.immediate(ImmediateEvent::Notice { level: NoticeLevel::Warning, message, title: None }).await;

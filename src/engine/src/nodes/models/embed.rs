@@ -15,7 +15,7 @@ use crate::graph::fields::Fields;
 use crate::graph::{NodeSpec, Retry};
 use crate::nodes::fields::value_field;
 use crate::nodes::models::asking::{self, Spent};
-use crate::nodes::models::target::{self, Chosen, Target};
+use crate::nodes::models::target::{self, Chosen, ModelTarget};
 use crate::template::{as_text, fill, has_holes};
 use models::EmbedRequest;
 
@@ -42,7 +42,7 @@ pub(crate) const TYPE: NodeType = NodeType {
 };
 
 struct Embed {
-    target: Target,
+    target: ModelTarget,
     input: Value,
     dimensions: Option<u32>,
 }
@@ -59,7 +59,7 @@ fn schema() -> Value {
 }
 
 fn build(fields: &mut Fields<'_>, _spec: &NodeSpec, check: &mut Check) -> Option<Box<dyn Node>> {
-    let target = Target::read(fields, check);
+    let target = ModelTarget::read(fields, check);
     let input = value_field(fields, "input", check).filter(|input| {
         let texts = match input {
             Value::String(_) => true,

@@ -24,7 +24,7 @@ pub(crate) const SECRETS: &[&str] = &["base_url", "api_key"];
 
 /// The fields `model`, `base_url` and `api_key`.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct ModelTarget {
     model: Value,
     base_url: Option<Value>,
     api_key: Option<Value>,
@@ -42,7 +42,7 @@ pub(crate) fn properties() -> Map<String, Value> {
     fields.as_object().cloned().unwrap_or_default()
 }
 
-impl Target {
+impl ModelTarget {
     pub(crate) fn read(fields: &mut Fields<'_>, check: &mut Check) -> Option<Self> {
         let model = text_field(fields, "model", check);
         let base_url = outbound::optional_url(fields, "base_url", check);
@@ -93,7 +93,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Reads the output of [`Target::input`].
+    /// Reads the output of [`ModelTarget::input`].
     pub(crate) fn from_input(input: &Value) -> Self {
         let name = input.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
         Self { name, endpoint: input.get("endpoint").cloned() }

@@ -113,7 +113,7 @@ fn local(naive: NaiveDateTime, zone: Tz) -> Option<DateTime<Tz>> {
 
 /// `date_add(years=, months=, weeks=, days=, hours=, minutes=, seconds=, zone='UTC')`: days and longer units by the
 /// zone's calendar, hours and shorter by elapsed time. A date plus whole days stays a date.
-pub(super) fn add(value: &View, options: Kwargs) -> Result<String, Error> {
+pub(crate) fn add(value: &View, options: Kwargs) -> Result<String, Error> {
     let zone = zone(&options)?;
     let too_far = || invalid("the time is out of range");
     let sum = |parts: &[(&str, i64)]| -> Result<i64, Error> {
@@ -153,7 +153,7 @@ fn written(time: DateTime<Tz>) -> String {
 }
 
 /// `date_format(format, zone='UTC')`, with `strftime` letters; RFC 3339 without a format.
-pub(super) fn format(value: &View, format: Option<&str>, options: Kwargs) -> Result<String, Error> {
+pub(crate) fn format(value: &View, format: Option<&str>, options: Kwargs) -> Result<String, Error> {
     let zone = zone(&options)?;
     options.assert_all_used()?;
     let time = Moment::read(value, zone)?.time(zone)?;
@@ -171,7 +171,7 @@ pub(super) fn format(value: &View, format: Option<&str>, options: Kwargs) -> Res
 }
 
 /// `timestamp`: Unix seconds, with milliseconds as a fraction.
-pub(super) fn timestamp(value: &View, options: Kwargs) -> Result<View, Error> {
+pub(crate) fn timestamp(value: &View, options: Kwargs) -> Result<View, Error> {
     let zone = zone(&options)?;
     options.assert_all_used()?;
     let millis = Moment::read(value, zone)?.time(zone)?.timestamp_millis();
@@ -179,7 +179,7 @@ pub(super) fn timestamp(value: &View, options: Kwargs) -> Result<View, Error> {
 }
 
 /// `seconds_since(other)`: seconds from the other time to this one; negative if this one is earlier.
-pub(super) fn seconds_since(value: &View, other: &View, options: Kwargs) -> Result<View, Error> {
+pub(crate) fn seconds_since(value: &View, other: &View, options: Kwargs) -> Result<View, Error> {
     let zone = zone(&options)?;
     options.assert_all_used()?;
     let millis = |value: &View| Ok::<_, Error>(Moment::read(value, zone)?.time(zone)?.timestamp_millis());

@@ -4,23 +4,15 @@ pub(crate) mod date;
 pub(crate) mod ids;
 
 use minijinja::value::Kwargs;
-use minijinja::{Environment, Error, ErrorKind, Value as View};
+use minijinja::{Error, ErrorKind, Value as View};
 
 /// This package's filters, by name.
 pub(crate) const FILTERS: [&str; 5] = ["date_add", "date_format", "seconds_since", "sha256", "timestamp"];
 /// This package's functions, by name.
 pub(crate) const FUNCTIONS: [&str; 3] = ["now", "today", "uuid"];
 
-pub(crate) fn add_filters(environment: &mut Environment<'_>) {
-    environment.add_filter("sha256", sha256);
-    environment.add_filter("date_add", date::add);
-    environment.add_filter("date_format", date::format);
-    environment.add_filter("timestamp", date::timestamp);
-    environment.add_filter("seconds_since", date::seconds_since);
-}
-
 /// SHA-256 of a text's UTF-8, lower-case hexadecimal.
-fn sha256(text: &View) -> Result<String, Error> {
+pub(super) fn sha256(text: &View) -> Result<String, Error> {
     let text = text
         .as_str()
         .ok_or_else(|| invalid("sha256 requires a string; convert the value with tojson or string"))?;

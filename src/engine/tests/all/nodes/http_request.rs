@@ -98,6 +98,16 @@ async fn sent(more: Value, inputs: Value) -> (Value, String) {
 }
 
 #[tokio::test]
+async fn a_json_body_keeps_the_order_of_its_members() {
+    let inputs = serde_json::from_str(r#"{"it":{"z":1,"a":{"y":2,"b":3}}}"#).unwrap();
+    let body = r#"{"zone":"x","all":{"z":1,"a":{"y":2,"b":3}},"b":[{"d":1,"c":2}],"a":0}"#;
+    let node = body.replace(r#"{"z":1,"a":{"y":2,"b":3}}"#, r#""{{ inputs.it }}""#);
+    let (_, request) =
+        sent(json!({"method": "POST", "json": serde_json::from_str::<Value>(&node).unwrap()}), inputs).await;
+    assert!(request.ends_with(body), "{request}");
+}
+
+#[tokio::test]
 async fn a_request_is_sent_as_the_graph_describes_it() {
     let (result, request) = sent(
         json!({"method": "POST", "url": "/a?x=1", "query": {"q": "{{ inputs.q }}", "many": [1, "{{ inputs.n }}"], "no": null},

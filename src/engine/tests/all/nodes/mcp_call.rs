@@ -16,6 +16,9 @@ use wire::ErrorCode;
 use crate::ports::{alone, plan};
 use crate::world::{World, recorded, refused};
 
+/// A number that would be rounded.
+const LONG: &str = "123456789012345678901";
+
 /// A server with the tools `shout`, `fail` and `hide`; it answers as a stream or as a document. Below `/to/` it
 /// redirects to `/mcp`, below `/is/<status>` it returns that status, and `/page` is a page.
 struct Server {
@@ -73,6 +76,9 @@ impl Server {
                     json!({"content": [{"type": "text", "text": "a dot"},
                                        {"type": "image", "data": "AA==", "mimeType": "image/png"}]})
                 }
+                Some("tools/call") if message["params"]["name"] == "count" => {
+                    json!({"content": [{"type": "text", "text": "1"}], "structuredContent": {"n": "long"}})
+                }
                 Some("tools/call") => {
                     json!({"content": [{"type": "text", "text": "it hurts"}], "isError": true})
                 }
@@ -82,6 +88,7 @@ impl Server {
                 }
             };
             let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": answer}).to_string();
+            let answer = answer.replace("\"long\"", LONG);
             let (kind, body) = match self.streams {
                 true => ("text/event-stream", format!(": hello\n\nevent: message\ndata: {answer}\n\n")),
                 false => ("application/json", answer),
@@ -241,6 +248,16 @@ async fn non_text_parts_are_kept_unchanged() {
     let done = run(&server.world(), &server.node(json!({"tool": "picture"}))).await.unwrap();
     let picture = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
     assert_eq!(done, json!({"text": "a dot", "json": null, "content": [picture]}));
+}
+
+#[tokio::test]
+async fn a_rounded_number_in_structured_content_is_named() {
+    for streams in [true, false] {
+        let server = Server::new(streams).await;
+        let error = run(&server.world(), &server.node(json!({"tool": "count"}))).await.unwrap_err();
+        let expected = format!("in the result of the tool 'count', the number {LONG} would be rounded");
+        assert!(error.message.starts_with(&expected), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
 use zip::ZipArchive;
 
-use super::{Text, damaged};
+use super::{LimitedText, damaged};
 use crate::document::{DocumentLimits, DocumentProblem, DocumentText};
 
 const MAIN: &str = "word/document.xml";
@@ -26,7 +26,7 @@ pub(super) fn read(bytes: &[u8], limits: DocumentLimits) -> Result<DocumentText,
         }
         other => damaged(other.to_string()),
     })?;
-    let mut text = Text::new(limits.text);
+    let mut text = LimitedText::new(limits.text);
     let mut limited = part.take(UNPACKED);
     let walked = walk(BufReader::new(&mut limited), &mut text);
     if limited.limit() == 0 {
@@ -38,7 +38,7 @@ pub(super) fn read(bytes: &[u8], limits: DocumentLimits) -> Result<DocumentText,
     Ok(text.done(None))
 }
 
-fn walk(part: impl std::io::BufRead, text: &mut Text) -> Result<(), DocumentProblem> {
+fn walk(part: impl std::io::BufRead, text: &mut LimitedText) -> Result<(), DocumentProblem> {
     let mut reader = Reader::from_reader(part);
     let (mut buffer, mut depth, mut runs, mut in_text, mut left_out) =
         (Vec::new(), 0_u32, 0_u32, false, 0_u32);

@@ -12,20 +12,21 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::document::{DocumentKind, DocumentLimits, DocumentProblem, DocumentText};
-use crate::frame::Answer;
+use crate::frame::WorkerAnswer;
 
 /// Reads a document. A panic in the reader becomes a problem without details.
-pub(super) fn read(kind: DocumentKind, data: String, limits: DocumentLimits) -> Answer {
+pub(super) fn read(kind: DocumentKind, data: String, limits: DocumentLimits) -> WorkerAnswer {
     let read = |bytes: &[u8]| match kind {
         DocumentKind::Pdf => pdf::read(bytes, limits),
         DocumentKind::Docx => docx::read(bytes, limits),
     };
-    reading(data, read).map_or_else(Answer::Unreadable, Answer::Document)
+    reading(data, read).map_or_else(WorkerAnswer::Unreadable, WorkerAnswer::Document)
 }
 
 /// Reads a feed.
-pub(super) fn read_feed(data: String, from: String, limits: DocumentLimits) -> Answer {
-    reading(data, move |bytes| feed::read(bytes, from, limits)).map_or_else(Answer::Unreadable, Answer::Feed)
+pub(super) fn read_feed(data: String, from: String, limits: DocumentLimits) -> WorkerAnswer {
+    reading(data, move |bytes| feed::read(bytes, from, limits))
+        .map_or_else(WorkerAnswer::Unreadable, WorkerAnswer::Feed)
 }
 
 /// Decodes base64 and calls a reader with the bytes.
@@ -46,12 +47,12 @@ pub(super) fn damaged(why: impl Into<String>) -> DocumentProblem {
 }
 
 /// A text that grows up to a limit.
-struct Text {
+struct LimitedText {
     text: String,
     most: usize,
 }
 
-impl Text {
+impl LimitedText {
     fn new(most: usize) -> Self {
         Self { text: String::new(), most }
     }

@@ -9,7 +9,7 @@ use lopdf::{DecompressError, Dictionary, Document, Error, LoadOptions, Object, O
 
 use super::font::{Font, dictionary, number, resolved};
 use super::matrix::Matrix;
-use super::{Text, damaged};
+use super::{LimitedText, damaged};
 use crate::document::{DocumentLimits, DocumentProblem, DocumentText};
 
 /// Maximum bytes of an unpacked stream.
@@ -36,7 +36,7 @@ pub(super) fn read(bytes: &[u8], limits: DocumentLimits) -> Result<DocumentText,
     if pages.len() > limits.pages {
         return Err(DocumentProblem::Pages(pages.len()));
     }
-    let mut text = Text::new(limits.text);
+    let mut text = LimitedText::new(limits.text);
     for (number, id) in &pages {
         if *number > 1 {
             text.end_line()?;
@@ -66,7 +66,7 @@ fn problem(error: &Error) -> DocumentProblem {
     }
 }
 
-fn page(document: &Document, id: ObjectId, text: &mut Text) -> Result<(), DocumentProblem> {
+fn page(document: &Document, id: ObjectId, text: &mut LimitedText) -> Result<(), DocumentProblem> {
     let content = document.get_page_content_with_limit(id, STREAM).map_err(|error| problem(&error))?;
     let (own, referred) = document.get_page_resources(id).map_err(|error| problem(&error))?;
     let referred = referred.iter().filter_map(|id| document.get_dictionary(*id).ok());
@@ -77,7 +77,7 @@ fn page(document: &Document, id: ObjectId, text: &mut Text) -> Result<(), Docume
 
 /// The graphics state that `q` saves and `Q` restores.
 #[derive(Clone)]
-struct State<'a> {
+struct GraphicsState<'a> {
     page: Matrix,
     font: Option<Rc<Font<'a>>>,
     size: f32,
@@ -87,10 +87,67 @@ struct State<'a> {
     leading: f32,
 }
 
+impl GraphicsState<'_> {
+    fn new(page: Matrix) -> Self {
+        Self {
+            page,
+            font: None,
+            size: 1.0,
+            between_letters: 0.0,
+            between_words: 0.0,
+            stretch: 1.0,
+            leading: 0.0,
+        }
+    }
+
+    /// Applies an operator with numbers only.
+    fn apply(&mut self, operator: &str, numbers: &[f32]) {
+        let first = numbers.first().copied().unwrap_or_default();
+        match operator {
+            "cm" => {
+                if let Some(matrix) = Matrix::read(numbers) {
+                    self.page = matrix.then(self.page);
+                }
+            }
+            "Tc" => self.between_letters = first,
+            "Tw" => self.between_words = first,
+            "Tz" => self.stretch = first / 100.0,
+            "TL" => self.leading = first,
+            "TD" => self.leading = -numbers.get(1).copied().unwrap_or_default(),
+            _ => {}
+        }
+    }
+}
+
+/// The positions of the current line's start and of the next glyph.
+struct TextPosition {
+    line: Matrix,
+    at: Matrix,
+}
+
+impl TextPosition {
+    /// Applies an operator that starts a text or a line.
+    fn apply(&mut self, operator: &str, numbers: &[f32], leading: f32) {
+        let start = match operator {
+            "BT" => Some(Matrix::ONE),
+            "Tm" => Matrix::read(numbers),
+            "Td" | "TD" => {
+                let [right, down] = [0_usize, 1].map(|index| numbers.get(index).copied().unwrap_or_default());
+                Some(Matrix::shift(right, down).then(self.line))
+            }
+            "T*" | "'" | "\"" => Some(Matrix::shift(0.0, -leading).then(self.line)),
+            _ => None,
+        };
+        if let Some(start) = start {
+            (self.line, self.at) = (start, start);
+        }
+    }
+}
+
 /// Extracts text from drawing operators.
 struct TextExtractor<'a, 'b> {
     document: &'a Document,
-    text: &'b mut Text,
+    text: &'b mut LimitedText,
     /// The end position of the last drawn text, and its font size.
     end: Option<((f32, f32), f32)>,
 }
@@ -104,77 +161,41 @@ impl<'a> TextExtractor<'a, '_> {
         depth: u32,
     ) -> Result<(), DocumentProblem> {
         let mut fonts: BTreeMap<Vec<u8>, Option<Rc<Font<'a>>>> = BTreeMap::new();
-        let mut state = State {
-            page,
-            font: None,
-            size: 1.0,
-            between_letters: 0.0,
-            between_words: 0.0,
-            stretch: 1.0,
-            leading: 0.0,
-        };
-        let (mut saved, mut line, mut at) = (Vec::new(), Matrix::ONE, Matrix::ONE);
+        let (mut state, mut saved) = (GraphicsState::new(page), Vec::new());
+        let mut position = TextPosition { line: Matrix::ONE, at: Matrix::ONE };
         for operation in Content::<Vec<Operation>>::decode_iter(content) {
             let Operation { operator, operands } = operation.map_err(|error| problem(&error))?;
             let numbers: Vec<f32> =
                 operands.iter().filter_map(|operand| number(self.document, operand)).collect();
-            let first = numbers.first().copied().unwrap_or_default();
+            let name = operands.first().and_then(|name| name.as_name().ok()).unwrap_or_default();
             match operator.as_str() {
                 "q" if saved.len() < SAVED => saved.push(state.clone()),
                 "Q" => state = saved.pop().unwrap_or(state),
-                "cm" => {
-                    if let Some(matrix) = Matrix::read(&numbers) {
-                        state.page = matrix.then(state.page);
-                    }
-                }
-                "BT" => (line, at) = (Matrix::ONE, Matrix::ONE),
                 "Tf" => {
-                    state.size = first;
-                    let name = operands.first().and_then(|name| name.as_name().ok()).unwrap_or_default();
+                    state.size = numbers.first().copied().unwrap_or_default();
                     let font = fonts.entry(name.to_owned()).or_insert_with(|| self.font(resources, name));
                     state.font.clone_from(font);
                 }
-                "Tc" => state.between_letters = first,
-                "Tw" => state.between_words = first,
-                "Tz" => state.stretch = first / 100.0,
-                "TL" => state.leading = first,
-                "Tm" => {
-                    if let Some(matrix) = Matrix::read(&numbers) {
-                        (line, at) = (matrix, matrix);
-                    }
+                "Do" if depth < DEPTH => self.form(resources, name, state.page, depth)?,
+                operator => {
+                    state.apply(operator, &numbers);
+                    position.apply(operator, &numbers, state.leading);
                 }
-                "Td" | "TD" => {
-                    let down = numbers.get(1).copied().unwrap_or_default();
-                    if operator == "TD" {
-                        state.leading = -down;
-                    }
-                    line = Matrix::shift(first, down).then(line);
-                    at = line;
-                }
-                "T*" | "'" | "\"" => {
-                    line = Matrix::shift(0.0, -state.leading).then(line);
-                    at = line;
-                }
-                _ => {}
             }
-            match operator.as_str() {
-                "Tj" | "TJ" | "'" | "\"" => {
-                    if let Some(shown) = operands.last() {
-                        self.show(shown, &state, &mut at)?;
-                    }
-                }
-                "Do" if depth < DEPTH => {
-                    let name = operands.first().and_then(|name| name.as_name().ok()).unwrap_or_default();
-                    self.form(resources, name, state.page, depth)?;
-                }
-                _ => {}
+            if let ("Tj" | "TJ" | "'" | "\"", Some(shown)) = (operator.as_str(), operands.last()) {
+                self.show(shown, &state, &mut position.at)?;
             }
         }
         Ok(())
     }
 
     /// Shows a text, or several texts with steps between them.
-    fn show(&mut self, shown: &Object, state: &State<'a>, at: &mut Matrix) -> Result<(), DocumentProblem> {
+    fn show(
+        &mut self,
+        shown: &Object,
+        state: &GraphicsState<'a>,
+        at: &mut Matrix,
+    ) -> Result<(), DocumentProblem> {
         match shown {
             Object::String(codes, _) => self.show_codes(codes, state, at),
             Object::Array(several) => {
@@ -197,7 +218,7 @@ impl<'a> TextExtractor<'a, '_> {
     fn show_codes(
         &mut self,
         codes: &[u8],
-        state: &State<'a>,
+        state: &GraphicsState<'a>,
         at: &mut Matrix,
     ) -> Result<(), DocumentProblem> {
         let Some(font) = &state.font else { return Ok(()) };

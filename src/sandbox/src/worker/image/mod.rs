@@ -16,12 +16,13 @@ use image::{DynamicImage, ImageDecoder, ImageError, ImageResult, Limits};
 
 use super::document::{damaged, reading};
 use crate::document::DocumentProblem;
-use crate::frame::Answer;
+use crate::frame::WorkerAnswer;
 use crate::image::{ImageFacts, ImageKind, ImageLimits, LARGEST_PREVIEW};
 
 /// Reads an image. A panic in the decoder is reported as a damaged image.
-pub(super) fn read(kind: ImageKind, data: String, limits: ImageLimits) -> Answer {
-    reading(data, move |bytes| facts(kind, bytes, limits)).map_or_else(Answer::Unreadable, Answer::Image)
+pub(super) fn read(kind: ImageKind, data: String, limits: ImageLimits) -> WorkerAnswer {
+    reading(data, move |bytes| facts(kind, bytes, limits))
+        .map_or_else(WorkerAnswer::Unreadable, WorkerAnswer::Image)
 }
 
 fn facts(kind: ImageKind, bytes: &[u8], limits: ImageLimits) -> Result<ImageFacts, DocumentProblem> {

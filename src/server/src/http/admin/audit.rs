@@ -4,14 +4,14 @@ use actix_web::HttpRequest;
 use actix_web::web::Json;
 use auth::principal::Place;
 use auth::scope::Scope;
-use store::{AuditFilter, Outcome, StoredAudit};
+use store::{AuditFilter, AuditOutcome, StoredAudit};
 use uuid::Uuid;
 use wire::{AuditRecord, Listed};
 
 use super::records;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, TokensRead};
-use crate::http::paging::Part;
+use crate::http::paging::PageQuery;
 use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
 
@@ -25,11 +25,11 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<AuditRecord>>> {
     let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
+    let part: PageQuery<Uuid> = PageQuery::from_params(&mut query, LIST);
     let text = |text: Option<String>| text.filter(|text| !text.contains('\0'));
     let (action, actor) = (text(query.text("action")), text(query.text("actor")));
     let outcome = query.text("outcome");
-    let wanted = outcome.as_deref().and_then(Outcome::parse);
+    let wanted = outcome.as_deref().and_then(AuditOutcome::parse);
     if outcome.is_some() && wanted.is_none() {
         query.note("outcome", "choice", "must be one of success, denied");
     }

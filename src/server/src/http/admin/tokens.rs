@@ -19,8 +19,8 @@ use super::{records, requests};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, RouteScope, TokensRead, TokensWrite};
-use crate::http::idempotency::Reply;
-use crate::http::paging::Part;
+use crate::http::idempotency::ChangeReply;
+use crate::http::paging::PageQuery;
 use crate::http::query::{self, Params};
 
 /// The list's name in cursors.
@@ -46,7 +46,7 @@ pub(super) async fn create(change: Change<TokensWrite>) -> ApiResult<HttpRespons
             let issued = new.create(changes, by, workspace).await?;
             let message = TURNED_ON.to_owned();
             let access_change = is_first.then_some(AccessChange { message, admin_token });
-            Ok(Reply::made(true, &CreatedServiceToken { issued, access_change })?.secret())
+            Ok(ChangeReply::made(true, &CreatedServiceToken { issued, access_change })?.secret())
         })
         .await;
     caller.app().gate().tokens_changed();
@@ -113,7 +113,7 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<ServiceTokenRecord>>> {
     let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
+    let part: PageQuery<Uuid> = PageQuery::from_params(&mut query, LIST);
     let status = query.text("status");
     let wanted = status.as_deref().and_then(ServiceTokenStatus::parse);
     if status.is_some() && wanted.is_none() {
@@ -157,25 +157,25 @@ pub(super) async fn rotate(change: Change<TokensWrite>, id: Path<String>) -> Api
         .make(async |changes| {
             let rotated = tokens::rotate(changes, by, &token, digest, old_until, workspace).await?;
             let secret = secret.expose_secret().to_owned();
-            Ok(Reply::ok(&IssuedServiceToken { secret, token: records::token(rotated, now) })?.secret())
+            Ok(ChangeReply::ok(&IssuedServiceToken { secret, token: records::token(rotated, now) })?.secret())
         })
         .await
 }
 
 /// Responds with 200 and the record.
 pub(super) async fn revoke(change: Change<TokensWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
-    end(change, &id, Reply::ok).await
+    end(change, &id, ChangeReply::ok).await
 }
 
 /// Like [`revoke`], but responds with 204.
 pub(super) async fn delete(change: Change<TokensWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
-    end(change, &id, |_| Ok(Reply::nothing())).await
+    end(change, &id, |_| Ok(ChangeReply::nothing())).await
 }
 
 async fn end(
     change: Change<TokensWrite>,
     id: &str,
-    reply: impl FnOnce(&ServiceTokenRecord) -> ApiResult<Reply>,
+    reply: impl FnOnce(&ServiceTokenRecord) -> ApiResult<ChangeReply>,
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let token = found(caller, id).await?;

@@ -15,9 +15,9 @@ use super::upload::{CheckedBundle, Upload, check};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{AppsRead, AppsWrite, Caller, RouteScope};
-use crate::http::idempotency::Reply;
-use crate::http::paging::Part;
-use crate::http::query::{self, Params};
+use crate::http::idempotency::ChangeReply;
+use crate::http::paging::PageQuery;
+use crate::http::query;
 
 /// The list's name in cursors.
 const LIST: &str = "deployments";
@@ -29,9 +29,7 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<DeploymentSummary>>> {
     let app = super::find(&caller, &name).await?;
-    let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
-    ApiError::refuse(query.finish())?;
+    let part: PageQuery<Uuid> = PageQuery::from_request(&request, LIST)?;
     let mut found = caller.store().deployments(app.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |deployment| deployment.id);
     let data = found.iter().map(records::deployment_summary).collect::<ApiResult<_>>()?;
@@ -67,9 +65,8 @@ pub(super) async fn delete(
     let deployment = find(caller, &app, &id).await?.listed.id;
     change.wants_no_more()?;
     change
-        .make(async |changes| {
-            apps::delete_deployment(changes, caller.requester(), app.id, deployment).await?;
-            Ok(Reply::nothing())
+        .delete(async |changes| {
+            apps::delete_deployment(changes, caller.requester(), app.id, deployment).await
         })
         .await
 }
@@ -99,7 +96,7 @@ pub(super) async fn create(upload: Upload<AppsWrite>) -> ApiResult<HttpResponse>
         .make(async |changes| {
             let made = apps::deploy(changes, upload.caller.requester(), new, &files).await?;
             let files = files.into_iter().map(|new| new.file).collect();
-            Reply::made(true, &records::deployment(&made, files, Some(permissions))?)
+            ChangeReply::made(true, &records::deployment(&made, files, Some(permissions))?)
         })
         .await?;
     // Evicts the oldest deployment at once; after a failure, the next retention round does it.

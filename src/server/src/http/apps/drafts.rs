@@ -21,8 +21,8 @@ use super::{find, records};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{AppsRead, AppsWrite, Caller};
-use crate::http::idempotency::Reply;
-use crate::http::paging::Part;
+use crate::http::idempotency::ChangeReply;
+use crate::http::paging::PageQuery;
 use crate::http::query::Params;
 
 /// The lists' names in cursors.
@@ -37,7 +37,7 @@ pub(super) async fn list_bindings(
 ) -> ApiResult<Json<Listed<BindingRecord>>> {
     let app = find(&caller, &name).await?;
     let mut query = Params::from_request(&request);
-    let part: Part<String> = Part::from_params(&mut query, BINDINGS);
+    let part: PageQuery<String> = PageQuery::from_params(&mut query, BINDINGS);
     let after = part.after.as_deref().and_then(parse_cursor);
     if part.after.is_some() && after.is_none() {
         query.note("cursor", "format", "is not a cursor of this list; use next_cursor unchanged");
@@ -73,7 +73,7 @@ pub(super) async fn set_binding(
         .make(async |changes| {
             let set = apps::set_binding(changes, caller.requester(), app.id, &name, &binding).await?;
             let (set, is_new) = set.ok_or_else(|| full("bindings", MAX_BINDINGS))?;
-            Reply::made(is_new, &records::binding(set)?)
+            ChangeReply::made(is_new, &records::binding(set)?)
         })
         .await
 }
@@ -94,9 +94,7 @@ pub(super) async fn list_collections(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<CollectionRecord>>> {
     let app = find(&caller, &name).await?;
-    let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, COLLECTIONS);
-    ApiError::refuse(query.finish())?;
+    let part: PageQuery<Uuid> = PageQuery::from_request(&request, COLLECTIONS)?;
     let mut found = caller.store().collections(app.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(COLLECTIONS, &mut found, |collection| collection.id);
     let data = found.into_iter().map(records::collection).collect::<ApiResult<_>>()?;
@@ -128,7 +126,7 @@ pub(super) async fn create_collection(
         .make(async |changes| {
             let made = apps::create_collection(changes, caller.requester(), new).await?;
             let made = made.ok_or_else(too_many_collections)?;
-            Reply::made(true, &records::collection(made)?)
+            ChangeReply::made(true, &records::collection(made)?)
         })
         .await
 }
@@ -153,12 +151,7 @@ async fn delete(
     let (app, name) = path.into_inner();
     let app = find(caller, &app).await?;
     change.wants_no_more()?;
-    change
-        .make(async |changes| {
-            delete(changes, caller.requester(), app.id, &name).await?;
-            Ok(Reply::nothing())
-        })
-        .await
+    change.delete(async |changes| delete(changes, caller.requester(), app.id, &name).await).await
 }
 
 /// The error for an app with the maximum number of collections.

@@ -23,9 +23,9 @@ use wire::{AppRecord, ErrorCode, Listed};
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
 use super::guard::{AppsRead, AppsWrite, Caller, RouteScope};
-use super::idempotency::Reply;
-use super::paging::Part;
-use super::query::{self, Params};
+use super::idempotency::ChangeReply;
+use super::paging::PageQuery;
+use super::query;
 use super::routes::Routes;
 use records::record;
 pub(crate) use upload::BundleUploads;
@@ -63,9 +63,7 @@ pub(super) fn routes(config: &mut ServiceConfig) {
 /// Lists the newest first.
 async fn list(caller: Caller<AppsRead>, request: HttpRequest) -> ApiResult<Json<Listed<AppRecord>>> {
     let workspace = caller.workspace().await?;
-    let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
-    ApiError::refuse(query.finish())?;
+    let part: PageQuery<Uuid> = PageQuery::from_request(&request, LIST)?;
     let mut found = caller.store().apps(workspace, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |app| app.id);
     let active: Vec<Uuid> = found.iter().filter_map(|app| app.active_release).collect();
@@ -85,7 +83,7 @@ async fn create(change: Change<AppsWrite>) -> ApiResult<HttpResponse> {
     change
         .make(async |changes| {
             let made = apps::create(changes, caller.requester(), workspace, &wanted).await?;
-            Reply::made(true, &record(made, None, caller.app(), change.request()))
+            ChangeReply::made(true, &record(made, None, caller.app(), change.request()))
         })
         .await
 }
@@ -125,7 +123,7 @@ async fn update(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<Http
                 None => None,
             };
             let active = active.map(|release| release.listed());
-            Reply::ok(&record(changed, active.as_ref(), caller.app(), change.request()))
+            ChangeReply::ok(&record(changed, active.as_ref(), caller.app(), change.request()))
         })
         .await;
     caller.app().aliases().forget(&app.alias);
@@ -137,12 +135,7 @@ async fn delete(change: Change<AppsWrite>, name: Path<String>) -> ApiResult<Http
     let caller = &change.caller;
     let app = find(caller, &name).await?;
     change.wants_no_more()?;
-    let made = change
-        .make(async |changes| {
-            apps::delete(changes, caller.requester(), &app).await?;
-            Ok(Reply::nothing())
-        })
-        .await;
+    let made = change.delete(async |changes| apps::delete(changes, caller.requester(), &app).await).await;
     caller.app().aliases().forget(&app.alias);
     made
 }

@@ -4,21 +4,21 @@ use actix_web::web::{Json, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use control::apps::{self, PublishOutcome};
 use serde_json::{Map, Value};
-use store::{Acknowledgement, StoredApp};
+use store::{Acknowledgement, StoredApp, StoredDeployment};
 use uuid::Uuid;
 use wire::{
     AcknowledgementRecord, ErrorCode, FieldError, Listed, PermissionsRecord, ReleaseRecord, ReleaseSummary,
 };
 
 use super::applied::{Applied, CheckedPermissions};
-use super::{deployments, drafts, find, records};
+use super::{check_publishes, deployments, drafts, find, records};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
 use crate::http::guard::{AppsPublish, AppsRead, Caller};
-use crate::http::idempotency::Reply;
-use crate::http::paging::Part;
-use crate::http::query::{self, Params};
+use crate::http::idempotency::ChangeReply;
+use crate::http::paging::PageQuery;
+use crate::http::query;
 use crate::http::time;
 
 /// The list's name in cursors.
@@ -47,10 +47,7 @@ pub(super) async fn acknowledge(
     path: Path<(String, String)>,
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
-    let (name, id) = path.into_inner();
-    let app = find(caller, &name).await?;
-    check_publishes(caller, &app).await?;
-    let deployment = deployments::find(caller, &app, &id).await?;
+    let (app, deployment) = publishable_deployment(caller, &path).await?;
     let revision = change.wanted_unique_if_any(|body| text(body, "permission_revision"))?;
     let applied = Applied::for_deployment(caller, &app, &deployment).await?;
     let CheckedPermissions { revision: current, .. } =
@@ -68,7 +65,7 @@ pub(super) async fn acknowledge(
     change
         .make(async |changes| {
             let stored = apps::acknowledge(changes, caller.requester(), new).await?;
-            Reply::ok(&AcknowledgementRecord {
+            ChangeReply::ok(&AcknowledgementRecord {
                 permission_revision: stored.permission_revision,
                 acknowledged_at: time(stored.acknowledged_at),
                 acknowledged_by: stored.acknowledged_by,
@@ -83,10 +80,7 @@ pub(super) async fn publish(
     path: Path<(String, String)>,
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
-    let (name, id) = path.into_inner();
-    let app = find(caller, &name).await?;
-    check_publishes(caller, &app).await?;
-    let deployment = deployments::find(caller, &app, &id).await?;
+    let (app, deployment) = publishable_deployment(caller, &path).await?;
     change.wants_no_more()?;
     if !deployment.listed.available {
         return Err(ApiError::new(ErrorCode::DeploymentStale));
@@ -103,7 +97,7 @@ pub(super) async fn publish(
             let published =
                 apps::publish(changes, caller.requester(), &app, &resolved, caller.name()).await?;
             match published {
-                PublishOutcome::Released(made) => Reply::made(true, &records::release(&made, true)?),
+                PublishOutcome::Released(made) => ChangeReply::made(true, &records::release(&made, true)?),
                 PublishOutcome::TooManyCollections => Err(drafts::too_many_collections()),
             }
         });
@@ -123,15 +117,14 @@ pub(super) async fn publish(
 /// Responds with 201 and the new release.
 pub(super) async fn roll_back(change: Change<AppsPublish>, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
-    let app = find(caller, &name).await?;
-    check_publishes(caller, &app).await?;
+    let app = publishable_app(caller, &name).await?;
     let source = change.wanted_unique_if_any(|body| text(body, "release"))?;
     let source = Uuid::parse_str(&source).map_err(|_| ApiError::new(ErrorCode::ReleaseNotFound))?;
     let id = caller.app().new_id()?;
     let made = change
         .make(async |changes| {
             let made = apps::roll_back(changes, caller.requester(), &app, source, id, caller.name()).await?;
-            Reply::made(true, &records::release(&made, true)?)
+            ChangeReply::made(true, &records::release(&made, true)?)
         })
         .await;
     caller.app().aliases().forget(&app.alias);
@@ -145,9 +138,7 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<ReleaseSummary>>> {
     let app = find(&caller, &name).await?;
-    let mut query = Params::from_request(&request);
-    let part: Part<i32> = Part::from_params(&mut query, LIST);
-    ApiError::refuse(query.finish())?;
+    let part: PageQuery<i32> = PageQuery::from_request(&request, LIST)?;
     let mut found = caller.store().releases(app.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |release| release.number);
     let record = |row| records::release_summary(row, app.active_release);
@@ -169,9 +160,22 @@ pub(super) async fn show(
     Ok(Json(records::release(&found, app.active_release == Some(id))?))
 }
 
-/// Checks that the caller may publish to visitors of the app.
-async fn check_publishes(caller: &Caller<AppsPublish>, app: &StoredApp) -> ApiResult<()> {
-    super::check_publishes(caller, app.workspace_id).await
+/// Finds an app that the caller may publish to its visitors.
+async fn publishable_app(caller: &Caller<AppsPublish>, name: &str) -> ApiResult<StoredApp> {
+    let app = find(caller, name).await?;
+    check_publishes(caller, app.workspace_id).await?;
+    Ok(app)
+}
+
+/// Finds a deployment that the caller may publish, and its app.
+async fn publishable_deployment(
+    caller: &Caller<AppsPublish>,
+    path: &Path<(String, String)>,
+) -> ApiResult<(StoredApp, StoredDeployment)> {
+    let (name, id) = &**path;
+    let app = publishable_app(caller, name).await?;
+    let deployment = deployments::find(caller, &app, id).await?;
+    Ok((app, deployment))
 }
 
 /// Reads the only member of a body.

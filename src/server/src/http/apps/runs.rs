@@ -10,7 +10,7 @@ use wire::{AppRunError, AppRunRecord, AppRunState, AppVisitor, Listed};
 use super::find;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{AppsRead, Caller};
-use crate::http::paging::{self, Part};
+use crate::http::paging::{self, PageQuery};
 use crate::http::query::Params;
 use crate::http::{App, time};
 
@@ -25,7 +25,7 @@ pub(super) async fn list(
 ) -> ApiResult<Json<Listed<AppRunRecord>>> {
     let app = find(&caller, &name).await?;
     let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
+    let part: PageQuery<Uuid> = PageQuery::from_params(&mut query, LIST);
     let filter = filter(&mut query);
     ApiError::refuse(query.finish())?;
     let page = caller.store().app_runs(app.id, &filter, part.after, part.limit).await?;

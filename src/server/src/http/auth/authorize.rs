@@ -22,12 +22,12 @@ const FORM_LIMIT: usize = 8_192;
 
 /// The page, for relative links.
 #[derive(Clone, Copy)]
-enum Page {
+enum AuthorizePage {
     Authorize,
     Approve,
 }
 
-impl Page {
+impl AuthorizePage {
     fn root(self) -> &'static str {
         match self {
             Self::Authorize => "",
@@ -39,16 +39,16 @@ impl Page {
 /// Redirects a member's browser back with a code, or asks once whether the app may learn the user's identity.
 pub(super) async fn show(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
     let members = form_urlencoded::parse(request.query_string().as_bytes()).into_owned().collect();
-    let answer = answer(&app, &request, Ok(members), Page::Authorize).await;
-    answer.or_else(|error| refuse(&error, Page::Authorize))
+    let answer = answer(&app, &request, Ok(members), AuthorizePage::Authorize).await;
+    answer.or_else(|error| refuse(&error, AuthorizePage::Authorize))
 }
 
 /// Handles the consent button.
 pub(super) async fn approve(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     binding::check_page(&app, &request)?;
     let bytes = body::read(&request, payload, FORM_LIMIT, &**app.clock()).await?;
-    let answer = answer(&app, &request, members(&request, &bytes), Page::Approve).await;
-    answer.or_else(|error| refuse(&error, Page::Approve))
+    let answer = answer(&app, &request, members(&request, &bytes), AuthorizePage::Approve).await;
+    answer.or_else(|error| refuse(&error, AuthorizePage::Approve))
 }
 
 type Members = Vec<(String, String)>;
@@ -73,7 +73,7 @@ async fn answer(
     app: &App,
     request: &HttpRequest,
     members: ApiResult<Members>,
-    page: Page,
+    page: AuthorizePage,
 ) -> ApiResult<HttpResponse> {
     let base = app.config().http.public_base_url.as_ref();
     let base = base.ok_or_else(|| ApiError::new(ErrorCode::LoginNotConfigured))?.as_str();
@@ -83,7 +83,7 @@ async fn answer(
     let to = app_sign_in::check_request(found, &origin, &asked)?;
     let Some(user) = session::signed_in(app, request).await? else { return Ok(to_sign_in(&asked, base)) };
     let by = SignedInUser { user: user.user, session: user.session };
-    let agrees = matches!(page, Page::Approve);
+    let agrees = matches!(page, AuthorizePage::Approve);
     let mut changes = app.store().begin().await?;
     match app_sign_in::authorize(&mut changes, by, &to, &asked, agrees, app.random()).await {
         Ok(Authorized::Code(code)) => {
@@ -134,7 +134,7 @@ fn ask(asked: &CodeRequest, to: &StoredApp, user: &BrowserUser, origin: &str) ->
 }
 
 /// Shows a page and never redirects: the return URL may be an attacker's.
-fn refuse(error: &ApiError, page: Page) -> ApiResult<HttpResponse> {
+fn refuse(error: &ApiError, page: AuthorizePage) -> ApiResult<HttpResponse> {
     let (title, text) = match error.code() {
         ErrorCode::NotAMember => (
             "You have no access to this app",

@@ -122,14 +122,14 @@ pub(super) fn version_of(versions: &Runnable, canary: Option<i32>) -> ApiResult<
 }
 
 /// A caller who may chat with a workflow.
-pub(super) struct Access {
+pub(super) struct ChatAccess {
     runnable: Runnable,
     who: Who,
     /// The signed-in user of a workflow without login. Threads from when it required login still belong to them.
     user: Option<String>,
 }
 
-impl Access {
+impl ChatAccess {
     /// Authorizes a request for a workflow's chat.
     pub(super) async fn judge(app: &App, request: &HttpRequest, workflow: Uuid) -> ApiResult<Self> {
         let bearer = session_of(app, request, workflow).await?;

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use wire::chat::ChatAnswer;
 use wire::{ErrorCode, FieldError};
 
-use super::access::Access;
+use super::access::ChatAccess;
 use super::attachments::{PER_PARTY, network_of};
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
@@ -24,7 +24,7 @@ const PER_STANDING: usize = 8;
 /// Transcribes a base64 recording.
 pub(super) async fn transcribe(
     app: &App,
-    access: &Access,
+    access: &ChatAccess,
     request: &HttpRequest,
     audio: &str,
     mime_type: &str,

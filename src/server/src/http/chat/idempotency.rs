@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 use ring::digest::{SHA256, digest};
 use store::{OwnerKind, StoredThread};
 
-use super::access::Access;
+use super::access::ChatAccess;
 use crate::http::App;
 use crate::http::error::ApiResult;
 use crate::http::idempotency;
@@ -34,7 +34,7 @@ pub(super) fn first_visitor(app: &App, begun: StoredThread) -> Option<Visitor> {
 }
 
 /// The scope of a caller's keys.
-pub(super) fn scope_of(access: &Access, name: &str) -> String {
+pub(super) fn scope_of(access: &ChatAccess, name: &str) -> String {
     format!("chat|{}|{name}", access.workflow())
 }
 
@@ -43,7 +43,7 @@ pub(super) fn scope_of(access: &Access, name: &str) -> String {
 pub(super) fn key(
     app: &App,
     request: &HttpRequest,
-    access: &Access,
+    access: &ChatAccess,
     body: &[u8],
 ) -> ApiResult<Option<IdempotencyKey>> {
     let Some(key) = idempotency::key(request)? else { return Ok(None) };

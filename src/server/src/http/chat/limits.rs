@@ -42,14 +42,14 @@ impl GovernorClock for Ticks {
 type Keyed<K> = RateLimiter<K, DashMapStateStore<K>, Ticks, NoOpMiddleware<Nanos>>;
 
 /// One limit; without a limiter it allows everything.
-pub(in crate::http) struct Limit<K: std::hash::Hash + Eq + Clone> {
+pub(in crate::http) struct RateLimit<K: std::hash::Hash + Eq + Clone> {
     limiter: Option<Keyed<K>>,
     clock: Ticks,
     asked: AtomicU32,
     code: ErrorCode,
 }
 
-impl<K: std::hash::Hash + Eq + Clone> Limit<K> {
+impl<K: std::hash::Hash + Eq + Clone> RateLimit<K> {
     /// A limit per minute and key, which may be used in one burst.
     pub(in crate::http) fn per_minute(
         most: Option<NonZeroU32>,
@@ -96,24 +96,24 @@ struct OpenStream {
 }
 
 /// All chat limits.
-pub(in crate::http) struct Limits {
-    address: Limit<IpAddr>,
-    workflow: Limit<Uuid>,
-    session: Limit<String>,
+pub(in crate::http) struct ChatRateLimits {
+    address: RateLimit<IpAddr>,
+    workflow: RateLimit<Uuid>,
+    session: RateLimit<String>,
     most_streams: Option<NonZeroU32>,
     streams: Streams,
     /// Counts readers; numbers the next one.
     readers: AtomicU64,
 }
 
-impl Limits {
+impl ChatRateLimits {
     pub(in crate::http) fn new(config: &Chat, clock: &Arc<dyn Clock>) -> Self {
         let clock = Ticks(Arc::clone(clock));
         let ChatLimit { per_address, per_workflow, per_session, interval } = config.rate_limit;
         Self {
-            address: Limit::new(per_address, interval, &clock, ErrorCode::ChatRateLimitedAddress),
-            workflow: Limit::new(per_workflow, interval, &clock, ErrorCode::ChatRateLimitedWorkflow),
-            session: Limit::new(per_session, interval, &clock, ErrorCode::ChatRateLimitedSession),
+            address: RateLimit::new(per_address, interval, &clock, ErrorCode::ChatRateLimitedAddress),
+            workflow: RateLimit::new(per_workflow, interval, &clock, ErrorCode::ChatRateLimitedWorkflow),
+            session: RateLimit::new(per_session, interval, &clock, ErrorCode::ChatRateLimitedSession),
             most_streams: config.max_streams,
             streams: Arc::default(),
             readers: AtomicU64::new(0),
@@ -204,11 +204,11 @@ mod tests {
     use actix_web::ResponseError;
     use kernel::ManualClock;
 
-    fn limit(most: u32) -> (Limit<&'static str>, ManualClock) {
+    fn limit(most: u32) -> (RateLimit<&'static str>, ManualClock) {
         let clock = ManualClock::new(chrono::DateTime::UNIX_EPOCH);
         let ticks = Ticks(Arc::new(clock.clone()));
         let code = ErrorCode::ChatRateLimitedSession;
-        (Limit::new(NonZeroU32::new(most), Duration::from_secs(60), &ticks, code), clock)
+        (RateLimit::new(NonZeroU32::new(most), Duration::from_secs(60), &ticks, code), clock)
     }
 
     fn wait(refused: ApiResult<()>) -> Option<String> {
@@ -240,7 +240,7 @@ mod tests {
     fn fully_refilled_keys_are_dropped() {
         let clock = ManualClock::new(chrono::DateTime::UNIX_EPOCH);
         let ticks = Ticks(Arc::new(clock.clone()));
-        let limit: Limit<u32> = Limit::new(
+        let limit: RateLimit<u32> = RateLimit::new(
             NonZeroU32::new(3),
             Duration::from_secs(60),
             &ticks,
@@ -260,7 +260,7 @@ mod tests {
         let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let config = config::Config::load(&config::Source::from_pairs(given)).unwrap().chat;
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(chrono::DateTime::UNIX_EPOCH));
-        let limits = Limits::new(&config, &clock);
+        let limits = ChatRateLimits::new(&config, &clock);
         let first = limits.stream(Some("a"), None).unwrap();
         let second = limits.stream(Some("a"), None).unwrap();
         assert!(limits.stream(Some("a"), None).is_err());

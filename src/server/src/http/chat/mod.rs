@@ -19,7 +19,9 @@ mod workflow;
 use actix_web::http::header;
 use actix_web::web::{Payload, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use bytes::Bytes;
 use kernel::ThreadId;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 use wire::ErrorCode;
 use wire::chat::{ChatOperation, ChatRequest, Dialect};
@@ -30,11 +32,11 @@ use super::error::{ApiError, ApiResult};
 use super::guard::Anyone;
 use super::routes::Routes;
 use super::{App, body, events};
-use access::Access;
+use access::ChatAccess;
 pub(super) use access::check_published;
 pub(super) use attachments::Links;
 pub(super) use attachments::{Pace, StoreTurns, UploadPermits};
-pub(super) use limits::{Limit, Limits, StreamPlace};
+pub(super) use limits::{ChatRateLimits, RateLimit, StreamPlace};
 use turns::{AuthorizedRequest, TurnInput};
 pub(super) use visitors::{erase, export};
 
@@ -63,31 +65,41 @@ pub(super) fn routes(config: &mut ServiceConfig) {
         .register(config);
 }
 
+/// A request that passed the checks of access and limits.
+struct AdmittedRequest {
+    access: ChatAccess,
+    body: Bytes,
+    operation: ChatOperation,
+    metadata: Map<String, Value>,
+    /// The key for session limits.
+    session: Option<String>,
+}
+
 /// Checks JSON, `workflow_id`, access, then the request itself, in this order.
-async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
-    let declared = attachments::declared(&request).and_then(|bytes| usize::try_from(bytes).ok());
+async fn admit(app: &App, request: &HttpRequest, payload: Payload) -> ApiResult<AdmittedRequest> {
+    let declared = attachments::declared(request).and_then(|bytes| usize::try_from(bytes).ok());
     let declared = declared.unwrap_or_default();
     let is_large = declared > body::BODY_LIMIT;
     if is_large {
-        app.chat_limits().check_address(app.client_address(&request))?;
+        app.chat_limits().check_address(app.client_address(request))?;
     }
     if declared > ANONYMOUS_BODY {
-        access::note_sender(&app, &request).await?;
+        access::note_sender(app, request).await?;
     }
     // The operation is known only after the body is read.
     let limit = if is_large { RECORDING_LIMIT } else { body::BODY_LIMIT };
-    let bytes = body::read(&request, payload, limit, &**app.clock()).await?;
-    let document = body::json(&bytes)?;
+    let body = body::read(request, payload, limit, &**app.clock()).await?;
+    let document = body::json(&body)?;
     let workflow = access::workflow_id(&document)?;
     if !is_large {
-        app.chat_limits().check_address(app.client_address(&request))?;
+        app.chat_limits().check_address(app.client_address(request))?;
     }
-    let access = Access::judge(&app, &request, workflow).await?;
-    access.check_write(&app, &request)?;
+    let access = ChatAccess::judge(app, request, workflow).await?;
+    access.check_write(app, request)?;
     let members = document.as_object().ok_or_else(|| ApiError::new(ErrorCode::ChatWorkflowIdRequired))?;
     let ChatRequest { operation, metadata } = ChatRequest::parse(members)
         .map_err(|errors| ApiError::problems(ErrorCode::ChatInvalidRequest, errors))?;
-    if bytes.len() > body::BODY_LIMIT && !matches!(operation, ChatOperation::Transcribe { .. }) {
+    if body.len() > body::BODY_LIMIT && !matches!(operation, ChatOperation::Transcribe { .. }) {
         return Err(ApiError::new(ErrorCode::TooLarge));
     }
     // Malformed thread ids are not remembered.
@@ -97,11 +109,17 @@ async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<
     if let Some(session) = &session {
         app.chat_limits().check_session(session)?;
     }
+    Ok(AdmittedRequest { access, body, operation, metadata, session })
+}
+
+async fn chat(app: Anyone, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+    let AdmittedRequest { access, body, operation, metadata, session } =
+        admit(&app, &request, payload).await?;
     let asked = AuthorizedRequest {
         app: &app,
         access: &access,
         request: &request,
-        body: &bytes,
+        body: &body,
         session: session.as_deref(),
     };
     let links = Links::new(&app, &request);

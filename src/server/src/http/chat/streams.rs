@@ -7,7 +7,7 @@ use store::StoredStream;
 use uuid::Uuid;
 use wire::{ErrorCode, StopAnswer};
 
-use super::access::Access;
+use super::access::ChatAccess;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::events::{self, ChatReader};
 use crate::http::guard::Anyone;
@@ -26,7 +26,7 @@ pub(super) async fn running(app: Anyone, id: Path<String>, request: HttpRequest)
     let not_found = || ApiError::new(ErrorCode::ThreadNotFound);
     let id = ThreadId::parse(&id).map_err(|_| not_found())?;
     let thread = app.chat().thread(id).await?.ok_or_else(not_found)?;
-    let access = Access::judge(&app, &request, thread.workflow_id).await?;
+    let access = ChatAccess::judge(&app, &request, thread.workflow_id).await?;
     access.check_owner(&app, &thread).await?;
     match app.chat().running(id).await? {
         Some(stream) => {
@@ -54,7 +54,7 @@ pub(super) async fn stop(
 
 fn reader(
     app: &App,
-    access: &Access,
+    access: &ChatAccess,
     stream: &StoredStream,
     request: &HttpRequest,
 ) -> ApiResult<Option<ChatReader>> {
@@ -64,12 +64,12 @@ fn reader(
 }
 
 /// Opens a stream under the rules of the chat request that started it. Run streams are not found here.
-async fn open(app: &App, id: &str, request: &HttpRequest) -> ApiResult<(StoredStream, Access)> {
+async fn open(app: &App, id: &str, request: &HttpRequest) -> ApiResult<(StoredStream, ChatAccess)> {
     let not_found = || ApiError::new(ErrorCode::StreamNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;
     let stream = app.chat().stream(id).await?.filter(|stream| stream.dialect.is_some());
     let stream = stream.ok_or_else(not_found)?;
-    let access = Access::judge(app, request, stream.workflow_id).await?;
+    let access = ChatAccess::judge(app, request, stream.workflow_id).await?;
     if let Some(thread) = stream.thread_id {
         access.thread(app, thread).await.map_err(hidden)?;
     }

@@ -7,7 +7,7 @@ use store::{OwnerKind, Slice};
 use wire::chat::{FeedbackKind, Order, Page, PageRequest, Thread, ThreadItem};
 use wire::{ErrorCode, FieldError};
 
-use super::access::Access;
+use super::access::ChatAccess;
 use super::attachments::Links;
 use super::records;
 use crate::http::App;
@@ -18,7 +18,12 @@ use crate::http::error::{ApiError, ApiResult};
 pub(super) struct Empty {}
 
 /// Returns the thread with its first items.
-pub(super) async fn get(app: &App, access: &Access, links: &Links<'_>, thread_id: &str) -> ApiResult<Thread> {
+pub(super) async fn get(
+    app: &App,
+    access: &ChatAccess,
+    links: &Links<'_>,
+    thread_id: &str,
+) -> ApiResult<Thread> {
     let thread = access.thread_named(app, thread_id).await?;
     let first = PageRequest { order: Some(Order::Asc), ..PageRequest::default() };
     let items = page_of_items(app, links, thread.id, &first).await?;
@@ -27,7 +32,7 @@ pub(super) async fn get(app: &App, access: &Access, links: &Links<'_>, thread_id
 
 /// Lists the caller's threads for this workflow. A caller without a cookie has none: a thread id grants access but does
 /// not identify the caller.
-pub(super) async fn list(app: &App, access: &Access, page: &PageRequest) -> ApiResult<Page<Thread>> {
+pub(super) async fn list(app: &App, access: &ChatAccess, page: &PageRequest) -> ApiResult<Page<Thread>> {
     let not_found = || ApiError::new(ErrorCode::ThreadNotFound);
     let after = page.after.as_deref().map(ThreadId::parse).transpose().map_err(|_| not_found())?;
     let Some(of) = access.threads() else { return Ok(Page::default()) };
@@ -39,7 +44,7 @@ pub(super) async fn list(app: &App, access: &Access, page: &PageRequest) -> ApiR
 /// Returns a page of thread items.
 pub(super) async fn items(
     app: &App,
-    access: &Access,
+    access: &ChatAccess,
     links: &Links<'_>,
     thread_id: &str,
     page: &PageRequest,
@@ -49,14 +54,19 @@ pub(super) async fn items(
 }
 
 /// Renames the thread; returns it without its items.
-pub(super) async fn rename(app: &App, access: &Access, thread_id: &str, title: &str) -> ApiResult<Thread> {
+pub(super) async fn rename(
+    app: &App,
+    access: &ChatAccess,
+    thread_id: &str,
+    title: &str,
+) -> ApiResult<Thread> {
     let thread = access.thread_named(app, thread_id).await?;
     let renamed = app.chat().rename(thread.id, title).await?;
     renamed.map(Thread::from).ok_or_else(|| ApiError::new(ErrorCode::ThreadNotFound))
 }
 
 /// Deletes the thread and ends its turns.
-pub(super) async fn delete(app: &App, access: &Access, thread_id: &str) -> ApiResult<Empty> {
+pub(super) async fn delete(app: &App, access: &ChatAccess, thread_id: &str) -> ApiResult<Empty> {
     let thread = access.thread_named(app, thread_id).await?;
     if app.chat().delete(thread.id).await? {
         Ok(Empty {})
@@ -68,7 +78,7 @@ pub(super) async fn delete(app: &App, access: &Access, thread_id: &str) -> ApiRe
 /// Stores the caller's feedback on items and replaces any earlier feedback.
 pub(super) async fn feedback(
     app: &App,
-    access: &Access,
+    access: &ChatAccess,
     thread_id: &str,
     item_ids: &[String],
     kind: FeedbackKind,

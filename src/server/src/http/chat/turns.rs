@@ -1,7 +1,10 @@
 //! Requests that start a turn and respond with its stream.
 
+use std::sync::Arc;
+
 use actix_web::{HttpRequest, HttpResponse};
-use actors::kinds::turn::chat::{ActionInput, Attached, NewTurn, Owner, StartedTurn, Target};
+use actors::kinds::turn::chat::{ActionInput, Attached, IdempotencyKey, NewTurn, Owner, StartedTurn, Target};
+use actors::plans::LoadedVersion;
 use auth::visitor::Visitor;
 use kernel::{ItemKey, ThreadId};
 use serde_json::{Map, Value};
@@ -9,7 +12,7 @@ use store::{OwnerKind, StoredThread};
 use wire::chat::{Attachment, ItemBody, ThreadStatus, UserMessageInput};
 use wire::{ErrorCode, FieldError};
 
-use super::access::{Access, version_of};
+use super::access::{ChatAccess, version_of};
 use super::attachments::{self, Links};
 use super::limits::StreamPlace;
 use super::{cookie, dialect, headers, idempotency};
@@ -21,7 +24,7 @@ use crate::http::events::{self, ChatReader};
 #[derive(Clone, Copy)]
 pub(super) struct AuthorizedRequest<'a> {
     pub(super) app: &'a App,
-    pub(super) access: &'a Access,
+    pub(super) access: &'a ChatAccess,
     pub(super) request: &'a HttpRequest,
     pub(super) body: &'a [u8],
     /// The key for session limits.
@@ -78,22 +81,14 @@ pub(super) async fn begin(
     let versions = Box::pin(access.versions(app)).await?;
     let version = version_of(&versions, canary_version)?;
     let canary = versions.canary.filter(|_| is_first);
+    let candidates: Vec<_> =
+        [&version].into_iter().chain(canary.as_ref().map(|canary| &canary.version)).collect();
     let session = new_visitor.or_else(|| access.budget_session(target.thread()));
-    // A turn started by an earlier request with the key is returned regardless of later usage.
-    let is_known = match &key {
-        Some(key) if is_first && access.has_limits() => Box::pin(app.chat().started(key)).await?.is_some(),
-        _ => false,
-    };
-    if !is_known {
-        access.check_budget_of(app, &version, session.as_deref()).await?;
-        if let Some(canary) = &canary {
-            access.check_budget_of(app, &canary.version, session.as_deref()).await?;
-        }
-    }
+    let first_key = key.as_ref().filter(|_| is_first);
+    check_budgets(asked, first_key, &candidates, session.as_deref()).await?;
     let title = if is_first { access.title(session.clone()) } else { None };
-    let plans = || canary.iter().map(|canary| &canary.version).chain([&version]).map(|version| &version.plan);
-    let session = session.filter(|_| plans().any(|plan| plan.may_use_models()));
-    let shows_images = plans().any(|plan| plan.may_show_images());
+    let session = session.filter(|_| candidates.iter().any(|version| version.plan.may_use_models()));
+    let shows_images = candidates.iter().any(|version| version.plan.may_show_images());
     let asks_base = shows_images && app.config().http.public_base_url.is_none();
     let base = asks_base.then(|| app.public_base(request));
     let started = app
@@ -116,6 +111,27 @@ pub(super) async fn begin(
         })
         .await?;
     answer(asked, started, visitor, retry_gets_cookie, place).await
+}
+
+/// Refuses a turn if a version that may run it has no budget left. A turn started by an earlier request with the key is
+/// returned regardless of later usage.
+async fn check_budgets(
+    asked: AuthorizedRequest<'_>,
+    key: Option<&IdempotencyKey>,
+    versions: &[&Arc<LoadedVersion>],
+    session: Option<&str>,
+) -> ApiResult<()> {
+    let AuthorizedRequest { app, access, .. } = asked;
+    if let Some(key) = key
+        && access.has_limits()
+        && Box::pin(app.chat().started(key)).await?.is_some()
+    {
+        return Ok(());
+    }
+    for version in versions {
+        access.check_budget_of(app, version, session).await?;
+    }
+    Ok(())
 }
 
 /// Responds with the turn's stream, and the visitor's cookie if it must be set.
@@ -212,7 +228,7 @@ async fn target(asked: AuthorizedRequest<'_>, said: TurnInput) -> ApiResult<Reso
 }
 
 /// Returns the thread if it accepts messages.
-pub(super) async fn open_thread(app: &App, access: &Access, id: &str) -> ApiResult<StoredThread> {
+pub(super) async fn open_thread(app: &App, access: &ChatAccess, id: &str) -> ApiResult<StoredThread> {
     let thread = access.thread_named(app, id).await?;
     match thread.status {
         ThreadStatus::Active => Ok(thread),

@@ -15,9 +15,8 @@ use wire::{CredentialRecord, ErrorCode, Listed};
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
 use super::guard::{Caller, RouteScope, VaultRead, VaultWrite};
-use super::idempotency::Reply;
-use super::paging::Part;
-use super::query::Params;
+use super::idempotency::ChangeReply;
+use super::paging::PageQuery;
 use super::routes::Routes;
 use super::{App, time};
 
@@ -47,9 +46,7 @@ fn keys(app: &App) -> ApiResult<Vault<'_>> {
 async fn list(caller: Caller<VaultRead>, request: HttpRequest) -> ApiResult<Json<Listed<CredentialRecord>>> {
     ring(caller.app())?;
     let workspace = caller.workspace().await?;
-    let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
-    ApiError::refuse(query.finish())?;
+    let part: PageQuery<Uuid> = PageQuery::from_request(&request, LIST)?;
     let mut found = caller.store().credentials(workspace, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |credential| credential.id);
     Ok(Json(Listed { data: found.into_iter().map(record).collect(), next_cursor }))
@@ -73,7 +70,7 @@ async fn create(change: Change<VaultWrite>) -> ApiResult<HttpResponse> {
     change
         .make(async |changes| {
             let made = vault::create(changes, caller.requester(), keys, new).await?;
-            Reply::made(true, &record(made))
+            ChangeReply::made(true, &record(made))
         })
         .await
 }
@@ -87,7 +84,7 @@ async fn update(change: Change<VaultWrite>, id: Path<String>) -> ApiResult<HttpR
     change
         .make(async |changes| {
             let changed = vault::change(changes, caller.requester(), keys, known.id, wanted).await?;
-            Reply::ok(&record(changed))
+            ChangeReply::ok(&record(changed))
         })
         .await
 }
@@ -98,12 +95,7 @@ async fn delete(change: Change<VaultWrite>, id: Path<String>) -> ApiResult<HttpR
     ring(caller.app())?;
     let known = find(caller, &id).await?;
     change.wants_no_more()?;
-    change
-        .make(async |changes| {
-            vault::delete(changes, caller.requester(), &known).await?;
-            Ok(Reply::nothing())
-        })
-        .await
+    change.delete(async |changes| vault::delete(changes, caller.requester(), &known).await).await
 }
 
 /// Finds a credential by id, in a workspace that the caller can access.

@@ -1,6 +1,6 @@
 //! Parses and validates credential requests. Errors never repeat their contents.
 
-use control::vault::Change;
+use control::vault::CredentialUpdate;
 use kernel::Secret;
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value};
@@ -46,7 +46,7 @@ pub(super) fn create(body: &Map<String, Value>) -> Parsed<CredentialRequest> {
 }
 
 /// `PATCH /api/credentials/{id}`.
-pub(super) fn update(body: &Map<String, Value>) -> Parsed<Change> {
+pub(super) fn update(body: &Map<String, Value>) -> Parsed<CredentialUpdate> {
     let mut fields = Fields::new(body);
     let secret = secret(&mut fields);
     let provider = fields.line("provider", 1, LONGEST_PROVIDER);
@@ -72,7 +72,7 @@ pub(super) fn update(body: &Map<String, Value>) -> Parsed<Change> {
         return Err(problems);
     }
     let given = |name: &str, value| body.contains_key(name).then_some(value);
-    Ok(Change {
+    Ok(CredentialUpdate {
         secret,
         provider: given("provider", provider),
         description: given("description", description),

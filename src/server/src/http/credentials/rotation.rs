@@ -15,7 +15,7 @@ use crate::http::App;
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::VaultWrite;
-use crate::http::idempotency::Reply;
+use crate::http::idempotency::ChangeReply;
 
 /// Secrets per request.
 const PART: i64 = 200;
@@ -35,14 +35,19 @@ pub(super) async fn rotate(change: Change<VaultWrite>) -> ApiResult<HttpResponse
     })?;
     let remaining = remaining(caller.app(), ring).await?;
     let target = AuditTarget { kind: "vault_key", id: ring.active().to_owned() };
-    let entry = caller.audit(AuditAction::VaultRotated, target, None, Some(format!("{rewrapped} rewrapped")));
+    let entry = caller.requester().audit(
+        AuditAction::VaultRotated,
+        target,
+        None,
+        Some(format!("{rewrapped} rewrapped")),
+    );
     let answer = VaultRotation { active: ring.active().to_owned(), rewrapped, remaining };
     change
         .make(async |changes| {
             if rewrapped > 0 {
                 changes.audit(&entry).await?;
             }
-            Reply::ok(&answer)
+            ChangeReply::ok(&answer)
         })
         .await
 }

@@ -17,8 +17,8 @@ use super::body::CASES_LIMIT;
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
 use super::guard::{Caller, RouteScope, WorkflowsRead, WorkflowsWrite};
-use super::idempotency::Reply;
-use super::paging::{Part, cursor};
+use super::idempotency::ChangeReply;
+use super::paging::{PageQuery, cursor};
 use super::query::{self, Params};
 use super::routes::Routes;
 use super::thread_ids::ThreadIds;
@@ -50,9 +50,7 @@ async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<DatasetRecord>>> {
     let workflow = caller.workflow(&name).await?;
-    let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, DATASETS);
-    ApiError::refuse(query.finish())?;
+    let part: PageQuery<Uuid> = PageQuery::from_request(&request, DATASETS)?;
     let mut found = caller.store().datasets_of_workflow(workflow.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(DATASETS, &mut found, |dataset| dataset.id);
     Ok(Json(Listed { data: found.into_iter().map(record).collect(), next_cursor }))
@@ -79,7 +77,7 @@ async fn cases(
     let (workflow, dataset) = found(&caller, &workflow, &named).await?;
     let ids = ThreadIds::for_caller(&caller, workflow.workspace_id);
     let mut query = Params::from_request(&request);
-    let part: Part<i32> = Part::from_params(&mut query, CASES);
+    let part: PageQuery<i32> = PageQuery::from_params(&mut query, CASES);
     let version = query.whole("version", 1..=i32::MAX.into()).and_then(|number| i32::try_from(number).ok());
     ApiError::refuse(query.finish())?;
     let number = version.unwrap_or(dataset.version);
@@ -135,7 +133,7 @@ async fn create(change: Change<WorkflowsWrite, CASES_LIMIT>, name: Path<String>)
             match changes.make_dataset(&new).await? {
                 MadeDataset::Made(dataset) => {
                     let added = AddedVersion { dataset, is_new: true, unchanged: 0 };
-                    Reply::made(true, &saved(added, collected.skipped))
+                    ChangeReply::made(true, &saved(added, collected.skipped))
                 }
                 MadeDataset::NameTaken => Err(ApiError::new(ErrorCode::DatasetNameTaken)),
                 MadeDataset::TooMany => {
@@ -163,7 +161,7 @@ async fn add_version(
             let read = &collected.read;
             let added = changes.add_dataset_version(dataset.id, &read.fingerprint, &read.cases).await?;
             let added = added.ok_or_else(|| ApiError::new(ErrorCode::DatasetNotFound))?;
-            Reply::made(added.is_new, &saved(added, collected.skipped))
+            ChangeReply::made(added.is_new, &saved(added, collected.skipped))
         })
         .await
 }
@@ -177,7 +175,7 @@ async fn delete(change: Change<WorkflowsWrite>, path: Path<(String, String)>) ->
             if !changes.delete_dataset(dataset.id).await? {
                 return Err(ApiError::new(ErrorCode::DatasetNotFound));
             }
-            Ok(Reply::nothing())
+            Ok(ChangeReply::nothing())
         })
         .await
 }

@@ -12,7 +12,7 @@ use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
 use crate::http::guard::WorkflowsWrite;
-use crate::http::idempotency::Reply;
+use crate::http::idempotency::ChangeReply;
 use crate::http::runs;
 
 pub(super) async fn keep(change: Change<WorkflowsWrite>, id: Path<String>) -> ApiResult<HttpResponse> {
@@ -39,7 +39,7 @@ pub(super) async fn keep(change: Change<WorkflowsWrite>, id: Path<String>) -> Ap
                 Kept::Erased => return Err(ApiError::new(ErrorCode::RunContentErased)),
                 Kept::Deleted => return Err(ApiError::new(ErrorCode::DatasetNotFound)),
             };
-            Reply::made(
+            ChangeReply::made(
                 is_new,
                 &KeptCase { dataset_id: dataset.id.to_string(), version, case_id: run.id.to_string() },
             )

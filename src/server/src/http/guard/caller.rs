@@ -10,9 +10,8 @@ use actix_web::{FromRequest, HttpRequest};
 use auth::principal::{Denied, Place, Principal};
 use auth::scope::{Scope, ScopeSet};
 use control::Requester;
-use store::{AuditEntry, AuditTarget, Store, StoredWorkspace};
-use uuid::Uuid;
-use wire::{AuditAction, ErrorCode};
+use store::{Store, StoredWorkspace};
+use wire::ErrorCode;
 
 use super::credential::{self, Credential};
 use super::scopes::RouteScope;
@@ -192,17 +191,6 @@ impl<S> Caller<S> {
             address: self.address,
             request_id: self.request_id.as_deref(),
         }
-    }
-
-    /// Creates an audit trail row for an action by the caller.
-    pub(in crate::http) fn audit(
-        &self,
-        action: AuditAction,
-        target: AuditTarget,
-        workspace: Option<Uuid>,
-        reason: Option<String>,
-    ) -> AuditEntry {
-        self.requester().audit(action, target, workspace, reason)
     }
 }
 

@@ -3,7 +3,7 @@
 use actix_web::HttpRequest;
 use auth::principal::Denied;
 use control::{Decision, Refusal};
-use store::{AuditEntry, AuditTarget, Outcome, StoreError};
+use store::{AuditEntry, AuditOutcome, AuditTarget, StoreError};
 use uuid::Uuid;
 use wire::{AuditAction, ErrorCode};
 
@@ -88,7 +88,7 @@ impl<S: RouteScope> Caller<S> {
             action: AuditAction::AuthDenied,
             target: Some(target),
             workspace,
-            outcome: Outcome::Denied,
+            outcome: AuditOutcome::Denied,
             reason: Some(reason),
             address: Some(self.address().to_string()),
             request_id: request_id::current(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::exposure::Asks;
-use auth::failures::Limits;
+use auth::failures::FailureLimits;
 use auth::jwt::{Claims, Refusal, Workspaces};
 use auth::principal::{Actor, Principal};
 use auth::role::Role;
@@ -72,13 +72,13 @@ pub(super) struct Failed {
 }
 
 /// The reason why a credential is not accepted.
-pub(super) enum Refused {
+pub(super) enum CredentialRefusal {
     Failed(Failed),
     /// The credential could not be checked.
     Unjudged(ApiError),
 }
 
-impl From<StoreError> for Refused {
+impl From<StoreError> for CredentialRefusal {
     fn from(error: StoreError) -> Self {
         Self::Unjudged(error.into())
     }
@@ -88,7 +88,7 @@ impl Gate {
     pub(crate) fn new(parts: GateParts<'_>) -> Self {
         let GateParts { config, asks, store, clock, tokens } = parts;
         let limit = config.auth.failure_limit;
-        let limits = Limits {
+        let limits = FailureLimits {
             per_address: limit.per_address,
             per_identity: limit.per_identity,
             interval: limit.interval,
@@ -135,8 +135,8 @@ impl Gate {
                 self.limiter.check_identity(&identity)?;
                 Ok(principal)
             }
-            Err(Refused::Unjudged(error)) => Err(error),
-            Err(Refused::Failed(Failed { code, identity, actor })) => {
+            Err(CredentialRefusal::Unjudged(error)) => Err(error),
+            Err(CredentialRefusal::Failed(Failed { code, identity, actor })) => {
                 Err(self.limiter.failed(code, address, &identity, actor).await)
             }
         }
@@ -154,8 +154,8 @@ impl Gate {
         };
         match self.principal_of(token).await {
             Ok((principal, _)) => Ok(principal),
-            Err(Refused::Unjudged(error)) => Err(error),
-            Err(Refused::Failed(failed)) => Err(ApiError::new(failed.code)),
+            Err(CredentialRefusal::Unjudged(error)) => Err(error),
+            Err(CredentialRefusal::Failed(failed)) => Err(ApiError::new(failed.code)),
         }
     }
 
@@ -198,7 +198,7 @@ impl Gate {
         *self.tokens_stored.lock() = None;
     }
 
-    async fn principal_of(&self, token: &str) -> Result<(Principal, String), Refused> {
+    async fn principal_of(&self, token: &str) -> Result<(Principal, String), CredentialRefusal> {
         let digest = TokenDigest::from_token(token);
         let identity = token_key(token);
         if let Some(bootstrap) = &self.bootstrap
@@ -207,7 +207,7 @@ impl Gate {
             let principal = Principal::bootstrap(bootstrap.scopes);
             if bootstrap.expires_at.is_some_and(|at| at <= self.clock.now()) {
                 let (code, actor) = (ErrorCode::TokenExpired, principal.actor().clone());
-                return Err(Refused::Failed(Failed { code, identity, actor }));
+                return Err(CredentialRefusal::Failed(Failed { code, identity, actor }));
             }
             return Ok((principal, identity));
         }
@@ -218,20 +218,20 @@ impl Gate {
             TokenLookup::Unknown => return Err(invalid(identity)),
             TokenLookup::Revoked(id) => {
                 let (code, actor) = (ErrorCode::InvalidToken, Actor::service_token(id));
-                return Err(Refused::Failed(Failed { code, identity, actor }));
+                return Err(CredentialRefusal::Failed(Failed { code, identity, actor }));
             }
             TokenLookup::Known { token, secret_until } => (token, secret_until),
         };
         let now = self.clock.now();
         if token.expires_at.into_iter().chain(secret_until).any(|until| until <= now) {
             let (code, actor) = (ErrorCode::TokenExpired, Actor::service_token(token.id));
-            return Err(Refused::Failed(Failed { code, identity, actor }));
+            return Err(CredentialRefusal::Failed(Failed { code, identity, actor }));
         }
         self.store.service_token_used(&token).await?;
         Ok((principal_of(&token, digest), identity))
     }
 
-    async fn bearer_of_jwt(&self, token: &str) -> Result<(Principal, String), Refused> {
+    async fn bearer_of_jwt(&self, token: &str) -> Result<(Principal, String), CredentialRefusal> {
         let claims = self.claims_of(token).await?;
         let identity = subject_key(&claims.subject);
         if let Some((user, _)) = self.signed_in_here(&claims).await? {
@@ -245,7 +245,7 @@ impl Gate {
     }
 
     /// Returns the user and the sign-in session that issued this token.
-    pub(super) async fn person_of(&self, token: &str) -> Result<(StoredUser, Uuid), Refused> {
+    pub(super) async fn person_of(&self, token: &str) -> Result<(StoredUser, Uuid), CredentialRefusal> {
         let claims = self.claims_of(token).await?;
         let person = self.signed_in_here(&claims).await?;
         person.ok_or_else(|| invalid(subject_key(&claims.subject)))
@@ -253,11 +253,11 @@ impl Gate {
 
     /// Returns a valid token's claims. Failures count against a subject only after the signature is verified, so a
     /// caller cannot lock out another.
-    async fn claims_of(&self, token: &str) -> Result<Claims, Refused> {
+    async fn claims_of(&self, token: &str) -> Result<Claims, CredentialRefusal> {
         match self.tokens.access.verify(token, self.clock.now()).await {
             Ok(claims) => Ok(claims),
             Err(refused) if refused.why == Refusal::KeyUnavailable => {
-                Err(Refused::Unjudged(ApiError::new(ErrorCode::KeyUnavailable)))
+                Err(CredentialRefusal::Unjudged(ApiError::new(ErrorCode::KeyUnavailable)))
             }
             Err(refused) => {
                 let code = code_of(refused.why);
@@ -265,13 +265,13 @@ impl Gate {
                     Some(subject) => (subject_key(&subject), Actor { kind: "jwt", id: Some(subject) }),
                     None => (token_key(token), Actor::ANONYMOUS),
                 };
-                Err(Refused::Failed(Failed { code, identity, actor }))
+                Err(CredentialRefusal::Failed(Failed { code, identity, actor }))
             }
         }
     }
 
     /// Returns the user with a live sign-in session here; `None` if the token was issued elsewhere.
-    async fn signed_in_here(&self, claims: &Claims) -> Result<Option<(StoredUser, Uuid)>, Refused> {
+    async fn signed_in_here(&self, claims: &Claims) -> Result<Option<(StoredUser, Uuid)>, CredentialRefusal> {
         let Some((user, session)) = self.tokens.own.read(claims) else { return Ok(None) };
         let live = self.store.live_session(session).await?.filter(|live| live.id == user);
         let live = live.ok_or_else(|| invalid(subject_key(&claims.subject)))?;
@@ -317,6 +317,6 @@ fn subject_key(subject: &str) -> String {
     format!("subject:{subject}")
 }
 
-fn invalid(identity: String) -> Refused {
-    Refused::Failed(Failed { code: ErrorCode::InvalidToken, identity, actor: Actor::ANONYMOUS })
+fn invalid(identity: String) -> CredentialRefusal {
+    CredentialRefusal::Failed(Failed { code: ErrorCode::InvalidToken, identity, actor: Actor::ANONYMOUS })
 }

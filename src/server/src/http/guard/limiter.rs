@@ -8,11 +8,11 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::failures::{Blocked, Limits, retry_after};
+use auth::failures::{Blocked, FailureLimits, retry_after};
 use auth::peer::failure_key;
 use auth::principal::Actor;
 use kernel::Clock;
-use store::{AuditEntry, FailureVerdict, Outcome, Store};
+use store::{AuditEntry, AuditOutcome, FailureVerdict, Store};
 use tokio::sync::Mutex;
 use wire::{AuditAction, ErrorCode};
 
@@ -27,19 +27,19 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Counts failures and blocks keys with too many.
 pub(in crate::http) struct Limiter {
-    limits: Limits,
+    limits: FailureLimits,
     store: Store,
     clock: Arc<dyn Clock>,
     blocked: Blocked,
     /// Time of the last read of blocked keys; locked during a read.
     asked: Mutex<Option<Duration>>,
-    failures_audited: Budget,
-    denials_audited: Budget,
+    failures_audited: AuditBudget,
+    denials_audited: AuditBudget,
 }
 
 /// A per-minute budget of audit rows.
 #[derive(Default)]
-struct Budget(parking_lot::Mutex<Minute>);
+struct AuditBudget(parking_lot::Mutex<Minute>);
 
 /// The current minute.
 #[derive(Default)]
@@ -49,7 +49,7 @@ struct Minute {
     dropped: u64,
 }
 
-impl Budget {
+impl AuditBudget {
     /// Whether one more row fits. Counts dropped rows and logs them once a minute.
     fn take(&self, clock: &dyn Clock) -> bool {
         let mut minute = self.0.lock();
@@ -70,15 +70,15 @@ impl Budget {
 }
 
 impl Limiter {
-    pub(super) fn new(limits: Limits, store: Store, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(limits: FailureLimits, store: Store, clock: Arc<dyn Clock>) -> Self {
         Self {
             limits,
             store,
             clock,
             blocked: Blocked::default(),
             asked: Mutex::new(None),
-            failures_audited: Budget::default(),
-            denials_audited: Budget::default(),
+            failures_audited: AuditBudget::default(),
+            denials_audited: AuditBudget::default(),
         }
     }
 
@@ -129,7 +129,7 @@ impl Limiter {
             action: AuditAction::AuthFailed,
             target: None,
             workspace: None,
-            outcome: Outcome::Denied,
+            outcome: AuditOutcome::Denied,
             reason: Some(code.as_str().to_owned()),
             address: Some(address.to_string()),
             request_id: request_id::current(),

@@ -1,6 +1,6 @@
 //! Authentication and authorization: the only access to the application state.
 //!
-//! Handlers cannot extract the shared state as application data, because [`Shared`] is private to this module. A
+//! Handlers cannot extract the shared state as application data, because [`AppData`] is private to this module. A
 //! handler names its required scope with [`Caller`], or uses [`Anyone`] if its route has its own access rules. A
 //! handler without either has no [`App`] and does not compile.
 
@@ -47,16 +47,16 @@ use super::error::ApiError;
 
 /// The application data.
 #[derive(Clone)]
-struct Shared(App);
+struct AppData(App);
 
 /// Wraps the application for `actix_web::App::app_data`.
 pub(super) fn shared(app: App) -> Data<impl Clone> {
-    Data::new(Shared(app))
+    Data::new(AppData(app))
 }
 
 /// Returns the application for middleware, which authenticates no caller.
 pub(super) fn of_service(request: &ServiceRequest) -> Option<&App> {
-    request.app_data::<Data<Shared>>().map(|shared| &shared.0)
+    request.app_data::<Data<AppData>>().map(|shared| &shared.0)
 }
 
 /// Returns the application.
@@ -64,7 +64,7 @@ pub(super) fn of_service(request: &ServiceRequest) -> Option<&App> {
 /// # Errors
 /// [`ApiError`] if the request has none.
 pub(super) fn app_of(request: &HttpRequest) -> Result<&App, ApiError> {
-    let shared = request.app_data::<Data<Shared>>();
+    let shared = request.app_data::<Data<AppData>>();
     let missing = || ApiError::new(ErrorCode::Internal).with_cause("no application data");
     shared.map(|shared| &shared.0).ok_or_else(missing)
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use wire::ErrorCode;
 
 use super::credential::{self, Credential};
-use super::gate::{Failed, Gate, Refused};
+use super::gate::{CredentialRefusal, Failed, Gate};
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 
@@ -27,8 +27,8 @@ pub(in crate::http) async fn person(
     gate.limiter().check_address(address).await?;
     match gate.person_of(&token).await {
         Ok(person) => Ok(Some(person)),
-        Err(Refused::Unjudged(error)) => Err(error),
-        Err(Refused::Failed(Failed { code, identity, .. })) => {
+        Err(CredentialRefusal::Unjudged(error)) => Err(error),
+        Err(CredentialRefusal::Failed(Failed { code, identity, .. })) => {
             // A separate key, so that a token that is valid on other routes is not locked out there.
             let identity = format!("person-{identity}");
             Err(gate.limiter().failed(code, address, &identity, Actor::ANONYMOUS).await)

@@ -8,7 +8,7 @@ use wire::ErrorCode;
 use crate::cdn::Script;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
-use crate::http::range::{self, Part};
+use crate::http::range::{self, BodyRange};
 use crate::http::{App, etag};
 
 pub(super) async fn script(app: Anyone, request: HttpRequest) -> ApiResult<HttpResponse> {
@@ -20,13 +20,13 @@ pub(super) async fn script(app: Anyone, request: HttpRequest) -> ApiResult<HttpR
     }
     let length = bytes.len();
     match range::part(&request, length, &tag) {
-        Part::Whole => Ok(head(&app, StatusCode::OK, &tag).body(bytes)),
-        Part::Bytes(part) => {
+        BodyRange::Whole => Ok(head(&app, StatusCode::OK, &tag).body(bytes)),
+        BodyRange::Bytes(part) => {
             let shown = format!("bytes {}-{}/{length}", part.start, part.end.saturating_sub(1));
             let mut answer = head(&app, StatusCode::PARTIAL_CONTENT, &tag);
             Ok(answer.insert_header((CONTENT_RANGE, shown)).body(bytes.slice(part)))
         }
-        Part::Outside => {
+        BodyRange::Outside => {
             let mut answer = head(&app, StatusCode::RANGE_NOT_SATISFIABLE, &tag);
             Ok(answer.insert_header((CONTENT_RANGE, format!("bytes */{length}"))).finish())
         }

@@ -14,7 +14,7 @@ use super::{found, records};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsExecute};
-use crate::http::idempotency::Reply;
+use crate::http::idempotency::ChangeReply;
 use crate::http::thread_ids::ThreadIds;
 
 /// Answers a run's open question; the body is the answer itself. Responds with 202: the run continues, or another run
@@ -56,7 +56,7 @@ pub(super) async fn answer(
             // Whether the run resumes at once is not known yet. If it has ended, another run continues its turn.
             let status = if run.finished_at.is_some() { record.status } else { RunState::Running };
             let ids = ThreadIds::for_caller(caller, run.workspace_id);
-            Reply::accepted(&ids.record(wire::RunRecord { status, ..record })?)
+            ChangeReply::accepted(&ids.record(wire::RunRecord { status, ..record })?)
         })
         .await?;
     runs.answered(run.id, answered).await;

@@ -7,36 +7,23 @@ use ring::digest::{SHA256, digest};
 use store::{RunState, RunsFilter};
 use uuid::Uuid;
 use wire::Listed;
+use wire::operations::runs::TRIGGERS;
 
 use super::records;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::etag;
 use crate::http::guard::{Caller, WorkflowsRead};
-use crate::http::paging::{self, Part};
+use crate::http::paging::{self, PageQuery};
 use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
 
 /// The list's name in cursors.
 const LIST: &str = "workspace-runs";
-/// All run triggers.
-const TRIGGERS: [&str; 11] = [
-    "api",
-    "websocket",
-    "app",
-    "chat",
-    "action",
-    "cron",
-    "webhook",
-    "rerun",
-    "training",
-    "evaluation",
-    "gate",
-];
 
 /// Lists the newest first. Responds with 304 if the client has this page with these states.
 pub(super) async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<HttpResponse> {
     let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
+    let part: PageQuery<Uuid> = PageQuery::from_params(&mut query, LIST);
     let workflow = query.text("workflow");
     let mut filter = filter(&mut query);
     ApiError::refuse(query.finish())?;
@@ -66,7 +53,7 @@ pub(super) async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) ->
 
 fn filter(query: &mut Params) -> RunsFilter {
     let statuses = query.words("status", &RunState::ALL.map(RunState::as_str));
-    let triggers = query.words("trigger", &TRIGGERS);
+    let triggers = query.words("trigger", TRIGGERS);
     let thread = query.text("thread");
     let thread_id = thread.as_deref().and_then(|text| ThreadId::parse(text).ok());
     if thread.is_some() && thread_id.is_none() {

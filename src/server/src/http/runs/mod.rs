@@ -21,8 +21,8 @@ use super::change::Change;
 use super::error::{ApiError, ApiResult};
 use super::events::RunView;
 use super::guard::{Caller, RouteScope, Watcher, WorkflowsExecute, WorkflowsRead};
-use super::idempotency::Reply;
-use super::paging::Part;
+use super::idempotency::ChangeReply;
+use super::paging::PageQuery;
 use super::query::{self, Params};
 use super::routes::Routes;
 use super::thread_ids::ThreadIds;
@@ -53,7 +53,7 @@ async fn of_workflow(
 ) -> ApiResult<Json<Listed<RunRecord>>> {
     let workflow = caller.workflow(&name).await?;
     let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
+    let part: PageQuery<Uuid> = PageQuery::from_params(&mut query, LIST);
     let status = query.text("status");
     let wanted = status.as_deref().and_then(RunState::from_name);
     if status.is_some() && wanted.is_none() {
@@ -122,7 +122,7 @@ async fn cancel(change: Change<WorkflowsExecute>, id: Path<String>) -> ApiResult
     caller.app().runs().stop(run.id).await?;
     let (run, version) = found(caller, &id).await?;
     let record = record(caller, run, version).await?;
-    change.make(async |_| Reply::ok(&record)).await
+    change.make(async |_| ChangeReply::ok(&record)).await
 }
 
 /// Finds the run that a path names, if the caller can access its workspace.

@@ -11,7 +11,7 @@ use wire::{InterruptedAttempt, Trace, TraceStep};
 use super::{found, record, records};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead};
-use crate::http::paging::{self, Part};
+use crate::http::paging::{self, PageQuery};
 use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
 use crate::http::time;
@@ -30,7 +30,7 @@ pub(super) async fn trace(
 ) -> ApiResult<Json<Trace>> {
     let (run, version) = found(&caller, &id).await?;
     let mut query = Params::from_request(&request);
-    let part: Part<StepPlace> = Part::within(&mut query, STEPS, DEFAULT, MOST);
+    let part: PageQuery<StepPlace> = PageQuery::within(&mut query, STEPS, DEFAULT, MOST);
     ApiError::refuse(query.finish())?;
     let (store, runs) = (caller.store(), caller.app().runs());
     let page = store.journal_page(run.id, part.after.as_ref(), part.limit).await?;

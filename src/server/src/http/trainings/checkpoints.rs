@@ -9,6 +9,7 @@ use wire::{CheckpointRecord, ErrorCode};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead};
 use crate::http::query::{self, Params};
+use crate::http::thread_ids::ThreadIds;
 
 /// Default number of checkpoints listed.
 const DEFAULT: i64 = 20;
@@ -25,7 +26,8 @@ pub(super) async fn list(
     let only_best = query.flag("best");
     ApiError::refuse(query.finish())?;
     let found = caller.store().checkpoints(workflow.id, only_best, limit).await?;
-    Ok(Json(found.into_iter().map(checkpoint_record).collect()))
+    let records: Vec<CheckpointRecord> = found.into_iter().map(checkpoint_record).collect();
+    ThreadIds::for_caller(&caller, workflow.workspace_id).record(records).map(Json)
 }
 
 pub(super) async fn show(
@@ -39,5 +41,6 @@ pub(super) async fn show(
     let not_found = || ApiError::new(ErrorCode::CheckpointNotFound);
     let id = Uuid::parse_str(&id).map_err(|_| not_found())?;
     let found = caller.store().checkpoint(id).await?.filter(|found| found.workflow_id == workflow.id);
-    found.map(|found| Json(checkpoint_record(found))).ok_or_else(not_found)
+    let record = found.map(checkpoint_record).ok_or_else(not_found)?;
+    ThreadIds::for_caller(&caller, workflow.workspace_id).record(record).map(Json)
 }

@@ -10,7 +10,7 @@ use super::{found, record};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::WorkflowsExecute;
-use crate::http::idempotency::Reply;
+use crate::http::idempotency::ChangeReply;
 
 /// A control request for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +48,11 @@ async fn answer(
     wanted: Control,
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
-    let (workflow, id) = path.into_inner();
-    let run = found(caller, &workflow, &id).await?;
+    let run = found(caller, &path).await?;
     change.wants_no_more()?;
     control(&caller.app().trainings(), &run, wanted).await?;
     let record = record(caller, run.id).await?;
-    change.make(async |_| Reply::ok(&record)).await
+    change.make(async |_| ChangeReply::ok(&record)).await
 }
 
 /// Applies the control and waits briefly for its effect.

@@ -12,7 +12,7 @@ use wire::{CandidateRecord, CaseRecord, Listed, TrainingRecord, TrainingState};
 use super::found;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead};
-use crate::http::paging::{Part, cursor};
+use crate::http::paging::{PageQuery, cursor};
 use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
 
@@ -29,7 +29,7 @@ pub(super) async fn list(
 ) -> ApiResult<Json<Listed<TrainingRecord>>> {
     let workflow = caller.workflow(&name).await?;
     let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, RUNS);
+    let part: PageQuery<Uuid> = PageQuery::from_params(&mut query, RUNS);
     let status = query.one_of("status", &TrainingState::ALL.map(TrainingState::as_str));
     ApiError::refuse(query.finish())?;
     let status = status.as_deref().and_then(TrainingState::from_name);
@@ -45,16 +45,14 @@ pub(super) async fn candidates(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<CandidateRecord>>> {
-    let (workflow, id) = path.into_inner();
-    let run = found(&caller, &workflow, &id).await?;
-    let mut query = Params::from_request(&request);
-    let part: Part<i32> = Part::from_params(&mut query, CANDIDATES);
-    ApiError::refuse(query.finish())?;
+    let run = found(&caller, &path).await?;
+    let part: PageQuery<i32> = PageQuery::from_request(&request, CANDIDATES)?;
     let after = part.after.unwrap_or(-1);
     let mut data = caller.app().trainings().candidates(run.id, after, part.wanted()).await?;
     let number = |candidate: &CandidateRecord| i32::try_from(candidate.candidate_id).unwrap_or(i32::MAX);
     let next_cursor = part.cut(CANDIDATES, &mut data, number);
-    Ok(Json(Listed { data, next_cursor }))
+    let ids = ThreadIds::for_caller(&caller, run.workspace_id);
+    ids.record(Listed { data, next_cursor }).map(Json)
 }
 
 /// Lists results by candidate, case and sample.
@@ -63,10 +61,9 @@ pub(super) async fn cases(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<CaseRecord>>> {
-    let (workflow, id) = path.into_inner();
-    let run = found(&caller, &workflow, &id).await?;
+    let run = found(&caller, &path).await?;
     let mut query = Params::from_request(&request);
-    let part: Part<Key> = Part::from_params(&mut query, CASES);
+    let part: PageQuery<CaseCursor> = PageQuery::from_params(&mut query, CASES);
     let candidate = query.whole("candidate", 0..=1_000_000);
     let case = query.whole("case", 0..=1_000_000);
     let split = query.one_of("split", &["train", "val", "test"]);
@@ -80,25 +77,25 @@ pub(super) async fn cases(
         failed: failed.map(|failed| failed == "true"),
         with_details: with_trace,
     };
-    let after = part.after.map(|Key(key)| key);
+    let after = part.after.map(|CaseCursor(key)| key);
     let trainings = caller.app().trainings();
     let page = trainings.cases(run.id, &filter, after, part.limit).await?;
-    let next_cursor = page.next.map(|next| cursor(CASES, &Key(next)));
+    let next_cursor = page.next.map(|next| cursor(CASES, &CaseCursor(next)));
     let ids = ThreadIds::for_caller(&caller, run.workspace_id);
     ids.record(Listed { data: page.cases, next_cursor }).map(Json)
 }
 
 /// A result's key in a cursor.
-struct Key(CaseKey);
+struct CaseCursor(CaseKey);
 
-impl fmt::Display for Key {
+impl fmt::Display for CaseCursor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (candidate, case, sample) = self.0;
         write!(formatter, "{candidate}.{case}.{sample}")
     }
 }
 
-impl FromStr for Key {
+impl FromStr for CaseCursor {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {

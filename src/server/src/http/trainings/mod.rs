@@ -50,8 +50,7 @@ async fn show(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<Json<TrainingRecord>> {
-    let (workflow, id) = path.into_inner();
-    let run = found(&caller, &workflow, &id).await?;
+    let run = found(&caller, &path).await?;
     query::none(&request)?;
     Ok(Json(record(&caller, run.id).await?))
 }
@@ -62,8 +61,7 @@ async fn watch(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let (workflow, id) = path.into_inner();
-    let run = found(&caller, &workflow, &id).await?;
+    let run = found(&caller, &path).await?;
     let app = caller.app().clone();
     let stream = app.chat().stream(run.id).await?.ok_or_else(|| ApiError::new(ErrorCode::StreamNotFound))?;
     let ids = ThreadIds::for_caller(&caller, run.workspace_id);
@@ -79,7 +77,8 @@ async fn record<S>(caller: &Caller<S>, run: Uuid) -> ApiResult<TrainingRecord> {
 }
 
 /// Finds the training or evaluation that a path names, which must belong to the named workflow.
-async fn found<S: RouteScope>(caller: &Caller<S>, workflow: &str, id: &str) -> ApiResult<StoredRun> {
+async fn found<S: RouteScope>(caller: &Caller<S>, path: &Path<(String, String)>) -> ApiResult<StoredRun> {
+    let (workflow, id) = &**path;
     let workflow = caller.workflow(workflow).await?;
     let not_found = || ApiError::new(ErrorCode::RunNotFound);
     let id = Uuid::parse_str(id).map_err(|_| not_found())?;

@@ -3,7 +3,7 @@
 use actix_web::http::header::{CONTENT_SECURITY_POLICY, ContentType};
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
-use actors::kinds::training::{report_curve, report_page, report_text};
+use actors::kinds::training::{report_curve, report_page};
 use store::StoredRun;
 use wire::{ErrorCode, TrainingReport};
 
@@ -16,25 +16,20 @@ use crate::http::thread_ids::ThreadIds;
 /// Keeps browsers from executing or loading anything that prompts and names contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox";
 
-/// Responds with JSON, text of 80 columns, or a page.
+/// Responds with JSON or a page.
 pub(super) async fn show(
     caller: Caller<WorkflowsRead>,
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let (workflow, id) = path.into_inner();
-    let run = found(&caller, &workflow, &id).await?;
+    let run = found(&caller, &path).await?;
     let mut query = Params::from_request(&request);
-    let format = query.one_of("format", &["json", "text", "html"]);
+    let format = query.one_of("format", &["json", "html"]);
     ApiError::refuse(query.finish())?;
     let report = report(&caller, &run).await?;
     let ids = ThreadIds::for_caller(&caller, run.workspace_id);
     let mut answer = HttpResponse::Ok();
     let text = match format.as_deref() {
-        Some("text") => {
-            answer.content_type(ContentType::plaintext());
-            report_text(&report)
-        }
         Some("html") => {
             answer.content_type(ContentType::html()).insert_header((CONTENT_SECURITY_POLICY, POLICY));
             report_page(&report)
@@ -53,8 +48,7 @@ pub(super) async fn curve(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let (workflow, id) = path.into_inner();
-    let run = found(&caller, &workflow, &id).await?;
+    let run = found(&caller, &path).await?;
     query::none(&request)?;
     let svg = report_curve(&report(&caller, &run).await?);
     let mut answer = HttpResponse::Ok();

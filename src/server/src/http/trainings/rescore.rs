@@ -10,13 +10,13 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 use wire::{ErrorCode, FieldError};
 
-use super::start::as_started;
-use super::{found, record};
+use super::found;
+use super::start::accepted;
 use crate::http::body::{self, BODY_LIMIT};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::Fields;
 use crate::http::guard::{Caller, WorkflowsExecute};
-use crate::http::idempotency::{self, KeyScopes, REPLAYED};
+use crate::http::idempotency::{self, KeyScopes};
 use crate::http::query::Params;
 
 /// Responds with 202 and the evaluation's record.
@@ -29,11 +29,11 @@ pub(super) async fn rescore(
     let clock = Arc::clone(caller.app().clock());
     let bytes = body::read(&request, payload, BODY_LIMIT, &*clock).await?;
     let key = idempotency::key(&request)?;
-    let (workflow, id) = path.into_inner();
-    if caller.workflow(&workflow).await?.archived_at.is_some() {
+    let (workflow, _) = &*path;
+    if caller.workflow(workflow).await?.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
-    let origin = found(&caller, &workflow, &id).await?;
+    let origin = found(&caller, &path).await?;
     let wanted = Params::from_request(&request).and(read(&body::object(&request, &bytes)?))?;
     let trainings = caller.app().trainings();
     let digest = digest(&SHA256, &bytes).as_ref().to_vec();
@@ -50,12 +50,7 @@ pub(super) async fn rescore(
             trainings.start(prepared, key).await?
         }
     };
-    let record = record(&caller, started.run).await?;
-    let mut answer = HttpResponse::Accepted();
-    if started.replayed {
-        answer.insert_header(REPLAYED);
-    }
-    Ok(answer.json(as_started(record)))
+    accepted(&caller, &started).await
 }
 
 fn read(members: &Map<String, Value>) -> Result<(Value, RescoredCandidate), Vec<FieldError>> {

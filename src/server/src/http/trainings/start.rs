@@ -45,7 +45,12 @@ pub(super) async fn create(
     }
     let key = key.map(|key| (KeyScopes::for_request(&caller, &request), key));
     let started = start(&caller, &workflow, wanted, key).await?;
-    let record = record(&caller, started.run).await?;
+    accepted(&caller, &started).await
+}
+
+/// Responds with 202 and the record.
+pub(super) async fn accepted<S>(caller: &Caller<S>, started: &StartedTraining) -> ApiResult<HttpResponse> {
+    let record = record(caller, started.run).await?;
     let mut answer = HttpResponse::Accepted();
     if started.replayed {
         answer.insert_header(REPLAYED);
@@ -54,7 +59,7 @@ pub(super) async fn create(
 }
 
 /// The record as of acceptance, so that every retry gets the same response.
-pub(super) fn as_started(record: TrainingRecord) -> TrainingRecord {
+fn as_started(record: TrainingRecord) -> TrainingRecord {
     TrainingRecord {
         status: TrainingState::Queued,
         started_at: None,

@@ -5,7 +5,7 @@ use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use auth::peer::failure_key;
 use auth::principal::Actor;
-use auth::webhook::{Refused, Scheme, Seal, Signed, check, is_secret};
+use auth::webhook::{Scheme, Seal, Signed, WebhookRefusal, check, is_secret};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::TimeDelta;
@@ -135,8 +135,8 @@ fn believe(
     };
     let (now, tolerance) = (app.clock().now().timestamp(), i64::from(config.hmac_tolerance_seconds));
     check(scheme, secret, signed, now, tolerance).map_err(|refused| match refused {
-        Refused::Signature => ErrorCode::WebhookSignatureInvalid,
-        Refused::Stale => ErrorCode::WebhookStale,
+        WebhookRefusal::Signature => ErrorCode::WebhookSignatureInvalid,
+        WebhookRefusal::Stale => ErrorCode::WebhookStale,
     })
 }
 

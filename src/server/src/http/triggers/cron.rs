@@ -10,7 +10,7 @@ use super::requests;
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead, WorkflowsWrite};
-use crate::http::idempotency::Reply;
+use crate::http::idempotency::ChangeReply;
 use crate::http::query;
 use crate::http::time;
 
@@ -34,7 +34,7 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
     change
         .make(async |changes| {
             let stored = triggers::set_cron(changes, caller.requester(), &workflow, &settings, next).await?;
-            Reply::ok(&record(stored))
+            ChangeReply::ok(&record(stored))
         })
         .await
 }
@@ -44,12 +44,7 @@ pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
     change.wants_no_more()?;
-    change
-        .make(async |changes| {
-            triggers::remove_cron(changes, caller.requester(), &workflow).await?;
-            Ok(Reply::nothing())
-        })
-        .await
+    change.delete(async |changes| triggers::remove_cron(changes, caller.requester(), &workflow).await).await
 }
 
 fn not_found() -> ApiError {

@@ -78,14 +78,7 @@ const TOLERANCE: (i64, std::ops::RangeInclusive<i64>) = (300, 1..=3_600);
 pub(super) fn webhook(body: &Map<String, Value>, known: &Secrets) -> Parsed<(WebhookConfig, Secrets)> {
     let mut fields = Fields::new(body);
     let allowed_methods = methods(&mut fields);
-    let scheme = match fields.text("signature_scheme") {
-        Some("slack") => SignatureScheme::Slack,
-        Some("plain") | None => SignatureScheme::Plain,
-        Some(_) => {
-            fields.note(FieldError::new("/signature_scheme", "choice", "must be plain or slack"));
-            SignatureScheme::Plain
-        }
-    };
+    let scheme = signature_scheme(&mut fields);
     let shared_secret_header = header(&mut fields, "shared_secret_header");
     let shared = secret(&mut fields, "shared_secret", known.shared.as_ref());
     let mut hmac_header = header(&mut fields, "hmac_header");
@@ -153,6 +146,17 @@ fn methods(fields: &mut Fields<'_>) -> Vec<String> {
         }
     }
     methods
+}
+
+fn signature_scheme(fields: &mut Fields<'_>) -> SignatureScheme {
+    match fields.text("signature_scheme") {
+        Some("slack") => SignatureScheme::Slack,
+        Some("plain") | None => SignatureScheme::Plain,
+        Some(_) => {
+            fields.note(FieldError::new("/signature_scheme", "choice", "must be plain or slack"));
+            SignatureScheme::Plain
+        }
+    }
 }
 
 /// A header name in lower case.

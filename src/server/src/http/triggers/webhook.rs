@@ -11,7 +11,7 @@ use super::secrets::Secrets;
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead, WorkflowsWrite};
-use crate::http::idempotency::Reply;
+use crate::http::idempotency::ChangeReply;
 use crate::http::query;
 use crate::http::time;
 
@@ -44,7 +44,7 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
         .make(async |changes| {
             let stored =
                 triggers::set_webhook(changes, caller.requester(), &workflow, &config, &sealed).await?;
-            Reply::ok(&record(stored, &secrets)?)
+            ChangeReply::ok(&record(stored, &secrets)?)
         })
         .await
 }
@@ -55,10 +55,7 @@ pub(super) async fn remove(change: Change<WorkflowsWrite>, name: Path<String>) -
     let workflow = caller.workflow(&name).await?;
     change.wants_no_more()?;
     change
-        .make(async |changes| {
-            triggers::remove_webhook(changes, caller.requester(), &workflow).await?;
-            Ok(Reply::nothing())
-        })
+        .delete(async |changes| triggers::remove_webhook(changes, caller.requester(), &workflow).await)
         .await
 }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use auth::scope::Scope;
 use engine::CredentialUse;
+use sandbox::Sandbox;
 use serde_json::Value;
 use store::StoredWorkflow;
 use uuid::Uuid;
-use wire::{FieldError, MOST_PROBLEMS, Readiness, nearest};
+use wire::{FieldError, MOST_PROBLEMS, Readiness};
 
-use super::prices;
+use super::{names, prices};
 use crate::http::error::ApiResult;
 use crate::http::guard::{Caller, RouteScope};
 
@@ -23,20 +24,24 @@ pub(super) struct NameProblems {
 /// Checks every name; pointers start at the graph. Without a workspace, uses the caller's.
 pub(super) async fn of_graph<S: RouteScope>(
     caller: &Caller<S>,
-    graph: &Value,
+    uses: &[CredentialUse],
     workspace: Option<Uuid>,
+    sandbox: &Sandbox,
 ) -> ApiResult<NameProblems> {
-    let uses = engine::credentials(graph);
     let Some(first) = uses.first() else { return Ok(NameProblems::default()) };
     let workspace = match workspace {
         Some(workspace) => workspace,
         None => caller.workspace().await?,
     };
-    let known = caller.store().credential_names(workspace).await?;
-    // Suggestions reveal names only to callers who may list them.
-    let shown: &[String] = if caller.principal().may(Scope::VaultRead).is_ok() { &known } else { &[] };
+    let known: BTreeSet<String> = caller.store().credential_names(workspace).await?.into_iter().collect();
     let unknown = uses.iter().filter(|one| !known.contains(&one.name)).take(MOST_PROBLEMS);
-    let errors = unknown.map(|one| of_name(one, shown)).collect();
+    let unknown: Vec<&CredentialUse> = unknown.collect();
+    // Suggestions reveal names only to callers who may list them.
+    let shown = if caller.principal().may(Scope::VaultRead).is_ok() { known } else { BTreeSet::new() };
+    let wanted = unknown.iter().map(|one| one.name.clone()).collect();
+    let near = names::similar(sandbox, wanted, shown.into_iter().collect()).await;
+    let near = near.into_iter().chain(std::iter::repeat(None));
+    let errors = unknown.into_iter().zip(near).map(|(one, near)| of_name(one, near)).collect();
     let mut warnings = Vec::new();
     if caller.app().vault().is_none() {
         let message = "the vault has no key, so a run that reaches this node fails";
@@ -46,12 +51,10 @@ pub(super) async fn of_graph<S: RouteScope>(
     Ok(NameProblems { errors, warnings })
 }
 
-fn of_name(one: &CredentialUse, known: &[String]) -> FieldError {
+fn of_name(one: &CredentialUse, near: Option<String>) -> FieldError {
     let name = &one.name;
     let message = format!("this workspace has no credential '{name}'");
     let problem = FieldError::new(one.pointer.clone(), "unknown_credential", message);
-    let near = nearest(&name.to_lowercase(), known.iter().map(String::as_str))
-        .or_else(|| known.iter().find(|known| known.eq_ignore_ascii_case(name)).map(String::as_str));
     match near {
         Some(near) => problem.suggest(format!("did you mean '{near}'?")),
         None => problem.suggest(format!(

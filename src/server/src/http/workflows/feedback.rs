@@ -15,7 +15,7 @@ use wire::{ErrorCode, FeedbackAuthor, FeedbackCase, FeedbackMetadata, FeedbackRe
 
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead};
-use crate::http::paging::{self, Part};
+use crate::http::paging::{self, PageQuery};
 use crate::http::query::Params;
 use crate::http::thread_ids::ThreadIds;
 use crate::http::time;
@@ -34,7 +34,7 @@ pub(super) async fn list(
     let ids = ThreadIds::for_caller(&caller, workflow.workspace_id);
     let workflow = workflow.id;
     let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
+    let part: PageQuery<Uuid> = PageQuery::from_params(&mut query, LIST);
     let filter = FeedbackFilter {
         kind: query.one_of("kind", &["positive", "negative"]),
         from: query.time("from"),

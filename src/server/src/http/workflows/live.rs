@@ -9,7 +9,7 @@ use super::{records, requests, versions};
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::WorkflowsWrite;
-use crate::http::idempotency::Reply;
+use crate::http::idempotency::ChangeReply;
 
 /// Makes a numbered version live; an older one is a rollback. Responds with 200 and the workflow's record.
 pub(super) async fn set(
@@ -30,7 +30,7 @@ pub(super) async fn set(
     change
         .make(async |changes| {
             let live = workflows::set_live(changes, caller.requester(), &workflow, number, force).await?;
-            Reply::ok(&records::workflow(live, &base))
+            ChangeReply::ok(&records::workflow(live, &base))
         })
         .await
 }

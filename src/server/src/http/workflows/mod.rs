@@ -7,6 +7,7 @@ mod diagram;
 mod diff;
 mod feedback;
 mod live;
+mod names;
 mod prices;
 mod publish;
 mod records;
@@ -33,8 +34,8 @@ use wire::{ErrorCode, PublicWorkflow, ShownWorkflow, WorkflowRecord};
 use super::change::Change;
 use super::error::{ApiError, ApiResult};
 use super::guard::{Anyone, Caller, WorkflowsRead, WorkflowsWrite};
-use super::idempotency::Reply;
-use super::paging::Part;
+use super::idempotency::ChangeReply;
+use super::paging::PageQuery;
 use super::query::{self, Params};
 use super::routes::Routes;
 pub(super) use feedback::case as feedback_case;
@@ -84,7 +85,7 @@ async fn list(caller: Caller<WorkflowsRead>, request: HttpRequest) -> ApiResult<
     let workspace = caller.workspace().await?;
     let mut query = Params::from_request(&request);
     let with_archived = query.flag("include_archived");
-    let part = Part::within(&mut query, LIST, LIST_LIMIT, LIST_LIMIT);
+    let part = PageQuery::within(&mut query, LIST, LIST_LIMIT, LIST_LIMIT);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().workflows(workspace, with_archived, part.after, part.wanted()).await?;
     let next = part.cut(LIST, &mut found, |workflow| workflow.id);
@@ -107,7 +108,7 @@ async fn create(change: Change<WorkflowsWrite>) -> ApiResult<HttpResponse> {
     let made = change
         .make(async |changes| {
             let stored = workflows::create(changes, workspace, wanted).await?;
-            Reply::made(true, &records::workflow(stored, &base))
+            ChangeReply::made(true, &records::workflow(stored, &base))
         })
         .await;
     told_of_handle(caller, made, workspace, handle).await
@@ -156,7 +157,7 @@ async fn archive(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResul
     let answer = change
         .make(async |changes| {
             let archived = workflows::archive(changes, caller.requester(), &workflow).await?;
-            Reply::ok(&records::workflow(archived, &base))
+            ChangeReply::ok(&records::workflow(archived, &base))
         })
         .await;
     caller.noted(answer).await
@@ -171,7 +172,7 @@ async fn restore(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResul
     change
         .make(async |changes| {
             let restored = workflows::restore(changes, caller.requester(), &workflow).await?;
-            Reply::ok(&records::workflow(restored, &base))
+            ChangeReply::ok(&records::workflow(restored, &base))
         })
         .await
 }

@@ -9,7 +9,7 @@ use super::{records, requests};
 use crate::http::change::Change;
 use crate::http::error::ApiResult;
 use crate::http::guard::WorkflowsWrite;
-use crate::http::idempotency::Reply;
+use crate::http::idempotency::ChangeReply;
 
 /// Responds with 201 the first time, or with 200 if only the login requirement changes.
 pub(super) async fn publish(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
@@ -24,7 +24,7 @@ pub(super) async fn publish(change: Change<WorkflowsWrite>, name: Path<String>) 
             let (published, new) =
                 workflows::publish(changes, by, &workflow, login, author.as_deref()).await?;
             let share_url = records::share_url(&base, workflow.id);
-            Reply::made(new, &Published { share_url, workflow: records::workflow(published, &base) })
+            ChangeReply::made(new, &Published { share_url, workflow: records::workflow(published, &base) })
         })
         .await
 }
@@ -39,7 +39,7 @@ pub(super) async fn revoke(change: Change<WorkflowsWrite>, name: Path<String>) -
     change
         .make(async |changes| {
             let private = workflows::unpublish(changes, caller.requester(), &workflow).await?;
-            Reply::ok(&records::workflow(private, &base))
+            ChangeReply::ok(&records::workflow(private, &base))
         })
         .await
 }

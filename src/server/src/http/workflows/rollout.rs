@@ -11,7 +11,7 @@ use super::rollout_request;
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{Caller, WorkflowsRead, WorkflowsWrite};
-use crate::http::idempotency::Reply;
+use crate::http::idempotency::ChangeReply;
 use crate::http::trainings::refused_training;
 use crate::http::{query, time};
 
@@ -60,7 +60,7 @@ pub(super) async fn set(change: Change<WorkflowsWrite>, name: Path<String>) -> A
             let stored = rollouts::set(changes, caller.requester(), &workflow, wanted, evaluation).await?;
             let live = changes.live_version(workflow.id).await?;
             let counts = stored.canary.map(|_| counts);
-            Reply::ok(&record(Some(stored), live, counts))
+            ChangeReply::ok(&record(Some(stored), live, counts))
         })
         .await
 }
@@ -75,7 +75,7 @@ pub(super) async fn promote(change: Change<WorkflowsWrite>, name: Path<String>) 
         .make(async |changes| {
             let stored = rollouts::promote(changes, caller.requester(), &workflow).await?;
             let live = changes.live_version(workflow.id).await?;
-            Reply::ok(&record(Some(stored), live, None))
+            ChangeReply::ok(&record(Some(stored), live, None))
         })
         .await
 }

@@ -16,8 +16,8 @@ use crate::http::chat::{Links, erase, export};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::{Fields, Parsed};
 use crate::http::guard::{Caller, RouteScope, WorkflowsWrite};
-use crate::http::idempotency::Reply;
-use crate::http::paging::{self, Part};
+use crate::http::idempotency::ChangeReply;
+use crate::http::paging::{self, PageQuery};
 use crate::http::query::{self, Params};
 use crate::http::time;
 
@@ -32,7 +32,7 @@ pub(super) async fn list(
 ) -> ApiResult<Json<Listed<ThreadRecord>>> {
     let workflow = managed(&caller, &name).await?;
     let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, THREADS);
+    let part: PageQuery<Uuid> = PageQuery::from_params(&mut query, THREADS);
     let visitor = query.text("visitor").map(|name| (ChatVisitor::named(workflow.id, &name), name));
     if let Some((None, name)) = &visitor {
         query.note(
@@ -58,9 +58,7 @@ pub(super) async fn items(
     let (name, id) = path.into_inner();
     let workflow = managed(&caller, &name).await?;
     let thread = found(&caller, &workflow, &id).await?.thread.id;
-    let mut query = Params::from_request(&request);
-    let part: Part<Cursor> = Part::from_params(&mut query, ITEMS);
-    ApiError::refuse(query.finish())?;
+    let part: PageQuery<Cursor> = PageQuery::from_request(&request, ITEMS)?;
     let after = part.after.as_ref().map(|cursor| cursor.0);
     let slice = Slice { after, ascending: true, limit: part.wanted() };
     let mut data = caller.store().items_of(thread, slice).await?;
@@ -105,7 +103,7 @@ pub(super) async fn change(
             changed.thread.title = title.clone().or(changed.thread.title);
             changed.thread.status = status.clone().unwrap_or(changed.thread.status);
             // A title is content, which must not survive an erasure in the response stored for retries.
-            Ok(Reply::ok(&record(changed))?.secret())
+            Ok(ChangeReply::ok(&record(changed))?.secret())
         })
         .await
 }
@@ -115,9 +113,7 @@ pub(super) async fn export_visitor(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let (name, id) = path.into_inner();
-    let (workflow, visitor) = visitor(&caller, &name, &id).await?;
-    query::none(&request)?;
+    let (workflow, visitor) = visitor(&caller, &path, &request).await?;
     let place = caller.app().chat_limits().stream(Some(&format!("export:{}", caller.identity())), None)?;
     caller
         .store()
@@ -133,9 +129,7 @@ pub(super) async fn erase_visitor(
     path: Path<(String, String)>,
     request: HttpRequest,
 ) -> ApiResult<HttpResponse> {
-    let (name, id) = path.into_inner();
-    let (workflow, visitor) = visitor(&caller, &name, &id).await?;
-    query::none(&request)?;
+    let (workflow, visitor) = visitor(&caller, &path, &request).await?;
     let requested = caller
         .store()
         .change(async |changes| {
@@ -152,14 +146,17 @@ async fn managed<S: RouteScope>(caller: &Caller<S>, name: &str) -> ApiResult<Sto
     Ok(workflow)
 }
 
+/// Finds the visitor that a path names. Query parameters are refused.
 async fn visitor<S: RouteScope>(
     caller: &Caller<S>,
-    name: &str,
-    id: &str,
+    path: &Path<(String, String)>,
+    request: &HttpRequest,
 ) -> ApiResult<(StoredWorkflow, ChatVisitor)> {
+    let (name, id) = &**path;
     let workflow = managed(caller, name).await?;
     let not_found = || ApiError::new(ErrorCode::ChatVisitorNotFound);
     let visitor = ChatVisitor::named(workflow.id, id).ok_or_else(not_found)?;
+    query::none(request)?;
     Ok((workflow, visitor))
 }
 

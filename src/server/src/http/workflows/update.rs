@@ -9,7 +9,7 @@ use super::{records, requests, told_of_handle};
 use crate::http::change::Change;
 use crate::http::error::ApiResult;
 use crate::http::guard::WorkflowsWrite;
-use crate::http::idempotency::Reply;
+use crate::http::idempotency::ChangeReply;
 
 /// Changes only the fields in the body.
 pub(super) async fn update(change: Change<WorkflowsWrite>, name: Path<String>) -> ApiResult<HttpResponse> {
@@ -21,7 +21,7 @@ pub(super) async fn update(change: Change<WorkflowsWrite>, name: Path<String>) -
     let answer = change
         .make(async |changes| {
             let workflow = changes.change_workflow(workflow.id, changed(wanted)).await?;
-            Reply::ok(&records::workflow(workflow, &base))
+            ChangeReply::ok(&records::workflow(workflow, &base))
         })
         .await;
     told_of_handle(caller, answer, workflow.workspace_id, handle).await

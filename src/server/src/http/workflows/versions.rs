@@ -1,12 +1,14 @@
 //! Versions: validated when saved, immutable afterwards.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use actix_web::web::{Json, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use actors::kinds::training::checkpoint_record;
 use control::versions;
-use engine::runnable_config;
+use engine::{Inspection, runnable_config};
+use ring::digest::{SHA256, digest};
 use sandbox::Sandbox;
 use serde_json::{Map, Value};
 use store::{Changes, ListedVersion, NewVersion, StoredVersion, StoredWorkflow};
@@ -22,8 +24,8 @@ use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::fields::{Parsed, shortened};
 use crate::http::guard::{Caller, RouteScope, WorkflowsRead, WorkflowsWrite};
-use crate::http::idempotency::Reply;
-use crate::http::paging::Part;
+use crate::http::idempotency::ChangeReply;
+use crate::http::paging::PageQuery;
 use crate::http::query::{self, Params};
 
 /// The list's name in cursors.
@@ -37,7 +39,8 @@ pub(super) async fn create(
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
-    let (wanted, keeps_config) = match change.wanted(read)? {
+    let sandbox = caller.app().system().sandbox().for_workspace(workflow.workspace_id);
+    let (mut wanted, keeps_config) = match requested(&change, &sandbox).await? {
         VersionRequest::Graph(wanted) => {
             let keeps_config = wanted.runnable_config.is_none();
             (wanted, keeps_config)
@@ -48,13 +51,14 @@ pub(super) async fn create(
     if workflow.archived_at.is_some() {
         return Err(ApiError::new(ErrorCode::WorkflowArchived));
     }
-    let named = credentials::of_graph(caller, &wanted.graph, Some(workflow.workspace_id)).await?;
-    check_all(&wanted, named.errors, &caller.app().system().sandbox().for_workspace(workflow.workspace_id))
-        .await?;
-    let mut warned = warnings::of_references(caller, &wanted.graph, Some(&workflow)).await?;
-    warned.extend(engine::warnings(&wanted.graph));
+    let found = inspected(&mut wanted.graph, &sandbox).await?;
+    let workspace = Some(workflow.workspace_id);
+    let named = credentials::of_graph(caller, &found.credentials, workspace, &sandbox).await?;
+    refuse(found.checked.err().unwrap_or_default(), named.errors, wanted.runnable_config.as_ref())?;
+    let mut warned = warnings::of_references(caller, &found.references, Some(&workflow), &sandbox).await?;
+    warned.extend(found.joins);
     warned.extend(named.warnings);
-    warned.extend(engine::address_warnings(&wanted.graph));
+    warned.extend(found.addresses);
     warned.extend(wanted.runnable_config.as_ref().map(runnable_config::warnings).unwrap_or_default());
     let saved = change
         .make(async |changes| {
@@ -66,7 +70,7 @@ pub(super) async fn create(
             let saved = versions::save(changes, caller.requester(), &workflow, new).await?;
             let version = VersionRecord { gate: saved.gate, ..records::version(saved.version) };
             let answer = SavedVersion { version, live: saved.live, config_kept_from, warnings: warned };
-            Reply::made(saved.is_new, &answer)
+            ChangeReply::made(saved.is_new, &answer)
         })
         .await;
     // Wakes the gates so that this version's gate can start at once; otherwise the next poll finds it.
@@ -141,13 +145,13 @@ enum VersionRequest {
 }
 
 /// Fails with all problems in the graph and the config.
-async fn check_all(
-    wanted: &CreateVersion,
+fn refuse(
+    problems: Vec<FieldError>,
     unknown_credentials: Vec<FieldError>,
-    sandbox: &Sandbox,
+    config: Option<&Map<String, Value>>,
 ) -> ApiResult<()> {
-    let graph = [all_graph_problems(&wanted.graph, sandbox).await?, unknown_credentials].concat();
-    let config = config_problems(wanted.runnable_config.as_ref());
+    let graph = [problems, unknown_credentials].concat();
+    let config = config_problems(config);
     if !graph.is_empty() {
         return Err(ApiError::problems(ErrorCode::GraphInvalid, [graph, config].concat()));
     }
@@ -155,7 +159,26 @@ async fn check_all(
 }
 
 /// Parses a version to save; if the request itself is invalid, also reports the problems inside.
-fn read(body: &Map<String, Value>) -> Parsed<VersionRequest> {
+async fn requested(
+    change: &Change<WorkflowsWrite, VERSION_LIMIT>,
+    sandbox: &Sandbox,
+) -> ApiResult<VersionRequest> {
+    let mut unread = None;
+    let error = match change.wanted(|body| read(body, &mut unread)) {
+        Ok(requested) => return Ok(requested),
+        Err(error) => error,
+    };
+    let Some(mut graph) = unread else { return Err(error) };
+    // The request is refused anyway, with or without the problems of its graph.
+    let found = inspected(&mut graph, sandbox).await.ok();
+    let problems = found.and_then(|found| found.checked.err()).unwrap_or_default();
+    let inside =
+        |problem: FieldError| FieldError { pointer: format!("/graph{}", problem.pointer), ..problem };
+    Err(error.with_more(problems.into_iter().map(inside).collect()))
+}
+
+/// Parses a version to save. Sets `unread` to the graph of an invalid request.
+fn read(body: &Map<String, Value>, unread: &mut Option<Value>) -> Parsed<VersionRequest> {
     if body.contains_key("checkpoint") {
         return requests::promote_checkpoint(body).map(VersionRequest::Checkpoint);
     }
@@ -164,11 +187,7 @@ fn read(body: &Map<String, Value>) -> Parsed<VersionRequest> {
     }
     requests::create_version(body).map(VersionRequest::Graph).map_err(|mut problems| {
         problems.extend(config_problems(body.get("runnable_config").and_then(Value::as_object)));
-        let graph = body.get("graph").cloned().map(engine::without_schema);
-        let graph = graph.as_ref().map(graph_problems).unwrap_or_default();
-        let inside =
-            |problem: FieldError| FieldError { pointer: format!("/graph{}", problem.pointer), ..problem };
-        problems.extend(graph.into_iter().map(inside));
+        *unread = body.get("graph").cloned().map(engine::without_schema);
         problems
     })
 }
@@ -186,10 +205,12 @@ pub(in crate::http) async fn draft_of_graph<S: RouteScope>(
     };
     let runnable_config = live.and_then(|live| live.runnable_config);
     let graph = engine::without_schema(graph);
-    let wanted = CreateVersion { graph, runnable_config, metadata: None, notes: None };
-    let named = credentials::of_graph(caller, &wanted.graph, Some(workflow.workspace_id)).await?;
+    let mut wanted = CreateVersion { graph, runnable_config, metadata: None, notes: None };
     let sandbox = caller.app().system().sandbox().for_workspace(workflow.workspace_id);
-    let problems = [all_graph_problems(&wanted.graph, &sandbox).await?, named.errors].concat();
+    let found = inspected(&mut wanted.graph, &sandbox).await?;
+    let workspace = Some(workflow.workspace_id);
+    let named = credentials::of_graph(caller, &found.credentials, workspace, &sandbox).await?;
+    let problems = [found.checked.err().unwrap_or_default(), named.errors].concat();
     if !problems.is_empty() {
         let inside = |problem: FieldError| FieldError {
             pointer: format!("/graph_config{}", problem.pointer),
@@ -221,13 +242,13 @@ pub(super) async fn list(
     let workflow = caller.workflow(&name).await?;
     let mut query = Params::from_request(&request);
     if query.flag("drafts") {
-        let part: Part<Uuid> = Part::from_params(&mut query, DRAFTS);
+        let part: PageQuery<Uuid> = PageQuery::from_params(&mut query, DRAFTS);
         ApiError::refuse(query.finish())?;
         let mut found = caller.store().versions_and_drafts(workflow.id, part.after, part.wanted()).await?;
         let next_cursor = part.cut(DRAFTS, &mut found, |version| version.id);
         return Ok(Json(Listed { data: summaries(&caller, workflow.id, found).await?, next_cursor }));
     }
-    let part = Part::from_params(&mut query, LIST);
+    let part = PageQuery::from_params(&mut query, LIST);
     ApiError::refuse(query.finish())?;
     let mut found = caller.store().versions(workflow.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |version| version.number.unwrap_or_default());
@@ -286,7 +307,7 @@ pub(super) async fn find<S>(
 /// The error for an unknown version number, which names the latest version.
 pub(in crate::http) fn no_version(workflow: &StoredWorkflow, number: &str) -> ApiError {
     let message = match workflow.latest_version {
-        Some(latest) => format!("Version '{}' not found; the newest is {latest}.", shortened(number)),
+        Some(latest) => format!("Version '{}' not found; the latest is {latest}.", shortened(number)),
         None => "The workflow has no version yet.".to_owned(),
     };
     ApiError::new(ErrorCode::VersionNotFound).with_message(message)
@@ -300,34 +321,52 @@ pub(super) async fn check(
 ) -> ApiResult<Json<Checked>> {
     let body = body::read(&request, payload, VERSION_LIMIT, &**caller.app().clock()).await?;
     let body = body::object(&request, &body)?;
-    let wanted = Params::from_request(&request).and(requests::check(&body))?;
+    let mut wanted = Params::from_request(&request).and(requests::check(&body))?;
+    // Checks belong to no workspace; each caller has its own share of the sandbox.
+    let sandbox = caller.app().system().sandbox().for_workspace(slot_owner(&caller.identity()));
+    let found = inspected(&mut wanted.graph, &sandbox).await?;
     let config = wanted.runnable_config.as_ref();
-    // Checks belong to no workspace; they all have one common share of the sandbox.
-    let graph = all_graph_problems(&wanted.graph, caller.app().system().sandbox()).await?;
-    let named = credentials::of_graph(&caller, &wanted.graph, None).await?;
+    let named = credentials::of_graph(&caller, &found.credentials, None, &sandbox).await?;
+    let graph = found.checked.err().unwrap_or_default();
     let mut errors = [graph, named.errors, config_problems(config)].concat();
     errors.truncate(MOST_PROBLEMS);
-    let mut warnings = warnings::of_references(&caller, &wanted.graph, None).await?;
-    warnings.extend(engine::warnings(&wanted.graph));
+    let mut warnings = warnings::of_references(&caller, &found.references, None, &sandbox).await?;
+    warnings.extend(found.joins);
     warnings.extend(named.warnings);
-    warnings.extend(engine::address_warnings(&wanted.graph));
+    warnings.extend(found.addresses);
     warnings.extend(config.map(runnable_config::warnings).unwrap_or_default());
     Ok(Json(Checked { valid: errors.is_empty(), errors, warnings }))
 }
 
-/// Returns all graph problems, including those in its code.
-async fn all_graph_problems(graph: &Value, sandbox: &Sandbox) -> ApiResult<Vec<FieldError>> {
-    let checked = engine::check_all(graph, sandbox).await;
-    let checked = checked.map_err(|error| ApiError::new(ErrorCode::CodeUnavailable).with_cause(error))?;
-    Ok(checked.err().unwrap_or_default())
+/// Returns all findings about a graph, outside the HTTP thread; pointers start at the graph.
+async fn inspected(graph: &mut Value, sandbox: &Sandbox) -> ApiResult<Inspection> {
+    // Shared with the thread that reads it, because a copy of a large graph takes long.
+    let shared = Arc::new(std::mem::take(graph));
+    let found = engine::inspect(Arc::clone(&shared), sandbox).await;
+    *graph = Arc::unwrap_or_clone(shared);
+    found.map_err(|error| ApiError::new(ErrorCode::CodeUnavailable).with_cause(error))
 }
 
-/// Returns the graph problems that are quick to find; pointers start at the graph.
-fn graph_problems(graph: &Value) -> Vec<FieldError> {
-    engine::check_briefly(graph).and_then(Result::err).unwrap_or_default()
+/// The owner of a caller's share of the sandbox.
+fn slot_owner(identity: &str) -> Uuid {
+    let digest = digest(&SHA256, identity.as_bytes());
+    Uuid::from_bytes(digest.as_ref().first_chunk().copied().unwrap_or_default())
 }
 
 /// Returns the config problems; pointers start with `/runnable_config`.
 fn config_problems(config: Option<&Map<String, Value>>) -> Vec<FieldError> {
     config.map(runnable_config::check).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_caller_has_its_own_slots() {
+        let owners = ["token:a", "token:b", "address:127.0.0.1"].map(slot_owner);
+        assert_eq!(slot_owner("token:a"), owners[0]);
+        assert!(owners[0] != owners[1] && owners[1] != owners[2]);
+        assert!(!owners.contains(&Uuid::nil()), "the nil id belongs to the pool itself");
+    }
 }

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use engine::Reference;
+use sandbox::Sandbox;
 use store::{StoredWorkflow, WorkflowRef};
-use wire::{FieldError, MOST_PROBLEMS, nearest};
+use wire::{FieldError, MOST_PROBLEMS};
 
+use super::names;
 use crate::http::error::ApiResult;
 use crate::http::fields::shortened;
 use crate::http::guard::{Caller, RouteScope};
@@ -17,10 +19,10 @@ const MOST_HANDLES: i64 = 1000;
 /// next version the graph will become; the graph may name it.
 pub(super) async fn of_references<S: RouteScope>(
     caller: &Caller<S>,
-    graph: &serde_json::Value,
+    references: &[Reference],
     saving: Option<&StoredWorkflow>,
+    sandbox: &Sandbox,
 ) -> ApiResult<Vec<FieldError>> {
-    let references = engine::references(graph);
     if references.is_empty() {
         return Ok(Vec::new());
     }
@@ -30,8 +32,7 @@ pub(super) async fn of_references<S: RouteScope>(
     };
     let saving = saving.map(|workflow| workflow.id);
     let mut known: BTreeMap<&str, Option<StoredWorkflow>> = BTreeMap::new();
-    let mut handles: Option<Vec<String>> = None;
-    let mut warnings = Vec::new();
+    let (mut warnings, mut missing, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
     // Each reference costs one or two queries.
     for reference in references.iter().take(MOST_PROBLEMS) {
         let name = reference.workflow.as_str();
@@ -43,12 +44,20 @@ pub(super) async fn of_references<S: RouteScope>(
             Some(workflow) if saving == Some(workflow.id) && is_next(reference, workflow) => {}
             Some(workflow) => warnings.extend(of_version(caller, reference, workflow).await?),
             None => {
-                if handles.is_none() {
-                    let all = caller.store().workflows(workspace, false, None, MOST_HANDLES).await?;
-                    handles = Some(all.into_iter().map(|workflow| workflow.handle).collect());
-                }
-                warnings.push(of_workflow(reference, handles.as_deref().unwrap_or_default()));
+                missing.push(warnings.len());
+                wanted.push(name.to_owned());
+                warnings.push(of_workflow(reference));
             }
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(warnings);
+    }
+    let handles = caller.store().workflows(workspace, false, None, MOST_HANDLES).await?;
+    let handles = handles.into_iter().map(|workflow| workflow.handle).collect();
+    for (index, near) in missing.into_iter().zip(names::similar(sandbox, wanted, handles).await) {
+        if let (Some(warning), Some(near)) = (warnings.get_mut(index), near) {
+            warning.suggestion = Some(format!("did you mean '{near}'?"));
         }
     }
     Ok(warnings)
@@ -60,16 +69,11 @@ fn is_next(reference: &Reference, workflow: &StoredWorkflow) -> bool {
     reference.version.is_none_or(|wanted| i32::try_from(wanted).is_ok_and(|wanted| wanted == next))
 }
 
-fn of_workflow(reference: &Reference, handles: &[String]) -> FieldError {
+fn of_workflow(reference: &Reference) -> FieldError {
     let name = shortened(&reference.workflow);
     let message = format!("this workspace has no workflow '{name}'");
-    let warning = FieldError::new(format!("{}/workflow", reference.pointer), "unknown_workflow", message);
-    let near = nearest(&reference.workflow.to_lowercase(), handles.iter().map(String::as_str));
-    match near {
-        Some(near) => warning.suggest(format!("did you mean '{near}'?")),
-        None => warning
-            .suggest("create it before you run this one; until then a run that reaches this node fails"),
-    }
+    FieldError::new(format!("{}/workflow", reference.pointer), "unknown_workflow", message)
+        .suggest("create it before you run this one; until then a run that reaches this node fails")
 }
 
 async fn of_version<S: RouteScope>(

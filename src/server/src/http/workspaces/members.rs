@@ -14,10 +14,9 @@ use super::{records, requests};
 use crate::http::App;
 use crate::http::change::Change;
 use crate::http::error::{ApiError, ApiResult};
-use crate::http::guard::{Caller, MembersRemove, WorkspacesRead, WorkspacesWrite};
-use crate::http::idempotency::Reply;
-use crate::http::paging::Part;
-use crate::http::query::Params;
+use crate::http::guard::{Caller, MembersRemove, RouteScope, WorkspacesRead, WorkspacesWrite};
+use crate::http::idempotency::ChangeReply;
+use crate::http::paging::PageQuery;
 
 /// The list's name in cursors.
 const LIST: &str = "members";
@@ -29,9 +28,7 @@ pub(super) async fn list(
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<MemberRecord>>> {
     let workspace = caller.workspace_called(&name).await?;
-    let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
-    ApiError::refuse(query.finish())?;
+    let part: PageQuery<Uuid> = PageQuery::from_request(&request, LIST)?;
     let mut found = caller.store().members(workspace.id, part.after, part.wanted()).await?;
     let next_cursor = part.cut(LIST, &mut found, |member| member.user_id);
     let now = caller.app().clock().now();
@@ -51,7 +48,7 @@ pub(super) async fn add(change: Change<WorkspacesWrite>, name: Path<String>) -> 
     let answer = change
         .make(async |changes| {
             let made = members::add(changes, caller.requester(), &workspace, invited).await?;
-            Reply::made(made.added == Added::New, &records::member(made.member, now))
+            ChangeReply::made(made.added == Added::New, &records::member(made.member, now))
         })
         .await;
     if answer.is_ok() {
@@ -85,15 +82,13 @@ pub(super) async fn change_role(
     path: Path<(String, String)>,
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
-    let (name, user) = &*path;
-    let workspace = caller.workspace_called(name).await?;
-    let user = user_id(user)?;
+    let (workspace, user) = named(caller, &path).await?;
     let role = change.wanted(requests::change_role)?;
     let now = caller.app().clock().now();
     let answer = change
         .make(async |changes| {
             let member = members::change_role(changes, caller.requester(), &workspace, user, role).await?;
-            Reply::ok(&records::member(member, now))
+            ChangeReply::ok(&records::member(member, now))
         })
         .await;
     caller.noted(answer).await
@@ -105,22 +100,24 @@ pub(super) async fn remove(
     path: Path<(String, String)>,
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
-    let (name, user) = &*path;
-    let workspace = caller.workspace_called(name).await?;
-    let user = user_id(user)?;
+    let (workspace, user) = named(caller, &path).await?;
     if caller.principal().user_id() != Some(user) {
         caller.check_also_in(Scope::WorkspacesWrite, &workspace).await?;
     }
     change.wants_no_more()?;
     let answer = change
-        .make(async |changes| {
-            members::remove(changes, caller.requester(), &workspace, user).await?;
-            Ok(Reply::nothing())
-        })
+        .delete(async |changes| members::remove(changes, caller.requester(), &workspace, user).await)
         .await;
     caller.noted(answer).await
 }
 
-fn user_id(text: &str) -> ApiResult<Uuid> {
-    Uuid::parse_str(text).map_err(|_| ApiError::new(ErrorCode::MemberNotFound))
+/// Finds the workspace that a path names, and reads the user's id.
+async fn named<S: RouteScope>(
+    caller: &Caller<S>,
+    path: &Path<(String, String)>,
+) -> ApiResult<(StoredWorkspace, Uuid)> {
+    let (name, user) = &**path;
+    let workspace = caller.workspace_called(name).await?;
+    let user = Uuid::parse_str(user).map_err(|_| ApiError::new(ErrorCode::MemberNotFound))?;
+    Ok((workspace, user))
 }

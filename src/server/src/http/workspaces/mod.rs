@@ -13,11 +13,11 @@ use wire::operations::workspaces as operations;
 use wire::{Listed, WorkspaceRecord};
 
 use super::change::Change;
-use super::error::{ApiError, ApiResult};
+use super::error::ApiResult;
 use super::guard::{Caller, WorkspacesRead, WorkspacesWrite, place};
-use super::idempotency::Reply;
-use super::paging::Part;
-use super::query::{self, Params};
+use super::idempotency::ChangeReply;
+use super::paging::PageQuery;
+use super::query;
 use super::routes::Routes;
 
 /// The list's name in cursors.
@@ -42,9 +42,7 @@ async fn list(
     caller: Caller<WorkspacesRead>,
     request: HttpRequest,
 ) -> ApiResult<Json<Listed<WorkspaceRecord>>> {
-    let mut query = Params::from_request(&request);
-    let part: Part<Uuid> = Part::from_params(&mut query, LIST);
-    ApiError::refuse(query.finish())?;
+    let part: PageQuery<Uuid> = PageQuery::from_request(&request, LIST)?;
     let only = match caller.principal().workspaces() {
         None => None,
         Some(names) => {
@@ -71,7 +69,7 @@ async fn create(change: Change<WorkspacesWrite>) -> ApiResult<HttpResponse> {
             let made = workspaces::create(changes, caller.requester(), &wanted.slug, name).await?;
             let mut record = records::workspace(made, caller.principal());
             record.role = owner.map(|_| auth::role::Role::Owner.as_str().to_owned());
-            Reply::made(true, &record)
+            ChangeReply::made(true, &record)
         })
         .await
 }
@@ -97,7 +95,7 @@ async fn update(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResul
     change
         .make(async |changes| {
             let changed = workspaces::update(changes, caller.requester(), &workspace, wanted).await?;
-            Reply::ok(&records::workspace(changed, caller.principal()))
+            ChangeReply::ok(&records::workspace(changed, caller.principal()))
         })
         .await
 }
@@ -108,10 +106,5 @@ async fn delete(change: Change<WorkspacesWrite>, name: Path<String>) -> ApiResul
     let workspace = caller.workspace_called(&name).await?;
     caller.allowed(workspaces::check_deletes(caller.requester(), &workspace)).await?;
     change.wants_no_more()?;
-    change
-        .make(async |changes| {
-            workspaces::delete(changes, caller.requester(), &workspace).await?;
-            Ok(Reply::nothing())
-        })
-        .await
+    change.delete(async |changes| workspaces::delete(changes, caller.requester(), &workspace).await).await
 }

@@ -2,7 +2,7 @@
 
 use wire::ErrorCode;
 
-use crate::ws::{Closing, Fault};
+use crate::ws::{Closing, ProtocolViolation};
 
 /// The service is stopping; another instance or the next process takes over.
 pub(super) const SHUTDOWN: Closing = closing(1012, ErrorCode::Draining);
@@ -14,12 +14,12 @@ const fn closing(code: u16, reason: ErrorCode) -> Closing {
 }
 
 /// Closes after a protocol violation by the client.
-pub(super) fn of_fault(fault: Fault) -> Closing {
+pub(super) fn of_fault(fault: ProtocolViolation) -> Closing {
     match fault {
-        Fault::TooLarge => closing(1009, ErrorCode::SocketMessageTooLarge),
-        Fault::Overloaded => closing(1013, ErrorCode::Overloaded),
-        Fault::NotUtf8 => closing(1007, ErrorCode::SocketProtocol),
-        Fault::Protocol => closing(1002, ErrorCode::SocketProtocol),
+        ProtocolViolation::TooLarge => closing(1009, ErrorCode::SocketMessageTooLarge),
+        ProtocolViolation::Overloaded => closing(1013, ErrorCode::Overloaded),
+        ProtocolViolation::NotUtf8 => closing(1007, ErrorCode::SocketProtocol),
+        ProtocolViolation::Protocol => closing(1002, ErrorCode::SocketProtocol),
     }
 }
 

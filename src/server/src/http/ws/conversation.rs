@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use wire::{CreateRun, ErrorCode, TrainingKind};
 
-use super::requests::{self, Request, RunWanted};
+use super::requests::{self, RunWanted, SocketCommand};
 use super::subscriptions::{Done, ReplyTo, Subscriptions};
 use super::{closings, messages};
 use crate::http::error::{ApiError, ApiResult};
@@ -157,13 +157,15 @@ impl Conversation {
         let (request, request_id) = requests::read(text);
         let mut controlled = None;
         let done = match request {
-            Ok(Request::Ping) => {
+            Ok(SocketCommand::Ping) => {
                 return self.say(Say::Text(messages::pong(self.clock.now(), request_id))).await;
             }
-            Ok(Request::Run(wanted)) => self.begin(*wanted, request_id.clone()).await,
-            Ok(Request::Subscribe { run, after }) => self.subscribe(run, after, request_id.clone()).await,
-            Ok(Request::Train(wanted)) => self.train(*wanted, request_id.clone()).await,
-            Ok(Request::Control { run, wanted }) => {
+            Ok(SocketCommand::Run(wanted)) => self.begin(*wanted, request_id.clone()).await,
+            Ok(SocketCommand::Subscribe { run, after }) => {
+                self.subscribe(run, after, request_id.clone()).await
+            }
+            Ok(SocketCommand::Train(wanted)) => self.train(*wanted, request_id.clone()).await,
+            Ok(SocketCommand::Control { run, wanted }) => {
                 controlled = Some(run);
                 self.control(run, wanted, request_id.clone()).await
             }

@@ -17,7 +17,7 @@ const MOST_ID: usize = 200;
 
 /// A valid message.
 #[derive(Debug, PartialEq)]
-pub(super) enum Request {
+pub(super) enum SocketCommand {
     Ping,
     /// Starts a run.
     Run(Box<RunWanted>),
@@ -47,7 +47,7 @@ pub(super) struct RunWanted {
 }
 
 /// Parses a message. Its `request_id` is returned even if the rest is invalid.
-pub(super) fn read(text: &[u8]) -> (ApiResult<Request>, Option<String>) {
+pub(super) fn read(text: &[u8]) -> (ApiResult<SocketCommand>, Option<String>) {
     let members = match body::json_of("message", text) {
         Ok(Value::Object(members)) => members,
         Ok(_) => return (Err(wrong(FieldError::new("", "type", "must be an object"))), None),
@@ -62,7 +62,7 @@ fn wrong(problem: FieldError) -> ApiError {
     ApiError::problems(ErrorCode::InvalidRequest, vec![problem])
 }
 
-fn request(mut members: Map<String, Value>) -> ApiResult<Request> {
+fn request(mut members: Map<String, Value>) -> ApiResult<SocketCommand> {
     let kind = match members.get("type") {
         None | Some(Value::Null) => {
             let problem = FieldError::new("/type", "required", "is required");
@@ -74,7 +74,7 @@ fn request(mut members: Map<String, Value>) -> ApiResult<Request> {
     if let Some(kind) = training_of(&kind) {
         let mut problems = id_problems(&members);
         return match read_training(&mut members, Some(kind), &["type", "request_id"]) {
-            Ok(wanted) if problems.is_empty() => Ok(Request::Train(Box::new(wanted))),
+            Ok(wanted) if problems.is_empty() => Ok(SocketCommand::Train(Box::new(wanted))),
             read => {
                 problems.extend(read.err().into_iter().flatten());
                 Err(ApiError::problems(ErrorCode::InvalidRequest, problems))
@@ -85,22 +85,22 @@ fn request(mut members: Map<String, Value>) -> ApiResult<Request> {
     fields.pass_over(&["type"]);
     check_id(&mut fields);
     let request = match kind.as_str() {
-        "ping" => Request::Ping,
+        "ping" => SocketCommand::Ping,
         "subscribe" => {
             let after = fields.whole("after_seq", 0..=i64::MAX).and_then(|after| u64::try_from(after).ok());
-            Request::Subscribe { run: run(&mut fields), after: after.unwrap_or(0) }
+            SocketCommand::Subscribe { run: run(&mut fields), after: after.unwrap_or(0) }
         }
         "run_workflow" => {
             let graph = fields.object("graph_config").filter(|graph| !graph.is_empty());
-            Request::Run(Box::new(RunWanted {
+            SocketCommand::Run(Box::new(RunWanted {
                 graph: graph.cloned().map(Value::Object),
                 inputs: fields.object("inputs").cloned().map(Value::Object),
                 config: fields.object("config").cloned(),
             }))
         }
-        "cancel" => Request::Control { run: run(&mut fields), wanted: Control::Cancel },
-        "pause" => Request::Control { run: run(&mut fields), wanted: Control::Pause },
-        "resume" => Request::Control { run: run(&mut fields), wanted: Control::Resume },
+        "cancel" => SocketCommand::Control { run: run(&mut fields), wanted: Control::Cancel },
+        "pause" => SocketCommand::Control { run: run(&mut fields), wanted: Control::Pause },
+        "resume" => SocketCommand::Control { run: run(&mut fields), wanted: Control::Resume },
         kind => return Err(no_such_type(kind)),
     };
     ApiError::refuse(fields.finish())?;
@@ -154,7 +154,7 @@ mod tests {
 
     const RUN: &str = "01890000-0000-7000-8000-000000000001";
 
-    fn parse(text: &str) -> (Result<Request, String>, Option<String>) {
+    fn parse(text: &str) -> (Result<SocketCommand, String>, Option<String>) {
         let (request, id) = read(text.as_bytes());
         let line = |error: ApiError| {
             let detail = error.body().detail;
@@ -168,13 +168,13 @@ mod tests {
     #[test]
     fn messages_are_parsed_and_every_problem_is_reported() {
         let run = Uuid::parse_str(RUN).unwrap();
-        assert_eq!(parse(r#"{"type":"ping","request_id":"a"}"#), (Ok(Request::Ping), Some("a".into())));
+        assert_eq!(parse(r#"{"type":"ping","request_id":"a"}"#), (Ok(SocketCommand::Ping), Some("a".into())));
         let subscribe = format!(r#"{{"type":"subscribe","run_id":"{RUN}","after_seq":7}}"#);
-        assert_eq!(parse(&subscribe), (Ok(Request::Subscribe { run, after: 7 }), None));
+        assert_eq!(parse(&subscribe), (Ok(SocketCommand::Subscribe { run, after: 7 }), None));
         let unknown = r#"{"type":"cancel","run_id":"x","request_id":null}"#;
         assert_eq!(
             parse(unknown),
-            (Ok(Request::Control { run: Uuid::nil(), wanted: Control::Cancel }), None)
+            (Ok(SocketCommand::Control { run: Uuid::nil(), wanted: Control::Cancel }), None)
         );
         for (text, expected) in [
             ("", "request.invalid_json"),
@@ -194,7 +194,8 @@ mod tests {
         ] {
             assert_eq!(parse(text).0, Err(expected.into()), "{text}");
         }
-        let run_request = |graph| Request::Run(Box::new(RunWanted { graph, inputs: None, config: None }));
+        let run_request =
+            |graph| SocketCommand::Run(Box::new(RunWanted { graph, inputs: None, config: None }));
         assert_eq!(parse(r#"{"type":"run_workflow","graph_config":{}}"#).0, Ok(run_request(None)));
         let graph = serde_json::json!({"format": "graph/1"});
         let text = r#"{"type":"run_workflow","graph_config":{"format":"graph/1"}}"#;
@@ -209,10 +210,12 @@ mod tests {
         let refused = parse(r#"{"type":"evaluate_workflow","evaluation":{},"request_id":1}"#).0;
         assert_eq!(refused, Err("request.invalid /request_id type".into()));
         let (read, _) = parse(r#"{"type":"evaluate_workflow","evaluation":{"x":1},"request_id":"r"}"#);
-        assert!(matches!(read, Ok(Request::Train(training)) if training.kind() == TrainingKind::Evaluation));
+        assert!(
+            matches!(read, Ok(SocketCommand::Train(training)) if training.kind() == TrainingKind::Evaluation)
+        );
         for (kind, control) in [("pause", Control::Pause), ("resume", Control::Resume)] {
             let (read, _) = parse(&format!(r#"{{"type":"{kind}","run_id":"{RUN}"}}"#));
-            assert_eq!(read, Ok(Request::Control { run, wanted: control }));
+            assert_eq!(read, Ok(SocketCommand::Control { run, wanted: control }));
         }
         let long = "x".repeat(MOST_ID + 1);
         let (refused, id) = parse(&format!(r#"{{"type":"ping","request_id":"{long}"}}"#));

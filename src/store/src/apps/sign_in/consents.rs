@@ -1,17 +1,11 @@
 //! User consents to reveal their identity to an app, and the check for apps that need a sign-in.
 
-use diesel::QueryableByName;
-use diesel::sql_types::{Bool, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Timestamptz, Uuid as SqlUuid};
 use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
+use crate::database::scalar::Scalar;
 use crate::{Changes, Store, StoreError};
-
-#[derive(QueryableByName)]
-struct Answer {
-    #[diesel(sql_type = Bool)]
-    yes: bool,
-}
 
 impl Changes {
     /// Whether a user is a workspace member: signed in, and neither invited nor erased.
@@ -19,7 +13,7 @@ impl Changes {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn is_active_member(&mut self, workspace: Uuid, user: Uuid) -> Result<bool, StoreError> {
-        let Answer { yes } = diesel::sql_query(
+        let found: Scalar<bool> = diesel::sql_query(
             "SELECT EXISTS (SELECT FROM workspace_members m JOIN workspaces w ON w.id = m.workspace_id
                  JOIN users u ON u.id = m.user_id
                  WHERE m.workspace_id = $1 AND m.user_id = $2 AND m.invited_until IS NULL AND w.deleted_at IS NULL
@@ -29,7 +23,7 @@ impl Changes {
         .bind::<SqlUuid, _>(user)
         .get_result(&mut *self.connection)
         .await?;
-        Ok(yes)
+        Ok(found.0)
     }
 
     /// Whether a user has consented to sign in to an app.
@@ -37,14 +31,14 @@ impl Changes {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn has_app_consent(&mut self, app: Uuid, user: Uuid) -> Result<bool, StoreError> {
-        let Answer { yes } = diesel::sql_query(
+        let found: Scalar<bool> = diesel::sql_query(
             "SELECT EXISTS (SELECT FROM app_consents WHERE app_id = $1 AND user_id = $2) AS yes",
         )
         .bind::<SqlUuid, _>(app)
         .bind::<SqlUuid, _>(user)
         .get_result(&mut *self.connection)
         .await?;
-        Ok(yes)
+        Ok(found.0)
     }
 
     /// Stores a user's consent to sign in to an app. Returns `false` if it already exists.
@@ -71,7 +65,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn needs_app_sign_in(&self) -> Result<bool, StoreError> {
-        let Answer { yes } = diesel::sql_query(
+        let found: Scalar<bool> = diesel::sql_query(
             "SELECT EXISTS (SELECT FROM apps a JOIN app_releases r ON r.id = a.active_release
                  WHERE a.deleted_at IS NULL AND (a.access = 'members'
                      OR EXISTS (SELECT FROM json_each(r.bindings::json) b WHERE b.value ->> 'access_mode' = 'authenticated')
@@ -80,6 +74,6 @@ impl Store {
         )
         .get_result(&mut *self.connection().await?)
         .await?;
-        Ok(yes)
+        Ok(found.0)
     }
 }

@@ -10,6 +10,7 @@ use diesel_async::RunQueryDsl;
 use uuid::Uuid;
 
 use crate::database::prepared::prepared;
+use crate::database::scalar::Scalar;
 use crate::{Changes, Store, StoreError};
 
 /// SQL condition: the central session of `t` has not ended, and its user is a member. `$5`: now, `$6`: the
@@ -124,12 +125,6 @@ impl Changes {
     }
 }
 
-#[derive(QueryableByName)]
-struct Lives {
-    #[diesel(sql_type = Bool)]
-    lives: bool,
-}
-
 impl Store {
     /// Returns the session for a cookie, if it has not ended and its user is still a member. Records its use,
     /// once a minute at most.
@@ -170,7 +165,7 @@ impl Store {
     /// [`StoreError`] if the database does not answer.
     pub async fn app_session_lives(&self, app: Uuid, workspace: Uuid, id: Uuid) -> Result<bool, StoreError> {
         let now = self.now();
-        let found: Lives = prepared(&LIVES)
+        let found: Scalar<bool> = prepared(&LIVES)
             .bind::<SqlUuid, _>(id)
             .bind::<SqlUuid, _>(app)
             .bind::<Timestamptz, _>(now - SESSION_IDLE)
@@ -179,7 +174,7 @@ impl Store {
             .bind::<SqlUuid, _>(workspace)
             .get_result(&mut *self.connection().await?)
             .await?;
-        Ok(found.lives)
+        Ok(found.0)
     }
 
     /// Rotates a session's cookie; the previous one stays valid a little longer. Only one of several concurrent

@@ -1,12 +1,14 @@
 //! Completes uploads: the bytes become a blob, and the blob an attachment, in one transaction.
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Date, Text};
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+use kernel::AttachmentId;
 
 use super::records::{AttachmentRow, ImageLook, NewAttachment, StoredAttachment};
 use crate::blobs::{BlobUse, WrittenBlob, records, uses};
+use crate::database::scalar::Scalar;
 use crate::schema::attachments;
 use crate::{Store, StoreError};
 
@@ -71,14 +73,14 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn uploaded_on(&self, day: NaiveDate, session: &str) -> Result<u64, StoreError> {
-        let found: Option<Bytes> =
+        let found: Option<Scalar<i64>> =
             diesel::sql_query("SELECT bytes FROM upload_days WHERE day = $1 AND session = $2")
                 .bind::<Date, _>(day)
                 .bind::<Text, _>(session)
                 .get_result(&mut *self.connection().await?)
                 .await
                 .optional()?;
-        Ok(found.and_then(|found| u64::try_from(found.bytes).ok()).unwrap_or_default())
+        Ok(found.and_then(|found| u64::try_from(found.0).ok()).unwrap_or_default())
     }
 
     /// Assigns uploaded bytes to an attachment: to a new one, or to an announced one without bytes.
@@ -93,73 +95,17 @@ impl Store {
         preview: Option<Preview>,
         today: &UploadOfDay,
     ) -> Result<Kept, NotKept> {
-        let digest = written.digest();
         let now = self.now();
         let mut connection = self.connection().await?;
         connection
             .transaction(async |connection| {
-                if announced {
-                    let found: Option<AttachmentRow> = attachments::table
-                        .find(new.id.0)
-                        .for_update()
-                        .select(AttachmentRow::as_select())
-                        .first(connection)
-                        .await
-                        .optional()?;
-                    let found = found.ok_or(NotKept::Gone)?.read()?;
-                    match found.digest {
-                        Some(known) if known == digest => return Ok(Kept::Before(found)),
-                        Some(_) => return Err(NotKept::Other),
-                        None => {}
-                    }
-                }
-                // The bytes of an announced attachment were counted when it was announced.
                 if !announced {
                     count(connection, new, today).await?;
+                } else if let Some(earlier) = earlier_upload(connection, new.id, &written).await? {
+                    // The bytes of an announced attachment were counted when it was announced.
+                    return Ok(Kept::Before(earlier));
                 }
-                let of = |kind| BlobUse { kind, owner: new.id.0, workspace: new.workspace };
-                written.store(connection, now).await?;
-                uses::insert(connection, &digest, of(ATTACHMENT)).await?;
-                let (look, smaller) = preview.map_or((None, None), |shown| (Some(shown.look), shown.smaller));
-                let mut preview = None;
-                if let Some(smaller) = smaller {
-                    let address = records::put(connection, &smaller, now).await?;
-                    uses::insert(connection, &address, of(PREVIEW)).await?;
-                    preview = Some(address.to_vec());
-                }
-                let side = |side: u32| i32::try_from(side).ok();
-                let bytes = (
-                    attachments::name.eq(&new.name),
-                    attachments::mime_type.eq(&new.mime_type),
-                    attachments::size.eq(i64::try_from(new.size).unwrap_or(i64::MAX)),
-                    attachments::digest.eq(digest.as_slice()),
-                    attachments::preview.eq(preview),
-                    attachments::width.eq(look.as_ref().and_then(|look| side(look.width))),
-                    attachments::height.eq(look.as_ref().and_then(|look| side(look.height))),
-                    attachments::colour.eq(look.map(|look| look.colour)),
-                );
-                let row: AttachmentRow = if announced {
-                    diesel::update(attachments::table.find(new.id.0))
-                        .set(bytes)
-                        .returning(AttachmentRow::as_returning())
-                        .get_result(connection)
-                        .await?
-                } else {
-                    let whose = (
-                        attachments::id.eq(new.id.0),
-                        attachments::workspace_id.eq(new.workspace),
-                        attachments::workflow_id.eq(new.workflow),
-                        attachments::owner_kind.eq(new.owner_kind.as_str()),
-                        attachments::owner_id.eq(new.owner_id.as_deref()),
-                        attachments::session.eq(&new.session),
-                        attachments::created_at.eq(now),
-                    );
-                    diesel::insert_into(attachments::table)
-                        .values((whose, bytes))
-                        .returning(AttachmentRow::as_returning())
-                        .get_result(connection)
-                        .await?
-                };
+                let row = store(connection, new, announced, &written, preview, now).await?;
                 Ok(Kept::Now(row.read()?))
             })
             .await
@@ -176,6 +122,77 @@ impl Store {
             .await?;
         Ok(())
     }
+}
+
+/// Locks an announced attachment. Returns it if an earlier upload has stored the same bytes.
+async fn earlier_upload(
+    connection: &mut AsyncPgConnection,
+    id: AttachmentId,
+    written: &WrittenBlob,
+) -> Result<Option<StoredAttachment>, NotKept> {
+    let found: Option<AttachmentRow> = attachments::table
+        .find(id.0)
+        .for_update()
+        .select(AttachmentRow::as_select())
+        .first(connection)
+        .await
+        .optional()?;
+    let found = found.ok_or(NotKept::Gone)?.read()?;
+    match found.digest {
+        Some(known) if known == written.digest() => Ok(Some(found)),
+        Some(_) => Err(NotKept::Other),
+        None => Ok(None),
+    }
+}
+
+/// Stores the bytes and the preview, and names them in the attachment's row, which is new unless announced.
+async fn store(
+    connection: &mut AsyncPgConnection,
+    new: &NewAttachment,
+    announced: bool,
+    written: &WrittenBlob,
+    preview: Option<Preview>,
+    now: DateTime<Utc>,
+) -> Result<AttachmentRow, NotKept> {
+    let digest = written.digest();
+    let of = |kind| BlobUse { kind, owner: new.id.0, workspace: new.workspace };
+    written.store(connection, now).await?;
+    uses::insert(connection, &digest, of(ATTACHMENT)).await?;
+    let (look, smaller) = preview.map_or((None, None), |shown| (Some(shown.look), shown.smaller));
+    let mut preview = None;
+    if let Some(smaller) = smaller {
+        let address = records::put(connection, &smaller, now).await?;
+        uses::insert(connection, &address, of(PREVIEW)).await?;
+        preview = Some(address.to_vec());
+    }
+    let side = |side: u32| i32::try_from(side).ok();
+    let content = (
+        attachments::name.eq(&new.name),
+        attachments::mime_type.eq(&new.mime_type),
+        attachments::size.eq(i64::try_from(new.size).unwrap_or(i64::MAX)),
+        attachments::digest.eq(digest.as_slice()),
+        attachments::preview.eq(preview),
+        attachments::width.eq(look.as_ref().and_then(|look| side(look.width))),
+        attachments::height.eq(look.as_ref().and_then(|look| side(look.height))),
+        attachments::colour.eq(look.map(|look| look.colour)),
+    );
+    let row: AttachmentRow = if announced {
+        let update = diesel::update(attachments::table.find(new.id.0)).set(content);
+        update.returning(AttachmentRow::as_returning()).get_result(connection).await?
+    } else {
+        let owner = (
+            attachments::id.eq(new.id.0),
+            attachments::workspace_id.eq(new.workspace),
+            attachments::workflow_id.eq(new.workflow),
+            attachments::owner_kind.eq(new.owner_kind.as_str()),
+            attachments::owner_id.eq(new.owner_id.as_deref()),
+            attachments::session.eq(&new.session),
+            attachments::created_at.eq(now),
+        );
+        let insert = diesel::insert_into(attachments::table).values((owner, content));
+        insert.returning(AttachmentRow::as_returning()).get_result(connection).await?
+    };
+    Ok(row)
 }
 
 /// Counts the bytes for the day, unless they exceed a limit.
@@ -214,10 +231,4 @@ async fn add(
     .execute(connection)
     .await?;
     Ok(counted > 0)
-}
-
-#[derive(QueryableByName)]
-struct Bytes {
-    #[diesel(sql_type = BigInt)]
-    bytes: i64,
 }

@@ -1,9 +1,9 @@
 //! Challenges: a link and a code, sent to a mail address.
 
 use auth::sign_in::{
-    CHALLENGE_LIFE, CODES_PER_ADDRESS, Challenge, Code, CodeKey, LINKS_PER_ADDRESS, LINKS_PER_NETWORK,
-    MailContent, MailLimit, PER_BROWSER, PER_BROWSER_AND_DAY, PER_CLIENT, PER_NETWORK, PER_NETWORK_AND_DAY,
-    Sent, Token, Verdict,
+    CHALLENGE_LIFE, CODES_PER_ADDRESS, Challenge, Code, CodeKey, CodeVerdict, LINKS_PER_ADDRESS,
+    LINKS_PER_NETWORK, MailContent, MailLimit, PER_BROWSER, PER_BROWSER_AND_DAY, PER_CLIENT, PER_NETWORK,
+    PER_NETWORK_AND_DAY, Sent, Token,
 };
 use chrono::{DateTime, Utc};
 use diesel::dsl::{Gt, not};
@@ -263,16 +263,16 @@ impl Changes {
         let right = right && shown.email == row.email;
         let of_this = diesel::update(sign_in_challenges::table.find(row.id));
         match row.challenge().try_code(now, right) {
-            Verdict::Accepted => {
+            CodeVerdict::Accepted => {
                 of_this.set(sign_in_challenges::used_at.eq(now)).execute(&mut *self.connection).await?;
                 Ok(Some(row.proven()))
             }
-            Verdict::Wrong => {
+            CodeVerdict::Wrong => {
                 let tries = sign_in_challenges::tries.eq(row.tries + 1);
                 of_this.set(tries).execute(&mut *self.connection).await?;
                 Ok(None)
             }
-            Verdict::Over => Ok(None),
+            CodeVerdict::Over => Ok(None),
         }
     }
 

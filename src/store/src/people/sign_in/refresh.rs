@@ -93,21 +93,33 @@ impl Changes {
             .set(refresh_tokens::used_at.eq(now))
             .execute(&mut *self.connection)
             .await?;
-        diesel::insert_into(refresh_tokens::table)
-            .values((
-                refresh_tokens::digest.eq(fresh),
-                refresh_tokens::session_id.eq(session),
-                refresh_tokens::issued_at.eq(now),
-                // Refreshing does not extend the sign-in.
-                refresh_tokens::expires_at.eq(ends_at),
-            ))
-            .execute(&mut *self.connection)
-            .await?;
+        // Refreshing does not extend the sign-in.
+        self.issue_refresh_token(session, fresh, now, ends_at).await?;
         diesel::update(sign_in_sessions::table.find(session))
             .set(sign_in_sessions::last_used_at.eq(now))
             .execute(&mut *self.connection)
             .await?;
         Ok(Refreshed::Good { session, user })
+    }
+
+    /// Stores a session's refresh token.
+    pub(super) async fn issue_refresh_token(
+        &mut self,
+        session: Uuid,
+        digest: &[u8],
+        now: DateTime<Utc>,
+        expires_at: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        diesel::insert_into(refresh_tokens::table)
+            .values((
+                refresh_tokens::digest.eq(digest),
+                refresh_tokens::session_id.eq(session),
+                refresh_tokens::issued_at.eq(now),
+                refresh_tokens::expires_at.eq(expires_at),
+            ))
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(())
     }
 
     /// Returns a refresh token's session, even if the token is not valid.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::identities::Account;
 use super::{NewIdentity, StoredUser};
-use crate::schema::{refresh_tokens, sign_in_sessions, users};
+use crate::schema::{sign_in_sessions, users};
 use crate::{Changes, Joined, Store, StoreError};
 
 /// Maximum delay in the recorded time of a session's last request.
@@ -109,15 +109,7 @@ impl Changes {
             .execute(&mut *self.connection)
             .await?;
         if let Some(digest) = new.refresh_digest {
-            diesel::insert_into(refresh_tokens::table)
-                .values((
-                    refresh_tokens::digest.eq(digest),
-                    refresh_tokens::session_id.eq(id),
-                    refresh_tokens::issued_at.eq(now),
-                    refresh_tokens::expires_at.eq(now + FAMILY_LIFE),
-                ))
-                .execute(&mut *self.connection)
-                .await?;
+            self.issue_refresh_token(id, &digest, now, now + FAMILY_LIFE).await?;
         }
         Ok(Some(OpenedSession { id, user, joined, linked }))
     }
@@ -153,15 +145,7 @@ impl Changes {
             ))
             .execute(&mut *self.connection)
             .await?;
-        diesel::insert_into(refresh_tokens::table)
-            .values((
-                refresh_tokens::digest.eq(refresh_digest),
-                refresh_tokens::session_id.eq(id),
-                refresh_tokens::issued_at.eq(now),
-                refresh_tokens::expires_at.eq(now + life),
-            ))
-            .execute(&mut *self.connection)
-            .await?;
+        self.issue_refresh_token(id, &refresh_digest, now, now + life).await?;
         Ok(id)
     }
 

@@ -4,13 +4,14 @@ use std::collections::{BTreeSet, HashSet};
 
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
-use diesel::sql_types::{Array, BigInt, Bytea, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{BigInt, Bytea, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use kernel::ThreadId;
 use uuid::Uuid;
 
 use super::entries::{NewCase, NewVersion, store_appended, store_version};
-use crate::schema::datasets;
+use crate::database::scalar::Scalar;
+use crate::schema::{dataset_entries, datasets, threads};
 use crate::{Changes, Store, StoreError};
 
 /// Maximum datasets per workflow.
@@ -272,16 +273,7 @@ impl Changes {
         let now = self.store.now();
         let connection = &mut *self.connection;
         let Some(before) = locked(connection, dataset).await? else { return Ok(KeptCase::Deleted) };
-        let known: Option<EntryRow> = diesel::sql_query(
-            "SELECT e.place, e.digest FROM dataset_entries e JOIN dataset_cases c ON c.digest = e.digest AND c.workspace_id = $2
-             WHERE e.dataset_id = $1 AND e.until IS NULL AND c.run_id = $3 LIMIT 1",
-        )
-        .bind::<SqlUuid, _>(dataset)
-        .bind::<SqlUuid, _>(before.workspace_id)
-        .bind::<Nullable<SqlUuid>, _>(case.run)
-        .get_result(connection)
-        .await
-        .optional()?;
+        let known = entry_from_run(connection, &before, case.run).await?;
         if known.as_ref().is_some_and(|known| !corrects || known.digest == case.digest) {
             return Ok(KeptCase::Known(before.version));
         }
@@ -291,16 +283,8 @@ impl Changes {
             return Ok(KeptCase::Erased);
         }
         let connection = &mut *self.connection;
-        let size: Size = diesel::sql_query(
-            "SELECT coalesce(sum(octet_length(c.content)), 0)::bigint AS bytes
-             FROM dataset_entries e JOIN dataset_cases c ON c.digest = e.digest AND c.workspace_id = $2
-             WHERE e.dataset_id = $1 AND e.until IS NULL",
-        )
-        .bind::<SqlUuid, _>(dataset)
-        .bind::<SqlUuid, _>(before.workspace_id)
-        .get_result(connection)
-        .await?;
-        let bytes = size.bytes.saturating_add(i64::try_from(case.content.len()).unwrap_or(i64::MAX));
+        let size = content_bytes(connection, &before).await?;
+        let bytes = size.saturating_add(i64::try_from(case.content.len()).unwrap_or(i64::MAX));
         if before.n_cases >= MOST_CASES || bytes > MOST_BYTES {
             return Ok(KeptCase::Full);
         }
@@ -309,14 +293,7 @@ impl Changes {
         let at = known.and_then(|known| usize::try_from(known.place).ok()).filter(|at| *at < digests.len());
         let place = at.unwrap_or(digests.len());
         if at.is_some() {
-            diesel::sql_query(
-                "UPDATE dataset_entries SET until = $2 WHERE dataset_id = $1 AND until IS NULL AND place = $3",
-            )
-            .bind::<SqlUuid, _>(dataset)
-            .bind::<Integer, _>(number)
-            .bind::<Integer, _>(i32::try_from(place).unwrap_or(i32::MAX))
-            .execute(connection)
-            .await?;
+            remove_entry(connection, dataset, number, place).await?;
         }
         match digests.get_mut(place) {
             Some(digest) => *digest = case.digest.to_vec(),
@@ -340,13 +317,16 @@ impl Changes {
     /// [`StoreError`] if the database does not answer.
     pub async fn living_threads(&mut self, threads: &[ThreadId]) -> Result<BTreeSet<ThreadId>, StoreError> {
         let ids: Vec<Uuid> = threads.iter().map(|thread| thread.0).collect();
-        let living: Vec<Living> = diesel::sql_query(
-            "SELECT id FROM threads WHERE id = ANY($1) AND deleted_at IS NULL AND erased_at IS NULL ORDER BY id FOR SHARE",
-        )
-        .bind::<Array<SqlUuid>, _>(&ids)
-        .load(&mut *self.connection)
-        .await?;
-        Ok(living.into_iter().map(|row| ThreadId(row.id)).collect())
+        let living: Vec<Uuid> = threads::table
+            .filter(threads::id.eq_any(ids))
+            .filter(threads::deleted_at.is_null())
+            .filter(threads::erased_at.is_null())
+            .order(threads::id)
+            .select(threads::id)
+            .for_share()
+            .load(&mut *self.connection)
+            .await?;
+        Ok(living.into_iter().map(ThreadId).collect())
     }
 
     /// Deletes a dataset: it can no longer be found, but runs that use it keep its cases. `false` if it is
@@ -373,24 +353,6 @@ struct EntryRow {
     digest: Vec<u8>,
 }
 
-#[derive(QueryableByName)]
-struct Size {
-    #[diesel(sql_type = BigInt)]
-    bytes: i64,
-}
-
-#[derive(QueryableByName)]
-struct Living {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
-}
-
-#[derive(QueryableByName)]
-struct Digest {
-    #[diesel(sql_type = Bytea)]
-    digest: Vec<u8>,
-}
-
 /// Locks a dataset against new versions from other transactions.
 async fn locked(
     connection: &mut AsyncPgConnection,
@@ -412,13 +374,65 @@ async fn locked(
 
 /// The latest version's case digests in order.
 async fn digests(connection: &mut AsyncPgConnection, dataset: Uuid) -> Result<Vec<Vec<u8>>, StoreError> {
-    let digests: Vec<Digest> = diesel::sql_query(
-        "SELECT digest FROM dataset_entries WHERE dataset_id = $1 AND until IS NULL ORDER BY place",
+    Ok(dataset_entries::table
+        .filter(dataset_entries::dataset_id.eq(dataset))
+        .filter(dataset_entries::until.is_null())
+        .order(dataset_entries::place)
+        .select(dataset_entries::digest)
+        .load(connection)
+        .await?)
+}
+
+/// The entry in the latest version whose case was copied from this run.
+async fn entry_from_run(
+    connection: &mut AsyncPgConnection,
+    dataset: &StoredDataset,
+    run: Option<Uuid>,
+) -> Result<Option<EntryRow>, StoreError> {
+    Ok(diesel::sql_query(
+        "SELECT e.place, e.digest FROM dataset_entries e JOIN dataset_cases c ON c.digest = e.digest AND c.workspace_id = $2
+         WHERE e.dataset_id = $1 AND e.until IS NULL AND c.run_id = $3 LIMIT 1",
     )
-    .bind::<SqlUuid, _>(dataset)
-    .load(connection)
+    .bind::<SqlUuid, _>(dataset.id)
+    .bind::<SqlUuid, _>(dataset.workspace_id)
+    .bind::<Nullable<SqlUuid>, _>(run)
+    .get_result(connection)
+    .await
+    .optional()?)
+}
+
+/// The content bytes of all cases in the latest version.
+async fn content_bytes(
+    connection: &mut AsyncPgConnection,
+    dataset: &StoredDataset,
+) -> Result<i64, StoreError> {
+    let size: Scalar<i64> = diesel::sql_query(
+        "SELECT coalesce(sum(octet_length(c.content)), 0)::bigint AS bytes
+         FROM dataset_entries e JOIN dataset_cases c ON c.digest = e.digest AND c.workspace_id = $2
+         WHERE e.dataset_id = $1 AND e.until IS NULL",
+    )
+    .bind::<SqlUuid, _>(dataset.id)
+    .bind::<SqlUuid, _>(dataset.workspace_id)
+    .get_result(connection)
     .await?;
-    Ok(digests.into_iter().map(|row| row.digest).collect())
+    Ok(size.0)
+}
+
+/// Removes the entry at `place` from version `number` on.
+async fn remove_entry(
+    connection: &mut AsyncPgConnection,
+    dataset: Uuid,
+    number: i32,
+    place: usize,
+) -> Result<(), StoreError> {
+    diesel::update(dataset_entries::table)
+        .filter(dataset_entries::dataset_id.eq(dataset))
+        .filter(dataset_entries::until.is_null())
+        .filter(dataset_entries::place.eq(i32::try_from(place).unwrap_or(i32::MAX)))
+        .set(dataset_entries::until.eq(number))
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 async fn latest(

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Timestamptz};
-use diesel_async::{AsyncConnection, RunQueryDsl};
+use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
 use super::entries::{NewCase, NewVersion, store_version};
@@ -39,63 +39,7 @@ impl Store {
     pub async fn store_cases_of_run(&self, new: &DatasetOfRun<'_>) -> Result<bool, StoreError> {
         let now = self.now();
         let mut connection = self.connection().await?;
-        connection
-            .transaction(async |connection| {
-                let made = diesel::insert_into(datasets::table)
-                    .values((
-                        datasets::id.eq(new.run),
-                        datasets::workspace_id.eq(new.workspace),
-                        datasets::workflow_id.eq(new.workflow),
-                        datasets::created_at.eq(now),
-                    ))
-                    .on_conflict_do_nothing()
-                    .execute(connection)
-                    .await?;
-                let version = NewVersion {
-                    workspace: new.workspace,
-                    dataset: new.run,
-                    number: 1,
-                    fingerprint: new.fingerprint,
-                    n_cases: new.cases.len(),
-                };
-                if made > 0 {
-                    store_version(connection, &version, new.cases, now).await?;
-                    return Ok(true);
-                }
-                let owner: (Option<String>, Uuid, Uuid) = datasets::table
-                    .find(new.run)
-                    .select((datasets::name, datasets::workspace_id, datasets::workflow_id))
-                    .for_update()
-                    .first(connection)
-                    .await?;
-                if owner != (None, new.workspace, new.workflow) {
-                    return Ok(false);
-                }
-                let stored: Option<Vec<u8>> = dataset_versions::table
-                    .find((new.run, 1))
-                    .select(dataset_versions::fingerprint)
-                    .first(connection)
-                    .await
-                    .optional()?;
-                if stored.as_deref() == Some(new.fingerprint) {
-                    return Ok(true);
-                }
-                let run: Option<Uuid> =
-                    runs::table.find(new.run).select(runs::id).first(connection).await.optional()?;
-                if run.is_some() {
-                    return Err(StoreError::Corrupt(format!(
-                        "the dataset of run {} has other cases",
-                        new.run
-                    )));
-                }
-                // Entries from a start that was never stored.
-                let entries = dataset_entries::table.filter(dataset_entries::dataset_id.eq(new.run));
-                diesel::delete(entries).execute(connection).await?;
-                diesel::delete(dataset_versions::table.find((new.run, 1))).execute(connection).await?;
-                store_version(connection, &version, new.cases, now).await?;
-                Ok(true)
-            })
-            .await
+        connection.transaction(async |connection| store_cases(connection, new, now).await).await
     }
 
     /// Deletes unnamed datasets that were stored before then and whose run was never stored, deleted datasets
@@ -131,4 +75,69 @@ impl Store {
         .await?;
         Ok(is_full(datasets, DATASETS) || is_full(deleted, DELETED))
     }
+}
+
+/// The transaction in [`Store::store_cases_of_run`].
+async fn store_cases(
+    connection: &mut AsyncPgConnection,
+    new: &DatasetOfRun<'_>,
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    let made = diesel::insert_into(datasets::table)
+        .values((
+            datasets::id.eq(new.run),
+            datasets::workspace_id.eq(new.workspace),
+            datasets::workflow_id.eq(new.workflow),
+            datasets::created_at.eq(now),
+        ))
+        .on_conflict_do_nothing()
+        .execute(connection)
+        .await?;
+    if made == 0 {
+        let owner: (Option<String>, Uuid, Uuid) = datasets::table
+            .find(new.run)
+            .select((datasets::name, datasets::workspace_id, datasets::workflow_id))
+            .for_update()
+            .first(connection)
+            .await?;
+        if owner != (None, new.workspace, new.workflow) {
+            return Ok(false);
+        }
+        if !clear_other_cases(connection, new).await? {
+            return Ok(true);
+        }
+    }
+    let version = NewVersion {
+        workspace: new.workspace,
+        dataset: new.run,
+        number: 1,
+        fingerprint: new.fingerprint,
+        n_cases: new.cases.len(),
+    };
+    store_version(connection, &version, new.cases, now).await?;
+    Ok(true)
+}
+
+/// Deletes other cases, which belong to a start that was never stored. `false` if these cases are stored.
+async fn clear_other_cases(
+    connection: &mut AsyncPgConnection,
+    new: &DatasetOfRun<'_>,
+) -> Result<bool, StoreError> {
+    let stored: Option<Vec<u8>> = dataset_versions::table
+        .find((new.run, 1))
+        .select(dataset_versions::fingerprint)
+        .first(connection)
+        .await
+        .optional()?;
+    if stored.as_deref() == Some(new.fingerprint) {
+        return Ok(false);
+    }
+    let run: Option<Uuid> = runs::table.find(new.run).select(runs::id).first(connection).await.optional()?;
+    if run.is_some() {
+        return Err(StoreError::Corrupt(format!("the dataset of run {} has other cases", new.run)));
+    }
+    let entries = dataset_entries::table.filter(dataset_entries::dataset_id.eq(new.run));
+    diesel::delete(entries).execute(connection).await?;
+    diesel::delete(dataset_versions::table.find((new.run, 1))).execute(connection).await?;
+    Ok(true)
 }

@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 use wire::{FieldError, escape};
 
 use super::super::MAX_PROBLEMS;
-use super::records::Record;
+use super::records::CsvRecord;
 
 /// Maximum columns: each case stores all names.
 const MOST: usize = 1_000;
@@ -17,7 +17,7 @@ pub(super) const JSON: &str = ":json";
 
 /// The case part to which a column belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum ColumnTarget {
     /// `id` and `expected_output`.
     Case,
     Inputs,
@@ -28,7 +28,7 @@ pub(super) enum Part {
 pub(super) struct Column {
     /// The header name without `:json`.
     pub(super) name: String,
-    pub(super) part: Part,
+    pub(super) part: ColumnTarget,
     /// The member name inside `part`.
     pub(super) member: String,
     pub(super) is_json: bool,
@@ -40,11 +40,11 @@ impl Column {
         let cell = cell.trim();
         let (name, is_json) = cell.strip_suffix(JSON).map_or((cell, false), |name| (name.trim_end(), true));
         let (part, member) = match (name, name.split_once('.')) {
-            (_, Some(("inputs", member))) => (Part::Inputs, member),
-            (_, Some(("metadata", member))) => (Part::Metadata, member),
-            ("id" | "expected_output", _) => (Part::Case, name),
-            ("split", _) => (Part::Metadata, name),
-            _ => (Part::Inputs, name),
+            (_, Some(("inputs", member))) => (ColumnTarget::Inputs, member),
+            (_, Some(("metadata", member))) => (ColumnTarget::Metadata, member),
+            ("id" | "expected_output", _) => (ColumnTarget::Case, name),
+            ("split", _) => (ColumnTarget::Metadata, name),
+            _ => (ColumnTarget::Inputs, name),
         };
         if member.is_empty() {
             return None;
@@ -57,10 +57,10 @@ impl Column {
         if self.is_json && !cell.is_empty() {
             return json::read(cell, Numbers::Values).map(Some);
         }
-        if cell.is_empty() && (self.is_json || self.part != Part::Inputs) {
+        if cell.is_empty() && (self.is_json || self.part != ColumnTarget::Inputs) {
             return Ok(None);
         }
-        let is_weight = self.part == Part::Metadata && self.member == "weight";
+        let is_weight = self.part == ColumnTarget::Metadata && self.member == "weight";
         let number = cell.trim().parse::<Number>().ok().filter(|_| is_weight);
         Ok(Some(number.map_or_else(|| Value::from(cell), Value::Number)))
     }
@@ -72,7 +72,7 @@ impl Column {
 }
 
 /// Reads a header's columns; `None` for a column with a problem.
-pub(super) fn read_columns(header: &Record, problems: &mut Vec<FieldError>) -> Vec<Option<Column>> {
+pub(super) fn read_columns(header: &CsvRecord, problems: &mut Vec<FieldError>) -> Vec<Option<Column>> {
     if header.cells.len() > MOST {
         let message = format!("has {} columns; at most {MOST}", header.cells.len());
         problems.push(FieldError::new(&header.pointer, "size", message));

@@ -6,8 +6,8 @@ mod records;
 use serde_json::{Map, Value};
 use wire::FieldError;
 
-use self::columns::{Column, JSON, Part, read_columns};
-use self::records::{Record, Records};
+use self::columns::{Column, ColumnTarget, JSON, read_columns};
+use self::records::{CsvRecord, Records};
 use super::{Cases, MAX_PROBLEMS};
 use crate::case::Case;
 
@@ -59,7 +59,7 @@ pub fn read_csv(text: &str, problems: &mut Vec<FieldError>) -> Vec<Case> {
 }
 
 /// The problem if a header uses a delimiter other than the comma.
-fn other_delimiter(header: &Record) -> Option<FieldError> {
+fn other_delimiter(header: &CsvRecord) -> Option<FieldError> {
     let only = header.cells.get(0).filter(|_| header.cells.len() == 1)?;
     let (delimiter, name) =
         [(';', "semicolons"), ('\t', "tabs")].into_iter().find(|(it, _)| only.contains(*it))?;
@@ -76,7 +76,7 @@ fn other_delimiter(header: &Record) -> Option<FieldError> {
 fn add(
     cases: &mut Cases,
     columns: &[Option<Column>],
-    record: Record,
+    record: CsvRecord,
     problems: &mut Vec<FieldError>,
 ) -> bool {
     let before = problems.len();
@@ -84,8 +84,9 @@ fn add(
     let reads_more = cases.add(&entry, record.pointer.clone(), problems);
     for problem in problems.iter_mut().skip(before) {
         let member = problem.pointer.strip_prefix(&format!("{}/metadata/", record.pointer));
-        let is_named =
-            |column: &&Column| column.part == Part::Metadata && Some(column.member.as_str()) == member;
+        let is_named = |column: &&Column| {
+            column.part == ColumnTarget::Metadata && Some(column.member.as_str()) == member
+        };
         if let Some(column) = columns.iter().flatten().find(is_named) {
             problem.pointer = column.at(&record.pointer);
             if !column.is_json && !SIMPLE.contains(&column.member.as_str()) {
@@ -97,7 +98,7 @@ fn add(
 }
 
 /// A record's case, as JSON.
-fn entry(columns: &[Option<Column>], record: &Record, problems: &mut Vec<FieldError>) -> Option<Value> {
+fn entry(columns: &[Option<Column>], record: &CsvRecord, problems: &mut Vec<FieldError>) -> Option<Value> {
     let before = problems.len();
     if record.cells.len() != columns.len() {
         let message = format!("has {} cells, the header has {}", record.cells.len(), columns.len());
@@ -119,9 +120,9 @@ fn entry(columns: &[Option<Column>], record: &Record, problems: &mut Vec<FieldEr
             }
         };
         let members = match column.part {
-            Part::Case => &mut case,
-            Part::Inputs => &mut inputs,
-            Part::Metadata => &mut metadata,
+            ColumnTarget::Case => &mut case,
+            ColumnTarget::Inputs => &mut inputs,
+            ColumnTarget::Metadata => &mut metadata,
         };
         members.extend(value.map(|value| (column.member.clone(), value)));
     }

@@ -6,7 +6,7 @@ use wire::FieldError;
 use crate::case::{LARGEST, too_large};
 
 /// A CSV record.
-pub(super) struct Record {
+pub(super) struct CsvRecord {
     /// `/lines/N` with the line at which the record begins.
     pub(super) pointer: String,
     pub(super) cells: StringRecord,
@@ -32,7 +32,7 @@ impl<'a> Records<'a> {
 }
 
 impl Iterator for Records<'_> {
-    type Item = Result<Record, FieldError>;
+    type Item = Result<CsvRecord, FieldError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let begin = self.place();
@@ -53,7 +53,7 @@ impl Iterator for Records<'_> {
                 Some(Err(FieldError::new(pointer, "quote", message).suggest(r#""a cell with ""quotes""""#)))
             }
             Ok(true) if text.len() > LARGEST => Some(Err(too_large(pointer))),
-            Ok(true) => Some(Ok(Record { pointer, cells })),
+            Ok(true) => Some(Ok(CsvRecord { pointer, cells })),
             Err(error) => Some(Err(FieldError::new(pointer, "csv", error.to_string()))),
         }
     }

@@ -6,9 +6,8 @@ use serde_json::{Map, Value};
 use super::judge_graph::JudgeGraph;
 use super::model_fields;
 use crate::estimate::CallRange;
-use crate::evaluators::bench::BenchError;
 use crate::evaluators::config::Config;
-use crate::evaluators::judge::{Ask, Asking};
+use crate::evaluators::judge::{Ask, AskedVerdict, Asking};
 use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::Verdict;
 use crate::numbers::float;
@@ -44,12 +43,7 @@ impl Checklist {
 
 #[async_trait]
 impl Asking for Checklist {
-    async fn judge(
-        &self,
-        subject: &Subject<'_>,
-        threshold: Option<f64>,
-        ask: Ask<'_>,
-    ) -> Result<Verdict, BenchError> {
+    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> AskedVerdict {
         let mut missed = Vec::new();
         for point in &self.points {
             let opinion = self.graph.opinion(subject, point, subject.expected_text(), ask, 0).await?;

@@ -7,11 +7,11 @@ use engine::modules_named;
 use serde_json::Value;
 use wire::{FieldError, nearest};
 
-use crate::evaluators::bench::{BenchError, Executed};
+use crate::evaluators::bench::Executed;
 use crate::evaluators::builtin::known_evaluators;
-use crate::evaluators::judge::{Ask, Asking};
+use crate::evaluators::judge::{Ask, AskedVerdict, Asking};
 use crate::evaluators::subject::Subject;
-use crate::evaluators::verdict::{Verdict, normalized};
+use crate::evaluators::verdict::normalized;
 
 /// Maximum functions listed in an error.
 const MOST_LISTED: usize = 50;
@@ -82,12 +82,7 @@ pub(in crate::evaluators) struct FunctionJudge {
 
 #[async_trait]
 impl Asking for FunctionJudge {
-    async fn judge(
-        &self,
-        subject: &Subject<'_>,
-        threshold: Option<f64>,
-        ask: Ask<'_>,
-    ) -> Result<Verdict, BenchError> {
+    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> AskedVerdict {
         let said = ask.execute(Executed::Function(&self.name), subject.context(&self.config), 0).await?;
         Ok(normalized(&said, threshold.unwrap_or(0.5))?)
     }

@@ -6,11 +6,11 @@ use net::{Host, Url};
 use serde_json::Value;
 use wire::{FieldError, is_credential_name};
 
-use crate::evaluators::bench::{BenchError, Executed};
+use crate::evaluators::bench::Executed;
 use crate::evaluators::config::Config;
-use crate::evaluators::judge::{Ask, Asking};
+use crate::evaluators::judge::{Ask, AskedVerdict, Asking};
 use crate::evaluators::subject::Subject;
-use crate::evaluators::verdict::{Verdict, normalized};
+use crate::evaluators::verdict::normalized;
 
 /// A service that judges.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,12 +83,7 @@ fn url_problem(text: &str) -> Option<String> {
 
 #[async_trait]
 impl Asking for PostJudge {
-    async fn judge(
-        &self,
-        subject: &Subject<'_>,
-        threshold: Option<f64>,
-        ask: Ask<'_>,
-    ) -> Result<Verdict, BenchError> {
+    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> AskedVerdict {
         let said = ask.execute(Executed::Post(&self.target), subject.context(&self.config), 0).await?;
         Ok(normalized(&said, threshold.unwrap_or(0.5))?)
     }

@@ -73,6 +73,20 @@ fn every_optimizer_is_known_and_has_its_minibatch() {
 }
 
 #[test]
+fn a_removed_optimizer_is_unknown() {
+    for name in ["mipro", "opro", "random"] {
+        let mut problems = Vec::new();
+        let request = training(&json!({"optimizer": {"name": name}}));
+        assert!(read_training(&request, "", &mut problems).is_none(), "{name}");
+        let problem = &problems[0];
+        assert_eq!(
+            (problem.pointer.as_str(), problem.code.as_str(), problem.message.as_str()),
+            ("/optimizer/name", "choice", "must be one of textgrad, gepa, fewshot, none, auto")
+        );
+    }
+}
+
+#[test]
 fn numbers_have_limits_at_both_ends() {
     let large = 1_u64 << 53;
     for (name, good, bad) in [

@@ -68,11 +68,8 @@ pub(super) fn operation(
             ChatOperation::AddStructuredInput { thread_id: thread_id?, item_id: item_id?, input: input? }
         }
         "threads.add_client_tool_output" => {
-            let (thread_id, result) = (thread_id(params, problems), params.get("result"));
-            if result.is_none() {
-                problems.push(missing("/params/result").suggest(r#"{"city": "Paris"}, or null"#));
-            }
-            ChatOperation::AddClientToolOutput { thread_id: thread_id?, result: result?.clone() }
+            let (thread_id, result) = (thread_id(params, problems), tool_result(params, problems));
+            ChatOperation::AddClientToolOutput { thread_id: thread_id?, result: result? }
         }
         "threads.get_by_id" => ChatOperation::GetThread { thread_id: thread_id(params, problems)? },
         "items.list" => {
@@ -84,12 +81,7 @@ pub(super) fn operation(
             ChatOperation::UpdateThread { thread_id: thread_id?, title: title? }
         }
         "threads.delete" => ChatOperation::DeleteThread { thread_id: thread_id(params, problems)? },
-        "items.feedback" => {
-            let thread_id = thread_id(params, problems);
-            let (item_ids, kind) = (item_ids(params, problems), kind_of_feedback(params, problems));
-            let comment = comment(params, problems);
-            ChatOperation::ItemFeedback { thread_id: thread_id?, item_ids: item_ids?, kind: kind?, comment }
-        }
+        "items.feedback" => feedback(params, problems)?,
         "threads.custom_action" => ChatOperation::CustomAction(action_request(params, problems)?),
         "threads.sync_custom_action" => ChatOperation::SyncCustomAction(action_request(params, problems)?),
         "attachments.create" => {
@@ -127,6 +119,14 @@ fn input(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<
             None
         }
     }
+}
+
+fn tool_result(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<Value> {
+    let result = params.get("result").cloned();
+    if result.is_none() {
+        problems.push(missing("/params/result").suggest(r#"{"city": "Paris"}, or null"#));
+    }
+    result
 }
 
 fn title(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<String> {
@@ -214,6 +214,13 @@ fn size(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<u
         Some(_) => return size,
     }
     None
+}
+
+fn feedback(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<ChatOperation> {
+    let thread_id = thread_id(params, problems);
+    let (item_ids, kind) = (item_ids(params, problems), kind_of_feedback(params, problems));
+    let comment = comment(params, problems);
+    Some(ChatOperation::ItemFeedback { thread_id: thread_id?, item_ids: item_ids?, kind: kind?, comment })
 }
 
 fn kind_of_feedback(params: &Map<String, Value>, problems: &mut Vec<FieldError>) -> Option<FeedbackKind> {

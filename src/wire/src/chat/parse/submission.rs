@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::params::EXAMPLE_ANSWERS;
 use super::{missing, optional_text, wrong};
-use crate::FieldError;
 use crate::chat::{InputAnswer, InputSubmission, SubmissionStatus};
+use crate::{FieldError, escape};
 
 const AT: &str = "/params/input";
 
@@ -47,7 +47,7 @@ pub(in crate::chat) fn submission_at(
         None | Some(Value::Null) => {}
         Some(Value::Object(given)) => {
             for (id, answer) in given {
-                if let Some(answer) = self::answer(answer, &format!("{at}/answers/{}", escaped(id)), problems)
+                if let Some(answer) = self::answer(answer, &format!("{at}/answers/{}", escape(id)), problems)
                 {
                     answers.insert(id.clone(), answer);
                 }
@@ -85,9 +85,4 @@ fn answer(answer: &Value, at: &str, problems: &mut Vec<FieldError>) -> Option<In
         }
     };
     Some(InputAnswer { values, skipped })
-}
-
-/// A name, escaped for a JSON pointer.
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }

@@ -1,5 +1,31 @@
 //! Example bodies for the documentation of these operations.
 
+/// The member `graph` of an example.
+macro_rules! graph_member {
+    () => {
+        r#"  "graph": {
+    "format": "graph/1",
+    "nodes": [
+      {
+        "name": "answer",
+        "type": "reply",
+        "text": "You said: {{ inputs.message }}"
+      }
+    ],
+    "edges": [
+      {
+        "from": "START",
+        "to": "answer"
+      },
+      {
+        "from": "answer",
+        "to": "END"
+      }
+    ]
+  }"#
+    };
+}
+
 pub(super) const CREATE: &str = r#"{
   "name": "Order desk",
   "handle": "order-desk",
@@ -95,31 +121,15 @@ pub(super) const PUBLIC: &str = r#"{
   }
 }"#;
 
-pub(super) const SAVE_VERSION: &str = r#"{
-  "graph": {
-    "format": "graph/1",
-    "nodes": [
-      {
-        "name": "answer",
-        "type": "reply",
-        "text": "You said: {{ inputs.message }}"
-      }
-    ],
-    "edges": [
-      {
-        "from": "START",
-        "to": "answer"
-      },
-      {
-        "from": "answer",
-        "to": "END"
-      }
-    ]
-  },
+pub(super) const SAVE_VERSION: &str = concat!(
+    "{\n",
+    graph_member!(),
+    r#",
   "runnable_config": null,
   "metadata": null,
   "notes": "First."
-}"#;
+}"#
+);
 
 pub(super) const VERSIONS: &str = r#"{
   "data": [
@@ -139,38 +149,23 @@ pub(super) const VERSIONS: &str = r#"{
 
 pub(super) const SET_LIVE: &str = r#"{}"#;
 
-pub(super) const VERSION: &str = r#"{
+pub(super) const VERSION: &str = concat!(
+    r#"{
   "id": "0198c2e9-0c44-7f21-a3b2-4d5e6f708192",
   "workflow_id": "0198c2e7-5d3f-7a41-b0c2-1d2e3f4a5b6c",
   "version": 1,
   "draft": false,
   "digest": "9f2c…",
-  "graph": {
-    "format": "graph/1",
-    "nodes": [
-      {
-        "name": "answer",
-        "type": "reply",
-        "text": "You said: {{ inputs.message }}"
-      }
-    ],
-    "edges": [
-      {
-        "from": "START",
-        "to": "answer"
-      },
-      {
-        "from": "answer",
-        "to": "END"
-      }
-    ]
-  },
+"#,
+    graph_member!(),
+    r#",
   "runnable_config": null,
   "metadata": {},
   "notes": "First.",
   "created_by": null,
   "created_at": "2026-01-01T12:00:00.000Z"
-}"#;
+}"#
+);
 
 pub(super) const DIFF: &str = r#"{
   "base": 1,
@@ -226,28 +221,7 @@ pub(super) const PUBLISH: &str = r#"{
   "require_login": false
 }"#;
 
-pub(super) const CHECK: &str = r#"{
-  "graph": {
-    "format": "graph/1",
-    "nodes": [
-      {
-        "name": "answer",
-        "type": "reply",
-        "text": "You said: {{ inputs.message }}"
-      }
-    ],
-    "edges": [
-      {
-        "from": "START",
-        "to": "answer"
-      },
-      {
-        "from": "answer",
-        "to": "END"
-      }
-    ]
-  }
-}"#;
+pub(super) const CHECK: &str = concat!("{\n", graph_member!(), "\n}");
 
 pub(super) const CHECKED: &str = r#"{
   "valid": false,

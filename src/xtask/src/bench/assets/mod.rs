@@ -36,7 +36,7 @@ const IDLE_THREADS: Duration = Duration::from_secs(12);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A requested file.
-struct Case {
+struct AssetCase {
     name: &'static str,
     path: &'static str,
     /// Additional header lines.
@@ -45,11 +45,11 @@ struct Case {
     is_judged: bool,
 }
 
-const CASES: [Case; 4] = [
-    Case { name: "script, 2 KiB", path: SCRIPT, headers: "", is_judged: true },
-    Case { name: "script, gzip", path: SCRIPT, headers: GZIP, is_judged: true },
-    Case { name: "file, 1 MiB", path: MEDIA, headers: "", is_judged: true },
-    Case { name: "document", path: "/", headers: GZIP, is_judged: false },
+const CASES: [AssetCase; 4] = [
+    AssetCase { name: "script, 2 KiB", path: SCRIPT, headers: "", is_judged: true },
+    AssetCase { name: "script, gzip", path: SCRIPT, headers: GZIP, is_judged: true },
+    AssetCase { name: "file, 1 MiB", path: MEDIA, headers: "", is_judged: true },
+    AssetCase { name: "document", path: "/", headers: GZIP, is_judged: false },
 ];
 
 pub(super) fn run(target: &Path, seconds: u64) -> Result<()> {
@@ -125,7 +125,7 @@ struct Servers<'a> {
 
 impl Servers<'_> {
     /// Checks that both respond alike. Returns the body's length in bytes.
-    async fn same_bytes(&self, case: &Case) -> Result<usize> {
+    async fn same_bytes(&self, case: &AssetCase) -> Result<usize> {
         let request = Request { headers: case.headers, ..Request::get(&self.host, case.path) };
         let ours = ask(&self.service.address, request).await?;
         let theirs = ask(self.nginx.address(), request).await?;
@@ -140,7 +140,7 @@ impl Servers<'_> {
     }
 
     /// Requests per second, for nginx and for the service.
-    fn compare(&self, case: &Case, body: usize, at: usize, time: Duration) -> Result<(f64, f64)> {
+    fn compare(&self, case: &AssetCase, body: usize, at: usize, time: Duration) -> Result<(f64, f64)> {
         let load = |address: &str, time: Duration| {
             let request =
                 format!("GET {} HTTP/1.1\r\nHost: {}\r\n{}\r\n", case.path, self.host, case.headers);
@@ -162,7 +162,7 @@ impl Servers<'_> {
         Ok((of_nginx.rate, of_service.rate))
     }
 
-    fn one(&self, load: Arc<Load>, used: impl Fn() -> Result<f64>) -> Result<Figures> {
+    fn one(&self, load: Arc<Load>, used: impl Fn() -> Result<f64>) -> Result<AssetFigures> {
         let postmaster = self.cluster.pid().context("the database is gone")?;
         let cpu = || -> Result<(f64, f64)> { Ok((used()?, cpu_with_children(postmaster)?)) };
         let before = cpu()?;
@@ -170,7 +170,7 @@ impl Servers<'_> {
         let after = cpu()?;
         let requests = count(times.len());
         let each = |seconds: f64| seconds * 1e3 / requests;
-        Ok(Figures {
+        Ok(AssetFigures {
             rate: requests / took.as_secs_f64(),
             p50: percentile(times.clone(), 50),
             p99: percentile(times, 99),
@@ -182,7 +182,7 @@ impl Servers<'_> {
 
 /// One measurement's figures.
 #[derive(Clone, Copy)]
-struct Figures {
+struct AssetFigures {
     rate: f64,
     p50: f64,
     p99: f64,
@@ -191,7 +191,7 @@ struct Figures {
     database: f64,
 }
 
-impl Figures {
+impl AssetFigures {
     fn print(&self, case: &str, at: usize, name: &str) {
         let Self { rate, p50, p99, server, database } = self;
         let cpu = server + database;
@@ -202,9 +202,9 @@ impl Figures {
 }
 
 /// The figures with the median rate.
-fn middle(mut figures: Vec<Figures>) -> Figures {
+fn middle(mut figures: Vec<AssetFigures>) -> AssetFigures {
     figures.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-    let nothing = Figures { rate: f64::NAN, p50: 0.0, p99: 0.0, server: 0.0, database: 0.0 };
+    let nothing = AssetFigures { rate: f64::NAN, p50: 0.0, p99: 0.0, server: 0.0, database: 0.0 };
     figures.get(figures.len() / 2).copied().unwrap_or(nothing)
 }
 

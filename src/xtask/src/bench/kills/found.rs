@@ -67,7 +67,7 @@ impl StoredResults {
             ("report", get(format!("{trainer}/runs/{run}/report?format=json")).await?),
         ];
         // Events come last: by then, most of their ids have a number.
-        let mut names = Names::default();
+        let mut names = IdNumbers::default();
         let mut parts: Vec<(&'static str, String)> =
             parts.into_iter().map(|(name, part)| (name, names.comparable(part))).collect();
         parts.push(("scores", scores(database, run).await?));
@@ -163,9 +163,9 @@ fn sorted(concurrent: &mut Vec<(CaseKey, Value)>) -> impl Iterator<Item = Value>
 
 /// Numbers the ids of a training in order of appearance: an id has the same number in all parts.
 #[derive(Debug, Default)]
-struct Names(HashMap<String, usize>);
+struct IdNumbers(HashMap<String, usize>);
 
-impl Names {
+impl IdNumbers {
     /// A value without times, with its ids replaced by numbers.
     fn comparable(&mut self, mut value: Value) -> String {
         timeless(&mut value);
@@ -228,11 +228,11 @@ mod tests {
 
     #[test]
     fn an_id_has_the_same_number_in_all_parts() {
-        let mut names = Names::default();
+        let mut names = IdNumbers::default();
         assert_eq!(names.comparable(json!({"id": ONE, "at": 3})), r#"{"id":"id-0"}"#);
         assert_eq!(names.comparable(json!([OTHER, ONE])), r#"["id-1","id-0"]"#);
         // The reverse order is a different training.
-        let mut names = Names::default();
+        let mut names = IdNumbers::default();
         assert_eq!(names.comparable(json!({"id": ONE})), r#"{"id":"id-0"}"#);
         assert_eq!(names.comparable(json!([ONE, OTHER])), r#"["id-0","id-1"]"#);
     }

@@ -18,7 +18,7 @@ const AT_ONCE: usize = 64;
 const WARM_UP: Duration = Duration::from_secs(3);
 
 /// One measurement's figures.
-struct Figures {
+struct FanoutFigures {
     lag: Vec<Duration>,
     pieces: f64,
     wanted: f64,
@@ -147,7 +147,7 @@ async fn one(
     sizes: Sizes,
     server: u32,
     postmaster: Option<u32>,
-) -> Result<Figures> {
+) -> Result<FanoutFigures> {
     let set = |measuring: bool| {
         let take = |seen: &Arc<Mutex<StreamLags>>| {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,10 +172,10 @@ async fn one(
     let [server_cpu, database_cpu, load_cpu] =
         [0, 1, 2].map(|n: usize| (ended.get(n).unwrap_or(&0.0) - began.1.get(n).unwrap_or(&0.0)) / took);
     let wanted = count(sizes.readers) * 20.0;
-    Ok(Figures { pieces: count(lag.len()) / took, lag, wanted, server_cpu, database_cpu, load_cpu })
+    Ok(FanoutFigures { pieces: count(lag.len()) / took, lag, wanted, server_cpu, database_cpu, load_cpu })
 }
 
-impl Figures {
+impl FanoutFigures {
     fn print(self, name: &str) {
         let [p50, p90, p99, max] = [50, 90, 99, 100].map(|p| percentile(self.lag.clone(), p));
         println!(

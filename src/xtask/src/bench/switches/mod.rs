@@ -21,7 +21,7 @@ use crate::cluster::{self, Cluster};
 use found::{SwitchCounts, add};
 use instance::Instance;
 use publisher::Publisher;
-use reader::Reader;
+use reader::PageReader;
 
 const READERS: u64 = 8;
 /// The pause between a restart and the next kill, in milliseconds.
@@ -50,7 +50,7 @@ async fn measure(target: &Path, cluster: &Cluster, reads: usize, seed: u64) -> R
         .map(|reader| {
             let (found, addresses, host) = (Arc::clone(&found), addresses.clone(), host.clone());
             let place = splitmix(seed ^ (reader << 32));
-            let reader = Reader { found, addresses, host, place, seen: Vec::new() };
+            let reader = PageReader { found, addresses, host, place, seen: Vec::new() };
             tokio::spawn(reader.keep_reading())
         })
         .collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::super::hosted::{App, Broken, Deployment, Failure};
+use super::super::hosted::{App, Broken, Deployment, RequestFailure};
 use super::super::server::pause;
 use super::content::{files, page};
 use super::found::{SwitchCounts, add};
@@ -126,12 +126,12 @@ impl Publisher {
     ///
     /// # Errors
     /// If the service has rejected the request.
-    async fn broke(&self, failure: Failure) -> Result<()> {
+    async fn broke(&self, failure: RequestFailure) -> Result<()> {
         match failure {
-            Failure::Broken(Broken::Connection) => add(&self.found.broken),
-            Failure::Broken(Broken::Late) => add(&self.found.late),
-            Failure::Refused(status, _) if status >= 500 => add(&self.found.errors),
-            Failure::Refused(..) => return Err(failure.into()),
+            RequestFailure::Broken(Broken::Connection) => add(&self.found.broken),
+            RequestFailure::Broken(Broken::Late) => add(&self.found.late),
+            RequestFailure::Refused(status, _) if status >= 500 => add(&self.found.errors),
+            RequestFailure::Refused(..) => return Err(failure.into()),
         }
         pause(PAUSE).await;
         Ok(())

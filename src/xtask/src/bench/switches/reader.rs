@@ -13,7 +13,7 @@ use super::found::{SwitchCounts, add};
 /// A reader's pause between two pages.
 const PAUSE: Duration = Duration::from_millis(15);
 
-pub(super) struct Reader {
+pub(super) struct PageReader {
     pub(super) found: Arc<SwitchCounts>,
     pub(super) addresses: [String; 2],
     pub(super) host: String,
@@ -23,7 +23,7 @@ pub(super) struct Reader {
     pub(super) seen: Vec<u64>,
 }
 
-impl Reader {
+impl PageReader {
     pub(super) async fn keep_reading(mut self) {
         while !self.found.ends.load(Ordering::SeqCst) {
             if let Some(number) = self.page().await {

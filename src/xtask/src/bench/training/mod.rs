@@ -21,23 +21,21 @@ use crate::cluster::{self, Cluster};
 
 /// All optimizers. The last two find nothing in worlds that texts teach: they are used where only demos teach, and
 /// where nothing can be gained.
-const OPTIMIZERS: [&str; 8] = ["random", "opro", "mipro", "textgrad", "gepa", "auto", "none", "fewshot"];
+const OPTIMIZERS: [&str; 5] = ["textgrad", "gepa", "auto", "none", "fewshot"];
 const WITHOUT_TEXTS: [&str; 2] = ["none", "fewshot"];
-/// All optimizers, and the published algorithms.
-const SHOWN: [&str; 13] = [
+/// All optimizers, and the reference algorithms.
+const SHOWN: [&str; 11] = [
     "random",
     "reference",
     "reference_train",
     "reference_paired",
     "reference_paired_train",
     "gepa_published",
-    "opro",
     "textgrad",
     "gepa",
     "auto",
     "none",
     "fewshot",
-    "mipro",
 ];
 /// The gates' requirements: worlds per family, and the call budgets.
 const LEAST_WORLDS: u64 = 12;

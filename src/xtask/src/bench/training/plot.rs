@@ -16,12 +16,12 @@ const BOTTOM: f64 = 36.0;
 const STEP: f64 = 15.0;
 const GAP: f64 = 30.0;
 /// The optimizers' colors, in their order; they also differ in brightness.
-const COLORS: [&str; 13] = [
-    "#9a9a9a", "#c9b458", "#e3d9a6", "#a07d3b", "#cdb48f", "#7b9ec9", "#8d6cab", "#d98200", "#0072b2",
-    "#cc3d6e", "#4a4a4a", "#00876a", "#5b3a29",
+const COLORS: [&str; 11] = [
+    "#9a9a9a", "#c9b458", "#e3d9a6", "#a07d3b", "#cdb48f", "#7b9ec9", "#d98200", "#0072b2", "#cc3d6e",
+    "#4a4a4a", "#00876a",
 ];
 /// The distance between two names in the legend.
-const NAME: f64 = 164.0;
+const NAME: f64 = 150.0;
 
 /// A standalone SVG document.
 pub(super) fn plot(scores: &Scores, optimizers: &[&'static str]) -> String {

@@ -8,8 +8,8 @@ use client::{AppRunsFilter, Part};
 use kernel::{Clock, SystemClock, backoff};
 use wire::{AppRunRecord, AppRunState, Listed};
 
-use crate::options::Session;
-use crate::output::{Failure, complain};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, complain};
 
 /// Time between polls.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// An app's runs that were printed or skipped.
 pub(super) struct Follower<'a> {
-    session: &'a Session,
+    session: &'a ServiceSession,
     app: &'a str,
     filter: AppRunsFilter,
     /// Runs since `since`, and earlier unfinished runs.
@@ -43,15 +43,15 @@ struct RunSnapshot {
 impl<'a> Follower<'a> {
     /// Skips the existing runs.
     pub(super) async fn start(
-        session: &'a Session,
+        session: &'a ServiceSession,
         app: &'a str,
         filter: AppRunsFilter,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandError> {
         let mut follower = Self { session, app, filter, known: HashMap::new(), since: None, failures: 0 };
         let newest = Part { limit: Some(1), cursor: None };
         // A service that cannot be reached at the start is probably the wrong one, so this is an error.
         let newest = session.client.app_runs(app, &AppRunsFilter::default(), &newest).await;
-        let newest = newest.map_err(|error| session.failed(error))?.data.into_iter().next();
+        let newest = session.received(newest)?.data.into_iter().next();
         follower.since = newest.as_ref().and_then(begun).map(|at| at - OVERLAP);
         if follower.since.is_some() {
             for run in follower.unfinished().await? {
@@ -75,7 +75,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Matching runs that are new or changed state, oldest first.
-    pub(super) async fn changed(&mut self) -> Result<Vec<AppRunRecord>, Failure> {
+    pub(super) async fn changed(&mut self) -> Result<Vec<AppRunRecord>, CommandError> {
         let mut moved = self.moved().await?;
         let mut found = Vec::new();
         let mut part = Part { limit: Some(FIRST_PAGE), cursor: None };
@@ -106,7 +106,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Known unfinished runs whose state has changed.
-    async fn moved(&mut self) -> Result<HashSet<String>, Failure> {
+    async fn moved(&mut self) -> Result<HashSet<String>, CommandError> {
         let open = self.known.iter().filter(|(_, known)| !known.state.is_final());
         let mut open: HashSet<String> = open.map(|(id, _)| id.clone()).collect();
         if !open.is_empty() {
@@ -120,7 +120,7 @@ impl<'a> Follower<'a> {
         Ok(open)
     }
 
-    async fn unfinished(&mut self) -> Result<Vec<AppRunRecord>, Failure> {
+    async fn unfinished(&mut self) -> Result<Vec<AppRunRecord>, CommandError> {
         let states = vec![AppRunState::Queued, AppRunState::Running];
         let filter = AppRunsFilter { states, binding: None };
         let (mut runs, mut part) = (Vec::new(), Part { limit: Some(PAGE), cursor: None });
@@ -135,7 +135,11 @@ impl<'a> Follower<'a> {
     }
 
     /// Reads a page; retries until the service responds.
-    async fn page(&mut self, filter: &AppRunsFilter, part: &Part) -> Result<Listed<AppRunRecord>, Failure> {
+    async fn page(
+        &mut self,
+        filter: &AppRunsFilter,
+        part: &Part,
+    ) -> Result<Listed<AppRunRecord>, CommandError> {
         loop {
             let error = match self.session.client.app_runs(self.app, filter, part).await {
                 Ok(page) => {

@@ -9,10 +9,9 @@ use wire::{AppRunRecord, AppRunState};
 use super::AppArguments;
 use crate::commands::run::seconds;
 use crate::commands::signals::Interrupts;
-use crate::options::{ClientOptions, Session, block_on};
-use crate::output::{Failure, Output, compact, complain, reader_gone, say};
+use crate::options::ServiceSession;
+use crate::output::{CommandError, Output, compact, complain, reader_gone, say};
 use crate::parts;
-use crate::sign_in::renewing;
 use crate::table::second;
 use crate::terminal::harmless;
 use follow::Follower;
@@ -32,7 +31,7 @@ pub(crate) struct Logs {
     follow: bool,
     /// Only runs in these states
     #[arg(long, value_enum, value_delimiter = ',')]
-    state: Vec<State>,
+    state: Vec<RunStateArgument>,
     /// Only runs of this binding
     #[arg(long, value_name = "NAME")]
     binding: Option<String>,
@@ -42,7 +41,7 @@ pub(crate) struct Logs {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum State {
+enum RunStateArgument {
     Queued,
     Running,
     Succeeded,
@@ -52,31 +51,21 @@ enum State {
     Cancelled,
 }
 
-impl From<State> for AppRunState {
-    fn from(state: State) -> Self {
+impl From<RunStateArgument> for AppRunState {
+    fn from(state: RunStateArgument) -> Self {
         match state {
-            State::Queued => Self::Queued,
-            State::Running => Self::Running,
-            State::Succeeded => Self::Succeeded,
-            State::Failed => Self::Failed,
-            State::TimedOut => Self::TimedOut,
-            State::Cancelled => Self::Cancelled,
+            RunStateArgument::Queued => Self::Queued,
+            RunStateArgument::Running => Self::Running,
+            RunStateArgument::Succeeded => Self::Succeeded,
+            RunStateArgument::Failed => Self::Failed,
+            RunStateArgument::TimedOut => Self::TimedOut,
+            RunStateArgument::Cancelled => Self::Cancelled,
         }
     }
 }
 
 impl Logs {
-    /// Returns the outcome, and the output format for errors.
-    pub(super) fn run(&self, outer: ClientOptions) -> (Output, Result<(), Failure>) {
-        let options = self.named.options.clone().or(outer);
-        let work = || {
-            let session = options.session_in(&self.named.place)?;
-            block_on(renewing(&session, self.print(&session)))
-        };
-        (options.output(), work())
-    }
-
-    async fn print(&self, session: &Session) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         if !self.follow {
             let runs = self.newest(session).await?;
             if runs.is_empty() && session.output == Output::Human {
@@ -87,12 +76,12 @@ impl Logs {
         let mut interrupts = Interrupts::listen()?;
         tokio::select! {
             ended = self.follow(session) => ended,
-            () = interrupts.told() => Err(Failure::Interrupted),
-            () = reader_gone() => Err(Failure::ReaderGone),
+            () = interrupts.told() => Err(CommandError::Interrupted),
+            () = reader_gone() => Err(CommandError::ReaderGone),
         }
     }
 
-    async fn follow(&self, session: &Session) -> Result<(), Failure> {
+    async fn follow(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let mut follower = Follower::start(session, &self.named.app, self.filter()).await?;
         for run in self.newest(session).await? {
             line(&run, session.output)?;
@@ -107,11 +96,11 @@ impl Logs {
     }
 
     /// The newest runs, in ascending order.
-    async fn newest(&self, session: &Session) -> Result<Vec<AppRunRecord>, Failure> {
+    async fn newest(&self, session: &ServiceSession) -> Result<Vec<AppRunRecord>, CommandError> {
         let filter = self.filter();
         let read = async |part: &Part| {
             let page = session.client.app_runs(&self.named.app, &filter, part).await;
-            page.map_err(|error| session.failed(error))
+            session.received(page)
         };
         let mut runs = parts::at_most(self.limit, read).await?;
         runs.reverse();
@@ -124,7 +113,7 @@ impl Logs {
     }
 }
 
-fn line(run: &AppRunRecord, output: Output) -> Result<(), Failure> {
+fn line(run: &AppRunRecord, output: Output) -> Result<(), CommandError> {
     match output {
         Output::Json => say(compact(run)?),
         Output::Human => say(text(run)),

@@ -10,7 +10,7 @@ use serde_json::json;
 
 pub(super) use setup::{ready, tell};
 
-use crate::output::Failure;
+use crate::output::CommandError;
 
 /// The simulated services, which run until the process ends.
 pub(super) struct Practice {
@@ -21,7 +21,7 @@ pub(super) struct Practice {
 
 impl Practice {
     /// Starts the simulated services.
-    pub(super) async fn start() -> Result<Self, Failure> {
+    pub(super) async fn start() -> Result<Self, CommandError> {
         let failed = |what: &str, error: std::io::Error| format!("{what} cannot start: {error}");
         let services = services::start().map_err(|error| failed("The simulated services", error))?;
         let mail = mail::start().await.map_err(|error| failed("The simulated mail server", error))?;
@@ -29,7 +29,7 @@ impl Practice {
     }
 
     /// A configuration that uses the simulated services.
-    pub(super) fn config(&self, source: Source) -> Result<Config, Failure> {
+    pub(super) fn config(&self, source: Source) -> Result<Config, CommandError> {
         let address = self.services.trim_start_matches("http://");
         let source = source
             .with("SERVICE_EGRESS_ALLOW", json!([address]).to_string())
@@ -37,6 +37,6 @@ impl Practice {
             .with("SERVICE_MAIL_FROM", "Callboard <demo@example.com>".to_owned())
             // The folder has its own key.
             .with("SERVICE_VAULT_KEYS", String::new());
-        Config::load(&source).map_err(|problems| Failure::from(crate::commands::told(&problems)))
+        Config::load(&source).map_err(|problems| CommandError::from(crate::commands::told(&problems)))
     }
 }

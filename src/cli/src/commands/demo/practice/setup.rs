@@ -8,7 +8,7 @@ use wire::{
 };
 
 use super::Practice;
-use crate::output::{Failure, say};
+use crate::output::{CommandError, say};
 use crate::terminal::Paint;
 
 /// The simulated CI's `X-Token` header.
@@ -76,7 +76,7 @@ const EXAMPLES: [Example; 7] = [
 ];
 
 /// Creates credentials, workflows and the webhook, and runs `learn` on the handbook; returns the number of workflows.
-pub(in super::super) async fn ready(client: &Client, practice: &Practice) -> Result<usize, Failure> {
+pub(in super::super) async fn ready(client: &Client, practice: &Practice) -> Result<usize, CommandError> {
     let base = &practice.services;
     let secrets = [
         ("shop", "token-of-the-shop".to_owned()),
@@ -85,7 +85,7 @@ pub(in super::super) async fn ready(client: &Client, practice: &Practice) -> Res
         ("deployer", "shared-with-the-deployer".to_owned()),
     ];
     let told = |error: ClientError| {
-        Failure::from(crate::complaint::Complaint::from_client_error(error, client.base()))
+        CommandError::from(crate::complaint::Complaint::from_client_error(error, client.base()))
     };
     for (name, secret) in secrets {
         keep(client, name, secret).await.map_err(told)?;
@@ -166,7 +166,11 @@ async fn publish(client: &Client, example: &Example, base: &str) -> Result<(), C
 }
 
 /// Explains how to try each. `address` is the option that selects the service, if it is needed.
-pub(in super::super) async fn tell(client: &Client, callboard: &str, address: &str) -> Result<(), Failure> {
+pub(in super::super) async fn tell(
+    client: &Client,
+    callboard: &str,
+    address: &str,
+) -> Result<(), CommandError> {
     let paint = Paint::stdout();
     let base = client.base().trim_end_matches('/');
     say("\nThe examples of examples/, with simulated services; what reaches those is shown here:\n")?;

@@ -52,6 +52,14 @@ pub(super) struct Steps {
     tools: Vec<Ready>,
 }
 
+/// Sums over the steps so far.
+struct StepTotals {
+    spent: Spent,
+    /// The result's list of tool calls.
+    called: Vec<Value>,
+    unseen: Vec<Value>,
+}
+
 /// A tool's answer.
 struct Answered {
     content: String,
@@ -71,8 +79,7 @@ impl Steps {
         output: &StepOutput<'_>,
     ) -> Result<Value, Failure> {
         request.tools = self.tools.iter().map(|tool| tool.told.clone()).collect();
-        let mut spent = Spent::new();
-        let (mut called, mut unseen) = (Vec::new(), Vec::new());
+        let mut totals = StepTotals { spent: Spent::new(), called: Vec::new(), unseen: Vec::new() };
         let mut failed_steps = 0;
         for step in 0..self.settings.max_steps {
             let slot = usize::try_from(step).unwrap_or(SILENT);
@@ -83,29 +90,16 @@ impl Steps {
             };
             let node = inner(Effect::Model, "model", "model", Box::new(asking));
             let answer = nested.inner(&node, &format!("[{step}]"), View::from(()), output, slot).await?;
-            spent.add_written(answer.get("usage").unwrap_or(&Value::Null));
-            let member = |name: &str| answer.get(name).cloned().unwrap_or_default();
-            let calls: Vec<ToolCall> = serde_json::from_value(member("tool_calls")).unwrap_or_default();
-            files::join(&mut unseen, member("unseen"));
-            let text = as_text(&member("text"));
+            totals.spent.add_written(answer.get("usage").unwrap_or(&Value::Null));
+            let calls: Vec<ToolCall> =
+                serde_json::from_value(member(&answer, "tool_calls")).unwrap_or_default();
+            files::join(&mut totals.unseen, member(&answer, "unseen"));
+            let text = as_text(&member(&answer, "text"));
             if calls.is_empty() {
                 output.finish(slot).await;
-                let mut result = json!({"text": text, "steps": step + 1, "tool_calls": called, "usage": spent.written(),
-                                        "model": member("model"), "finish_reason": member("finish_reason")});
-                if let (true, Some(members)) =
-                    (self.settings.response_schema.is_some(), result.as_object_mut())
-                {
-                    members.insert("json".to_owned(), member("json"));
-                }
-                if let (false, Some(members)) = (unseen.is_empty(), result.as_object_mut()) {
-                    members.insert("unseen".to_owned(), Value::Array(unseen));
-                }
-                return Ok(result);
+                return Ok(self.result(&answer, &text, step + 1, totals));
             }
-            let waits = |call: &ToolCall| {
-                self.settings.tools.iter().any(|tool| tool.name == call.name && tool.waits())
-            };
-            if calls.iter().any(waits) {
+            if calls.iter().any(|call| self.waits(call)) {
                 // The turn may end here.
                 output.new_message(slot).await;
             } else if self.settings.stream && !text.is_empty() {
@@ -127,21 +121,33 @@ impl Steps {
             let said = Message { tool_calls: calls.clone(), carry, ..Message::text(Role::Assistant, text) };
             request.messages.push(said);
             for (tool_call, answered) in calls.into_iter().zip(answers) {
-                let error = answered
-                    .error
-                    .map(|error| json!({"code": error.code.as_str(), "message": error.message}));
-                called
-                    .push(json!({"tool": tool_call.name, "arguments": tool_call.arguments, "error": error}));
-                let told = Message {
-                    tool_call_id: Some(tool_call.id),
-                    ..Message::text(Role::Tool, answered.content)
-                };
-                request.messages.push(told);
+                totals.called.push(answered.record(&tool_call));
+                request.messages.push(answered.message(tool_call.id));
             }
         }
         let steps = self.settings.max_steps;
         Err(NodeError::failed(format!("no answer after {steps} steps; raise 'max_steps' to allow more"))
             .into())
+    }
+
+    /// The node's result after the model's last answer.
+    fn result(&self, answer: &Value, text: &str, steps: u32, totals: StepTotals) -> Value {
+        let StepTotals { spent, called, unseen } = totals;
+        let mut result = json!({"text": text, "steps": steps, "tool_calls": called, "usage": spent.written(),
+                                "model": member(answer, "model"),
+                                "finish_reason": member(answer, "finish_reason")});
+        if let (true, Some(members)) = (self.settings.response_schema.is_some(), result.as_object_mut()) {
+            members.insert("json".to_owned(), member(answer, "json"));
+        }
+        if let (false, Some(members)) = (unseen.is_empty(), result.as_object_mut()) {
+            members.insert("unseen".to_owned(), Value::Array(unseen));
+        }
+        result
+    }
+
+    /// Whether a call's tool waits for a person.
+    fn waits(&self, call: &ToolCall) -> bool {
+        self.settings.tools.iter().any(|tool| tool.name == call.name && tool.waits())
     }
 
     /// Runs the tools that one answer requests, several at a time. Results are in request order.
@@ -227,6 +233,23 @@ impl Answered {
     fn bad(message: String) -> Self {
         Self::failed(NodeError::failed(message))
     }
+
+    /// The call's entry in the node's result.
+    fn record(&self, call: &ToolCall) -> Value {
+        let error = self.error.as_ref();
+        let error = error.map(|error| json!({"code": error.code.as_str(), "message": error.message}));
+        json!({"tool": call.name, "arguments": call.arguments, "error": error})
+    }
+
+    /// The answer to the model's call with this id.
+    fn message(self, call_id: String) -> Message {
+        Message { tool_call_id: Some(call_id), ..Message::text(Role::Tool, self.content) }
+    }
+}
+
+/// A member of the model's answer; null if it is absent.
+fn member(answer: &Value, name: &str) -> Value {
+    answer.get(name).cloned().unwrap_or_default()
 }
 
 /// Truncates an answer to the bytes that the model receives.

@@ -7,13 +7,13 @@ use actix_web::http::header::{
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::body::{Content, Unsent};
+use super::body::{AssetBody, Unsent};
 use super::index::Asset;
 use super::negotiate::{Encoding, choose};
-use super::parts::Parts;
+use super::parts::PartCache;
 use crate::http::alias::error::AliasResult;
 use crate::http::alias::headers::InFrames;
-use crate::http::range::{self, Part};
+use crate::http::range::{self, BodyRange};
 use crate::http::{App, etag};
 
 /// A response's caching policy.
@@ -38,7 +38,7 @@ impl Caching {
 }
 
 /// The parts of a file response.
-pub(super) struct Answer<'a> {
+pub(super) struct AssetResponse<'a> {
     pub(super) app: &'a App,
     pub(super) request: &'a HttpRequest,
     pub(super) asset: &'a Asset,
@@ -48,12 +48,12 @@ pub(super) struct Answer<'a> {
     pub(super) in_frames: bool,
 }
 
-impl Answer<'_> {
+impl AssetResponse<'_> {
     /// Creates the response and reads the file's first part.
     ///
     /// # Errors
     /// [`crate::http::alias::error::AliasError`] if the database does not answer.
-    pub(super) async fn send(self, parts: &Parts) -> AliasResult<HttpResponse> {
+    pub(super) async fn send(self, parts: &PartCache) -> AliasResult<HttpResponse> {
         let Self { request, asset, status, .. } = &self;
         let (encoding, part) = self.wanted();
         let tag = asset.tag(encoding);
@@ -65,12 +65,12 @@ impl Answer<'_> {
         }
         let blob = asset.blob(encoding);
         let (status, range) = match part {
-            Part::Whole => (*status, 0..blob.size),
-            Part::Bytes(range) => {
+            BodyRange::Whole => (*status, 0..blob.size),
+            BodyRange::Bytes(range) => {
                 let bound = |bound: usize| u64::try_from(bound).unwrap_or(u64::MAX);
                 (StatusCode::PARTIAL_CONTENT, bound(range.start)..bound(range.end))
             }
-            Part::Outside => return Ok(self.outside(&tag, blob.size)),
+            BodyRange::Outside => return Ok(self.outside(&tag, blob.size)),
         };
         let mut builder = HttpResponse::build(status);
         if status == StatusCode::PARTIAL_CONTENT {
@@ -80,7 +80,7 @@ impl Answer<'_> {
         let mut answer = if request.method() == Method::HEAD {
             builder.body(Unsent(blob.size))
         } else {
-            builder.body(Content::open(parts, blob, range).await?)
+            builder.body(AssetBody::open(parts, blob, range).await?)
         };
         let headers = answer.headers_mut();
         headers.insert(CONTENT_TYPE, asset.kind.clone());
@@ -99,7 +99,7 @@ impl Answer<'_> {
     }
 
     /// Chooses the encoding and the part. Ranges refer to the file as uploaded.
-    fn wanted(&self) -> (Encoding, Part) {
+    fn wanted(&self) -> (Encoding, BodyRange) {
         let Self { request, asset, status, .. } = self;
         let whole = asset.blob(Encoding::Identity).size;
         if *status == StatusCode::OK
@@ -108,12 +108,12 @@ impl Answer<'_> {
         {
             let length = usize::try_from(whole).unwrap_or(usize::MAX);
             let part = range::part(request, length, &asset.tag(Encoding::Identity));
-            if part != Part::Whole {
+            if part != BodyRange::Whole {
                 return (Encoding::Identity, part);
             }
         }
         let encoding = choose(request.headers(), asset.has(Encoding::Br), asset.has(Encoding::Gzip));
-        (encoding, Part::Whole)
+        (encoding, BodyRange::Whole)
     }
 
     fn outside(&self, tag: &str, size: u64) -> HttpResponse {

@@ -10,7 +10,7 @@ use actix_web::body::{BodySize, MessageBody};
 use bytes::Bytes;
 use wire::ErrorCode;
 
-use super::parts::{Blob, PART, Parts};
+use super::parts::{Blob, PART, PartCache};
 use crate::http::error::{ApiError, ApiResult};
 
 /// Bytes passed to the connection at once; the connection copies them.
@@ -20,8 +20,8 @@ const PIECE: usize = 64 << 10;
 type PendingRead = Pin<Box<dyn Future<Output = ApiResult<Bytes>>>>;
 
 /// A byte range within a content.
-pub(super) struct Content {
-    parts: Parts,
+pub(super) struct AssetBody {
+    parts: PartCache,
     blob: Blob,
     /// The part after the current one.
     next: u32,
@@ -32,12 +32,12 @@ pub(super) struct Content {
     left: u64,
 }
 
-impl Content {
+impl AssetBody {
     /// Reads the first part.
     ///
     /// # Errors
     /// [`ApiError`] if the database does not answer.
-    pub(super) async fn open(parts: &Parts, blob: Blob, range: Range<u64>) -> ApiResult<Self> {
+    pub(super) async fn open(parts: &PartCache, blob: Blob, range: Range<u64>) -> ApiResult<Self> {
         let part = u64::try_from(PART).unwrap_or(u64::MAX);
         let size = range.end.saturating_sub(range.start);
         let number = u32::try_from(range.start / part).unwrap_or(u32::MAX);
@@ -71,7 +71,7 @@ impl Content {
     }
 }
 
-impl MessageBody for Content {
+impl MessageBody for AssetBody {
     type Error = io::Error;
 
     fn size(&self) -> BodySize {

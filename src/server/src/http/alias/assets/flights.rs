@@ -16,11 +16,11 @@ pub(super) struct Flights<K, V> {
 }
 
 /// A read; empty until it has ended.
-type Flight<V> = Turn<Option<Result<V, Failure>>>;
+type Flight<V> = Turn<Option<Result<V, ReadFailure>>>;
 
 /// An error that is copied for each waiting request.
 #[derive(Debug, Clone)]
-struct Failure {
+struct ReadFailure {
     code: ErrorCode,
     cause: String,
 }
@@ -50,7 +50,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Flights<K, V> {
         let read = read.await;
         // Later callers start a new read.
         self.turns.lock().remove(&key);
-        let failed = |error: &ApiError| Failure { code: error.code(), cause: error.reason() };
+        let failed = |error: &ApiError| ReadFailure { code: error.code(), cause: error.reason() };
         *outcome = Some(read.as_ref().map(V::clone).map_err(failed));
         read
     }

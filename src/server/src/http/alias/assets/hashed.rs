@@ -5,7 +5,7 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse};
 use wire::{AppAccess, ErrorCode};
 
-use super::answer::{Answer, Caching};
+use super::answer::{AssetResponse, Caching};
 use super::index::Asset;
 use super::{METHODS, alias_paths, guard, members, path, refuse_workers, served};
 use crate::http::alias::alias_paths::ASSETS;
@@ -57,7 +57,8 @@ async fn file(request: HttpRequest) -> AliasResult<HttpResponse> {
         AppAccess::Public => Caching::Immutable,
     };
     let in_frames = is_active && !served.release.frame_ancestors.is_empty();
-    let answer = Answer { app, request: &request, asset: &asset, status: StatusCode::OK, caching, in_frames };
+    let answer =
+        AssetResponse { app, request: &request, asset: &asset, status: StatusCode::OK, caching, in_frames };
     answer.send(&assets.parts).await
 }
 

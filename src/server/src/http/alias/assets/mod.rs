@@ -29,9 +29,9 @@ use super::served::ServedApp;
 use super::visitor::{refuse_workers, says, served};
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard;
-use answer::{Answer, Caching};
+use answer::{AssetResponse, Caching};
 use index::{Asset, Index, Indexes};
-use parts::Parts;
+use parts::PartCache;
 
 /// The page for unknown paths.
 const NOT_FOUND: &str = "404.html";
@@ -44,7 +44,7 @@ pub(in crate::http) struct Assets {
     store: Store,
     clock: Arc<dyn Clock>,
     indexes: Indexes,
-    parts: Parts,
+    parts: PartCache,
 }
 
 /// A path lookup result.
@@ -60,7 +60,7 @@ enum PathLookup {
 impl Assets {
     pub(in crate::http) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let indexes = Indexes::new(store.clone(), Arc::clone(&clock));
-        Self { parts: Parts::new(store.clone()), store, clock, indexes }
+        Self { parts: PartCache::new(store.clone()), store, clock, indexes }
     }
 
     async fn find(&self, request: &HttpRequest, served: &ServedApp, path: &str) -> ApiResult<PathLookup> {
@@ -157,7 +157,9 @@ pub(super) async fn asset(request: HttpRequest) -> AliasResult<HttpResponse> {
     };
     let in_frames = !current.release.frame_ancestors.is_empty();
     let caching = caching(&current);
-    Answer { app, request: &request, asset: &file, status, caching, in_frames }.send(&assets.parts).await
+    AssetResponse { app, request: &request, asset: &file, status, caching, in_frames }
+        .send(&assets.parts)
+        .await
 }
 
 /// Whether a decoded path is below [`PREFIX`].

@@ -31,19 +31,19 @@ pub(super) struct Blob {
     pub(super) size: u64,
 }
 
-type Key = ([u8; 32], u32);
+type PartKey = ([u8; 32], u32);
 
 /// Reads parts, each once for all waiting requests. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Parts {
+pub(super) struct PartCache {
     store: Store,
-    kept: Cache<Key, Bytes>,
-    flights: Arc<Flights<Key, Bytes>>,
+    kept: Cache<PartKey, Bytes>,
+    flights: Arc<Flights<PartKey, Bytes>>,
 }
 
-impl Parts {
+impl PartCache {
     pub(super) fn new(store: Store) -> Self {
-        let weight = |_: &Key, bytes: &Bytes| u32::try_from(bytes.len() + OVERHEAD).unwrap_or(u32::MAX);
+        let weight = |_: &PartKey, bytes: &Bytes| u32::try_from(bytes.len() + OVERHEAD).unwrap_or(u32::MAX);
         let kept = Cache::builder().weigher(weight).max_capacity(MAX_KEPT).build();
         Self { store, kept, flights: Arc::default() }
     }

@@ -20,7 +20,7 @@ use crate::http::query::Params;
 const PERMIT_WAIT: Duration = Duration::from_secs(5);
 
 /// A collection that the visitor may use for one verb.
-pub(super) struct Access {
+pub(super) struct CollectionAccess {
     served: Arc<ServedApp>,
     name: String,
     /// Whether the visitor may also read it.
@@ -29,7 +29,7 @@ pub(super) struct Access {
     pub(super) scope: RecordScope,
 }
 
-impl Access {
+impl CollectionAccess {
     /// Checks access to the collection that the path names.
     ///
     /// # Errors

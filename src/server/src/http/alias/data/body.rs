@@ -11,7 +11,7 @@ use wire::{ErrorCode, FieldError};
 
 use super::super::error::{AliasError, AliasResult};
 use super::super::visitor::Visitor;
-use super::access::Access;
+use super::access::CollectionAccess;
 use crate::http::body;
 use crate::http::error::ApiError;
 
@@ -110,7 +110,7 @@ pub(super) fn form(data: &Value) -> AliasResult<String> {
 ///
 /// # Errors
 /// `record_invalid`.
-pub(super) async fn check_schema(access: &Arc<Access>, data: &Arc<Value>) -> AliasResult<()> {
+pub(super) async fn check_schema(access: &Arc<CollectionAccess>, data: &Arc<Value>) -> AliasResult<()> {
     if access.collection().is_none_or(|collection| collection.schema.is_none()) {
         return Ok(());
     }

@@ -12,7 +12,7 @@ use wire::{CollectionVerb, DataRecord, ErrorCode, MergedRecord};
 
 use super::super::error::{AliasError, AliasResult};
 use super::super::visitor::Visitor;
-use super::access::{Access, change_permit, check_storage, check_write, id, no_query};
+use super::access::{CollectionAccess, change_permit, check_storage, check_write, id, no_query};
 use super::body::{MERGE_PATCH, check_schema, form, json, members, read, read_json, version};
 use super::precondition::Precondition;
 use super::{answer, record, refused, tagged};
@@ -27,7 +27,7 @@ pub(super) async fn put(
     request: HttpRequest,
     payload: Payload,
 ) -> AliasResult<HttpResponse> {
-    let access = Arc::new(Access::for_request(&visitor, &request, CollectionVerb::Update)?);
+    let access = Arc::new(CollectionAccess::for_request(&visitor, &request, CollectionVerb::Update)?);
     no_query(&request)?;
     let body = read_json(&visitor, &request, payload).await?;
     let mut members = members(&body, &["data", "version"])?;
@@ -52,7 +52,7 @@ pub(super) async fn patch(
     request: HttpRequest,
     payload: Payload,
 ) -> AliasResult<HttpResponse> {
-    let access = Arc::new(Access::for_request(&visitor, &request, CollectionVerb::Update)?);
+    let access = Arc::new(CollectionAccess::for_request(&visitor, &request, CollectionVerb::Update)?);
     no_query(&request)?;
     let body = read(&visitor, &request, payload, MERGE_PATCH).await?;
     let patch = json(&body)?;
@@ -88,7 +88,7 @@ pub(super) async fn patch(
 
 /// The response to a patch. It omits the data if the visitor cannot read the record, because the request contained only
 /// part of it.
-fn merged_answer(access: &Access, changed: DataRecord) -> HttpResponse {
+fn merged_answer(access: &CollectionAccess, changed: DataRecord) -> HttpResponse {
     if access.can_read {
         return answer(HttpResponse::Ok(), &changed);
     }
@@ -97,7 +97,7 @@ fn merged_answer(access: &Access, changed: DataRecord) -> HttpResponse {
 }
 
 /// Merges and validates a patch; returns the record data as stored.
-async fn merged(access: &Arc<Access>, record: &StoredRecord, patch: &Value) -> AliasResult<String> {
+async fn merged(access: &Arc<CollectionAccess>, record: &StoredRecord, patch: &Value) -> AliasResult<String> {
     let before: Value = serde_json::from_str(&record.data).map_err(|error| internal(&error))?;
     let data = Arc::new(merge_patch(before, patch));
     let text = form(&data)?;
@@ -107,7 +107,7 @@ async fn merged(access: &Arc<Access>, record: &StoredRecord, patch: &Value) -> A
 
 /// `DELETE /__service/data/{collection}/{id}`: deletes the record and erases its data.
 pub(super) async fn delete(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
-    let access = Access::for_request(&visitor, &request, CollectionVerb::Delete)?;
+    let access = CollectionAccess::for_request(&visitor, &request, CollectionVerb::Delete)?;
     no_query(&request)?;
     check_write(&visitor)?;
     let precondition = Precondition::from_request(&request, None);
@@ -124,7 +124,7 @@ pub(super) async fn delete(visitor: Visitor, request: HttpRequest) -> AliasResul
 /// Locks the record and checks that it has the requested version.
 async fn found(
     changes: &mut Changes,
-    access: &Access,
+    access: &CollectionAccess,
     id: Uuid,
     precondition: &Precondition,
 ) -> AliasResult<(LockedCollection, StoredRecord)> {

@@ -14,7 +14,7 @@ use wire::{CollectionVerb, DataRecord, ErrorCode};
 use super::super::error::AliasResult;
 use super::super::key::{self, Principal};
 use super::super::visitor::Visitor;
-use super::access::{Access, change_permit, check_storage, check_write, no_query};
+use super::access::{CollectionAccess, change_permit, check_storage, check_write, no_query};
 use super::body::{check_schema, form, members, read_json};
 use super::{answer, record, refused};
 use crate::http::error::ApiError;
@@ -30,7 +30,7 @@ pub(super) async fn create(
     request: HttpRequest,
     payload: Payload,
 ) -> AliasResult<HttpResponse> {
-    let access = Arc::new(Access::for_request(&visitor, &request, CollectionVerb::Create)?);
+    let access = Arc::new(CollectionAccess::for_request(&visitor, &request, CollectionVerb::Create)?);
     no_query(&request)?;
     let key = key::optional(&request)?;
     let body = read_json(&visitor, &request, payload).await?;
@@ -78,7 +78,7 @@ pub(super) async fn create(
 
 async fn make(
     visitor: &Visitor,
-    access: &Access,
+    access: &CollectionAccess,
     changes: &mut Changes,
     text: &str,
 ) -> AliasResult<DataRecord> {
@@ -114,7 +114,7 @@ fn noted(made: &DataRecord) -> StoredAnswer {
 }
 
 /// Replays the original response, even if the record was changed or deleted since.
-fn replayed(access: &Access, known: &StoredAnswer, data: &Value) -> AliasResult<HttpResponse> {
+fn replayed(access: &CollectionAccess, known: &StoredAnswer, data: &Value) -> AliasResult<HttpResponse> {
     let corrupt = || ApiError::new(ErrorCode::AppInternal).with_cause("the answer of a key cannot be read");
     let (id, at) = known.body.split_once(' ').ok_or_else(corrupt)?;
     let data = data.as_object().cloned().unwrap_or_default();
@@ -125,7 +125,7 @@ fn replayed(access: &Access, known: &StoredAnswer, data: &Value) -> AliasResult<
     Ok(created(head, access, &made))
 }
 
-fn created(mut head: HttpResponseBuilder, access: &Access, made: &DataRecord) -> HttpResponse {
+fn created(mut head: HttpResponseBuilder, access: &CollectionAccess, made: &DataRecord) -> HttpResponse {
     head.insert_header((LOCATION, access.path(&made.id)));
     answer(head, made)
 }

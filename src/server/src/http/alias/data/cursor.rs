@@ -17,7 +17,7 @@ const KEPT: TimeDelta = TimeDelta::hours(24);
 
 /// The list that a cursor belongs to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct List {
+pub(super) struct RecordList {
     pub(super) scope: RecordScope,
     pub(super) descending: bool,
 }
@@ -25,7 +25,7 @@ pub(super) struct List {
 /// The last record's position in a page.
 pub(super) type Position = (DateTime<Utc>, Uuid);
 
-impl List {
+impl RecordList {
     fn context(&self) -> String {
         let RecordScope { app, collection, owner } = self.scope;
         let owner = owner.map(|owner| owner.to_string()).unwrap_or_default();
@@ -34,7 +34,8 @@ impl List {
     }
 
     /// Seals the cursor after a record.
-    pub(super) fn seal(&self, app: &App, (at, id): Position) -> AliasResult<String> {
+    pub(super) fn seal(&self, app: &App, last: Position) -> AliasResult<String> {
+        let (at, id) = last;
         let expires = app.clock().now() + KEPT;
         let (expires, at) = (expires.timestamp_millis().to_be_bytes(), at.timestamp_micros().to_be_bytes());
         let plain = [expires.as_slice(), at.as_slice(), id.as_bytes()].concat();

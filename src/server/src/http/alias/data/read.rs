@@ -7,8 +7,8 @@ use wire::{CollectionVerb, DataPage};
 
 use super::super::error::AliasResult;
 use super::super::visitor::Visitor;
-use super::access::{Access, id, no_query, query};
-use super::cursor::List;
+use super::access::{CollectionAccess, id, no_query, query};
+use super::cursor::RecordList;
 use super::{answer, record, refused, tag};
 use crate::http::etag;
 use crate::http::query::Params;
@@ -19,13 +19,13 @@ const ORDERS: [&str; 2] = ["created_at", "-created_at"];
 
 /// `GET /__service/data/{collection}`: returns a page of records.
 pub(super) async fn list(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
-    let access = Access::for_request(&visitor, &request, CollectionVerb::Read)?;
+    let access = CollectionAccess::for_request(&visitor, &request, CollectionVerb::Read)?;
     let mut params = Params::from_request(&request);
     let limit = params.whole("limit", 1..=MAX_LIMIT).unwrap_or(LIMIT);
     let descending = params.one_of("order", &ORDERS).is_some_and(|order| order.starts_with('-'));
     let cursor = params.text("cursor");
     query(params)?;
-    let list = List { scope: access.scope, descending };
+    let list = RecordList { scope: access.scope, descending };
     let after = cursor.map(|cursor| list.open(&visitor, &cursor)).transpose()?;
     // One extra record shows whether a next page exists.
     let page = RecordPage { after, descending, limit: limit + 1 };
@@ -41,7 +41,7 @@ pub(super) async fn list(visitor: Visitor, request: HttpRequest) -> AliasResult<
 
 /// `GET /__service/data/{collection}/{id}`: returns a record.
 pub(super) async fn get(visitor: Visitor, request: HttpRequest) -> AliasResult<HttpResponse> {
-    let access = Access::for_request(&visitor, &request, CollectionVerb::Read)?;
+    let access = CollectionAccess::for_request(&visitor, &request, CollectionVerb::Read)?;
     no_query(&request)?;
     let stored = visitor.store().record(access.scope, id(&request)?).await?.map_err(refused)?;
     let tag = tag(stored.version);

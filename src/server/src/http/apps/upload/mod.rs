@@ -20,15 +20,16 @@ use wire::{BundleFinding, ErrorCode};
 
 pub(super) use check::{CheckedBundle, check};
 use folder::{UploadFile, UploadFolder};
+use pace::UploadPace;
 use permits::{BundlePermit, BundlePermits};
-use receive::{Archive, Form, receive};
+use receive::{Archive, Form, arriving, receive};
 
 use super::find;
 use crate::http::App;
 use crate::http::chat::UploadPermits;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::{self, Caller, RouteScope};
-use crate::http::idempotency::{self, Once, Reply};
+use crate::http::idempotency::{self, ChangeReply, Once};
 use crate::http::query;
 
 /// Maximum concurrent uploads per caller.
@@ -146,13 +147,15 @@ impl<S: RouteScope> Upload<S> {
         form.check_length(request, limit)?;
         all.chat().check_room(app.workspace_id)?;
         let clock = &**all.clock();
+        let mut pace = UploadPace::new(clock);
+        let body = arriving(body, &mut pace).await?;
         let receiving = all.bundle_uploads().receiving.acquire(vec![(caller.identity(), PER_CALLER)]);
         let _receiving = receiving.map_err(|_| busy())?;
         let file = all.bundle_uploads().folder.create(all.new_id()?);
         let file = file.map_err(|error| ApiError::new(ErrorCode::Internal).with_cause(error))?;
         let reservation = all.body_budget().begin(guard::sender(all, request));
         let mut archive = Archive::new(&file, limit, reservation)?;
-        receive(request, form, body, &mut archive, clock).await?;
+        receive(request, form, body, &mut archive, &mut pace).await?;
         let digest = archive.finish().await?;
         // Acquired after the upload, so that a slow client does not block others.
         let permit = all.bundle_uploads().permits.acquire(app.workspace_id, clock).await;
@@ -162,7 +165,7 @@ impl<S: RouteScope> Upload<S> {
     /// Applies all changes or none, and stores the response in the same transaction.
     pub(super) async fn make(
         &self,
-        make: impl AsyncFnOnce(&mut Changes) -> ApiResult<Reply>,
+        make: impl AsyncFnOnce(&mut Changes) -> ApiResult<ChangeReply>,
     ) -> ApiResult<HttpResponse> {
         self.once.change(make).await
     }

@@ -12,8 +12,8 @@ use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
 use actix_web::http::header;
 use actix_web::web::{Bytes, BytesMut, Payload};
-use futures_util::Stream;
-use kernel::Clock;
+use futures_util::stream::{self, LocalBoxStream};
+use futures_util::{Stream, StreamExt};
 use ring::digest;
 use wire::{ErrorCode, FieldError};
 
@@ -86,6 +86,18 @@ impl Form {
     }
 }
 
+/// A body whose first bytes have arrived.
+pub(super) type ArrivingBody = LocalBoxStream<'static, Result<Bytes, PayloadError>>;
+
+/// Waits for the first bytes of a body, so that a client that only announces an archive occupies no resources.
+///
+/// # Errors
+/// 408.
+pub(super) async fn arriving(mut body: Payload, pace: &mut UploadPace<'_>) -> ApiResult<ArrivingBody> {
+    let first = pace.next(&mut body, of_bytes).await?;
+    Ok(stream::iter(first).chain(body).boxed_local())
+}
+
 /// Writes the archive in a body to its file.
 ///
 /// # Errors
@@ -93,11 +105,10 @@ impl Form {
 pub(super) async fn receive(
     request: &HttpRequest,
     form: Form,
-    mut body: Payload,
+    mut body: ArrivingBody,
     archive: &mut Archive,
-    clock: &dyn Clock,
+    pace: &mut UploadPace<'_>,
 ) -> ApiResult<()> {
-    let mut pace = UploadPace::new(clock);
     match form {
         Form::Raw => {
             while let Some(bytes) = pace.next(&mut body, of_bytes).await? {
@@ -108,7 +119,7 @@ pub(super) async fn receive(
         Form::Multipart => {
             let (excess, limit) = (Rc::new(Cell::new(false)), archive.limit);
             let limited = Limited { body, left: form.largest(limit), excess: Rc::clone(&excess) };
-            let part = of_form(Multipart::new(request.headers(), limited), archive, &mut pace).await;
+            let part = of_form(Multipart::new(request.headers(), limited), archive, pace).await;
             part.map_err(|error| if excess.get() { too_large(limit) } else { error })
         }
     }
@@ -196,7 +207,7 @@ impl Archive {
 
 /// A body that fails after a number of bytes.
 struct Limited {
-    body: Payload,
+    body: ArrivingBody,
     left: u64,
     excess: Rc<Cell<bool>>,
 }
@@ -205,7 +216,7 @@ impl Stream for Limited {
     type Item = Result<Bytes, PayloadError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let next = Pin::new(&mut self.body).poll_next(context);
+        let next = self.body.as_mut().poll_next(context);
         if let Poll::Ready(Some(Ok(bytes))) = &next {
             let bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
             match self.left.checked_sub(bytes) {

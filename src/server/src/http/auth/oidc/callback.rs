@@ -8,7 +8,7 @@ use control::sign_in;
 use store::{NewIdentity, OidcReturn};
 use wire::ErrorCode;
 
-use super::failure::Failure;
+use super::failure::SignInFailure;
 use crate::http::App;
 use crate::http::auth::answer::SigningIn;
 use crate::http::auth::caller::PresentedCredential;
@@ -41,13 +41,13 @@ impl ReturnParameters {
 }
 
 /// The reason why the sign-in was refused.
-enum Refused {
+enum ReturnError {
     /// The provider rejected the sign-in, or the user cancelled there.
     SaidNo(&'static str),
     NotKnown(NotKnown),
 }
 
-impl From<NotKnown> for Refused {
+impl From<NotKnown> for ReturnError {
     fn from(error: NotKnown) -> Self {
         Self::NotKnown(error)
     }
@@ -60,7 +60,7 @@ pub(in crate::http::auth) async fn callback(app: Anyone, request: HttpRequest) -
     }
 }
 
-async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Failure> {
+async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, SignInFailure> {
     let provider = super::provider(app)?;
     let brought = ReturnParameters::read(request);
     let state = brought.as_ref().and_then(|brought| brought.state.as_deref()).unwrap_or_default();
@@ -72,7 +72,7 @@ async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Fai
         (OidcReturn::Good { sealed, return_to }, Some(brought)) => (sealed, return_to, brought),
         (OidcReturn::OtherBrowser, _) => {
             let text = Some(OTHER_BROWSER);
-            return Err(Failure { text, ..ErrorCode::OidcFailed.into() });
+            return Err(SignInFailure { text, ..ErrorCode::OidcFailed.into() });
         }
         // Any page can send its visitors here. The state cannot be guessed, so failures count only with a sign-in
         // cookie.
@@ -98,7 +98,7 @@ async fn come_back(app: &App, request: &HttpRequest) -> Result<HttpResponse, Fai
         .await?;
     if opened.is_none() {
         let error = showing.failed(app, request, ErrorCode::OidcRefused).await;
-        return Err(Failure { error, text: None, return_to });
+        return Err(SignInFailure { error, text: None, return_to });
     }
     // The cookie is kept: another page in this browser may be signing in, and the cookie grants nothing by itself.
     // The target is relative to `/api/auth/oidc/`, so that it works below any base path.
@@ -114,7 +114,7 @@ async fn identify(
     brought: &ReturnParameters,
     kept: &Kept,
     redirect_uri: &str,
-) -> Result<Identity, Refused> {
+) -> Result<Identity, ReturnError> {
     let unknown = || NotKnown::Unavailable("its metadata cannot be fetched".to_owned());
     let known: &ReadyProvider = &*provider.known().await.ok_or_else(unknown)?;
     // A response from another issuer is rejected regardless of its content (RFC 9207).
@@ -127,7 +127,7 @@ async fn identify(
         return Err(NotKnown::Failed(why.to_owned()).into());
     }
     if let Some(error) = &brought.error {
-        return Err(Refused::SaidNo(known_error(error)));
+        return Err(ReturnError::SaidNo(known_error(error)));
     }
     let code = brought.code.as_deref().filter(|code| !code.is_empty());
     let code = code.ok_or_else(|| NotKnown::Failed("the response has no code".to_owned()))?;
@@ -139,25 +139,26 @@ async fn refuse(
     app: &App,
     request: &HttpRequest,
     showing: PresentedCredential,
-    why: Refused,
+    why: ReturnError,
     return_to: Option<String>,
-) -> Failure {
+) -> SignInFailure {
     let (code, text) = match why {
-        Refused::NotKnown(NotKnown::Unavailable(why)) => {
-            tracing::warn!(why, "OpenID sign-in unavailable");
-            return Failure { return_to, ..ErrorCode::OidcUnavailable.into() };
+        ReturnError::NotKnown(NotKnown::Unavailable(why)) => {
+            kernel::warn_once_a_minute!("oidc.unavailable", why, "OpenID sign-in unavailable");
+            return SignInFailure { return_to, ..ErrorCode::OidcUnavailable.into() };
         }
-        Refused::SaidNo(error) => {
+        ReturnError::SaidNo(error) => {
             tracing::info!(error, "sign-in rejected by the OpenID provider");
             (ErrorCode::OidcFailed, Some(SAID_NO))
         }
-        Refused::NotKnown(why) => {
-            tracing::warn!(%why, "OpenID sign-in rejected");
+        ReturnError::NotKnown(why) => {
             let unverified = matches!(why, NotKnown::Unverified(_));
-            (if unverified { ErrorCode::OidcUnverified } else { ErrorCode::OidcFailed }, None)
+            let code = if unverified { ErrorCode::OidcUnverified } else { ErrorCode::OidcFailed };
+            kernel::warn_once_a_minute!(code.as_str(), %why, "OpenID sign-in rejected");
+            (code, None)
         }
     };
     let error = showing.failed(app, request, code).await;
     let text = text.filter(|_| error.code() == code);
-    Failure { error, text, return_to }
+    SignInFailure { error, text, return_to }
 }

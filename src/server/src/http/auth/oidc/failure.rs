@@ -8,7 +8,7 @@ use crate::http::error::{ApiError, ApiResult};
 use crate::http::pages;
 
 /// The reason for a failure, in fixed words.
-pub(super) struct Failure {
+pub(super) struct SignInFailure {
     pub(super) error: ApiError,
     /// The page's text, if it differs from the code's own.
     pub(super) text: Option<&'static str>,
@@ -16,31 +16,31 @@ pub(super) struct Failure {
     pub(super) return_to: Option<String>,
 }
 
-impl From<ApiError> for Failure {
+impl From<ApiError> for SignInFailure {
     fn from(error: ApiError) -> Self {
         Self { error, text: None, return_to: None }
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for SignInFailure {
     fn from(error: StoreError) -> Self {
         ApiError::from(error).into()
     }
 }
 
-impl From<kernel::RandomError> for Failure {
+impl From<kernel::RandomError> for SignInFailure {
     fn from(error: kernel::RandomError) -> Self {
         ApiError::from(error).into()
     }
 }
 
-impl From<ErrorCode> for Failure {
+impl From<ErrorCode> for SignInFailure {
     fn from(code: ErrorCode) -> Self {
         ApiError::new(code).into()
     }
 }
 
-impl Failure {
+impl SignInFailure {
     /// Renders the page, with a link to start again.
     pub(super) fn page(self) -> ApiResult<HttpResponse> {
         let text = self.text.unwrap_or_else(|| text(self.error.code()));

@@ -7,7 +7,7 @@ use auth::sign_in::{Token, client_key, is_local};
 use store::NewOidcSignIn;
 use wire::ErrorCode;
 
-use super::failure::Failure;
+use super::failure::SignInFailure;
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
 use crate::http::guard::Anyone;
@@ -20,7 +20,7 @@ pub(in crate::http::auth) async fn start(app: Anyone, request: HttpRequest) -> A
     }
 }
 
-async fn leave(app: &App, request: &HttpRequest) -> Result<HttpResponse, Failure> {
+async fn leave(app: &App, request: &HttpRequest) -> Result<HttpResponse, SignInFailure> {
     let provider = super::provider(app)?;
     if !app.keeps_cookies(request) {
         return Err(ErrorCode::TlsRequired.into());

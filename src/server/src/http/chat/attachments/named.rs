@@ -8,7 +8,7 @@ use store::StoredAttachment;
 use wire::ErrorCode;
 use wire::chat::{Attachment, AttachmentRef};
 
-use super::super::access::Access;
+use super::super::access::ChatAccess;
 use super::records::Links;
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
@@ -20,7 +20,7 @@ use crate::http::error::{ApiError, ApiResult};
 /// If an attachment is unknown, belongs to another caller or workflow, or has no bytes; or if files are not accepted.
 pub(in crate::http::chat) async fn of_message(
     app: &App,
-    access: &Access,
+    access: &ChatAccess,
     named: &[AttachmentRef],
     links: &Links<'_>,
 ) -> ApiResult<Vec<Attached>> {

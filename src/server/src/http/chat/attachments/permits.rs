@@ -105,4 +105,17 @@ mod tests {
         drop((second, third, others, more, next));
         assert!(permits.0.lock().is_empty());
     }
+
+    #[tokio::test]
+    async fn strangers_and_authenticated_callers_have_separate_turns() {
+        for is_stranger in [true, false] {
+            let turns = StoreTurns::default();
+            let mut taken = Vec::new();
+            for _ in 0..STORING {
+                taken.push(turns.next(is_stranger).await.unwrap());
+            }
+            assert!(futures_util::poll!(Box::pin(turns.next(is_stranger))).is_pending());
+            assert!(futures_util::poll!(Box::pin(turns.next(!is_stranger))).is_ready());
+        }
+    }
 }

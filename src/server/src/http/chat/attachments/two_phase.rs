@@ -8,7 +8,7 @@ use store::StoredAttachment;
 use wire::ErrorCode;
 use wire::chat::Attachment;
 
-use super::super::access::Access;
+use super::super::access::ChatAccess;
 use super::intake::{Intake, arriving};
 use super::preview::signed;
 use super::receive::{FilePart, Pace, check_encoding, declared, is_form, raw};
@@ -21,7 +21,7 @@ use crate::http::guard::Anyone;
 /// Announces a file; responds with its upload URL.
 pub(in crate::http::chat) async fn announce(
     app: &App,
-    access: &Access,
+    access: &ChatAccess,
     request: &HttpRequest,
     name: &str,
     mime_type: &str,
@@ -71,7 +71,7 @@ async fn store(app: &App, request: &HttpRequest, id: &str, body: Payload) -> Api
 }
 
 /// Deletes an attachment that no message contains.
-pub(in crate::http::chat) async fn delete(app: &App, access: &Access, id: &str) -> ApiResult<()> {
+pub(in crate::http::chat) async fn delete(app: &App, access: &ChatAccess, id: &str) -> ApiResult<()> {
     let not_found = || ApiError::new(ErrorCode::AttachmentNotFound);
     let id = AttachmentId::parse(id).map_err(|_| not_found())?;
     let stored = app.uploads().named(id).await?.ok_or_else(not_found)?;

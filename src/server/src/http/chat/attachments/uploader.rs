@@ -11,7 +11,7 @@ use store::{DEFAULT_WORKSPACE, OwnerKind};
 use uuid::Uuid;
 use wire::{ErrorCode, FieldError};
 
-use super::super::access::Access;
+use super::super::access::ChatAccess;
 use super::super::cookie;
 use crate::body_budget::Sender;
 use crate::http::error::{ApiError, ApiResult};
@@ -37,7 +37,7 @@ pub(super) async fn judge(app: &App, request: &HttpRequest) -> ApiResult<Uploade
     };
     match named {
         Some(workflow) => {
-            let access = Access::judge(app, request, workflow).await?;
+            let access = ChatAccess::judge(app, request, workflow).await?;
             access.check_origin(app, request)?;
             app.chat_limits().check_workflow(workflow)?;
             if let Some(session) = access.session(None) {
@@ -50,7 +50,7 @@ pub(super) async fn judge(app: &App, request: &HttpRequest) -> ApiResult<Uploade
 }
 
 /// The uploader for a caller who may chat with a workflow that accepts files.
-pub(super) fn of_chat(app: &App, request: &HttpRequest, access: &Access) -> ApiResult<Uploader> {
+pub(super) fn of_chat(app: &App, request: &HttpRequest, access: &ChatAccess) -> ApiResult<Uploader> {
     if !access.uploads() {
         return Err(ApiError::new(ErrorCode::AttachmentUploadsOff));
     }

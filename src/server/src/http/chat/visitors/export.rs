@@ -50,7 +50,8 @@ pub(in crate::http) fn export(
 ) -> HttpResponse {
     let (pieces, body) = mpsc::channel(1);
     let (store, clock) = (app.store().clone(), Arc::clone(app.clock()));
-    let export = Export { store, clock, pieces, lines: Vec::new(), threads: 0, items: 0, attachments: 0 };
+    let export =
+        ExportWriter { store, clock, pieces, lines: Vec::new(), threads: 0, items: 0, attachments: 0 };
     actix_web::rt::spawn(async move {
         let _held = held;
         match export.write(&visitors).await {
@@ -75,7 +76,7 @@ pub(in crate::http) fn export(
         .streaming(Box::pin(body))
 }
 
-struct Export {
+struct ExportWriter {
     store: Store,
     clock: Arc<dyn Clock>,
     pieces: mpsc::Sender<Piece>,
@@ -86,7 +87,7 @@ struct Export {
     attachments: u64,
 }
 
-impl Export {
+impl ExportWriter {
     async fn write(mut self, visitors: &[ChatVisitor]) -> Result<(), ExportError> {
         let begun = self.clock.now();
         for visitor in visitors {

@@ -8,7 +8,7 @@ use control::visitors;
 use store::ChatVisitor;
 use wire::ErrorCode;
 
-use super::access::{self, Access};
+use super::access::{self, ChatAccess};
 use super::limits::StreamPlace;
 use crate::http::App;
 use crate::http::error::{ApiError, ApiResult};
@@ -43,12 +43,12 @@ pub(super) async fn erase_own(app: Anyone, request: HttpRequest) -> ApiResult<Ht
 }
 
 /// The caller as visitors; an unknown caller is refused.
-async fn visitor(app: &App, request: &HttpRequest) -> ApiResult<(Access, Vec<ChatVisitor>)> {
+async fn visitor(app: &App, request: &HttpRequest) -> ApiResult<(ChatAccess, Vec<ChatVisitor>)> {
     let mut query = Params::from_request(request);
     let workflow = access::workflow_named(query.text("workflow_id").as_deref())?;
     ApiError::refuse(query.finish())?;
     app.chat_limits().check_address(app.client_address(request))?;
-    let access = Access::judge(app, request, workflow).await?;
+    let access = ChatAccess::judge(app, request, workflow).await?;
     app.chat_limits().check_workflow(workflow)?;
     if let Some(session) = access.session(None) {
         app.chat_limits().check_session(&session)?;
