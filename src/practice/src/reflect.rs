@@ -3,7 +3,6 @@
 use serde_json::{Map, Value};
 
 use super::feedback::items;
-use super::noise::Noise;
 use super::propose::improve;
 use super::reading::ParsedRequest;
 use super::structured::Filler;
@@ -18,17 +17,6 @@ const REASON: [&str; 6] = ["rationale", "reasoning", "reason", "explanation", "a
 
 /// Text that marks a request for the reason.
 const ASKS_WHY: &str = "what you change and why";
-/// Example line starts, which say nothing about a prompt's result.
-const EXAMPLE: [&str; 2] = ["Example input: ", "Example output: "];
-/// Maximum answers that a summary names.
-const NAMED: usize = 8;
-/// Sentences without effect, for requests without feedback.
-const FILLERS: [&str; 4] = [
-    "Read the whole message before you answer.",
-    "Work carefully.",
-    "Think about the message as a whole.",
-    "Take your time.",
-];
 
 /// A prompt in the request.
 struct NamedPrompt {
@@ -39,10 +27,6 @@ struct NamedPrompt {
 /// The answer to a request for a better prompt.
 pub(super) fn proposal(reading: &ParsedRequest<'_>) -> String {
     let text = super::whole(reading.request);
-    let examples = examples(&text);
-    if !examples.is_empty() && !text.contains("<prompt") {
-        return summary(&examples);
-    }
     let (prompts, rest) = take_prompts(&text);
     let items = items(&rest);
     let blamed = |name: &Option<String>| name.as_ref().is_some_and(|name| mentions(&rest, name));
@@ -54,8 +38,7 @@ pub(super) fn proposal(reading: &ParsedRequest<'_>) -> String {
         let text = if wanted {
             let better = improve(&found.text, &items, &reading.noise);
             reasons.extend(better.reasons);
-            let teaches_nothing = items.is_empty() && rest.contains(ASKS_WHY);
-            if teaches_nothing { varied(&better.prompt, &reading.noise) } else { better.prompt }
+            better.prompt
         } else {
             found.text
         };
@@ -71,43 +54,6 @@ pub(super) fn proposal(reading: &ParsedRequest<'_>) -> String {
     let front = if chatter { "Here is the improved prompt.\n\n" } else { "" };
     let why = if rest.contains(ASKS_WHY) { format!("{}\n\n", reasons.join(" ")) } else { String::new() };
     format!("{why}{front}{}", plain(&written, &rest))
-}
-
-/// A variation without a lesson: adds a sentence, or removes it if present.
-fn varied(prompt: &str, noise: &Noise) -> String {
-    let Some(filler) = noise.pick(&FILLERS, "vary", prompt) else { return prompt.to_owned() };
-    let kept: Vec<&str> = prompt.lines().filter(|line| line != filler).collect();
-    let kept = kept.join("\n");
-    if kept == prompt { format!("{prompt}\n{filler}") } else { kept }
-}
-
-/// Example inputs and outputs, which say nothing about a prompt's result.
-fn examples(text: &str) -> Vec<(&str, &str)> {
-    let [input, output] = EXAMPLE;
-    let mut lines = text.lines().peekable();
-    let mut found = Vec::new();
-    while let Some(line) = lines.next() {
-        let Some(given) = line.strip_prefix(input) else { continue };
-        let wanted = lines.peek().and_then(|next| next.strip_prefix(output));
-        found.push((given, wanted.unwrap_or_default()));
-    }
-    found
-}
-
-/// Summarizes a request's example cases.
-fn summary(examples: &[(&str, &str)]) -> String {
-    let words: usize = examples.iter().map(|(input, _)| input.split_whitespace().count()).sum();
-    let mean = words / examples.len().max(1);
-    let mut answers: Vec<&str> = examples.iter().map(|(_, output)| *output).collect();
-    answers.retain(|answer| !answer.is_empty());
-    answers.sort_unstable();
-    answers.dedup();
-    let named = match answers.len() {
-        0 => String::new(),
-        1..=NAMED => format!(" The answers are {}.", answers.join(", ")),
-        _ => " Nearly every input has a different answer.".to_owned(),
-    };
-    format!("The inputs are texts of about {mean} words.{named}")
 }
 
 /// Formats the prompts: in the tag that the request names, else in named tags, else in a fence.
