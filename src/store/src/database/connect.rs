@@ -175,7 +175,7 @@ fn notice_a_lost_server(config: &mut tokio_postgres::Config) {
 fn settings(session: SessionKind<'_>) -> String {
     let role = |role: Option<&str>| role.map_or(String::new(), |role| format!("SET ROLE \"{role}\";"));
     match session {
-        SessionKind::Owner => "SET lock_timeout = '30s';".to_owned(),
+        SessionKind::Owner => "SET lock_timeout = '30s';SET client_min_messages = warning;".to_owned(),
         SessionKind::Service(name) => {
             format!(
                 "{}SET statement_timeout = '30s';SET idle_in_transaction_session_timeout = '30s'",
