@@ -213,7 +213,9 @@ impl Visit<'_> {
         let node = &self.node.node;
         self.may_run()?;
         let reads = PromptReads::default();
+        let filling = self.env.ports.clock.monotonic();
         let input = self.input_in_time(&reads).await;
+        let filling = self.env.ports.clock.monotonic().saturating_sub(filling);
         record.prompts_read = reads.names();
         let input = input?;
         record.example = self.example(&reads, &input);
@@ -234,7 +236,7 @@ impl Visit<'_> {
         if !record.begun {
             record.started_at = self.env.ports.clock.now();
         }
-        let resumed = record.begun;
+        let resumed = record.begun.then_some(record.started_at);
         self.record_start(record, &input).await?;
         // An image can be stored only for an existing thread.
         let is_outside = node.shows_images()
@@ -243,7 +245,9 @@ impl Visit<'_> {
             started.await.map_err(|error| Failure::Lost(error.to_string()))?;
         }
         let call = self.call(record);
-        let running = self.within_limit(record, resumed, node.run(input, &call));
+        // If the start survived a restart, the elapsed time counts toward the limit.
+        let passed = resumed.map(|at| (self.env.ports.clock.now() - at).to_std().unwrap_or_default());
+        let running = self.within_limit(passed.unwrap_or(filling), node.run(input, &call));
         let result = if self.node.effect == Effect::Wait {
             tokio::select! {
                 biased;
@@ -288,10 +292,10 @@ impl Visit<'_> {
         Ok(())
     }
 
+    /// Runs a node's work within the time limit of the attempt, of which `passed` is used up.
     async fn within_limit(
         &self,
-        record: &StepRecord,
-        resumed: bool,
+        passed: Duration,
         work: impl Future<Output = Result<Value, Failure>>,
     ) -> Result<Value, Failure> {
         let clock = self.env.ports.clock;
@@ -299,9 +303,7 @@ impl Visit<'_> {
             return work.await;
         }
         let Some(limit) = self.limit() else { return work.await };
-        // If the start survived a restart, the elapsed time counts toward the limit.
-        let passed = resumed.then(|| (clock.now() - record.started_at).to_std().unwrap_or_default());
-        let left = limit.saturating_sub(passed.unwrap_or_default());
+        let left = limit.saturating_sub(passed);
         let _bound = self.env.ports.activity.bound(clock.now() + left);
         let over = || Err(timed_out(limit).into());
         // The restart took longer than the limit: nothing new begins, and a wait that is over now ended too late.
