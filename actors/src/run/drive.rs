@@ -95,8 +95,8 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Waits until the run may execute; a suspected crash cause receives the permit to execute alone. Otherwise, returns
-    /// the result of driving it.
+    /// Waits until the run may execute. Returns the permit of a suspected crash cause; `None` for other runs. `Err`: the
+    /// run does not execute in this life.
     async fn admit(
         &self,
         stop: &CancellationToken,
@@ -123,7 +123,7 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Reads the run's work and its progress, and notes the changes made at the start of execution.
+    /// Reads the run's progress and input, and writes its first events. A run without input has no work.
     async fn open(
         &self,
         version: &LoadedVersion,

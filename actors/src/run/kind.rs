@@ -180,7 +180,7 @@ pub(crate) struct PastRun<'a> {
 /// A run from an earlier life, as read for the next one.
 pub(crate) struct RecoveredRun {
     pub(crate) left: LeftRun,
-    /// `None` if it cannot be read any more and the run can only be ended.
+    /// `None` if the run can only be ended: it is unreadable, or crashed the process too often.
     pub(crate) version: Option<Arc<LoadedVersion>>,
     pub(crate) inputs: Value,
 }
@@ -192,7 +192,7 @@ pub(crate) struct Run<K: Kind> {
     pub(crate) stream: Uuid,
     pub(crate) workspace: Uuid,
     pub(crate) workflow: Uuid,
-    /// The version to execute; `None` if it cannot be read any more and the run can only be ended.
+    /// The version to execute; `None` if the run can only be ended.
     pub(crate) version: Option<Arc<LoadedVersion>>,
     pub(crate) inputs: Value,
     pub(crate) trigger: Cow<'static, str>,

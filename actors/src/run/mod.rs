@@ -288,7 +288,7 @@ impl<'a> Adapters<'a> {
                 reads: ports.reads.for_workspace(workspace),
                 ring: ports.vault.as_ref(),
             },
-            sandbox: ports.sandbox.for_workspace(workspace),
+            sandbox: ports.sandbox.for_owner(workspace),
             search: SearchOf {
                 workspace,
                 store: &ports.store,

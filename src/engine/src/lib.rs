@@ -52,7 +52,7 @@ pub use functions::{Function, modules_named};
 pub use graph::fields::Fields;
 pub use graph::parse::{parse, without_schema};
 pub use graph::{Case, END, EdgeSpec, Graph, NodeSpec, OnError, START, Target};
-pub use inspection::{Inspection, check_all, inspect};
+pub use inspection::{Inspection, inspect};
 pub use nodes::{Path, demo_output};
 pub use references::Reference;
 pub use tags::length as tag_length;

@@ -3,7 +3,7 @@
 //! A worker dies with the thread that started it, and its pipes belong to that thread's runtime. So one thread starts
 //! all workers and does nothing else.
 
-mod limited;
+mod time_limits;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -74,7 +74,7 @@ const COMPUTE_SLOTS: usize = 4;
 #[derive(Clone)]
 pub struct Sandbox {
     shared: Arc<SharedPool>,
-    /// The calling workspace, or a caller without one.
+    /// The owner of the slots: a workspace, or a caller without a workspace.
     owner: Uuid,
 }
 
@@ -124,7 +124,7 @@ impl Sandbox {
 
     /// The same pool for a workspace, or for a caller without one; each gets a fair share of it.
     #[must_use]
-    pub fn for_workspace(&self, owner: Uuid) -> Self {
+    pub fn for_owner(&self, owner: Uuid) -> Self {
         Self { shared: Arc::clone(&self.shared), owner }
     }
 

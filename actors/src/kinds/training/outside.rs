@@ -29,7 +29,7 @@ pub(super) async fn check(
 ) -> Result<(), Refused> {
     let functions: Vec<_> = evaluators.iter().flat_map(Evaluator::functions).collect();
     if !functions.is_empty() {
-        let sandbox = ports.sandbox.for_workspace(workspace);
+        let sandbox = ports.sandbox.for_owner(workspace);
         let named: Vec<&str> = functions.iter().map(|function| function.module.as_str()).collect();
         let known = plan.functions_of(&named, &sandbox).await.map_err(Refused::Code)?;
         let mut missing = Vec::new();

@@ -106,7 +106,7 @@ impl Work<TrainingEvents> for TrainingWork {
                     match session(context, start).await {
                         Ok(session) => carry_out(session, marks, halt).await,
                         Err(error) => {
-                            kernel::warn_once_a_minute!("training.not_executed", run = %id, %error, "failed to execute a training");
+                            kernel::warn_once_a_minute!("training.not_executed", run = %id, %error, cause = error.error.message, "failed to execute a training");
                             LifeOutcome::Failed(error.error)
                         }
                     }

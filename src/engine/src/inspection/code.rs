@@ -30,7 +30,7 @@ pub(super) async fn check(
         Pass { sandbox, deadline, graph: &graph, problems: Problems::new(), names: BTreeMap::new() };
     let stopped = pass.modules().await? || pass.sources().await?;
     if stopped {
-        tracing::debug!("failed to check the code of a graph completely");
+        tracing::debug!("code check stopped early; function names are not checked");
     }
     let Pass { mut problems, names, .. } = pass;
     if stopped || names.is_empty() {

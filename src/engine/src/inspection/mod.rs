@@ -75,7 +75,7 @@ impl Deadline {
 /// The findings that need no worker.
 struct Compiled {
     inspection: Inspection,
-    /// The graph, if its code is worth a check.
+    /// The graph; `None` if it is unreadable or the check reached a limit.
     graph: Option<Graph>,
     /// Problems with model providers.
     problems: Problems,
@@ -92,18 +92,6 @@ impl Compiled {
         };
         Self { inspection, graph: None, problems: Problems::new() }
     }
-}
-
-/// As [`compile::check`], but also checks code and model providers.
-///
-/// # Errors
-/// [`SandboxError`] if no worker can check the code now.
-pub async fn check_all(document: &Value, sandbox: &Sandbox) -> Result<Result<Plan, Problems>, SandboxError> {
-    // Before it is copied for the thread that checks it.
-    if let Some(problem) = too_large(document) {
-        return Ok(Err(vec![problem]));
-    }
-    Ok(inspect(Arc::new(document.clone()), sandbox).await?.checked)
 }
 
 /// Checks a graph, its code and its model providers, and collects its warnings and names. Ends after 5 s, which include
@@ -199,13 +187,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn values_are_counted_before_a_graph_is_copied_and_compiled() {
+    async fn values_are_counted_before_a_graph_is_compiled() {
         let sandbox = Sandbox::new(Options::new("/nonexistent".into()));
         let mut large = Value::clone(&graph(&json!({})));
         let headers = json!({"a": vec!["[[x]]"; 250_000]});
         large["nodes"] = json!([{"name": "n", "type": "http_request", "headers": headers}]);
-        let checked = check_all(&large, &sandbox).await.unwrap();
-        assert_eq!(checked.err().unwrap()[0].code, "too_large");
         let ended = inspect(Arc::new(large), &sandbox).await.unwrap();
         assert!(ended.credentials.is_empty());
         assert_eq!(lines(ended), [" too_large"]);
@@ -228,11 +214,11 @@ mod tests {
         let held = Arc::new(parking_lot::Mutex::new(held));
         let mut busy = Vec::new();
         for owner in [1, 1, 2, 3] {
-            let (sandbox, held) = (sandbox.for_workspace(Uuid::from_u128(owner)), Arc::clone(&held));
+            let (sandbox, held) = (sandbox.for_owner(Uuid::from_u128(owner)), Arc::clone(&held));
             busy.push(tokio::spawn(async move { sandbox.compute(move || held.lock().recv()).await }));
             tokio::task::yield_now().await;
         }
-        let other = sandbox.for_workspace(Uuid::from_u128(4));
+        let other = sandbox.for_owner(Uuid::from_u128(4));
         let ended = inspect_within(Duration::from_millis(200), graph(&json!({})), &other).await;
         assert!(matches!(ended.err(), Some(SandboxError::Busy { .. })));
         drop(release);

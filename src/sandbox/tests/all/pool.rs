@@ -36,7 +36,7 @@ async fn many_calls_share_few_workers() {
     let calls = (0..100).map(|n| {
         let language = if n % 2 == 0 { Python } else { Javascript };
         let source = if n % 2 == 0 { "args['n'] * 2" } else { "args.n * 2" };
-        let workspace = sandbox.for_workspace(Uuid::from_u128(n % 2));
+        let workspace = sandbox.for_owner(Uuid::from_u128(n % 2));
         async move { workspace.call(alone(language, source, json!({"n": n}))).await }
     });
     for (n, outcome) in join_all(calls).await.into_iter().enumerate() {
@@ -115,7 +115,7 @@ async fn a_full_queue_rejects_at_once() {
 #[tokio::test]
 async fn endless_code_of_one_workspace_leaves_workers_to_others() {
     let sandbox = sandbox(2);
-    let hostile = sandbox.for_workspace(Uuid::from_u128(1));
+    let hostile = sandbox.for_owner(Uuid::from_u128(1));
     let endless: Vec<_> = (0..6)
         .map(|_| {
             let hostile = hostile.clone();
@@ -130,7 +130,7 @@ async fn endless_code_of_one_workspace_leaves_workers_to_others() {
     // Each of these would wait for a minute or more if it shared slots with the endless calls.
     let clock = SystemClock::new();
     let began = clock.monotonic();
-    let other = sandbox.for_workspace(Uuid::from_u128(2));
+    let other = sandbox.for_owner(Uuid::from_u128(2));
     assert_eq!(ran(&other, Python, "1").await.unwrap().value, json!(1));
     let feed = "<rss version='2.0'><channel><title>t</title></channel></rss>";
     let encoded = base64::engine::general_purpose::STANDARD.encode(feed);
@@ -163,7 +163,7 @@ async fn a_call_without_a_free_worker_reports_its_wait() {
 #[tokio::test]
 async fn work_in_this_process_is_bounded_in_threads_and_time() {
     let sandbox = Sandbox::new(Options::new(binary()));
-    let owner = |id| sandbox.for_workspace(Uuid::from_u128(id));
+    let owner = |id| sandbox.for_owner(Uuid::from_u128(id));
     let (release, held) = std::sync::mpsc::channel::<()>();
     let held = Arc::new(std::sync::Mutex::new(held));
     let hold = |id| {

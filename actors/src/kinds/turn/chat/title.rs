@@ -87,7 +87,11 @@ impl Chat {
             Ok(found) => found,
             Err(EndpointError::Credential(error)) => {
                 let cause = error.code.as_str();
-                kernel::warn_once_a_minute!("title.no_credential", cause, "no credential of the title model");
+                kernel::warn_once_a_minute!(
+                    "title.no_credential",
+                    cause,
+                    "failed to read the credential of the title model"
+                );
                 return None;
             }
             Err(EndpointError::Model(error)) => {

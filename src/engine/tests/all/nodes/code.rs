@@ -1,6 +1,8 @@
 //! `code` and `modules`: results, errors, limits, and graphs that are refused. With real workers.
 
-use engine::check_all;
+use std::sync::Arc;
+
+use engine::inspect;
 use serde_json::{Value, json};
 use wire::ErrorCode;
 
@@ -137,7 +139,7 @@ fn fields_are_checked_without_a_worker() {
 async fn code_is_checked_before_a_graph_is_accepted() {
     let sandbox = sandbox();
     let good = with_modules(&called("metrics.py", "exact"));
-    assert!(check_all(&good, &sandbox).await.unwrap().is_ok());
+    assert!(inspect(Arc::new(good.clone()), &sandbox).await.unwrap().checked.is_ok());
     let nodes = json!([
         {"name": "a", "type": "code", "language": "python", "source": "1 +"},
         {"name": "b", "type": "code", "module": "metrics.py", "function": "exakt"},
@@ -152,7 +154,7 @@ async fn code_is_checked_before_a_graph_is_accepted() {
     );
     bad["modules"] = json!({"metrics.py": METRICS, "shape.js": SHAPE, "lib.js": LIB,
         "broken.py": "def f(a):\n    return a +\n", "worse.js": "export function f( {"});
-    let problems = check_all(&bad, &sandbox).await.unwrap().err().unwrap();
+    let problems = inspect(Arc::new(bad.clone()), &sandbox).await.unwrap().checked.err().unwrap();
     let lines: Vec<String> = problems
         .iter()
         .map(|problem| {
@@ -175,15 +177,18 @@ async fn code_is_checked_before_a_graph_is_accepted() {
     assert!(problems[0].message.ends_with("(line 2, column 15)"), "{}", problems[0].message);
 
     bad["modules"] = json!({"a.js": "for (;;) {}", "b.js": "for (;;) {}"});
-    let problems = check_all(&bad, &sandbox).await.unwrap().err().unwrap();
+    let problems = inspect(Arc::new(bad.clone()), &sandbox).await.unwrap().checked.err().unwrap();
     let loads: Vec<_> = problems.iter().filter(|problem| problem.code == "load").collect();
     assert_eq!(loads.len(), 1, "the second is not tried: {problems:?}");
     assert_eq!(loads[0].pointer, "/modules/a.js");
 
     let no_worker = sandbox::Sandbox::new(sandbox::Options::new("/nonexistent".into()));
-    assert!(check_all(&good, &no_worker).await.is_err());
+    assert!(inspect(Arc::new(good), &no_worker).await.is_err());
     let plain = alone(&json!({"name": "n", "type": "template", "template": ""}));
-    assert!(check_all(&plain, &no_worker).await.unwrap().is_ok(), "no worker is called without code");
+    assert!(
+        inspect(Arc::new(plain.clone()), &no_worker).await.unwrap().checked.is_ok(),
+        "no worker is called without code"
+    );
 }
 
 #[tokio::test]

@@ -9,7 +9,8 @@ use wire::nearest;
 /// Maximum time for suggestions.
 const TIME: Duration = Duration::from_secs(1);
 
-/// Finds the known name that each of these most likely means. Names without a result got no thread or no time.
+/// Returns for each name, in order, the known name that it most likely means. The list is shorter if there was no thread
+/// or too little time.
 pub(super) async fn similar(
     sandbox: &Sandbox,
     names: Vec<String>,

@@ -39,7 +39,7 @@ pub(super) async fn create(
 ) -> ApiResult<HttpResponse> {
     let caller = &change.caller;
     let workflow = caller.workflow(&name).await?;
-    let sandbox = caller.app().system().sandbox().for_workspace(workflow.workspace_id);
+    let sandbox = caller.app().system().sandbox().for_owner(workflow.workspace_id);
     let (mut wanted, keeps_config) = match requested(&change, &sandbox).await? {
         VersionRequest::Graph(wanted) => {
             let keeps_config = wanted.runnable_config.is_none();
@@ -163,12 +163,12 @@ async fn requested(
     change: &Change<WorkflowsWrite, VERSION_LIMIT>,
     sandbox: &Sandbox,
 ) -> ApiResult<VersionRequest> {
-    let mut unread = None;
-    let error = match change.wanted(|body| read(body, &mut unread)) {
+    let mut invalid_graph = None;
+    let error = match change.wanted(|body| read(body, &mut invalid_graph)) {
         Ok(requested) => return Ok(requested),
         Err(error) => error,
     };
-    let Some(mut graph) = unread else { return Err(error) };
+    let Some(mut graph) = invalid_graph else { return Err(error) };
     // The request is refused anyway, with or without the problems of its graph.
     let found = inspected(&mut graph, sandbox).await.ok();
     let problems = found.and_then(|found| found.checked.err()).unwrap_or_default();
@@ -177,8 +177,8 @@ async fn requested(
     Err(error.with_more(problems.into_iter().map(inside).collect()))
 }
 
-/// Parses a version to save. Sets `unread` to the graph of an invalid request.
-fn read(body: &Map<String, Value>, unread: &mut Option<Value>) -> Parsed<VersionRequest> {
+/// Parses a version to save. If the request is invalid, sets `invalid_graph` to its graph.
+fn read(body: &Map<String, Value>, invalid_graph: &mut Option<Value>) -> Parsed<VersionRequest> {
     if body.contains_key("checkpoint") {
         return requests::promote_checkpoint(body).map(VersionRequest::Checkpoint);
     }
@@ -187,7 +187,7 @@ fn read(body: &Map<String, Value>, unread: &mut Option<Value>) -> Parsed<Version
     }
     requests::create_version(body).map(VersionRequest::Graph).map_err(|mut problems| {
         problems.extend(config_problems(body.get("runnable_config").and_then(Value::as_object)));
-        *unread = body.get("graph").cloned().map(engine::without_schema);
+        *invalid_graph = body.get("graph").cloned().map(engine::without_schema);
         problems
     })
 }
@@ -206,7 +206,7 @@ pub(in crate::http) async fn draft_of_graph<S: RouteScope>(
     let runnable_config = live.and_then(|live| live.runnable_config);
     let graph = engine::without_schema(graph);
     let mut wanted = CreateVersion { graph, runnable_config, metadata: None, notes: None };
-    let sandbox = caller.app().system().sandbox().for_workspace(workflow.workspace_id);
+    let sandbox = caller.app().system().sandbox().for_owner(workflow.workspace_id);
     let found = inspected(&mut wanted.graph, &sandbox).await?;
     let workspace = Some(workflow.workspace_id);
     let named = credentials::of_graph(caller, &found.credentials, workspace, &sandbox).await?;
@@ -323,7 +323,7 @@ pub(super) async fn check(
     let body = body::object(&request, &body)?;
     let mut wanted = Params::from_request(&request).and(requests::check(&body))?;
     // Checks belong to no workspace; each caller has its own share of the sandbox.
-    let sandbox = caller.app().system().sandbox().for_workspace(slot_owner(&caller.identity()));
+    let sandbox = caller.app().system().sandbox().for_owner(slot_owner(&caller.identity()));
     let found = inspected(&mut wanted.graph, &sandbox).await?;
     let config = wanted.runnable_config.as_ref();
     let named = credentials::of_graph(&caller, &found.credentials, None, &sandbox).await?;
@@ -338,12 +338,16 @@ pub(super) async fn check(
     Ok(Json(Checked { valid: errors.is_empty(), errors, warnings }))
 }
 
-/// Returns all findings about a graph, outside the HTTP thread; pointers start at the graph.
+/// Returns all findings about a graph, outside the HTTP thread; pointers start at the graph. Takes the
+/// graph away unless it is valid.
 async fn inspected(graph: &mut Value, sandbox: &Sandbox) -> ApiResult<Inspection> {
     // Shared with the thread that reads it, because a copy of a large graph takes long.
     let shared = Arc::new(std::mem::take(graph));
     let found = engine::inspect(Arc::clone(&shared), sandbox).await;
-    *graph = Arc::unwrap_or_clone(shared);
+    // After a timeout, its thread may still read the graph. A refused graph is not used again.
+    if found.as_ref().is_ok_and(|found| found.checked.is_ok()) {
+        *graph = Arc::unwrap_or_clone(shared);
+    }
     found.map_err(|error| ApiError::new(ErrorCode::CodeUnavailable).with_cause(error))
 }
 
