@@ -18,7 +18,7 @@ pub trait AnswerExt {
     fn refusal(&self) -> String;
     /// The body as JSON with sorted members; their order in the response is in its text.
     fn value(&self) -> Value;
-    /// A member of the body that is a text.
+    /// A string member of the body.
     fn member(&self, name: &str) -> String;
 }
 
@@ -56,7 +56,10 @@ impl AnswerExt for Answer {
     }
 
     fn member(&self, name: &str) -> String {
-        self.value()[name].as_str().unwrap_or_else(|| panic!("no text '{name}': {}", self.text())).to_owned()
+        self.value()[name]
+            .as_str()
+            .unwrap_or_else(|| panic!("no string '{name}': {}", self.text()))
+            .to_owned()
     }
 }
 

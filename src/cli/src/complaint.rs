@@ -10,7 +10,7 @@ use wire::{BundleFinding, ErrorCode, FieldError};
 
 use crate::terminal::{Paint, harmless};
 
-/// The hint for a refused request whose code has no hint.
+/// The hint for a missing or rejected credential.
 pub(crate) const SIGN_IN_HINT: &str = "Sign in with `callboard login`, or set a token with --service-token, SERVICE_SERVICE_TOKEN or the profile.";
 
 /// An error message for the user, with everything that helps to fix the problem.

@@ -297,7 +297,7 @@ impl ServiceSession {
         response.map_err(|error| self.failed(error))
     }
 
-    /// Converts a client error to a failure.
+    /// Converts a client error to a command error.
     pub(crate) fn failed(&self, error: ClientError) -> CommandError {
         self.complaint(error).into()
     }

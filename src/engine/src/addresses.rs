@@ -14,8 +14,8 @@ use crate::template::{names_of_expression, names_of_template};
 
 /// Node and tool fields that hold an address.
 const ADDRESSES: [&str; 5] = ["url", "base_url", "webhook_url", "dsn", "request/url"];
-/// Names with content from outside the graph: from the request that starts a run, or (`state`) repeats it, or (`args`)
-/// from a model that reads such a request.
+/// Names whose content comes from outside the graph: from the request that starts a run, from a request that repeats it
+/// (`state`), or from a model that reads such a request (`args`).
 const CHOSEN: [&str; 5] = ["inputs", "config", "messages", "state", "args"];
 /// Nodes that pass their fields on as their result. `set` does so member by member.
 const PASSING: [&str; 5] = ["template", "transform", "json", "merge", "filter"];
@@ -38,7 +38,7 @@ pub(crate) fn address_warnings(graph: &Value, uses: &[CredentialUse]) -> Vec<Fie
         for field in ADDRESSES {
             let pointer = format!("{node}/{field}");
             let Some(address) = graph.pointer(&pointer).and_then(Value::as_str) else { continue };
-            if let Some(from) = sources.of_names(node, &names_of_address(address)) {
+            if let Some(from) = sources.origin_for_node(node, &names_of_address(address)) {
                 warnings.push(warning(pointer, from, &one.name));
             }
         }
@@ -118,22 +118,22 @@ struct ItemSource {
 
 impl Sources<'_> {
     /// Returns the name from outside the graph that one of the names in this node comes from.
-    fn of_names(&mut self, node: &str, names: &BTreeSet<String>) -> Option<&'static str> {
-        let from = self.of_globals(names);
-        from.or_else(|| if has_item(names) { self.of_item(node) } else { None })
+    fn origin_for_node(&mut self, node: &str, names: &BTreeSet<String>) -> Option<&'static str> {
+        let from = self.global_origin(names);
+        from.or_else(|| if has_item(names) { self.item_origin(node) } else { None })
     }
 
-    fn of_globals(&self, names: &BTreeSet<String>) -> Option<&'static str> {
+    fn global_origin(&self, names: &BTreeSet<String>) -> Option<&'static str> {
         let results = || self.results.get_or_init(|| chosen_results(self.graph));
         chosen(names).or_else(|| {
             names.iter().flat_map(|name| parts(name)).find_map(|part| results().get(&part).copied())
         })
     }
 
-    fn of_item(&mut self, node: &str) -> Option<&'static str> {
+    fn item_origin(&mut self, node: &str) -> Option<&'static str> {
         let mut at = node;
         while let Some((each, _)) = at.rsplit_once("/body") {
-            let source = self.of_items(each);
+            let source = self.item_source(each);
             if source.from.is_some() || !source.outer {
                 return source.from;
             }
@@ -142,7 +142,7 @@ impl Sources<'_> {
         None
     }
 
-    fn of_items(&mut self, each: &str) -> ItemSource {
+    fn item_source(&mut self, each: &str) -> ItemSource {
         if let Some(known) = self.items.get(each) {
             return *known;
         }
@@ -150,7 +150,7 @@ impl Sources<'_> {
         if let Some(items) = self.graph.pointer(&format!("{each}/items")) {
             names_of_texts(items, &mut names);
         }
-        let source = ItemSource { from: self.of_globals(&names), outer: has_item(&names) };
+        let source = ItemSource { from: self.global_origin(&names), outer: has_item(&names) };
         self.items.insert(each.to_owned(), source);
         source
     }
@@ -160,7 +160,7 @@ fn has_item(names: &BTreeSet<String>) -> bool {
     names.iter().any(|name| root(name) == "item")
 }
 
-/// Returns the parts of results that a name reads: `node.member` and `node.*`, the whole result, or `node.`, any part.
+/// Returns the keys of the result parts that a name reads. `node.*` is a whole result; `node.` means any part of it.
 fn parts(name: &str) -> Vec<String> {
     let mut names = name.split('.');
     match (names.next(), names.next(), names.next()) {

@@ -71,7 +71,7 @@ const fn is_joiner(letter: char) -> bool {
 }
 
 /// Whether a character is invisible: control and format characters (bidi included), line and paragraph separators,
-/// blank fillers, and noncharacters. Joiners are excluded.
+/// blank fillers, and noncharacters. Joiners are excluded. As `kernel::text`, because this package imports no other.
 fn is_invisible(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,

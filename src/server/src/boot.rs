@@ -162,7 +162,7 @@ pub async fn start(config: &Config, parts: Parts) -> Result<Running, StartError>
     })
 }
 
-/// The parts that all others use.
+/// The configuration, the database and the other parts on which the service is built.
 struct Foundation<'a> {
     config: &'a Config,
     address: SocketAddr,

@@ -35,7 +35,7 @@ use ::config::{Config, Problems, Source};
 
 use crate::output::CommandError;
 
-/// Loads the configuration; the failure lists all problems.
+/// Loads the configuration; the error lists all problems.
 fn load() -> Result<(Source, Config), CommandError> {
     let source = Source::from_env();
     let config = Config::load(&source).map_err(|problems| CommandError::from(told(&problems)))?;

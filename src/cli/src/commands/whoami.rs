@@ -39,10 +39,10 @@ pub(crate) enum Identity {
 
 impl Whoami {
     pub(crate) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
-        let nobody = |told: String| Complaint::failed(told).coded("client.nobody").refused();
+        let rejected = |told: String| Complaint::failed(told).coded("client.nobody").refused();
         let PresentedCredential::Token { token, from } = &session.sent else {
             let told = format!("not signed in at {} with the profile [{}]", session.base(), session.profile);
-            return Err(nobody(told).hint(SIGN_IN_HINT).into());
+            return Err(rejected(told).hint(SIGN_IN_HINT).into());
         };
         let identity = session.received(Identity::for_token(&session.client, token).await)?;
         let from = match from {
@@ -52,7 +52,7 @@ impl Whoami {
             TokenOrigin::SignIn => format!("sign-in of the profile [{}]", session.profile),
         };
         let Some(identity) = identity else {
-            return Err(nobody(format!("{} does not accept the token ({from})", session.base())).into());
+            return Err(rejected(format!("{} does not accept the token ({from})", session.base())).into());
         };
         let record = json!({"api_url": session.base(), "from": from, "identity": identity});
         session.output.print(&record, || {

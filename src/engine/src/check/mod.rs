@@ -100,7 +100,7 @@ impl Check {
         count >= MOST_NOTED || self.noted >= LARGEST_NOTED
     }
 
-    /// Reports if the templates use too many names; then not all of them are recorded.
+    /// Reports a problem if the names in the templates need too much memory. Not all of them are recorded then.
     pub(crate) fn refuse_many_names(&mut self) {
         if self.named > LARGEST_NAMES {
             let message = "the names in its templates, with their pointers, need too much memory";

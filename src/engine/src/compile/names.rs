@@ -84,7 +84,7 @@ fn problem(
             ("unknown_name", format!("unknown name '{name}'"), near, names_here())
         }
     };
-    Some(suggesting(named, code, message, near, known))
+    Some(name_problem(named, code, message, near, known))
 }
 
 /// Checks a node's result, or a member of it.
@@ -99,12 +99,12 @@ fn result_problem(
     let Some(index) = before.places.get(node).copied() else {
         let near = nearest(node, names()).map(|near| format!("results.{near}"));
         let message = format!("unknown node '{node}' in results.{node}");
-        return Some(suggesting(named, "unknown_node", message, near, listed("nodes", names())));
+        return Some(name_problem(named, "unknown_node", message, near, listed("nodes", names())));
     };
     if !before.may_have_run(index, &named.owner) {
         let message = format!("results.{node} is not available: '{node}' never runs before this");
         let known = format!("add an edge from '{node}' to this node, or use the result of an earlier node");
-        return Some(suggesting(named, "never_ready", message, None, known));
+        return Some(name_problem(named, "never_ready", message, None, known));
     }
     let (member, members) = (member?, graph.nodes.get(index).map(members)?);
     if members.is_empty() || members.contains(&member) {
@@ -113,11 +113,11 @@ fn result_problem(
     let near = nearest(member, members.iter().copied()).map(|near| format!("results.{node}.{near}"));
     let message = format!("'{node}' never returns '{member}'");
     let known = format!("results.{node} has {}", members.join(", "));
-    Some(suggesting(named, "unknown_member", message, near, known))
+    Some(name_problem(named, "unknown_member", message, near, known))
 }
 
-/// A problem with a name that suggests the `near` one, or else what is `known`.
-fn suggesting(
+/// Builds a problem with a name. Suggests `near`, or else the hint `known`.
+fn name_problem(
     named: &NameUse,
     code: &str,
     message: String,

@@ -188,14 +188,14 @@ mod tests {
 
     #[test]
     fn a_secret_counts_once_per_text_and_its_pointers_are_limited() {
-        let of = |headers: &Value| {
+        let count = |headers: &Value| {
             credentials(&json!({"nodes": [{"name": "a", "type": "http_request", "headers": headers}]})).len()
         };
-        assert_eq!(of(&json!({"a": "[[x]] [[y]] [[x]]", "b": "[[x]]"})), 3);
+        assert_eq!(count(&json!({"a": "[[x]] [[y]] [[x]]", "b": "[[x]]"})), 3);
         let secrets: String = (0..1_000).map(|n| format!("[[a{n}]]")).collect();
         let headers = json!({"k".repeat(1 << 20): secrets});
         let (found, excess) =
-            meter::within(std::time::Duration::from_secs(60), || (of(&headers), meter::excess()));
+            meter::within(std::time::Duration::from_secs(60), || (count(&headers), meter::excess()));
         assert!(found < 30, "{found}");
         assert_eq!(excess, Some(meter::Excess::Bytes));
     }

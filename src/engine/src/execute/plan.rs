@@ -113,8 +113,8 @@ impl Plan {
         self.inputs.as_ref().map(|schema| schema.problems(inputs, "")).unwrap_or_default()
     }
 
-    /// Checks a caller's state change, with pointers below `base`. Reports channels that the graph does not have, up to
-    /// the maximum number of problems.
+    /// Checks a caller's state change, with pointers below `base`. Reports channels that the graph does not have, at
+    /// most one more than an answer lists, so that the answer says that there are more.
     #[must_use]
     pub fn check_patch(&self, patch: &Map<String, Value>, base: &str) -> Problems {
         let known: BTreeSet<&str> = self.channels.iter().map(|channel| channel.name.as_str()).collect();

@@ -40,7 +40,7 @@ impl EdgeProgress {
         leads_on
     }
 
-    /// Whether the join waits in vain. Once it was met, a source may finish again and lead elsewhere.
+    /// Whether the join was left unmet. After it has fired, a source may finish again and lead elsewhere.
     fn is_unmet(&self) -> bool {
         if self.led_on { self.ends_branch } else { self.arrived.contains(&true) }
     }

@@ -61,7 +61,7 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &View) -> Resu
         }
         _ => {
             let escapes = !matches!(state.auto_escape(), minijinja::AutoEscape::None);
-            let bytes = value.as_str().map_or_else(|| value.to_string().len(), str::len);
+            let bytes = text_size::text_size(value)?;
             meter::make(bytes * if escapes { text_size::ESCAPE } else { 1 })?;
             return minijinja::escape_formatter(out, state, value);
         }

@@ -21,7 +21,7 @@ const VERSION: &str = "2023-06-01";
 pub(super) struct Anthropic(Endpoint);
 
 impl Anthropic {
-    /// Sends requests to `endpoint`, whose URL may have the trailing `/v1`.
+    /// Sends requests to `endpoint`, whose URL may end in `/v1`.
     pub(super) fn new(endpoint: Endpoint) -> Self {
         Self(endpoint.versioned("v1"))
     }

@@ -27,7 +27,7 @@ pub(super) const KEY_AS: KeyAs = KeyAs::Header("x-goog-api-key");
 pub(super) struct Gemini(Endpoint);
 
 impl Gemini {
-    /// Sends requests to `endpoint`, whose URL may have a trailing version.
+    /// Sends requests to `endpoint`, whose URL may end in a version.
     pub(super) fn new(endpoint: Endpoint) -> Self {
         Self(endpoint.versioned("v1beta"))
     }

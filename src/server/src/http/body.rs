@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use actix_web::HttpRequest;
+use actix_web::error::PayloadError;
 use actix_web::http::header;
 use actix_web::web::{self, Bytes, BytesMut, Payload};
 use futures_util::StreamExt;
+use futures_util::stream::{self, LocalBoxStream};
 use kernel::Clock;
 use kernel::json::Numbers;
 use serde::de::DeserializeOwned;
@@ -25,6 +27,14 @@ pub(super) const CASES_LIMIT: usize = 64 << 20;
 /// Maximum time for a body to arrive. Large bodies get an upload's time and minimum rate.
 const ARRIVAL: Duration = Duration::from_secs(30);
 const ARRIVAL_OF_LARGE: Duration = Duration::from_secs(600);
+
+/// A body whose first bytes have arrived.
+pub(super) type ArrivingBody = LocalBoxStream<'static, Result<Bytes, PayloadError>>;
+
+/// Joins the first bytes of a body with the rest.
+pub(super) fn rejoined(first: Option<Result<Bytes, PayloadError>>, rest: Payload) -> ArrivingBody {
+    stream::iter(first).chain(rest).boxed_local()
+}
 
 /// Reads the whole body. Its bytes are charged to its sender from arrival until they leave memory.
 pub(super) async fn read(

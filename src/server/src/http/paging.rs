@@ -27,7 +27,7 @@ impl<K: FromStr> PageQuery<K> {
         Self::within(params, list, DEFAULT, MOST)
     }
 
-    /// Reads the part from a request without other query parameters.
+    /// Reads `limit` and `cursor` from a request; refuses other query parameters.
     pub(super) fn from_request(request: &HttpRequest, list: &str) -> ApiResult<Self> {
         let mut params = Params::from_request(request);
         let part = Self::from_params(&mut params, list);

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::PollSemaphore;
 
 use super::intake::MessageIntake;
-use super::{Heard, LastReceived, ProtocolViolation};
+use super::{Heard, LastReceived, SocketFault};
 
 /// Maximum bytes of a control frame.
 const MOST_CONTROL: u64 = 125;
@@ -50,8 +50,8 @@ impl FrameState {
         self.deaf.get()
     }
 
-    /// Reports a protocol violation and ignores all later frames.
-    pub(super) fn fault(&self, fault: ProtocolViolation) {
+    /// Reports a fault and ignores all later frames.
+    pub(super) fn fault(&self, fault: SocketFault) {
         if !self.is_deaf() {
             self.stop_listening();
             let _ = self.heard.send(Heard::Fault(fault));
@@ -104,18 +104,18 @@ impl<S> Frames<S> {
     }
 
     /// Checks whether the frame may proceed; it may have to wait.
-    fn judge(&mut self, frame: Frame, cx: &mut Context<'_>) -> Poll<Result<(), ProtocolViolation>> {
+    fn judge(&mut self, frame: Frame, cx: &mut Context<'_>) -> Poll<Result<(), SocketFault>> {
         let begins = matches!(frame.opcode, 1 | 2);
         self.is_data = frame.opcode <= 2;
         let before = match (frame.opcode, self.message) {
             (1 | 2, None) => 0,
             (0, Some(before)) => before,
             (8..=10, _) if frame.length <= MOST_CONTROL => return Poll::Ready(Ok(())),
-            _ => return Poll::Ready(Err(ProtocolViolation::Protocol)),
+            _ => return Poll::Ready(Err(SocketFault::Protocol)),
         };
         let length = before.saturating_add(frame.length);
         if length > u64::try_from(self.shared.intake.limit()).unwrap_or(u64::MAX) {
-            return Poll::Ready(Err(ProtocolViolation::TooLarge));
+            return Poll::Ready(Err(SocketFault::TooLarge));
         }
         if begins && let Some(place) = ready!(self.place.poll_acquire(cx)) {
             place.forget();
@@ -128,7 +128,7 @@ impl<S> Frames<S> {
     }
 
     /// Charges the frame's next bytes.
-    fn count(&mut self, bytes: usize) -> Result<(), ProtocolViolation> {
+    fn count(&mut self, bytes: usize) -> Result<(), SocketFault> {
         if !self.is_data {
             return Ok(());
         }
@@ -337,8 +337,8 @@ mod tests {
         let mut huge = vec![0x82, 0xff];
         huge.extend(u64::MAX.to_be_bytes());
         huge.extend([0; 64]);
-        assert_eq!(run(&huge, 3, 1, 100).faults, [Heard::Fault(ProtocolViolation::TooLarge)]);
-        assert_eq!(run(&frame(0x81, 101), 9, 1, 100).faults, [Heard::Fault(ProtocolViolation::TooLarge)]);
+        assert_eq!(run(&huge, 3, 1, 100).faults, [Heard::Fault(SocketFault::TooLarge)]);
+        assert_eq!(run(&frame(0x81, 101), 9, 1, 100).faults, [Heard::Fault(SocketFault::TooLarge)]);
         let mut many = frame(0x01, 50);
         for _ in 0..6 {
             many.extend(frame(0x00, 10));
@@ -349,7 +349,7 @@ mod tests {
         many.extend(frame(0x81, 1));
         let run = run(&many, 11, 1, 100);
         assert!(run.passed == buffered, "five of the six were within the limit");
-        assert_eq!(run.faults, [Heard::Fault(ProtocolViolation::TooLarge)], "reported once");
+        assert_eq!(run.faults, [Heard::Fault(SocketFault::TooLarge)], "reported once");
         assert!(run.ended, "with the client's closing frame");
     }
 
@@ -363,11 +363,7 @@ mod tests {
             frame(0x83, 1),
             frame(0x8f, 1),
         ] {
-            assert_eq!(
-                run(&wrong, 5, 2, 1_000).faults,
-                [Heard::Fault(ProtocolViolation::Protocol)],
-                "{wrong:?}"
-            );
+            assert_eq!(run(&wrong, 5, 2, 1_000).faults, [Heard::Fault(SocketFault::Protocol)], "{wrong:?}");
         }
     }
 }

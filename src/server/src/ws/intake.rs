@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 
-use super::ProtocolViolation;
+use super::SocketFault;
 use crate::body_budget::{BodyBudget, Reservation, Sender};
 
 /// Limits for one socket's messages.
@@ -31,9 +31,9 @@ impl MessageIntake {
     /// Charges a message that has grown to this size.
     ///
     /// # Errors
-    /// [`ProtocolViolation::Overloaded`].
-    pub(super) fn grow(&self, size: usize) -> Result<(), ProtocolViolation> {
-        self.reservation.borrow_mut().grow(size).map_err(|_| ProtocolViolation::Overloaded)
+    /// [`SocketFault::Overloaded`].
+    pub(super) fn grow(&self, size: usize) -> Result<(), SocketFault> {
+        self.reservation.borrow_mut().grow(size).map_err(|_| SocketFault::Overloaded)
     }
 
     /// Completes a message, whose bytes are charged until they are dropped.

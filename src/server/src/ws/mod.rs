@@ -29,20 +29,20 @@ pub(crate) enum Heard {
     Text(Bytes),
     /// A binary message.
     Binary,
-    /// A protocol violation, after which nothing is read.
-    Fault(ProtocolViolation),
+    /// A fault, after which nothing is read.
+    Fault(SocketFault),
 }
 
-/// A protocol violation by the client.
+/// The reason why a socket stops reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProtocolViolation {
+pub(crate) enum SocketFault {
     /// A message exceeds the limit.
     TooLarge,
     /// Unfinished messages exceed the memory budget.
     Overloaded,
     /// A text message is not UTF-8.
     NotUtf8,
-    /// Any other violation.
+    /// A violation of the protocol.
     Protocol,
 }
 

@@ -19,7 +19,7 @@ use tokio_util::sync::PollSemaphore;
 
 use super::frames::{FrameState, Frames};
 use super::intake::MessageIntake;
-use super::{Closing, Heard, LastReceived, OUTBOUND, ProtocolViolation, ReadEnd, Say, Socket};
+use super::{Closing, Heard, LastReceived, OUTBOUND, ReadEnd, Say, Socket, SocketFault};
 
 /// Maximum time for the client to confirm a close.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -87,7 +87,7 @@ impl SocketActor {
                 Heard::Binary
             }
             (true, Ok(_)) => Heard::Text(self.shared.hold(message)),
-            (true, Err(_)) => return self.shared.fault(ProtocolViolation::NotUtf8),
+            (true, Err(_)) => return self.shared.fault(SocketFault::NotUtf8),
         };
         let _ = self.shared.heard.send(heard);
     }
@@ -130,12 +130,12 @@ impl StreamHandler<Result<Message, ProtocolError>> for SocketActor {
                 context.close(reason);
                 context.stop();
             }
-            Err(ProtocolError::Overflow) => self.shared.fault(ProtocolViolation::TooLarge),
+            Err(ProtocolError::Overflow) => self.shared.fault(SocketFault::TooLarge),
             // The codec validates text frames and reports failures with this error.
             Err(ProtocolError::Io(error)) if error.kind() == std::io::ErrorKind::Other => {
-                self.shared.fault(ProtocolViolation::NotUtf8);
+                self.shared.fault(SocketFault::NotUtf8);
             }
-            Err(_) => self.shared.fault(ProtocolViolation::Protocol),
+            Err(_) => self.shared.fault(SocketFault::Protocol),
         }
     }
 }

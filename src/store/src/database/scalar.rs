@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// The value in a row's first column, whatever the column's name.
 pub(crate) struct Scalar<T>(pub(crate) T);
 
-/// A type with one SQL type.
+/// A Rust type that is read from one SQL type.
 pub(crate) trait ScalarValue {
     type SqlType;
 }

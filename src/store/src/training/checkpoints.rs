@@ -258,7 +258,7 @@ async fn next_number(connection: &mut AsyncPgConnection, workflow: Uuid) -> Resu
     Ok(number.0)
 }
 
-/// Whether no earlier checkpoint for the same cases and evaluators has at least this score.
+/// Whether the checkpoint has evaluators, and no earlier one with the same cases and evaluators has at least this score.
 async fn is_best(
     connection: &mut AsyncPgConnection,
     new: &NewCheckpoint,

@@ -102,7 +102,7 @@ impl<'a> Attempts<'a> {
     }
 
     /// Slows the endpoint down after a refusal; returns whether it has refused for too long.
-    pub(super) fn is_refused_too_long(
+    pub(super) fn record_refusal(
         &mut self,
         in_flight: &InFlight,
         error: &ModelError,
@@ -118,7 +118,7 @@ impl<'a> Attempts<'a> {
     }
 
     /// Counts a failure other than a refusal; returns whether the call is given up.
-    pub(super) fn has_failed_too_often(&mut self, error: &ModelError) -> bool {
+    pub(super) fn record_failure(&mut self, error: &ModelError) -> bool {
         self.failures = self.failures.saturating_add(1);
         !error.kind.is_retryable() || self.failures >= ATTEMPTS
     }

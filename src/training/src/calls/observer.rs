@@ -303,13 +303,13 @@ impl CallScope<'_> {
             let is_refused = in_flight.is_some() && is_refusal(&error);
             let is_over = match in_flight.filter(|_| is_refused) {
                 Some(in_flight) => {
-                    let is_over = attempts.is_refused_too_long(&in_flight, &error, &*calls.random);
+                    let is_over = attempts.record_refusal(&in_flight, &error, &*calls.random);
                     if is_over {
                         calls.is_refused.store(true, Ordering::Relaxed);
                     }
                     is_over
                 }
-                None => attempts.has_failed_too_often(&error),
+                None => attempts.record_failure(&error),
             };
             if is_over {
                 // Retries of the node would only repeat those of the call.

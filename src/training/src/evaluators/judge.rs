@@ -49,13 +49,13 @@ impl Ask<'_> {
 }
 
 /// A verdict, or the reason why the case cannot be judged now.
-pub(super) type AskedVerdict = Result<Verdict, BenchError>;
+pub(super) type VerdictResult = Result<Verdict, BenchError>;
 
 /// Judges a case result with a model, another workflow, a function or another service.
 #[async_trait]
 pub(super) trait Asking: Send + Sync {
     /// See [`Judge::judge`].
-    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> AskedVerdict;
+    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> VerdictResult;
 
     /// The calls per verdict, without a second attempt; zero unless it asks a model.
     fn calls(&self, _resolution: &Resolution) -> CallRange {

@@ -95,7 +95,7 @@ pub struct JudgedRun {
 }
 
 /// The samples of cases, in the order of the requested places.
-pub type CaseSamples = Result<Vec<Vec<JudgedRun>>, Stop>;
+pub type SamplesResult = Result<Vec<Vec<JudgedRun>>, Stop>;
 
 /// A request to the optimizer's model.
 #[derive(Debug, Clone)]
@@ -199,14 +199,14 @@ pub trait Lab: Send + Sync {
     ///
     /// # Errors
     /// [`Stop`]; no result is returned then, but finished executions are kept.
-    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples;
+    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> SamplesResult;
 
     /// Returns earlier results with a candidate's prompts in the shape of [`Self::evaluate`]; empty for a case that
     /// was not executed.
     ///
     /// # Errors
     /// [`Stop::Lost`] if they cannot be read.
-    async fn recall(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples;
+    async fn recall(&self, candidate: &Candidate, places: &[usize], round: Round) -> SamplesResult;
 
     /// Announces to readers that these cases' earlier results are reused.
     ///

@@ -15,7 +15,9 @@ mod textgrad;
 pub(crate) use ending::FINALISTS;
 pub use ending::{Finding, Outcome, SeedAndBest, StopReason};
 pub(crate) use fewshot::{AT_ONCE, SETS};
-pub use lab::{Candidate, CaseSamples, Decision, JudgedRun, Lab, Phase, Question, Round, SearchEvent, Stop};
+pub use lab::{
+    Candidate, Decision, JudgedRun, Lab, Phase, Question, Round, SamplesResult, SearchEvent, Stop,
+};
 pub use problem::Problem;
 pub(crate) use problem::{KEPT_FOR_DEMOS, LEAST_KEPT, kept_of, reserved_cases};
 pub(crate) use proposal::ATTEMPTS;

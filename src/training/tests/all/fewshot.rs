@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use training::evaluators::{Evaluator, Verdict, read_evaluators};
 use training::optimize::{
-    Candidate, CaseSamples, Decision, Finding, JudgedRun, Lab, Outcome, Phase, Problem, Question, Round,
+    Candidate, Decision, Finding, JudgedRun, Lab, Outcome, Phase, Problem, Question, Round, SamplesResult,
     SearchEvent, Stop, StopReason, search,
 };
 use training::request::{Optimizer, read_training};
@@ -135,12 +135,12 @@ impl DemoLab<'_> {
 
 #[async_trait]
 impl Lab for DemoLab<'_> {
-    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples {
+    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> SamplesResult {
         self.spend(places.len(), round.phase)?;
         Ok(places.iter().map(|place| vec![self.judged(candidate, *place)]).collect())
     }
 
-    async fn recall(&self, candidate: &Candidate, places: &[usize], _round: Round) -> CaseSamples {
+    async fn recall(&self, candidate: &Candidate, places: &[usize], _round: Round) -> SamplesResult {
         let is_training = |place: &usize| self.trained.cases[*place].split() == Some("train");
         assert!(places.iter().all(is_training), "only results of training cases are read");
         Ok(places.iter().map(|place| vec![self.judged(candidate, *place)]).collect())

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use training::calls::Role;
 use training::evaluators::{Evaluator, NoBench, read_evaluators};
 use training::optimize::{
-    Candidate, CaseSamples, Finding, JudgedRun, Lab, Outcome, Problem, Question, Round, SearchEvent, Stop,
+    Candidate, Finding, JudgedRun, Lab, Outcome, Problem, Question, Round, SamplesResult, SearchEvent, Stop,
     search,
 };
 use training::request::read_training;
@@ -61,7 +61,7 @@ struct RealLab<'a> {
 
 #[async_trait]
 impl Lab for RealLab<'_> {
-    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples {
+    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> SamplesResult {
         let prompts: BTreeMap<&String, Value> =
             candidate.prompts.iter().map(|(name, text)| (name, json!({"text": text}))).collect();
         let config = Map::from_iter([("prompts".to_owned(), json!(prompts))]);
@@ -84,7 +84,7 @@ impl Lab for RealLab<'_> {
         Ok(judged)
     }
 
-    async fn recall(&self, candidate: &Candidate, places: &[usize], _round: Round) -> CaseSamples {
+    async fn recall(&self, candidate: &Candidate, places: &[usize], _round: Round) -> SamplesResult {
         let results = self.results.lock();
         Ok(places.iter().map(|place| results[&(candidate.number, *place)].clone()).collect())
     }

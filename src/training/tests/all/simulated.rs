@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use training::evaluators::{NoBench, read_evaluators};
 use training::optimize::{
-    Candidate, CaseSamples, Finding, JudgedRun, Lab, Phase, Problem, Question, Round, SearchEvent, Stop,
+    Candidate, Finding, JudgedRun, Lab, Phase, Problem, Question, Round, SamplesResult, SearchEvent, Stop,
     search,
 };
 use training::request::read_training;
@@ -90,7 +90,7 @@ impl WorldLab<'_> {
 
 #[async_trait]
 impl Lab for WorldLab<'_> {
-    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples {
+    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> SamplesResult {
         if matches!(round.phase, Phase::Final | Phase::Test) {
             self.state.lock().kept = 0;
         }
@@ -105,7 +105,7 @@ impl Lab for WorldLab<'_> {
         self.recall(candidate, places, round).await
     }
 
-    async fn recall(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples {
+    async fn recall(&self, candidate: &Candidate, places: &[usize], round: Round) -> SamplesResult {
         let results = &self.state.lock().results;
         let key = |place: &usize| (candidate.number, *place, round.first_sample);
         Ok(places.iter().map(|place| results.get(&key(place)).cloned().into_iter().collect()).collect())

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use training::evaluators::{Evaluator, Verdict, read_evaluators};
 use training::optimize::{
-    Candidate, CaseSamples, Decision, Finding, JudgedRun, Lab, Outcome, Phase, Problem, Question, Round,
+    Candidate, Decision, Finding, JudgedRun, Lab, Outcome, Phase, Problem, Question, Round, SamplesResult,
     SearchEvent, Stop, StopReason, search,
 };
 use training::request::{Optimizer, read_training};
@@ -101,7 +101,7 @@ impl Words<'_> {
 
 #[async_trait]
 impl Lab for Words<'_> {
-    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples {
+    async fn evaluate(&self, candidate: &Candidate, places: &[usize], round: Round) -> SamplesResult {
         self.spend(places.len(), round.phase)?;
         let mut executed = self.executed.lock();
         for place in places {
@@ -111,7 +111,7 @@ impl Lab for Words<'_> {
         Ok(places.iter().map(|place| vec![self.judged(candidate, *place, round.first_sample)]).collect())
     }
 
-    async fn recall(&self, candidate: &Candidate, places: &[usize], round: Round) -> CaseSamples {
+    async fn recall(&self, candidate: &Candidate, places: &[usize], round: Round) -> SamplesResult {
         self.recalled.lock().extend(places);
         Ok(places.iter().map(|place| vec![self.judged(candidate, *place, round.first_sample)]).collect())
     }

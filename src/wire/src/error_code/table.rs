@@ -571,7 +571,7 @@ error_codes! {
     RunIncomplete, "run.incomplete", 200, false,
         "The run ended before all of its branches did.",
         "A warning of a run that succeeded. A join was not met, or not again in a later round of a loop: some of its sources ran, and others did not, so nothing after the join ran either. Or no branch reached END although the graph leads there. The message names the nodes.",
-        "Lead every case of a choice, and `on_error`, to the nodes that the join waits for, or use one edge from each source          instead of a join. Give a choice without `else` an `else`.";
+        "Lead every case of a choice, and `on_error`, to the nodes that the join waits for, or use one edge from each source instead of a join. Give a choice without `else` an `else`.";
     RunCancelled, "run.cancelled", 200, false,
         "The run was stopped.",
         "A request stopped the turn. The code is in the run's record; the stream ends with a notice or \

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn published_algorithms_learn() {
+    fn reference_algorithms_learn() {
         let seed = mean((300..306).map(|seed| World::draw(Family::One, seed).seed_score()));
         let published = Reference::ALL.into_iter().filter(|(_, reference)| *reference != Reference::Random);
         for (name, reference) in published {

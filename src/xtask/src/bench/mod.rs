@@ -206,12 +206,16 @@ pub(crate) fn run(root: &Path, bench: &Bench) -> Result<()> {
     run::run(run::cargo(root, &arguments).args(sizes))
 }
 
-/// Runs the tests of the simulated worlds and of the training benchmark, which the complete check leaves out.
+/// Runs the tests of the simulated worlds and of all benchmarks, which the complete check leaves out.
 fn test_training(root: &Path) -> Result<()> {
+    run::run(&mut run::cargo(
+        root,
+        &["clippy", "--locked", "-p", "worlds", "--all-targets", "--", "-D", "warnings"],
+    ))?;
     run::run(&mut run::cargo(root, &["test", "--release", "--locked", "-p", "worlds"]))?;
     // Unoptimized, like the complete check, which has built its dependencies.
     let of_bench = ["test", "--locked", "-p", "xtask", "--features", "bench", "--bin", "xtask"];
-    run::run(run::cargo(root, &of_bench).arg("bench::training"))
+    run::run(run::cargo(root, &of_bench).arg("bench::"))
 }
 
 /// The measuring programs; they work only with the feature `bench`.

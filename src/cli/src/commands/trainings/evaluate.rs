@@ -26,7 +26,7 @@ use crate::output::CommandError;
 pub(crate) struct Evaluate {
     /// Handle or id of the workflow
     workflow: String,
-    /// File with the cases (.json, .jsonl, .ndjson or .csv), or the name of a stored dataset
+    /// File with the cases (.json, .jsonl, .ndjson or .csv), or the name or id of a stored dataset
     #[arg(long, value_name = "FILE|NAME")]
     dataset: PathBuf,
     /// Lowest score that is a success, from 0 to 1

@@ -29,7 +29,7 @@ pub(crate) struct Train {
     /// Handle or id of the workflow
     #[arg(required_unless_present = "attach")]
     workflow: Option<String>,
-    /// File with the cases (.json, .jsonl, .ndjson or .csv), or the name of a stored dataset
+    /// File with the cases (.json, .jsonl, .ndjson or .csv), or the name or id of a stored dataset
     #[arg(long, value_name = "FILE|NAME", required_unless_present_any = ["request", "attach"])]
     dataset: Option<PathBuf>,
     /// Algorithm: textgrad (default), gepa, auto, fewshot or none

@@ -14,7 +14,7 @@ use crate::output::{CommandError, pretty, say};
 #[command(after_help = "Examples:\n  callboard workflow chat support\n  \
                         callboard workflow chat support --set busy=interrupt --set retention_days=30\n  \
                         callboard workflow chat support --set 'limits={\"usd_per_day\": 2}'")]
-pub(crate) struct ChangeChat {
+pub(crate) struct ChatSettingsArgs {
     /// Handle or id of the workflow
     workflow: String,
     /// Change a setting, such as `busy`, `title` or `retention_days`; the value is JSON or else text
@@ -27,7 +27,7 @@ pub(crate) struct ChangeChat {
     pub(super) options: WorkspaceOptions,
 }
 
-impl ChangeChat {
+impl ChatSettingsArgs {
     /// Prints the settings as JSON, in both output formats.
     pub(super) async fn run(&self, session: &ServiceSession) -> Result<(), CommandError> {
         let failed = |error| CommandError::from(session.complaint(error).about(&self.workflow));

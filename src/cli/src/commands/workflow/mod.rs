@@ -48,7 +48,7 @@ pub(crate) enum WorkflowCommand {
     /// Change the description of a workflow
     Describe(change::Describe),
     /// Show and change the settings of the workflow's chat
-    Chat(chat::ChangeChat),
+    Chat(chat::ChatSettingsArgs),
     /// Archive a workflow, after showing what uses it
     Archive(change::Archive),
     /// Restore an archived workflow

@@ -163,8 +163,9 @@ impl PreparedCall<'_> {
             call.note_usage(spent.written());
             match missing_reason(&answer) {
                 Some(reason) if stream => notify(reason, call).await,
-                Some(reason) => call.keep_missing_answer(reason),
-                None => {}
+                // With a schema, a missing answer is repaired or an error.
+                Some(reason) if self.schema.is_none() => call.keep_missing_answer(reason),
+                _ => {}
             }
             let Some(schema) = self.schema.filter(|_| answer.tool_calls.is_empty()) else {
                 return Ok(ModelResult { answer, json: Value::Null, spent, unseen: files.unseen });

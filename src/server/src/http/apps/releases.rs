@@ -160,7 +160,7 @@ pub(super) async fn show(
     Ok(Json(records::release(&found, app.active_release == Some(id))?))
 }
 
-/// Finds an app that the caller may publish to its visitors.
+/// Finds an app that the caller may publish.
 async fn publishable_app(caller: &Caller<AppsPublish>, name: &str) -> ApiResult<StoredApp> {
     let app = find(caller, name).await?;
     check_publishes(caller, app.workspace_id).await?;

@@ -2,7 +2,7 @@
 
 use wire::ErrorCode;
 
-use crate::ws::{Closing, ProtocolViolation};
+use crate::ws::{Closing, SocketFault};
 
 /// The service is stopping; another instance or the next process takes over.
 pub(super) const SHUTDOWN: Closing = closing(1012, ErrorCode::Draining);
@@ -14,12 +14,12 @@ const fn closing(code: u16, reason: ErrorCode) -> Closing {
 }
 
 /// Closes after a protocol violation by the client.
-pub(super) fn of_fault(fault: ProtocolViolation) -> Closing {
+pub(super) fn of_fault(fault: SocketFault) -> Closing {
     match fault {
-        ProtocolViolation::TooLarge => closing(1009, ErrorCode::SocketMessageTooLarge),
-        ProtocolViolation::Overloaded => closing(1013, ErrorCode::Overloaded),
-        ProtocolViolation::NotUtf8 => closing(1007, ErrorCode::SocketProtocol),
-        ProtocolViolation::Protocol => closing(1002, ErrorCode::SocketProtocol),
+        SocketFault::TooLarge => closing(1009, ErrorCode::SocketMessageTooLarge),
+        SocketFault::Overloaded => closing(1013, ErrorCode::Overloaded),
+        SocketFault::NotUtf8 => closing(1007, ErrorCode::SocketProtocol),
+        SocketFault::Protocol => closing(1002, ErrorCode::SocketProtocol),
     }
 }
 

@@ -7,7 +7,7 @@ use super::judge_graph::JudgeGraph;
 use super::model_fields;
 use crate::estimate::CallRange;
 use crate::evaluators::config::Config;
-use crate::evaluators::judge::{Ask, AskedVerdict, Asking};
+use crate::evaluators::judge::{Ask, Asking, VerdictResult};
 use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::Verdict;
 use crate::numbers::float;
@@ -43,7 +43,7 @@ impl Checklist {
 
 #[async_trait]
 impl Asking for Checklist {
-    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> AskedVerdict {
+    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> VerdictResult {
         let mut missed = Vec::new();
         for point in &self.points {
             let opinion = self.graph.opinion(subject, point, subject.expected_text(), ask, 0).await?;

@@ -8,7 +8,7 @@ use crate::calls::Role;
 use crate::estimate::CallRange;
 use crate::evaluators::bench::Executed;
 use crate::evaluators::config::Config;
-use crate::evaluators::judge::{Ask, AskedVerdict, Asking};
+use crate::evaluators::judge::{Ask, Asking, VerdictResult};
 use crate::evaluators::subject::{Subject, shown};
 use crate::evaluators::verdict::Verdict;
 use crate::pins::Resolution;
@@ -37,7 +37,7 @@ impl Cosine {
 
 #[async_trait]
 impl Asking for Cosine {
-    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> AskedVerdict {
+    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> VerdictResult {
         let expected = self.expected.clone().or_else(|| subject.expected_text());
         let expected = expected.ok_or("no expected output".to_owned())?;
         let inputs = Map::from_iter([

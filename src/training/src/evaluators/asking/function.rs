@@ -9,7 +9,7 @@ use wire::{FieldError, nearest};
 
 use crate::evaluators::bench::Executed;
 use crate::evaluators::builtin::known_evaluators;
-use crate::evaluators::judge::{Ask, AskedVerdict, Asking};
+use crate::evaluators::judge::{Ask, Asking, VerdictResult};
 use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::normalized;
 
@@ -82,7 +82,7 @@ pub(in crate::evaluators) struct FunctionJudge {
 
 #[async_trait]
 impl Asking for FunctionJudge {
-    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> AskedVerdict {
+    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> VerdictResult {
         let said = ask.execute(Executed::Function(&self.name), subject.context(&self.config), 0).await?;
         Ok(normalized(&said, threshold.unwrap_or(0.5))?)
     }

@@ -8,7 +8,7 @@ use crate::calls::Role;
 use crate::estimate::CallRange;
 use crate::evaluators::bench::{BenchError, Executed};
 use crate::evaluators::config::Config;
-use crate::evaluators::judge::{Ask, AskedVerdict, Asking};
+use crate::evaluators::judge::{Ask, Asking, VerdictResult};
 use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::Verdict;
 use crate::pins::Resolution;
@@ -67,7 +67,7 @@ impl Pairwise {
 
 #[async_trait]
 impl Asking for Pairwise {
-    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> AskedVerdict {
+    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> VerdictResult {
         let other = self.reference.clone().or_else(|| subject.expected_text());
         let other = other.ok_or("neither a reference nor an expected output".to_owned())?;
         let (first, why) = self.better(subject, subject.text, &other, ask).await?;

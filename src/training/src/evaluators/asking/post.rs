@@ -8,7 +8,7 @@ use wire::{FieldError, is_credential_name};
 
 use crate::evaluators::bench::Executed;
 use crate::evaluators::config::Config;
-use crate::evaluators::judge::{Ask, AskedVerdict, Asking};
+use crate::evaluators::judge::{Ask, Asking, VerdictResult};
 use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::normalized;
 
@@ -83,7 +83,7 @@ fn url_problem(text: &str) -> Option<String> {
 
 #[async_trait]
 impl Asking for PostJudge {
-    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> AskedVerdict {
+    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> VerdictResult {
         let said = ask.execute(Executed::Post(&self.target), subject.context(&self.config), 0).await?;
         Ok(normalized(&said, threshold.unwrap_or(0.5))?)
     }

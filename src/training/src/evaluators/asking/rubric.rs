@@ -7,7 +7,7 @@ use super::judge_graph::{JudgeGraph, Opinion};
 use super::model_fields;
 use crate::estimate::CallRange;
 use crate::evaluators::config::Config;
-use crate::evaluators::judge::{Ask, AskedVerdict, Asking, MOST_SAMPLES};
+use crate::evaluators::judge::{Ask, Asking, MOST_SAMPLES, VerdictResult};
 use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::Verdict;
 use crate::pins::Resolution;
@@ -32,7 +32,7 @@ impl Rubric {
 
 #[async_trait]
 impl Asking for Rubric {
-    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> AskedVerdict {
+    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> VerdictResult {
         let expected = subject.expected_text();
         let criteria = match (&self.rubric, &expected) {
             (Some(rubric), _) => rubric.as_str(),

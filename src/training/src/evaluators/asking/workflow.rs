@@ -10,7 +10,7 @@ use crate::estimate::{CallRange, calls_of_graph};
 use crate::evaluators::Evaluator;
 use crate::evaluators::bench::Executed;
 use crate::evaluators::builtin::known_evaluators;
-use crate::evaluators::judge::{Ask, AskedVerdict, Asking};
+use crate::evaluators::judge::{Ask, Asking, VerdictResult};
 use crate::evaluators::subject::Subject;
 use crate::evaluators::verdict::normalized;
 use crate::pins::Resolution;
@@ -41,7 +41,7 @@ pub(in crate::evaluators) struct WorkflowJudge {
 
 #[async_trait]
 impl Asking for WorkflowJudge {
-    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> AskedVerdict {
+    async fn judge(&self, subject: &Subject<'_>, threshold: Option<f64>, ask: Ask<'_>) -> VerdictResult {
         let inputs = subject.context(&self.config);
         let Reference { workflow, version, .. } = &self.reference;
         let said = ask.execute(Executed::Workflow(workflow, *version), inputs, 0).await?;

@@ -237,7 +237,7 @@ mod tests {
     fn a_loss_where_nothing_can_be_gained_fails() {
         let of = |returned: [f64; 2]| outcomes(&scores(&[(Family::NullOpt, "gepa", returned)]));
         assert_eq!((of([0.5, 0.495]), of([0.5, 0.4])), ((1, 0), (0, 1)));
-        // A published algorithm may lose.
+        // A reference algorithm may lose.
         assert_eq!(outcomes(&scores(&[(Family::NullOpt, "reference", [0.1, 0.1])])), (0, 0));
     }
 

@@ -12,15 +12,14 @@ use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
 use actix_web::http::header;
 use actix_web::web::{Bytes, BytesMut, Payload};
-use futures_util::stream::{self, LocalBoxStream};
-use futures_util::{Stream, StreamExt};
+use futures_util::Stream;
 use ring::digest;
 use wire::{ErrorCode, FieldError};
 
 use super::folder::UploadFile;
 use super::pace::UploadPace;
 use crate::body_budget::{PER_SENDER, Reservation};
-use crate::http::body;
+use crate::http::body::{self, ArrivingBody};
 use crate::http::error::{ApiError, ApiResult};
 
 /// The form part with the archive.
@@ -86,16 +85,13 @@ impl Form {
     }
 }
 
-/// A body whose first bytes have arrived.
-pub(super) type ArrivingBody = LocalBoxStream<'static, Result<Bytes, PayloadError>>;
-
 /// Waits for the first bytes of a body, so that a client that only announces an archive occupies no resources.
 ///
 /// # Errors
 /// 408.
 pub(super) async fn arriving(mut body: Payload, pace: &mut UploadPace<'_>) -> ApiResult<ArrivingBody> {
     let first = pace.next(&mut body, of_bytes).await?;
-    Ok(stream::iter(first).chain(body).boxed_local())
+    Ok(body::rejoined(first, body))
 }
 
 /// Writes the archive in a body to its file.

@@ -1,27 +1,22 @@
 //! Transfers an upload's bytes to the store: charged on arrival, stored in turns.
 
-use actix_web::error::PayloadError;
-use actix_web::web::{Bytes, Payload};
+use actix_web::web::Payload;
 use control::uploads::Upload;
-use futures_util::stream::{self, LocalBoxStream};
-use futures_util::{StreamExt, TryStreamExt};
 
 use super::permits::{PER_PARTY, PER_SESSION, UploadPermit, busy};
 use super::receive::Pace;
 use crate::body_budget::{PER_SENDER, Reservation, Sender};
 use crate::http::App;
+use crate::http::body::{ArrivingBody, rejoined};
 use crate::http::error::ApiResult;
 
 /// Maximum bytes charged per upload, so that a network's uploads fit into the budget per sender.
 const MAX_COUNTED: usize = PER_SENDER / PER_PARTY;
 
-/// A body whose first bytes have arrived.
-pub(super) type ArrivingBody = LocalBoxStream<'static, Result<Bytes, PayloadError>>;
-
 /// Waits for the first bytes of a body, so that a client that only announces a file occupies no resources.
 pub(super) async fn arriving(mut body: Payload, pace: &mut Pace<'_>) -> ApiResult<ArrivingBody> {
     let first = pace.next(&mut body).await?;
-    Ok(stream::iter(first).chain(body.into_stream()).boxed_local())
+    Ok(rejoined(first, body))
 }
 
 /// The resources of an upload in progress.

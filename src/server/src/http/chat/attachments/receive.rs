@@ -12,7 +12,8 @@ use futures_util::{Stream, StreamExt};
 use kernel::Clock;
 use wire::{ErrorCode, FieldError};
 
-use super::intake::{ArrivingBody, Intake};
+use super::intake::Intake;
+use crate::http::body::ArrivingBody;
 use crate::http::error::{ApiError, ApiResult};
 
 /// The form part with the file.
